@@ -648,8 +648,13 @@ type TokenBudget struct {
 	ReportedTokens uint32 `protobuf:"varint,5,opt,name=reported_tokens,json=reportedTokens,proto3" json:"reported_tokens,omitempty"`
 	// Messages of the conversation that the report covers.
 	ReportedMessages uint64 `protobuf:"varint,6,opt,name=reported_messages,json=reportedMessages,proto3" json:"reported_messages,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Bytes of content appended since the report: an upper bound of their
+	// tokens, which are counted exactly only once the bound reaches a threshold.
+	UnreportedBytes uint64 `protobuf:"varint,7,opt,name=unreported_bytes,json=unreportedBytes,proto3" json:"unreported_bytes,omitempty"`
+	// Bytes of the tool schemas that are offered; an upper bound of their tokens.
+	ToolBytes     uint32 `protobuf:"varint,8,opt,name=tool_bytes,json=toolBytes,proto3" json:"tool_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TokenBudget) Reset() {
@@ -720,6 +725,20 @@ func (x *TokenBudget) GetReportedTokens() uint32 {
 func (x *TokenBudget) GetReportedMessages() uint64 {
 	if x != nil {
 		return x.ReportedMessages
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetUnreportedBytes() uint64 {
+	if x != nil {
+		return x.UnreportedBytes
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetToolBytes() uint32 {
+	if x != nil {
+		return x.ToolBytes
 	}
 	return 0
 }
@@ -1053,7 +1072,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\asummary\x18\x1c \x01(\v2\x13.harness.v1.ContentR\asummary\x12'\n" +
 	"\x0ffallback_models\x18\x1d \x03(\tR\x0efallbackModels\x12+\n" +
 	"\x11executor_failures\x18\x1e \x01(\rR\x10executorFailures\x12?\n" +
-	"\rrunning_since\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\frunningSinceJ\x04\b(\x10=\"\xf8\x01\n" +
+	"\rrunning_since\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\frunningSinceJ\x04\b(\x10=\"\xc2\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -1062,7 +1081,10 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"softTokens\x12'\n" +
 	"\x0fblocking_tokens\x18\x04 \x01(\rR\x0eblockingTokens\x12'\n" +
 	"\x0freported_tokens\x18\x05 \x01(\rR\x0ereportedTokens\x12+\n" +
-	"\x11reported_messages\x18\x06 \x01(\x04R\x10reportedMessages\"\x9c\x02\n" +
+	"\x11reported_messages\x18\x06 \x01(\x04R\x10reportedMessages\x12)\n" +
+	"\x10unreported_bytes\x18\a \x01(\x04R\x0funreportedBytes\x12\x1d\n" +
+	"\n" +
+	"tool_bytes\x18\b \x01(\rR\ttoolBytes\"\x9c\x02\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
