@@ -1,0 +1,186 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Headers of a record, so that even one that cannot be decoded can be failed.
+const (
+	headerVersion = "Hm-Version"
+	headerSchema  = "Hm-Schema"
+	headerCursor  = "Hm-Cursor"
+)
+
+// Error codes of a refused fence: the second one comes from replicated streams
+// and may also mean that another write is in flight.
+const (
+	codeWrongSequence           jetstream.ErrorCode = 10071
+	codeWrongSequenceReplicated jetstream.ErrorCode = 10164
+)
+
+// retryPause is the wait before an undecided append is sent again.
+const retryPause = 5 * time.Millisecond
+
+// fenced is the one constructor of writes to a run's log.
+func (l *Log) fenced(run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
+	data, err := runlog.Encode(rec)
+	if err != nil {
+		return nil, err
+	}
+	p := l.partition(run)
+	subject := runlog.JournalSubject(p, run)
+	if step := rec.GetStep(); step != nil {
+		subject = runlog.StepSubject(p, run, step.GetTo())
+	}
+	header := runlog.HeaderOf(rec)
+	return &nats.Msg{
+		Subject: subject,
+		Data:    data,
+		Header: nats.Header{
+			jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(rec.GetPrevSequence(), 10)},
+			jetstream.ExpectedLastSubjSeqSubjHeader: {runlog.LogFilter(p, run)},
+			headerVersion:                           {strconv.FormatUint(header.Version, 10)},
+			headerSchema:                            {strconv.FormatUint(uint64(header.Schema), 10)},
+			headerCursor:                            {strconv.FormatUint(header.InboxCursor, 10)},
+		},
+	}, nil
+}
+
+// Append stores rec behind the record that it names as its predecessor.
+func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	run := runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}
+	if rec.GetStep() == nil && rec.GetJournal() == nil {
+		return 0, errors.New("append: the record has no body")
+	}
+	msg, err := l.fenced(run, rec)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	for {
+		ack, err := l.js.PublishMsg(ctx, msg)
+		if err == nil {
+			l.remember(run, ack.Sequence, rec, len(msg.Data))
+			return ack.Sequence, nil
+		}
+		if !undecided(err) {
+			return 0, unavailable("append to "+run.String(), err)
+		}
+		sequence, settled, serr := l.settle(ctx, run, rec)
+		switch {
+		case serr != nil:
+			return 0, unavailable("append to "+run.String(), errors.Join(err, serr))
+		case settled && sequence == 0:
+			return 0, fmt.Errorf("version %d of %s: %w", rec.GetVersion(), run, runlog.ErrFenced)
+		case settled:
+			l.remember(run, sequence, rec, len(msg.Data))
+			return sequence, nil
+		}
+		select { // nothing is there: the same bytes may be sent again
+		case <-ctx.Done():
+			return 0, unavailable("append to "+run.String(), err)
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// undecided says that an append may or may not have been stored, now or by an
+// earlier try. A timeout of the caller is one; the settling read then fails too.
+func undecided(err error) bool {
+	switch apiCode(err) {
+	case codeWrongSequence, codeWrongSequenceReplicated:
+		return true
+	case 0: // no answer of the stream: time-out, no responders, connection lost
+		return !errors.Is(err, nats.ErrConnectionClosed)
+	}
+	return false
+}
+
+// settle reads the record at rec's version. sequence is rec's own when it is
+// stored, 0 with settled when another one is, and not settled means that there
+// is none.
+func (l *Log) settle(ctx context.Context, run runlog.Run, rec *harnessv1.Record) (sequence uint64, settled bool, err error) {
+	view, err := l.View(ctx, run, rec.GetPrevSequence())
+	if errors.Is(err, runlog.ErrNotFound) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	if view.Newest.Header.Version < rec.GetVersion() {
+		return 0, false, nil
+	}
+	entries, err := runlog.Back(ctx, l, view.Newest, rec.GetVersion()-1)
+	if err != nil {
+		return 0, false, err
+	}
+	at := entries[0]
+	if mine, theirs := rec.GetWriter(), at.Record.GetWriter(); mine.GetNonce() == theirs.GetNonce() && mine.GetInstance() == theirs.GetInstance() {
+		return at.Sequence, true, nil
+	}
+	return 0, true, nil
+}
+
+func (l *Log) remember(run runlog.Run, sequence uint64, rec *harnessv1.Record, size int) {
+	l.cache.put(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}, l.partition(run), size)
+}
+
+// AppendInbox stores an input behind the newest one.
+func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (uint64, bool, error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	subject := runlog.InboxSubject(l.partition(run), run)
+	for {
+		last, err := l.LastInbox(ctx, run)
+		if err != nil {
+			return 0, false, err
+		}
+		if last > after {
+			stored, err := l.Inbox(ctx, run, after, last)
+			if err != nil {
+				return 0, false, err
+			}
+			for _, s := range stored {
+				if s.GetId() == item.GetId() {
+					return s.GetSequence(), true, nil
+				}
+			}
+		}
+		item := proto.CloneOf(item)
+		item.PrevSequence, item.Sequence = last, 0
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(item)
+		if err != nil {
+			return 0, false, fmt.Errorf("encode input: %w", err)
+		}
+		if len(data) > runlog.MaxRecord {
+			return 0, false, fmt.Errorf("input of %d bytes, the limit is %d: %w", len(data), runlog.MaxRecord, runlog.ErrTooLarge)
+		}
+		ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
+			jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(last, 10)},
+			jetstream.ExpectedLastSubjSeqSubjHeader: {subject},
+		}})
+		if err == nil {
+			return ack.Sequence, false, nil
+		}
+		if !undecided(err) {
+			return 0, false, unavailable("input to "+run.String(), err)
+		}
+		select { // another sender was first, or ours landed unseen: look again
+		case <-ctx.Done():
+			return 0, false, unavailable("input to "+run.String(), err)
+		case <-time.After(retryPause):
+		}
+	}
+}

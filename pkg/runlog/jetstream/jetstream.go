@@ -1,0 +1,180 @@
+// Package jetstream keeps the run log in NATS JetStream.
+//
+// Layout: for each partition p a stream RUNS_p (records and inboxes), BLOBS_p
+// and TIMERS_p; on RUNS_p a durable consumer exec-NAME for each executor and
+// one called wake. Only Provision makes them.
+//
+// Every append to a run's log carries the same filter, made by runlog.LogFilter,
+// with the sequence of the record before it. There is no message id on it: a
+// replicated server checks ids before the fence and a single one after it.
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Config says how to reach the bus.
+type Config struct {
+	// URL of the NATS servers, comma-separated; not used with InProcess.
+	URL string
+	// InProcess connects to an embedded server without a network.
+	InProcess nats.InProcessConnProvider
+	// Name of the connection, for the server's monitoring.
+	Name string
+	// Wait bounds the first connection. Default 3 s.
+	Wait time.Duration
+	// Timeout bounds one request whose context has no earlier end. Default 5 s.
+	Timeout time.Duration
+	// CacheBytes bounds the records kept in memory, encoded size. Default 64 MiB.
+	CacheBytes int
+	// Options are further options of the connection, such as credentials.
+	Options []nats.Option
+	// Logger; nil discards.
+	Logger *slog.Logger
+}
+
+// Log is a runlog.Log on JetStream.
+type Log struct {
+	nc         *nats.Conn
+	js         jetstream.JetStream
+	partitions int
+	timeout    time.Duration
+	cache      *cache
+	replies    *replies
+	logger     *slog.Logger
+
+	mu          sync.Mutex
+	onReconnect map[int]func()
+	nextHook    int
+}
+
+var _ runlog.Log = (*Log)(nil)
+
+// Open connects to the bus and checks that it is provisioned. The error is one
+// line that says what to do.
+func Open(ctx context.Context, cfg Config) (*Log, error) {
+	l, err := connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if l.partitions, err = checkProvisioned(ctx, l.js); err != nil {
+		l.nc.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func connect(cfg Config) (*Log, error) {
+	if cfg.Wait <= 0 {
+		cfg.Wait = 3 * time.Second
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	if cfg.CacheBytes <= 0 {
+		cfg.CacheBytes = 64 << 20
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{
+		timeout:     cfg.Timeout,
+		cache:       newCache(cfg.CacheBytes),
+		logger:      cfg.Logger,
+		onReconnect: map[int]func(){},
+	}
+	options := append([]nats.Option{
+		nats.Name(cfg.Name),
+		nats.Timeout(cfg.Wait),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectHandler(func(*nats.Conn) { l.reconnected() }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			cfg.Logger.Warn("bus", "error", err)
+		}),
+	}, cfg.Options...)
+	if cfg.InProcess != nil {
+		options = append(options, nats.InProcessServer(cfg.InProcess))
+	}
+	nc, err := nats.Connect(cfg.URL, options...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach NATS at %s: %w; is the server running and the URL right?", cfg.URL, err)
+	}
+	l.nc = nc
+	if l.js, err = jetstream.New(nc); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("JetStream on %s: %w", cfg.URL, err)
+	}
+	if l.replies, err = newReplies(nc); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close leaves the bus. Consumers must have ended before.
+func (l *Log) Close() {
+	l.nc.Close()
+}
+
+// Flush waits until everything that was published has reached the server.
+func (l *Log) Flush(ctx context.Context) error { return l.nc.FlushWithContext(ctx) }
+
+// Partitions is the number of partitions that the bus was provisioned with.
+func (l *Log) Partitions() int { return l.partitions }
+
+func (l *Log) partition(r runlog.Run) int { return runlog.Partition(r, l.partitions) }
+
+func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, l.timeout)
+}
+
+// reconnected tells everyone who listens that messages may have been missed.
+func (l *Log) reconnected() {
+	l.mu.Lock()
+	hooks := make([]func(), 0, len(l.onReconnect))
+	for _, h := range l.onReconnect {
+		hooks = append(hooks, h)
+	}
+	l.mu.Unlock()
+	for _, h := range hooks {
+		h()
+	}
+}
+
+func (l *Log) hookReconnect(f func()) (remove func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := l.nextHook
+	l.nextHook++
+	l.onReconnect[id] = f
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.onReconnect, id)
+	}
+}
+
+// unavailable wraps a failure of the bus.
+func unavailable(op string, err error) error {
+	return fmt.Errorf("%s: %w: %w", op, runlog.ErrUnavailable, err)
+}
+
+// apiCode is the JetStream error code in err, 0 when there is none.
+func apiCode(err error) jetstream.ErrorCode {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode
+	}
+	return 0
+}

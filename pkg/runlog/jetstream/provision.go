@@ -1,0 +1,202 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Names of consumers.
+const (
+	execPrefix   = "exec-"
+	wakeConsumer = "wake"
+)
+
+func execConsumer(executor string) string { return execPrefix + executor }
+
+// StockExecutors are the executors that every installation has.
+var StockExecutors = []string{"repair", "compaction", "turn", "stopdecision"}
+
+// Layout says what Provision makes.
+type Layout struct {
+	// Partitions spread runs over streams; fixed for ever. Default 1.
+	Partitions int
+	// Replicas of each stream: 1, 3 or 5. Default 1.
+	Replicas int
+	// Executors that get a durable consumer, besides the stock ones.
+	Executors []string
+	// MaxBytes bounds each RUNS and each TIMERS stream. Default 64 GiB; BLOBS
+	// get four times as much. A full stream refuses new records.
+	MaxBytes int64
+}
+
+// maxAckPending is how many steps of one executor may be in work at once.
+const maxAckPending = 65_536
+
+// Provision makes the streams and consumers, or checks that those which are
+// there have the shape that the log needs. It never changes a stream's data.
+func Provision(ctx context.Context, cfg Config, layout Layout) error {
+	l, err := connect(cfg)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return provision(ctx, l.js, layout)
+}
+
+func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error {
+	layout.Partitions = max(layout.Partitions, 1)
+	layout.Replicas = max(layout.Replicas, 1)
+	if layout.MaxBytes <= 0 {
+		layout.MaxBytes = 64 << 30
+	}
+	for _, name := range layout.Executors {
+		if !runlog.Name.MatchString(name) || runlog.IsRest(name) {
+			return fmt.Errorf("executor %q: a name matches %s and is not park or end", name, runlog.Name)
+		}
+	}
+	if have, err := countPartitions(ctx, js); err != nil {
+		return err
+	} else if have != 0 && have != layout.Partitions {
+		return fmt.Errorf("the bus has %d partitions, not %d: their number is fixed at install; provision with --partitions %d", have, layout.Partitions, have)
+	}
+	for p := range layout.Partitions {
+		for _, cfg := range streams(p, layout) {
+			if err := ensureStream(ctx, js, cfg); err != nil {
+				return err
+			}
+		}
+		for _, cfg := range consumers(p, layout) {
+			if _, err := js.CreateOrUpdateConsumer(ctx, runsStream(p), cfg); err != nil {
+				return fmt.Errorf("consumer %s on %s: %w", cfg.Durable, runsStream(p), err)
+			}
+		}
+	}
+	return nil
+}
+
+func streams(p int, layout Layout) []jetstream.StreamConfig {
+	root := fmt.Sprintf("hm.%%s.%d.", p)
+	runs := jetstream.StreamConfig{
+		Name:        runsStream(p),
+		Subjects:    []string{fmt.Sprintf(root, "run") + ">"},
+		Retention:   jetstream.LimitsPolicy,
+		Storage:     jetstream.FileStorage,
+		Discard:     jetstream.DiscardNew,
+		MaxBytes:    layout.MaxBytes,
+		Replicas:    layout.Replicas,
+		AllowDirect: true,
+		RePublish: &jetstream.RePublish{
+			Source:      fmt.Sprintf("hm.run.%d.*.*.log.>", p),
+			Destination: fmt.Sprintf("hm.live.%d.{{wildcard(1)}}.{{wildcard(2)}}.>", p),
+		},
+	}
+	blobs := runs
+	blobs.Name, blobs.Subjects, blobs.RePublish = blobsStream(p), []string{fmt.Sprintf(root, "blob") + ">"}, nil
+	blobs.MaxBytes *= 4
+	timers := runs
+	timers.Name, timers.Subjects, timers.RePublish = timersStream(p), []string{fmt.Sprintf(root, "timer") + ">"}, nil
+	// Scheduling implies roll-up, which must never be possible on RUNS.
+	timers.Discard, timers.AllowMsgSchedules, timers.AllowRollup = jetstream.DiscardOld, true, true
+	return []jetstream.StreamConfig{runs, blobs, timers}
+}
+
+func consumers(p int, layout Layout) []jetstream.ConsumerConfig {
+	at := fmt.Sprintf("hm.run.%d.*.*.", p)
+	durable := func(name string, filters ...string) jetstream.ConsumerConfig {
+		return jetstream.ConsumerConfig{
+			Durable:        name,
+			AckPolicy:      jetstream.AckExplicitPolicy,
+			AckWait:        runlog.AckWait,
+			MaxDeliver:     -1,
+			MaxAckPending:  maxAckPending,
+			FilterSubjects: filters,
+		}
+	}
+	made := map[string]bool{}
+	var all []jetstream.ConsumerConfig
+	for _, name := range append(append([]string(nil), StockExecutors...), layout.Executors...) {
+		if !made[name] {
+			made[name] = true
+			all = append(all, durable(execConsumer(name), at+"log.step."+name))
+		}
+	}
+	return append(all, durable(wakeConsumer, at+"inbox", at+"log.step."+runlog.Park, at+"log.step."+runlog.End))
+}
+
+func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) error {
+	stream, err := js.Stream(ctx, cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if _, err = js.CreateStream(ctx, cfg); err != nil {
+			return fmt.Errorf("create stream %s: %w", cfg.Name, err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", cfg.Name, err)
+	}
+	return checkStream(stream.CachedInfo().Config)
+}
+
+// checkStream refuses settings under which the log could lose records.
+func checkStream(cfg jetstream.StreamConfig) error {
+	bad := func(what string) error {
+		return fmt.Errorf("stream %s %s: the log could lose records; move its data to a stream made by `harness provision`", cfg.Name, what)
+	}
+	timers := cfg.Subjects[0][:min(len(cfg.Subjects[0]), len("hm.timer."))] == "hm.timer."
+	switch {
+	case cfg.MaxAge != 0:
+		return bad("has a maximum age")
+	case cfg.Retention != jetstream.LimitsPolicy:
+		return bad("does not keep by limits")
+	case !cfg.AllowDirect:
+		return bad("does not allow direct gets")
+	case timers:
+		return nil
+	case cfg.AllowRollup || cfg.AllowMsgSchedules:
+		return bad("allows roll-up or schedules")
+	case cfg.Discard != jetstream.DiscardNew:
+		return bad("discards old messages")
+	}
+	return nil
+}
+
+func countPartitions(ctx context.Context, js jetstream.JetStream) (int, error) {
+	for p := 0; ; p++ {
+		_, err := js.Stream(ctx, runsStream(p))
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return p, nil
+		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+			return 0, errors.New("this NATS server has JetStream switched off: start it with JetStream (nats-server -js)")
+		case err != nil:
+			return 0, fmt.Errorf("look at stream %s: %w", runsStream(p), err)
+		}
+	}
+}
+
+func checkProvisioned(ctx context.Context, js jetstream.JetStream) (int, error) {
+	n, err := countPartitions(ctx, js)
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, errors.New("the bus is not provisioned: run `harness provision --nats URL` once")
+	}
+	for p := range n {
+		for _, name := range []string{runsStream(p), blobsStream(p), timersStream(p)} {
+			stream, err := js.Stream(ctx, name)
+			if err != nil {
+				return 0, fmt.Errorf("stream %s: %w; run `harness provision`", name, err)
+			}
+			if err := checkStream(stream.CachedInfo().Config); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,261 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// lagPause is the wait before a replica that lags is asked again.
+const lagPause = 2 * time.Millisecond
+
+// Headers of the answers to direct gets.
+const (
+	natsSubject  = "Nats-Subject"
+	natsSequence = "Nats-Sequence"
+	natsUpTo     = "Nats-UpTo-Sequence"
+	natsStatus   = "Status"
+)
+
+var errMissing = errors.New("no message there")
+
+func directSubject(stream string) string { return "$JS.API.DIRECT.GET." + stream }
+
+func runsStream(p int) string   { return "RUNS_" + strconv.Itoa(p) }
+func blobsStream(p int) string  { return "BLOBS_" + strconv.Itoa(p) }
+func timersStream(p int) string { return "TIMERS_" + strconv.Itoa(p) }
+
+// get asks for one message. errMissing when the answering replica has none.
+func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
+	m, err := l.nc.RequestWithContext(ctx, subject, request)
+	if err != nil {
+		return nil, err
+	}
+	switch m.Header.Get(natsStatus) {
+	case "":
+		return m, nil
+	case "404":
+		return nil, errMissing
+	default:
+		return nil, fmt.Errorf("direct get: %s %s", m.Header.Get(natsStatus), m.Header.Get("Description"))
+	}
+}
+
+// Read returns the record with the given sequence.
+func (l *Log) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
+	p := l.partition(run)
+	if e, ok := l.cache.get(p, sequence); ok && e.Run == run {
+		return e, nil
+	}
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	request := []byte(`{"seq":` + strconv.FormatUint(sequence, 10) + `}`)
+	for {
+		m, err := l.get(ctx, directSubject(runsStream(p)), request)
+		if err == nil {
+			e, err := l.decode(m)
+			if err != nil || e.Run != run {
+				return runlog.Entry{}, fmt.Errorf("sequence %d holds no record of %s: %w", sequence, run, runlog.ErrNotFound)
+			}
+			return e, nil
+		}
+		if !errors.Is(err, errMissing) {
+			return runlog.Entry{}, unavailable("read "+run.String(), err)
+		}
+		// Either this replica lags, or the record was deleted, which happens
+		// only to expired runs: the stream's own first sequence tells.
+		if gone, gerr := l.deleted(ctx, p, sequence); gerr == nil && gone {
+			return runlog.Entry{}, fmt.Errorf("sequence %d of %s: %w", sequence, run, runlog.ErrNotFound)
+		}
+		if !pause(ctx, lagPause) {
+			return runlog.Entry{}, unavailable("read "+run.String(), err)
+		}
+	}
+}
+
+// deleted says that the stream's leader is beyond sequence and does not have it.
+func (l *Log) deleted(ctx context.Context, p int, sequence uint64) (bool, error) {
+	stream, err := l.js.Stream(ctx, runsStream(p))
+	if err != nil {
+		return false, err
+	}
+	info := stream.CachedInfo()
+	if info.State.LastSeq < sequence {
+		return true, nil
+	}
+	if info.Config.Replicas > 1 {
+		return info.State.FirstSeq > sequence, nil
+	}
+	return true, nil
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// decode makes an entry of a stored record, as a direct get or the feed brings it.
+func (l *Log) decode(m *nats.Msg) (runlog.Entry, error) {
+	subject := m.Header.Get(natsSubject)
+	address, err := runlog.ParseSubject(subject)
+	if err != nil {
+		return runlog.Entry{}, err
+	}
+	sequence, err := strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
+	if err != nil {
+		return runlog.Entry{}, fmt.Errorf("message without a sequence on %s", subject)
+	}
+	return l.entry(address, sequence, m.Header, m.Data), nil
+}
+
+// entry makes an entry of a stored message. Records that this process has
+// written or read before are not decoded again: stored records never change.
+func (l *Log) entry(a runlog.Address, sequence uint64, header nats.Header, data []byte) runlog.Entry {
+	if e, ok := l.cache.get(a.Partition, sequence); ok {
+		return e
+	}
+	e := runlog.Entry{Run: a.Run, Sequence: sequence}
+	if a.Kind == runlog.KindInbox {
+		return e
+	}
+	if e.Header, e.Err = parseHeader(header); e.Err != nil {
+		return e
+	}
+	if e.Record, e.Err = runlog.Decode(data, e.Header); e.Err == nil {
+		l.cache.put(e, a.Partition, len(data))
+	}
+	return e
+}
+
+func parseHeader(h nats.Header) (runlog.Header, error) {
+	version, err1 := strconv.ParseUint(h.Get(headerVersion), 10, 64)
+	schema, err2 := strconv.ParseUint(h.Get(headerSchema), 10, 32)
+	cursor, err3 := strconv.ParseUint(h.Get(headerCursor), 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return runlog.Header{}, fmt.Errorf("headers of a record: %w", err)
+	}
+	return runlog.Header{Version: version, Schema: uint32(schema), InboxCursor: cursor}, nil
+}
+
+// View reads the newest message of every subject of a run in one batch. It
+// counts only when the answering replica says that it is as far as contains.
+func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	p := l.partition(run)
+	request, err := json.Marshal(map[string]any{
+		"multi_last": []string{runlog.InboxSubject(p, run), runlog.LogFilter(p, run)},
+	})
+	if err != nil {
+		return runlog.View{}, err
+	}
+	for {
+		messages, upTo, err := l.replies.multi(ctx, directSubject(runsStream(p)), request)
+		switch {
+		case err == nil && upTo >= contains:
+			return l.viewOf(run, messages)
+		case errors.Is(err, errMissing) && contains == 0:
+			return runlog.View{}, fmt.Errorf("run %s: %w", run, runlog.ErrNotFound)
+		case err != nil && !errors.Is(err, errMissing):
+			return runlog.View{}, unavailable("view "+run.String(), err)
+		}
+		if !pause(ctx, lagPause) {
+			return runlog.View{}, unavailable("view "+run.String(), fmt.Errorf("replica at %d, need %d", upTo, contains))
+		}
+	}
+}
+
+func (l *Log) viewOf(run runlog.Run, messages []*nats.Msg) (runlog.View, error) {
+	var v runlog.View
+	for _, m := range messages {
+		address, err := runlog.ParseSubject(m.Header.Get(natsSubject))
+		if err != nil {
+			return v, fmt.Errorf("view %s: %w", run, err)
+		}
+		e, err := l.decode(m)
+		if err != nil {
+			return v, fmt.Errorf("view %s: %w", run, err)
+		}
+		switch address.Kind {
+		case runlog.KindInbox:
+			v.InboxSequence = e.Sequence
+			continue
+		case runlog.KindStep:
+			if e.Sequence > v.Step.Sequence {
+				v.Step = e
+			}
+		}
+		if e.Sequence > v.Newest.Sequence {
+			v.Newest = e
+		}
+	}
+	if v.Newest.Sequence == 0 {
+		return v, fmt.Errorf("run %s: %w", run, runlog.ErrNotFound)
+	}
+	return v, nil
+}
+
+// LastInbox returns the sequence of the newest inbox item.
+func (l *Log) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
+	p := l.partition(run)
+	m, err := l.get(ctx, directSubject(runsStream(p))+"."+runlog.InboxSubject(p, run), nil)
+	switch {
+	case errors.Is(err, errMissing):
+		return 0, nil
+	case err != nil:
+		return 0, unavailable("inbox of "+run.String(), err)
+	}
+	return strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
+}
+
+// Inbox walks back from upTo along prev_sequence, so that it never scans other
+// runs' traffic, and returns what repair may take at once.
+func (l *Log) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	p := l.partition(run)
+	var newestFirst []*harnessv1.InboxItem
+	for sequence := upTo; sequence > after; {
+		m, err := l.get(ctx, directSubject(runsStream(p)), []byte(`{"seq":`+strconv.FormatUint(sequence, 10)+`}`))
+		if errors.Is(err, errMissing) && pause(ctx, lagPause) {
+			continue
+		}
+		if err != nil {
+			return nil, unavailable("inbox of "+run.String(), err)
+		}
+		item := &harnessv1.InboxItem{}
+		if err := proto.Unmarshal(m.Data, item); err != nil {
+			// The item cannot be read by anyone; it is passed on as one without
+			// an input, so that the cursor moves past it.
+			item = &harnessv1.InboxItem{Id: "unreadable-" + strconv.FormatUint(sequence, 10), PrevSequence: after}
+		}
+		item.Sequence = sequence
+		newestFirst = append(newestFirst, item)
+		sequence = item.GetPrevSequence()
+	}
+	items := make([]*harnessv1.InboxItem, 0, len(newestFirst))
+	size := 0
+	for i := len(newestFirst) - 1; i >= 0; i-- {
+		size += proto.Size(newestFirst[i])
+		if len(items) == runlog.MaxDrainItems || (len(items) > 0 && size > runlog.MaxDrainBytes) {
+			break
+		}
+		items = append(items, newestFirst[i])
+	}
+	return items, nil
+}

@@ -1,0 +1,144 @@
+package runlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Encode is the stored form of a record: deterministic, so that equal records
+// are equal bytes. ErrTooLarge over MaxRecord.
+func Encode(rec *harnessv1.Record) ([]byte, error) {
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("encode record: %w", err)
+	}
+	if len(data) > MaxRecord {
+		return nil, fmt.Errorf("record of %d bytes, the limit is %d: %w", len(data), MaxRecord, ErrTooLarge)
+	}
+	return data, nil
+}
+
+// Decode reads a stored record. ErrSchemaTooNew leaves the record nil.
+func Decode(data []byte, header Header) (*harnessv1.Record, error) {
+	if header.Schema > Schema {
+		return nil, fmt.Errorf("schema %d, this program reads up to %d: %w", header.Schema, Schema, ErrSchemaTooNew)
+	}
+	rec := &harnessv1.Record{}
+	if err := proto.Unmarshal(data, rec); err != nil {
+		return nil, fmt.Errorf("decode record: %w", err)
+	}
+	if rec.GetVersion() != header.Version {
+		return nil, fmt.Errorf("record says version %d, its header %d", rec.GetVersion(), header.Version)
+	}
+	return rec, nil
+}
+
+// HeaderOf is what goes into the headers of a record.
+func HeaderOf(rec *harnessv1.Record) Header {
+	return Header{
+		Version:     rec.GetVersion(),
+		Schema:      rec.GetSchema(),
+		InboxCursor: rec.GetStep().GetSnapshot().GetInboxCursor(),
+	}
+}
+
+// Inline is content that holds its text itself.
+func Inline(text string) *harnessv1.Content {
+	return &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}
+}
+
+// Text is the inline text of c, or the preview of its blob.
+func Text(c *harnessv1.Content) string {
+	if b := c.GetBlob(); b != nil {
+		return b.GetPreview()
+	}
+	return c.GetInline()
+}
+
+// Digest is the name of a blob: SHA-256 in lower-case hexadecimal.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// RefOf is the reference to data as a blob.
+func RefOf(data []byte) *harnessv1.BlobRef {
+	return &harnessv1.BlobRef{Digest: Digest(data), Size: uint64(len(data)), Preview: Cut(string(data), MaxPreview)}
+}
+
+// Cut is the longest prefix of s that has at most limit bytes and ends at a
+// rune border; invalid UTF-8 is replaced first.
+func Cut(s string, limit int) string {
+	if len(s) > limit+utf8.UTFMax {
+		s = s[:limit+utf8.UTFMax]
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+// Spill moves contents out of rec until it fits: all that are longer than
+// MaxInline, then the largest first until the record is within half of
+// MaxRecord. It calls put for each and changes rec in place; rec must be the
+// caller's own.
+func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
+	const target = MaxRecord / 2
+	size := proto.Size(rec)
+	if size <= MaxInline {
+		return nil
+	}
+	var contents []*harnessv1.Content
+	collectContents(rec.ProtoReflect(), &contents)
+	sort.SliceStable(contents, func(i, j int) bool {
+		return len(contents[i].GetInline()) > len(contents[j].GetInline())
+	})
+	for _, c := range contents {
+		text := c.GetInline()
+		if len(text) <= MaxInline && (size <= target || len(text) <= MaxPreview) {
+			break
+		}
+		ref, err := put(ctx, []byte(text))
+		if err != nil {
+			return fmt.Errorf("spill %d bytes: %w", len(text), err)
+		}
+		c.Value = &harnessv1.Content_Blob{Blob: ref}
+		size -= len(text) - proto.Size(ref)
+	}
+	return nil
+}
+
+func collectContents(m protoreflect.Message, into *[]*harnessv1.Content) {
+	if c, ok := m.Interface().(*harnessv1.Content); ok {
+		if c.GetBlob() == nil && c.GetInline() != "" {
+			*into = append(*into, c)
+		}
+		return
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() == nil || fd.IsMap():
+		case fd.IsList():
+			for i := range v.List().Len() {
+				collectContents(v.List().Get(i).Message(), into)
+			}
+		default:
+			collectContents(v.Message(), into)
+		}
+		return true
+	})
+}

@@ -1,0 +1,152 @@
+package runlog
+
+import (
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Name is the shape of namespaces, run ids, executor and tool names.
+var Name = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// Kind says what a subject is for.
+type Kind int
+
+// Kinds of subjects of a run.
+const (
+	KindStep Kind = iota + 1
+	KindJournal
+	KindInbox
+	KindBlob
+)
+
+// Address is a subject of a run, taken apart.
+type Address struct {
+	Partition int
+	Run       Run
+	Kind      Kind
+	// Executor is the addressee of a step.
+	Executor string
+	// Digest of a blob, and the number of its chunk or -1.
+	Digest string
+	Chunk  int
+}
+
+// Valid says whether both names of r have the right shape.
+func (r Run) Valid() bool { return Name.MatchString(r.Namespace) && Name.MatchString(r.ID) }
+
+// String is NAMESPACE/RUN.
+func (r Run) String() string { return r.Namespace + "/" + r.ID }
+
+// Partition is the partition of a run among n, from 0: FNV-1a 32 of
+// NAMESPACE/RUN modulo n. It must never change for stored runs.
+func Partition(r Run, n int) int {
+	if n <= 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(r.String()))
+	return int(h.Sum32() % uint32(n)) //nolint:gosec // n is small and positive
+}
+
+// HashID is the 8-byte hash under which ids of inbox items and of answered
+// calls are remembered: FNV-1a 64.
+func HashID(id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return h.Sum64()
+}
+
+func prefix(tree string, partition int, r Run) string {
+	return "hm." + tree + "." + strconv.Itoa(partition) + "." + r.Namespace + "." + r.ID + "."
+}
+
+// LogFilter matches every record of a run. It is the filter of every fence and
+// must be spelt identically everywhere: on a replicated stream the server
+// fences only between identical filters.
+func LogFilter(partition int, r Run) string { return prefix("run", partition, r) + "log.>" }
+
+// StepSubject is where steps to an executor of a run are appended.
+func StepSubject(partition int, r Run, executor string) string {
+	return prefix("run", partition, r) + "log.step." + executor
+}
+
+// JournalSubject is where the journal of a run is appended.
+func JournalSubject(partition int, r Run) string { return prefix("run", partition, r) + "log.journal" }
+
+// InboxSubject is where inputs to a run are appended.
+func InboxSubject(partition int, r Run) string { return prefix("run", partition, r) + "inbox" }
+
+// BlobSubject is where a blob of a run, or with chunk >= 0 a part of it, is stored.
+func BlobSubject(partition int, r Run, digest string, chunk int) string {
+	s := prefix("blob", partition, r) + digest
+	if chunk >= 0 {
+		s += "." + strconv.Itoa(chunk)
+	}
+	return s
+}
+
+// LiveFilter matches the republished records of a run: the watch feed.
+func LiveFilter(partition int, r Run) string { return prefix("live", partition, r) + ">" }
+
+// DeltaSubject carries the model's text while it is being written.
+func DeltaSubject(r Run) string { return "hm.delta." + r.Namespace + "." + r.ID }
+
+// ControlSubject carries pokes to whoever works on a run.
+func ControlSubject(r Run) string { return "hm.control." + r.Namespace + "." + r.ID }
+
+// ParseControl takes a control subject apart.
+func ParseControl(subject string) (Run, error) {
+	parts := strings.Split(subject, ".")
+	if len(parts) != 4 || parts[0] != "hm" || parts[1] != "control" {
+		return Run{}, fmt.Errorf("subject %q is no control subject", subject)
+	}
+	r := Run{Namespace: parts[2], ID: parts[3]}
+	if !r.Valid() {
+		return Run{}, fmt.Errorf("subject %q holds an invalid name", subject)
+	}
+	return r, nil
+}
+
+// ParseSubject takes a subject of the RUNS or BLOBS streams apart.
+func ParseSubject(subject string) (Address, error) {
+	bad := func(why string) (Address, error) {
+		return Address{}, fmt.Errorf("subject %q: %s", subject, why)
+	}
+	parts := strings.Split(subject, ".")
+	if len(parts) < 6 || parts[0] != "hm" {
+		return bad("not of a run")
+	}
+	partition, err := strconv.Atoi(parts[2])
+	if err != nil || partition < 0 || strconv.Itoa(partition) != parts[2] {
+		return bad("invalid partition")
+	}
+	a := Address{Partition: partition, Run: Run{Namespace: parts[3], ID: parts[4]}, Chunk: -1}
+	if !a.Run.Valid() {
+		return bad("invalid name")
+	}
+	rest := parts[5:]
+	switch {
+	case parts[1] == "run" && len(rest) == 3 && rest[0] == "log" && rest[1] == "step" && Name.MatchString(rest[2]):
+		a.Kind, a.Executor = KindStep, rest[2]
+	case parts[1] == "run" && len(rest) == 2 && rest[0] == "log" && rest[1] == "journal":
+		a.Kind = KindJournal
+	case parts[1] == "run" && len(rest) == 1 && rest[0] == "inbox":
+		a.Kind = KindInbox
+	case parts[1] == "blob" && len(rest) <= 2 && digestShape.MatchString(rest[0]):
+		a.Kind, a.Digest = KindBlob, rest[0]
+		if len(rest) == 2 {
+			a.Chunk, err = strconv.Atoi(rest[1])
+			if err != nil || a.Chunk < 0 || strconv.Itoa(a.Chunk) != rest[1] {
+				return bad("invalid chunk")
+			}
+		}
+	default:
+		return bad("unknown shape")
+	}
+	return a, nil
+}
+
+var digestShape = regexp.MustCompile(`^[0-9a-f]{64}$`)
