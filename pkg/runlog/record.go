@@ -108,6 +108,9 @@ func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Cont
 		return len(contents[i].GetInline()) > len(contents[j].GetInline())
 	})
 	for _, c := range contents {
+		if c.GetBlob() != nil {
+			continue // one content in two places, spilled with the first
+		}
 		text := c.GetInline()
 		if len(text) <= MaxInline && (size <= target || len(text) <= MaxPreview) {
 			break

@@ -163,6 +163,14 @@ type Log interface {
 	// items, in the same manner as Consume.
 	ConsumeWakes(ctx context.Context, concurrency int, handle func(context.Context, Delivery)) error
 
+	// SetTimer makes a TimerFired with the given park version come up in
+	// ConsumeTimers at about at. Setting it again has no effect.
+	SetTimer(ctx context.Context, run Run, parkVersion uint64, at time.Time) error
+
+	// ConsumeTimers delivers timers that fired until ctx ends. A timer is
+	// delivered again until handle returns nil.
+	ConsumeTimers(ctx context.Context, handle func(ctx context.Context, run Run, parkVersion uint64) error) error
+
 	// Runs calls handle with the newest steps of all runs (those to the first
 	// executor repair, to park and to end), first for what is stored, then as
 	// they are committed, in stream order per partition, until ctx ends.

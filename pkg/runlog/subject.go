@@ -88,6 +88,29 @@ func BlobSubject(partition int, r Run, digest string, chunk int) string {
 	return s
 }
 
+// TimerSubject is where a timer of a run is set, and with fired where it comes up.
+func TimerSubject(partition int, r Run, parkVersion uint64, fired bool) string {
+	s := prefix("timer", partition, r) + strconv.FormatUint(parkVersion, 10)
+	if fired {
+		s += ".fired"
+	}
+	return s
+}
+
+// ParseFired takes the subject of a fired timer apart.
+func ParseFired(subject string) (r Run, parkVersion uint64, err error) {
+	parts := strings.Split(subject, ".")
+	if len(parts) != 7 || parts[0] != "hm" || parts[1] != "timer" || parts[6] != "fired" {
+		return Run{}, 0, fmt.Errorf("subject %q is no fired timer", subject)
+	}
+	r = Run{Namespace: parts[3], ID: parts[4]}
+	parkVersion, err = strconv.ParseUint(parts[5], 10, 64)
+	if err != nil || !r.Valid() {
+		return Run{}, 0, fmt.Errorf("subject %q is no fired timer", subject)
+	}
+	return r, parkVersion, nil
+}
+
 // LiveFilter matches the republished records of a run: the watch feed.
 func LiveFilter(partition int, r Run) string { return prefix("live", partition, r) + ">" }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -12,8 +13,9 @@ import (
 
 // Names of consumers.
 const (
-	execPrefix   = "exec-"
-	wakeConsumer = "wake"
+	execPrefix    = "exec-"
+	wakeConsumer  = "wake"
+	timerConsumer = "timers"
 )
 
 func execConsumer(executor string) string { return execPrefix + executor }
@@ -74,6 +76,16 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 			if _, err := js.CreateOrUpdateConsumer(ctx, runsStream(p), cfg); err != nil {
 				return fmt.Errorf("consumer %s on %s: %w", cfg.Durable, runsStream(p), err)
 			}
+		}
+		timer := jetstream.ConsumerConfig{
+			Durable:       timerConsumer,
+			AckPolicy:     jetstream.AckExplicitPolicy,
+			AckWait:       10 * time.Second,
+			MaxDeliver:    -1,
+			FilterSubject: fmt.Sprintf("hm.timer.%d.*.*.*.fired", p),
+		}
+		if _, err := js.CreateOrUpdateConsumer(ctx, timersStream(p), timer); err != nil {
+			return fmt.Errorf("consumer %s on %s: %w", timerConsumer, timersStream(p), err)
 		}
 	}
 	return nil

@@ -381,7 +381,11 @@ type Snapshot struct {
 	// Executor errors in a row at the current step.
 	ExecutorFailures uint32 `protobuf:"varint,30,opt,name=executor_failures,json=executorFailures,proto3" json:"executor_failures,omitempty"`
 	// When the run was last taken up; parked time lies before it.
-	RunningSince  *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=running_since,json=runningSince,proto3" json:"running_since,omitempty"`
+	RunningSince *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=running_since,json=runningSince,proto3" json:"running_since,omitempty"`
+	// The run ended and its work counts as done.
+	Accepted bool `protobuf:"varint,32,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// Version of the park that the run rests at or rested at last; timers name it.
+	ParkVersion   uint64 `protobuf:"varint,33,opt,name=park_version,json=parkVersion,proto3" json:"park_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -633,6 +637,20 @@ func (x *Snapshot) GetRunningSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Snapshot) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *Snapshot) GetParkVersion() uint64 {
+	if x != nil {
+		return x.ParkVersion
+	}
+	return 0
+}
+
 // TokenBudget is how full the model's window is.
 type TokenBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -866,9 +884,13 @@ type Spent struct {
 	// Turns in the segment.
 	Turns uint32 `protobuf:"varint,5,opt,name=turns,proto3" json:"turns,omitempty"`
 	// Model calls in the run, tries not counted.
-	ModelCalls    uint32 `protobuf:"varint,6,opt,name=model_calls,json=modelCalls,proto3" json:"model_calls,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ModelCalls uint32 `protobuf:"varint,6,opt,name=model_calls,json=modelCalls,proto3" json:"model_calls,omitempty"`
+	// Usage of the run when the segment began.
+	UsageBeforeSegment *Usage `protobuf:"bytes,7,opt,name=usage_before_segment,json=usageBeforeSegment,proto3" json:"usage_before_segment,omitempty"`
+	// Time spent running when the segment began.
+	ActiveBeforeSegment *durationpb.Duration `protobuf:"bytes,8,opt,name=active_before_segment,json=activeBeforeSegment,proto3" json:"active_before_segment,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Spent) Reset() {
@@ -941,6 +963,20 @@ func (x *Spent) GetModelCalls() uint32 {
 		return x.ModelCalls
 	}
 	return 0
+}
+
+func (x *Spent) GetUsageBeforeSegment() *Usage {
+	if x != nil {
+		return x.UsageBeforeSegment
+	}
+	return nil
+}
+
+func (x *Spent) GetActiveBeforeSegment() *durationpb.Duration {
+	if x != nil {
+		return x.ActiveBeforeSegment
+	}
+	return nil
 }
 
 // TurnState is the turn that is under way or ended last.
@@ -1034,8 +1070,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xcf\n" +
-	"\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x8e\v\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1072,7 +1107,9 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\asummary\x18\x1c \x01(\v2\x13.harness.v1.ContentR\asummary\x12'\n" +
 	"\x0ffallback_models\x18\x1d \x03(\tR\x0efallbackModels\x12+\n" +
 	"\x11executor_failures\x18\x1e \x01(\rR\x10executorFailures\x12?\n" +
-	"\rrunning_since\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\frunningSinceJ\x04\b(\x10=\"\xc2\x02\n" +
+	"\rrunning_since\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\frunningSince\x12\x1a\n" +
+	"\baccepted\x18  \x01(\bR\baccepted\x12!\n" +
+	"\fpark_version\x18! \x01(\x04R\vparkVersionJ\x04\b(\x10=\"\xc2\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -1094,7 +1131,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x03why\x18\x06 \x01(\tR\x03why\x12\x1f\n" +
 	"\vturn_number\x18\a \x01(\rR\n" +
 	"turnNumber\x126\n" +
-	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\xe3\x01\n" +
+	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\xf7\x02\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +
@@ -1103,7 +1140,9 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x06active\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06active\x12\x14\n" +
 	"\x05turns\x18\x05 \x01(\rR\x05turns\x12\x1f\n" +
 	"\vmodel_calls\x18\x06 \x01(\rR\n" +
-	"modelCalls\"\xab\x01\n" +
+	"modelCalls\x12C\n" +
+	"\x14usage_before_segment\x18\a \x01(\v2\x11.harness.v1.UsageR\x12usageBeforeSegment\x12M\n" +
+	"\x15active_before_segment\x18\b \x01(\v2\x19.google.protobuf.DurationR\x13activeBeforeSegment\"\xab\x01\n" +
 	"\tTurnState\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\bR\x04open\x12\x1d\n" +
@@ -1201,11 +1240,13 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	12, // 19: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
 	15, // 20: harness.v1.Spent.usage:type_name -> harness.v1.Usage
 	16, // 21: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	15, // 22: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	16, // 23: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }

@@ -1,0 +1,131 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Names inside a data directory.
+const (
+	lockFile   = "lock"
+	holderFile = "holder.json"
+	natsDir    = "nats"
+	toolsDir   = "tools"
+)
+
+// HeldError says that another process holds a data directory.
+type HeldError struct {
+	// Dir is the data directory.
+	Dir string
+	// PID is the process, 0 when it has not said so yet.
+	PID int
+	// Command is what it was started as.
+	Command string
+}
+
+// Error names the process.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("data directory %s is held by process %d (%s)", e.Dir, e.PID, e.Command)
+}
+
+// holder is what the process that holds a directory says of itself.
+type holder struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+	Socket  string `json:"socket"`
+}
+
+// hold locks a data directory for this process. The lock is the kernel's and
+// ends with the process, however it ends.
+func hold(dir string) (*flock.Flock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w; give another with --data", err)
+	}
+	lock := flock.New(filepath.Join(dir, lockFile))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
+	}
+	if !ok {
+		h, _ := readHolder(dir)
+		return nil, &HeldError{Dir: dir, PID: h.PID, Command: h.Command}
+	}
+	return lock, nil
+}
+
+func writeHolder(dir, socket string) error {
+	data, err := json.Marshal(holder{PID: os.Getpid(), Command: command(os.Args), Socket: socket})
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(dir, holderFile+".new")
+	if err := os.WriteFile(temp, data, 0o600); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return os.Rename(temp, filepath.Join(dir, holderFile))
+}
+
+// command is the program with its verb: enough to recognise it, and never a
+// goal or a secret.
+func command(args []string) string {
+	if len(args) == 0 {
+		return "harness"
+	}
+	name := filepath.Base(args[0])
+	if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		name += " " + args[1]
+	}
+	return name
+}
+
+func readHolder(dir string) (holder, error) {
+	var h holder
+	data, err := os.ReadFile(filepath.Join(dir, holderFile))
+	if err != nil {
+		return h, err
+	}
+	return h, json.Unmarshal(data, &h)
+}
+
+// attachWait bounds the wait for a holder that is only just starting.
+const attachWait = 5 * time.Second
+
+// Attach connects to the process that holds a data directory. held is false
+// when nobody does.
+func Attach(dir string) (conn *grpc.ClientConn, held bool, err error) {
+	lock := flock.New(filepath.Join(dir, lockFile))
+	if _, err := os.Stat(lock.Path()); errors.Is(err, os.ErrNotExist) {
+		return nil, false, nil
+	}
+	deadline := time.Now().Add(attachWait)
+	for {
+		ok, err := lock.TryRLock()
+		if err != nil {
+			return nil, false, fmt.Errorf("lock of data directory %s: %w", dir, err)
+		}
+		if ok {
+			return nil, false, lock.Unlock()
+		}
+		h, err := readHolder(dir)
+		if err == nil && h.Socket != "" {
+			if _, err := os.Stat(h.Socket); err == nil {
+				conn, err := grpc.NewClient("unix:"+h.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+				return conn, true, err
+			}
+		}
+		if time.Now().After(deadline) {
+			return nil, true, fmt.Errorf("process %d (%s) holds data directory %s and does not answer", h.PID, h.Command, dir)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

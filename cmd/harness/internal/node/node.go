@@ -1,0 +1,262 @@
+// Package node assembles roles of the mesh in this process: the bus, embedded
+// or external, the executors, the tool host and the gateway, each as a gRPC
+// service with health and reflection.
+//
+// The code path is the same wherever a role runs: executors meet only on the
+// bus, and call the tool host over gRPC also when it is in the same process.
+//
+// Stopping goes in the order intake, work, tools, bus; see Stop.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+)
+
+// Roles that a node can have.
+var Roles = []string{"toolhost", "repair", "compaction", "turn", "stopdecision", "gateway"}
+
+// Config of a node.
+type Config struct {
+	// Data is the data directory: the embedded server's files and the tool
+	// host's ledger. Held by one process at a time.
+	Data string
+	// NATS is the URL of an external server; empty means an embedded one.
+	NATS string
+	// NATSWait bounds the wait for an external server. Default 3 s.
+	NATSWait time.Duration
+	// Roles to run; all means all of them.
+	Roles []string
+	// Listen is the gateway's TCP address; empty means only the local socket.
+	// With it, every other role listens on a free port beside it.
+	Listen string
+	// Sync is always (default) or interval, for the embedded server.
+	Sync string
+	// ModelEnv is where the turn worker finds providers and their keys. Default os.Getenv.
+	ModelEnv func(string) string
+	// Logger; nil discards.
+	Logger *slog.Logger
+	// Interrupt first interrupts every unfinished run that is not in Keep, so
+	// that runs of old goals do not start working unasked.
+	Interrupt bool
+	// Keep are runs, as NAMESPACE/RUN.
+	Keep []string
+	// Stderr gets a line for each role that is ready; nil means none.
+	Stderr io.Writer
+}
+
+// maxMessage bounds a gRPC message: a conversation comes as one.
+const maxMessage = 64 << 20
+
+// Node is a running set of roles.
+type Node struct {
+	cfg      Config
+	lock     *flock.Flock
+	embedded *jetstream.Embedded
+	log      *jetstream.Log
+	instance string
+
+	local     *servers // gateway and roles, for this machine
+	gateway   harnessv1.GatewayServiceClient
+	addresses map[string]string
+
+	pending  []func()       // begin to accept
+	unserved []net.Listener // until then, to be closed by hand
+	announce []func()
+
+	stopWork  context.CancelFunc
+	work      *errgroup.Group
+	closers   []func(context.Context) error // in the order of starting
+	done      chan struct{}
+	stopOnce  sync.Once
+	workEnded chan struct{}
+	workErr   error
+}
+
+// Start starts a node and returns when all of it is ready. On an error nothing
+// of it is left.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		cfg: cfg, instance: executor.NewInstance(), addresses: map[string]string{},
+		done: make(chan struct{}), workEnded: make(chan struct{}), stopWork: func() {},
+	}
+	if err := n.start(ctx); err != nil {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		return nil, errors.Join(err, n.Stop(stop))
+	}
+	return n, nil
+}
+
+func (c *Config) complete() error {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.ModelEnv == nil {
+		c.ModelEnv = os.Getenv
+	}
+	if len(c.Roles) == 0 || slices.Contains(c.Roles, "all") {
+		c.Roles = Roles
+	}
+	for _, r := range c.Roles {
+		if !slices.Contains(Roles, r) {
+			return fmt.Errorf("--roles: there is no role %q; the roles are all, %s", r, strings.Join(Roles, ", "))
+		}
+	}
+	switch c.Sync {
+	case "", "always", "interval":
+	default:
+		return fmt.Errorf("--sync: %q is not always or interval", c.Sync)
+	}
+	if c.Sync != "" && c.NATS != "" {
+		return errors.New("--sync is the embedded server's; with --nats it is set on that server (sync_interval in its configuration)")
+	}
+	dir, err := filepath.Abs(c.Data)
+	if err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	c.Data = dir
+	return nil
+}
+
+func (n *Node) start(ctx context.Context) error {
+	var err error
+	if n.lock, err = hold(n.cfg.Data); err != nil {
+		return err
+	}
+	if err := n.openLog(ctx); err != nil {
+		return err
+	}
+	if err := n.listen(); err != nil {
+		return err
+	}
+	if err := n.startRoles(ctx); err != nil {
+		return err
+	}
+	return writeHolder(n.cfg.Data, n.local.socket)
+}
+
+func (n *Node) openLog(ctx context.Context) error {
+	cfg := jetstream.Config{Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger}
+	if n.cfg.NATS != "" {
+		cfg.URL = n.cfg.NATS
+		var err error
+		n.log, err = jetstream.Open(ctx, cfg)
+		return err
+	}
+	if n.cfg.Sync == "interval" {
+		n.cfg.Logger.Warn("--sync interval: what was acknowledged in the last two minutes is lost in a power failure")
+		if n.cfg.Stderr != nil {
+			_, _ = fmt.Fprintln(n.cfg.Stderr, "sync=interval: commits of the last two minutes do not survive a power failure")
+		}
+	}
+	var err error
+	n.embedded, err = jetstream.StartEmbedded(jetstream.EmbeddedConfig{
+		Dir: filepath.Join(n.cfg.Data, natsDir), SyncAlways: n.cfg.Sync != "interval", Logger: n.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	n.log, err = n.embedded.Open(ctx, cfg, jetstream.Layout{})
+	return err
+}
+
+// Client calls the gateway; it is nil on a node without one.
+func (n *Node) Client() harnessv1.GatewayServiceClient { return n.gateway }
+
+// Addr is where a role listens; empty when it is not here.
+func (n *Node) Addr(role string) string { return n.addresses[role] }
+
+// Done is closed when the node has ended, by Stop or because a role failed.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// Err is why the node ended by itself; nil after Stop.
+func (n *Node) Err() error {
+	select {
+	case <-n.workEnded:
+		return n.workErr
+	default:
+		return nil
+	}
+}
+
+// stopTimeout bounds a stop whose caller set no bound.
+const stopTimeout = 10 * time.Second
+
+// Stop ends the node: it takes nothing in any more, lets the executors hand
+// back what they have, kills what tools run, and closes the bus. Everything
+// that is not finished is in the log.
+func (n *Node) Stop(ctx context.Context) error {
+	var err error
+	n.stopOnce.Do(func() {
+		defer close(n.done)
+		if n.local != nil {
+			n.local.drain(ctx)
+		}
+		n.stopWork()
+		if n.work != nil {
+			select {
+			case <-n.workEnded:
+			case <-ctx.Done():
+				err = fmt.Errorf("stop: executors are still at work: %w", ctx.Err())
+			}
+		}
+		for _, c := range slices.Backward(n.closers) {
+			err = errors.Join(err, c(ctx))
+		}
+		for _, l := range n.unserved {
+			_ = l.Close()
+		}
+		if n.local != nil {
+			n.local.stop()
+		}
+		if n.log != nil {
+			n.log.Close()
+		}
+		if n.embedded != nil {
+			n.embedded.Stop()
+		}
+		if n.lock != nil {
+			_ = os.Remove(filepath.Join(n.cfg.Data, holderFile))
+			err = errors.Join(err, n.lock.Unlock())
+		}
+	})
+	return err
+}
+
+func (n *Node) ready(role, address string) {
+	n.addresses[role] = address
+	if n.cfg.Stderr != nil {
+		_, _ = fmt.Fprintf(n.cfg.Stderr, "ready role=%s addr=%s\n", role, address)
+	}
+}
+
+func dialOptions(more ...grpc.DialOption) []grpc.DialOption {
+	return append(more, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+}
+
+// Provision makes the streams and consumers of an external server.
+func Provision(ctx context.Context, url string, wait time.Duration, layout jetstream.Layout) error {
+	return jetstream.Provision(ctx, jetstream.Config{URL: url, Name: "harness provision", Wait: wait}, layout)
+}

@@ -1,0 +1,149 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
+	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
+	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
+)
+
+// worker is an executor's shell.
+type worker interface {
+	Register(grpc.ServiceRegistrar)
+	Run(context.Context, executor.Config) error
+}
+
+// startRoles makes the roles, serves them, and lets the executors work last:
+// when they begin, everything that they call is there.
+func (n *Node) startRoles(ctx context.Context) error {
+	has := func(role string) bool { return slices.Contains(n.cfg.Roles, role) }
+	if has("toolhost") {
+		host, err := toolhostserver.New(toolhostserver.Config{
+			Dir: filepath.Join(n.cfg.Data, toolsDir), Sync: n.cfg.Sync != "interval", Logger: n.cfg.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		n.closers = append(n.closers, host.Close)
+		if err := n.register("toolhost", func(r grpc.ServiceRegistrar) { harnessv1.RegisterToolHostServiceServer(r, host) }); err != nil {
+			return err
+		}
+	}
+	toolHost := harnessv1.NewToolHostServiceClient(n.local.conn)
+	workers := map[string]worker{
+		"repair":       repairserver.New(n.log, toolHost, n.cfg.Logger),
+		"compaction":   compactionserver.New(n.log),
+		"stopdecision": stopdecisionserver.New(),
+		"turn": turnserver.New(turnserver.Config{
+			Log: n.log, ToolHost: toolHost, Logger: n.cfg.Logger, Price: provider.Price,
+			Open: func(ref string) (model.Provider, string, error) { return provider.Open(ref, n.cfg.ModelEnv) },
+		}),
+	}
+	var working []worker
+	for _, role := range Roles {
+		if w := workers[role]; w != nil && has(role) {
+			if err := n.register(role, w.Register); err != nil {
+				return err
+			}
+			working = append(working, w)
+		}
+	}
+	var gateway *gatewayserver.Server
+	if has("gateway") {
+		cfg := gatewayserver.Config{Log: n.log, Logger: n.cfg.Logger, Instance: "gateway-" + n.instance}
+		if has("toolhost") {
+			cfg.Workspaces = func(ctx context.Context, workspace string) error {
+				_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
+				return err
+			}
+		}
+		gateway = gatewayserver.New(cfg)
+		if err := n.register("gateway", func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) }); err != nil {
+			return err
+		}
+		n.gateway = harnessv1.NewGatewayServiceClient(n.local.conn)
+		if err := gateway.Start(ctx); err != nil {
+			return err
+		}
+		n.closers = append(n.closers, func(context.Context) error {
+			gateway.Close()
+			return nil
+		})
+	}
+	n.serveAll()
+	if n.cfg.Interrupt && gateway != nil {
+		if err := n.interruptOthers(ctx); err != nil {
+			return err
+		}
+	}
+	n.startWork(working)
+	return nil
+}
+
+// startWork runs the executors until Stop. When one of them fails by itself
+// the node ends: half a mesh would only look alive.
+func (n *Node) startWork(working []worker) {
+	ctx, cancel := context.WithCancel(context.Background())
+	n.stopWork = cancel
+	g, ctx := errgroup.WithContext(ctx)
+	n.work = g
+	for _, w := range working {
+		g.Go(func() error {
+			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Logger: n.cfg.Logger})
+		})
+	}
+	go func() {
+		n.workErr = g.Wait()
+		close(n.workEnded)
+		if n.workErr != nil {
+			n.cfg.Logger.Error("a role ended", "error", n.workErr)
+			stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
+			defer cancel()
+			_ = n.Stop(stop)
+		}
+	}()
+}
+
+// interruptOthers leaves an interrupt in the inbox of every run that would go
+// on working, before the executors begin.
+func (n *Node) interruptOthers(ctx context.Context) error {
+	request := &harnessv1.ListRunsRequest{
+		Namespace: "*", Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_RUNNING}, PageSize: 1000,
+	}
+	for {
+		page, err := n.gateway.ListRuns(ctx, request)
+		if err != nil {
+			return fmt.Errorf("look for unfinished runs: %w", err)
+		}
+		for _, run := range page.GetRuns() {
+			if slices.Contains(n.cfg.Keep, run.GetNamespace()+"/"+run.GetRunId()) {
+				continue
+			}
+			_, err := n.gateway.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
+				Namespace: run.GetNamespace(), RunId: run.GetRunId(),
+				Reason: "The process that worked on it ended; resume it to go on.",
+			})
+			if err != nil {
+				return fmt.Errorf("interrupt unfinished run %s: %w", run.GetRunId(), err)
+			}
+		}
+		if page.GetNextPageToken() == "" {
+			return nil
+		}
+		request.PageToken = page.GetNextPageToken()
+	}
+}

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+)
+
+// servers are the gRPC servers of a node: one for this machine with every role
+// that runs here, and one for each role that listens on TCP.
+type servers struct {
+	logger *slog.Logger
+	socket string
+	inside *bufconn.Listener
+	all    []*roleServer
+	conn   *grpc.ClientConn
+}
+
+// roleServer is a gRPC server with health and reflection.
+type roleServer struct {
+	grpc   *grpc.Server
+	health *health.Server
+	served chan struct{}
+}
+
+func newRoleServer(logger *slog.Logger) *roleServer {
+	options := append(fault.ServerOptions(logger),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		// Clients behind proxies ping more often than the default allows.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+	)
+	s := &roleServer{grpc: grpc.NewServer(options...), health: health.NewServer(), served: make(chan struct{})}
+	healthv1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s
+}
+
+// serve accepts on listeners until the server is stopped.
+func (s *roleServer) serve(listeners ...net.Listener) {
+	go func() {
+		defer close(s.served)
+		ended := make(chan struct{}, len(listeners))
+		for _, l := range listeners {
+			go func() {
+				_ = s.grpc.Serve(l) // ends with the server, which reports nothing else
+				ended <- struct{}{}
+			}()
+		}
+		for range listeners {
+			<-ended
+		}
+	}()
+}
+
+// bufferSize is the buffer of the in-process listener.
+const bufferSize = 1 << 20
+
+// socketPath is short wherever the data directory is: a socket's path has at
+// most 107 bytes.
+func socketPath(data string) (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("harness-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("socket directory: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", fmt.Errorf("socket directory: %w", err)
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("socket directory %s is open to others: remove it, or set TMPDIR", dir)
+	}
+	sum := sha256.Sum256([]byte(data))
+	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock"), nil
+}
+
+// listen opens the local socket; the caller holds the directory's lock, so a
+// socket that is there is a dead process's.
+func (n *Node) listen() error {
+	path, err := socketPath(n.cfg.Data)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("old socket: %w", err)
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("local socket: %w", err)
+	}
+	s := &servers{logger: n.cfg.Logger, socket: path, inside: bufconn.Listen(bufferSize)}
+	n.local = s
+	local := newRoleServer(n.cfg.Logger)
+	s.all = append(s.all, local)
+	s.conn, err = grpc.NewClient("passthrough:///inside", dialOptions(
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.inside.DialContext(ctx) }),
+	)...)
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	n.closers = append(n.closers, func(context.Context) error { return s.conn.Close() })
+	n.pending = append(n.pending, func() { local.serve(listener, s.inside) })
+	n.unserved = append(n.unserved, listener)
+	return nil
+}
+
+// register adds a role to the local server and, when the node listens on TCP,
+// to a server of its own.
+func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error {
+	local := n.local.all[0]
+	register(local.grpc)
+	if n.cfg.Listen == "" {
+		n.announce = append(n.announce, func() { n.ready(role, "unix:"+n.local.socket) })
+		return nil
+	}
+	address := n.cfg.Listen
+	if role != "gateway" {
+		host, _, err := net.SplitHostPort(n.cfg.Listen)
+		if err != nil {
+			return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", n.cfg.Listen)
+		}
+		if len(n.cfg.Roles) > 1 {
+			address = net.JoinHostPort(host, "0")
+		}
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--listen: %w; is another process on that port?", err)
+	}
+	s := newRoleServer(n.cfg.Logger)
+	register(s.grpc)
+	n.local.all = append(n.local.all, s)
+	n.unserved = append(n.unserved, listener)
+	n.pending = append(n.pending, func() { s.serve(listener) })
+	n.announce = append(n.announce, func() { n.ready(role, listener.Addr().String()) })
+	return nil
+}
+
+// serveAll begins to accept and says who is ready.
+func (n *Node) serveAll() {
+	for _, f := range n.pending {
+		f()
+	}
+	n.pending, n.unserved = nil, nil
+	for _, s := range n.local.all {
+		s.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
+	}
+	for _, f := range n.announce {
+		f()
+	}
+}
+
+// drain says that nothing is taken in any more.
+func (s *servers) drain(context.Context) {
+	for _, r := range s.all {
+		r.health.Shutdown()
+	}
+}
+
+// stop ends all servers and waits for them.
+func (s *servers) stop() {
+	for _, r := range s.all {
+		r.grpc.Stop()
+	}
+	_ = os.Remove(s.socket)
+}

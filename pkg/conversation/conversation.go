@@ -1,0 +1,91 @@
+// Package conversation folds a run's conversation out of its log and renders
+// the view of it that a model can be sent.
+//
+// The stored messages are never changed. A view is always a valid
+// conversation: every call is answered exactly once, directly after the
+// message that holds it; nothing answers a call that is not there; no message
+// is empty; at least one is the user's.
+package conversation
+
+import (
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Conversation is the concatenation of the messages of a log up to a version.
+type Conversation struct {
+	// Version up to which it is folded; 0 when empty.
+	Version uint64
+	// Messages in order; shared, not to be changed.
+	Messages []*harnessv1.Message
+	// Bytes of the messages.
+	Bytes uint64
+
+	calls map[string]struct{}
+}
+
+// Fold adds the messages of a record that follows the version folded so far.
+func (c *Conversation) Fold(rec *harnessv1.Record) {
+	if c.calls == nil {
+		c.calls = map[string]struct{}{}
+	}
+	for _, m := range rec.GetAppended() {
+		c.Messages = append(c.Messages, m)
+		c.Bytes += uint64(len(runlog.Text(m.GetContent()))) + 256
+		for _, call := range m.GetToolCalls() {
+			c.calls[call.GetId()] = struct{}{}
+			c.Bytes += uint64(len(runlog.Text(call.GetArguments()))) + 128
+		}
+	}
+	c.Version = rec.GetVersion()
+}
+
+// HasCall says whether a call with this id is in the conversation.
+func (c *Conversation) HasCall(id string) bool {
+	_, ok := c.calls[id]
+	return ok
+}
+
+// unanswered stands where a call has no result. It is never stored.
+const unanswered = "No result of this call was recorded."
+
+// View arranges messages so that a model can be sent them: results directly
+// behind their calls, in the order of the calls; a placeholder for a call
+// without a result; results without a call, second results and empty messages
+// left out. Messages that arrived between a call and its result come after the
+// result. Arranging a view again changes nothing.
+func View(messages []*harnessv1.Message) []*harnessv1.Message {
+	results := map[string]*harnessv1.Message{}
+	for _, m := range messages {
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL && results[m.GetToolCallId()] == nil {
+			results[m.GetToolCallId()] = m
+		}
+	}
+	view := make([]*harnessv1.Message, 0, len(messages))
+	for _, m := range messages {
+		switch {
+		case m.GetRole() == harnessv1.Role_ROLE_TOOL:
+			continue // placed behind its call
+		case len(m.GetToolCalls()) == 0 && empty(m.GetContent()):
+			continue
+		}
+		view = append(view, m)
+		for _, call := range m.GetToolCalls() {
+			result := results[call.GetId()]
+			if result == nil {
+				result = &harnessv1.Message{
+					Role:       harnessv1.Role_ROLE_TOOL,
+					Kind:       harnessv1.MessageKind_MESSAGE_KIND_REPAIR,
+					Content:    runlog.Inline(unanswered),
+					ToolCallId: call.GetId(),
+					ToolName:   call.GetName(),
+					IsError:    true,
+				}
+			}
+			view = append(view, result)
+		}
+	}
+	return view
+}
+
+func empty(c *harnessv1.Content) bool { return c.GetBlob() == nil && c.GetInline() == "" }

@@ -1,0 +1,83 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// failure is the outcome of a step that cannot be executed: a failed turn for
+// the stop decision, which alone ends runs; where the stop decision itself is
+// what fails, the end.
+func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.Outcome {
+	s := t.Snapshot()
+	now := t.cfg.Now()
+	step := &harnessv1.Step{From: t.executor, Snapshot: s}
+	outcome := &harnessv1.Outcome{Step: step}
+	switch {
+	case runstate.Ended(s):
+		// An ended run that cannot take in what came: it stays ended, and the
+		// cursor moves past what was seen, so that it is not woken for ever.
+		s.InboxCursor = max(s.GetInboxCursor(), t.Step().GetRepairTrigger().GetInboxSequence())
+		step.To = runlog.End
+		step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
+	case t.executor == runstate.StopDecision:
+		if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_FAIL); err != nil {
+			s.Phase = t.Step().GetSnapshot().GetPhase()
+		}
+		runstate.StopClock(s, now)
+		s.Status, s.PendingToolCalls = harnessv1.RunStatus_RUN_STATUS_FAILED, nil
+		s.StopReason = &harnessv1.StopReason{
+			Kind: runstate.ErrorKind(kind), Message: message,
+			Details: &harnessv1.StopDetails{Turn: s.GetTurnCount()},
+		}
+		outcome.Events = append(outcome.Events, runstate.Event(s, s.GetTurnCount(), &harnessv1.Event{
+			Event: &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{Status: s.GetStatus(), Reason: s.GetStopReason()}},
+		}))
+		step.To = runlog.End
+		step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
+	default:
+		step.To = runstate.StopDecision
+		step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+			TurnNumber: s.GetTurnCount(),
+			Error:      &harnessv1.TurnError{Kind: kind, Message: message},
+		}}
+	}
+	return outcome
+}
+
+// failUnreadable fails a run whose step cannot be decoded, on the newest step
+// of the run that can be: a broken record must not be silence.
+func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, logger *slog.Logger) {
+	e := d.Entry()
+	logger.Error("step cannot be decoded", "error", e.Err)
+	last, err := l.newestReadable(ctx, e)
+	if err != nil {
+		logger.Error("no readable step before it", "error", err)
+		_ = d.Nak(schemaDelay)
+		return
+	}
+	task := &Task{Run: e.Run, Entry: last, cfg: l.cfg, executor: l.x.Name(), tail: runlog.Entry{
+		Run: e.Run, Sequence: e.Sequence, Header: e.Header,
+	}}
+	err = l.commit(ctx, task, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON,
+		fmt.Sprintf("the record with version %d cannot be decoded: %v", e.Header.Version, e.Err)))
+	l.finish(ctx, d, task, err, logger)
+}
+
+// newestReadable looks below an unreadable record for the step before it: it
+// cannot be walked back from, so the sequences below it are tried in turn.
+func (l *loop) newestReadable(ctx context.Context, e runlog.Entry) (runlog.Entry, error) {
+	const reach = 10_000
+	for sequence := e.Sequence - 1; sequence > 0 && e.Sequence-sequence < reach; sequence-- {
+		found, err := l.cfg.Log.Read(ctx, e.Run, sequence)
+		if err == nil && found.Record.GetStep() != nil {
+			return found, nil
+		}
+	}
+	return runlog.Entry{}, runlog.ErrNotFound
+}

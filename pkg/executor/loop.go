@@ -1,0 +1,218 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Delays before a step is delivered again.
+const (
+	unavailableDelay = time.Second
+	schemaDelay      = 30 * time.Second
+	failureDelay     = 100 * time.Millisecond // doubles with each failure
+)
+
+// commitTimeout bounds a commit, which goes on when its worker is stopped.
+const commitTimeout = 10 * time.Second
+
+// errLost ends the work on a step that is someone else's now.
+var errLost = errors.New("another worker has the step")
+
+// Run executes the steps addressed to x until ctx ends, then returns once all
+// work has ended. Its error is nil when ctx ended it.
+func Run(ctx context.Context, cfg Config, x Executor) error {
+	cfg = cfg.withDefaults()
+	l := &loop{cfg: cfg, x: x, logger: cfg.Logger.With("executor", x.Name())}
+	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, l.handle)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+type loop struct {
+	cfg    Config
+	x      Executor
+	logger *slog.Logger
+}
+
+// handle takes one delivery to its end.
+func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
+	e := d.Entry()
+	logger := l.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace, "version", e.Header.Version)
+	if errors.Is(e.Err, runlog.ErrSchemaTooNew) {
+		logger.Warn("step left to a newer worker", "schema", e.Header.Schema)
+		_ = d.Nak(schemaDelay)
+		return
+	}
+	var journal []runlog.Entry
+	if d.Redelivered() || e.Record == nil {
+		view, err := l.cfg.Log.View(ctx, e.Run, e.Sequence)
+		if err != nil {
+			logger.Warn("step put back", "error", err)
+			_ = d.Nak(unavailableDelay)
+			return
+		}
+		if view.Step.Sequence > e.Sequence {
+			_ = d.Ack() // done before
+			return
+		}
+		if e.Record == nil {
+			l.failUnreadable(ctx, d, logger)
+			return
+		}
+		if journal, err = runlog.Back(ctx, l.cfg.Log, view.Newest, e.Header.Version); err != nil {
+			logger.Warn("step put back", "error", err)
+			_ = d.Nak(unavailableDelay)
+			return
+		}
+	}
+	task := newTask(l.cfg, l.x.Name(), d, journal)
+	outcome, err := l.execute(ctx, d, task)
+	if err == nil {
+		err = l.commit(ctx, task, outcome)
+	}
+	l.finish(ctx, d, task, err, logger)
+}
+
+// finish acknowledges a step, puts it back, or falls silent.
+func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) {
+	switch {
+	case err == nil:
+		if aerr := d.Ack(); aerr != nil {
+			logger.Debug("acknowledge", "error", aerr) // delivered again and dropped then
+		}
+	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
+		logger.Debug("step is another worker's", "error", err)
+	case ctx.Err() != nil:
+		_ = d.Nak(0) // stopping: someone else goes on at once
+	case errors.Is(err, runlog.ErrUnavailable):
+		logger.Warn("step put back", "error", err)
+		_ = d.Nak(unavailableDelay)
+	default:
+		l.failed(ctx, d, task, err, logger)
+	}
+}
+
+// execute runs the executor, with a heartbeat, and turns a panic into an error.
+func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outcome *harnessv1.Outcome, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := l.heartbeat(ctx, cancel, d, task)
+	defer stop()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			l.logger.Error("executor panicked", "run", task.Run.ID, "panic", p, "stack", string(debug.Stack()))
+		}
+		if err != nil && errors.Is(context.Cause(ctx), errLost) {
+			err = errLost
+		}
+	}()
+	return l.x.Execute(ctx, task)
+}
+
+// heartbeat holds off the redelivery every AckWait/3, each time only after a
+// validated view has shown that the step is still this task's.
+func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d runlog.Delivery, task *Task) (stop func()) {
+	const every = runlog.AckWait / 3
+	done := make(chan struct{})
+	beating := make(chan struct{}, 1)
+	timer := time.AfterFunc(every, func() {
+		select {
+		case beating <- struct{}{}:
+		case <-done:
+		}
+	})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for {
+			select {
+			case <-done:
+				return
+			case <-ctx.Done():
+				return
+			case <-beating:
+			}
+			vctx, vcancel := context.WithTimeout(ctx, every)
+			view, err := l.cfg.Log.View(vctx, task.Run, task.Tail().Sequence)
+			if err == nil {
+				if !task.holds(view) {
+					cancel(errLost)
+					vcancel()
+					return
+				}
+				_ = d.InProgress()
+				task.mu.Lock()
+				f := task.onHeart
+				task.mu.Unlock()
+				if f != nil {
+					f(vctx, view)
+				}
+			}
+			vcancel()
+			timer.Reset(every)
+		}
+	}()
+	return func() {
+		timer.Stop()
+		close(done)
+		<-finished
+	}
+}
+
+// commit appends the outcome. It goes on when the worker is being stopped.
+func (l *loop) commit(ctx context.Context, task *Task, outcome *harnessv1.Outcome) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	err := task.commit(ctx, outcome)
+	var illegal *runstate.IllegalTransition
+	switch {
+	case errors.As(err, &illegal):
+		return task.commit(ctx, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION, err.Error()))
+	case errors.Is(err, errSnapshotTooLarge):
+		return task.commit(ctx, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE, err.Error()))
+	}
+	return err
+}
+
+// failed records an error of the executor, and fails the run when there were
+// too many.
+func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) {
+	count := task.failures + 1
+	logger.Error("executor failed", "error", err, "count", count)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	message := runlog.Cut(err.Error(), runlog.MaxPreview)
+	note := task.Note(ctx,
+		&harnessv1.Journal{Entry: &harnessv1.Journal_ExecutorFailed{ExecutorFailed: &harnessv1.ExecutorFailed{
+			Executor: l.x.Name(), Error: message, Count: count,
+		}}},
+		nil,
+		[]*harnessv1.Event{runstate.Event(task.Step().GetSnapshot(), task.Step().GetSnapshot().GetTurnCount(), &harnessv1.Event{
+			Event: &harnessv1.Event_ExecutorError{ExecutorError: &harnessv1.ExecutorError{
+				Executor: l.x.Name(), Error: message, Count: count,
+			}},
+		})})
+	if note == nil && count >= MaxFailures {
+		note = task.commit(ctx, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON,
+			fmt.Sprintf("%s failed %d times at the same step: %s", l.x.Name(), count, message)))
+		if note == nil {
+			_ = d.Ack()
+			return
+		}
+	}
+	if note != nil && errors.Is(note, runlog.ErrFenced) {
+		return
+	}
+	_ = d.Nak(failureDelay << min(count, MaxFailures))
+}

@@ -1,0 +1,210 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Task is one step in work. Its methods may be called by several goroutines.
+type Task struct {
+	// Run is the run.
+	Run runlog.Run
+	// Entry is the record that holds the step; shared, not to be changed.
+	Entry runlog.Entry
+	// Journal is what was appended behind the step before this delivery, oldest
+	// first. Empty on a first delivery.
+	Journal []runlog.Entry
+	// Redelivered says that the step was delivered before.
+	Redelivered bool
+
+	cfg      Config
+	executor string
+
+	mu       sync.Mutex
+	tail     runlog.Entry // newest record: the journal's last, or the step
+	count    uint64       // messages appended by the journal
+	weight   uint64       // and their bytes
+	mine     bool         // the tail was written by this task
+	onHeart  func(ctx context.Context, view runlog.View)
+	failures uint32
+}
+
+func newTask(cfg Config, executor string, d runlog.Delivery, journal []runlog.Entry) *Task {
+	e := d.Entry()
+	t := &Task{
+		Run: e.Run, Entry: e, Journal: journal, Redelivered: d.Redelivered(),
+		cfg: cfg, executor: executor, tail: e,
+	}
+	for _, j := range journal {
+		t.tail = j
+		t.note(j.Record)
+		if f := j.Record.GetJournal().GetExecutorFailed(); f != nil {
+			t.failures = f.GetCount()
+		}
+	}
+	return t
+}
+
+// NewTask makes a task that is not under a loop, for the gRPC forms of the
+// executors: nothing of it can be appended.
+func NewTask(in *harnessv1.StepInput) *Task {
+	e := runlog.Entry{
+		Run:      runlog.Run{Namespace: in.GetNamespace(), ID: in.GetRunId()},
+		Sequence: in.GetSequence(),
+		Header:   runlog.Header{Version: in.GetVersion(), Schema: runlog.Schema},
+		Record: &harnessv1.Record{
+			Namespace: in.GetNamespace(), RunId: in.GetRunId(), Version: in.GetVersion(),
+			Body: &harnessv1.Record_Step{Step: in.GetStep()},
+		},
+	}
+	return &Task{Run: e.Run, Entry: e, cfg: Config{}.withDefaults(), tail: e}
+}
+
+func (t *Task) note(rec *harnessv1.Record) {
+	t.count += uint64(len(rec.GetAppended()))
+	for _, m := range rec.GetAppended() {
+		t.weight += runstate.Weight(m)
+	}
+}
+
+// Step is the step; shared, not to be changed.
+func (t *Task) Step() *harnessv1.Step { return t.Entry.Record.GetStep() }
+
+// Input is the step as a pure decision gets it.
+func (t *Task) Input() *harnessv1.StepInput {
+	return &harnessv1.StepInput{
+		Namespace: t.Run.Namespace,
+		RunId:     t.Run.ID,
+		Version:   t.Entry.Header.Version,
+		Sequence:  t.Entry.Sequence,
+		Now:       timestamppb.New(t.cfg.Now()),
+		Step:      t.Step(),
+	}
+}
+
+// Snapshot is a clone of the step's snapshot, with the messages counted that
+// the journal has appended since.
+func (t *Task) Snapshot() *harnessv1.Snapshot {
+	s := proto.CloneOf(t.Step().GetSnapshot())
+	if s == nil {
+		s = &harnessv1.Snapshot{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.MessageCount += t.count
+	if t.weight > 0 {
+		if s.TokenBudget == nil {
+			s.TokenBudget = &harnessv1.TokenBudget{}
+		}
+		s.TokenBudget.UnreportedBytes += t.weight
+	}
+	return s
+}
+
+// Tail is the newest record of the run as far as this task knows.
+func (t *Task) Tail() runlog.Entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tail
+}
+
+// OnHeartbeat calls f at each heartbeat, with the view that it is based on.
+func (t *Task) OnHeartbeat(f func(ctx context.Context, view runlog.View)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onHeart = f
+}
+
+// Note appends an entry to the run's journal, behind everything that this task
+// knows of. Message ids are set here. Errors: runlog.ErrFenced, ErrUnavailable.
+func (t *Task) Note(ctx context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := t.Step().GetSnapshot().GetMessageCount() + t.count
+	for _, m := range appended {
+		next++
+		m.Id = next
+	}
+	return t.append(ctx, &harnessv1.Record{
+		Appended: appended,
+		Events:   events,
+		Body:     &harnessv1.Record_Journal{Journal: entry},
+	})
+}
+
+// commit appends the outcome. The step's changes of phase are checked first.
+func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
+	step := outcome.GetStep()
+	if step.GetTo() == "" || step.GetSnapshot() == nil || step.GetMessage() == nil {
+		return fmt.Errorf("%s returned a step without addressee, snapshot or message", t.executor)
+	}
+	if err := runstate.CheckPhases(t.Step().GetSnapshot(), step); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if step.GetTo() == runlog.Park && step.GetSnapshot().GetParkVersion() == 0 {
+		step.Snapshot.ParkVersion = t.tail.Header.Version + 1
+	}
+	rec := &harnessv1.Record{Appended: outcome.GetAppended(), Events: outcome.GetEvents(), Body: &harnessv1.Record_Step{Step: step}}
+	if at := step.GetParked().GetWakeAt(); at != nil {
+		// Before the commit: a timer of a park that never was is ignored, a
+		// park without its timer would rest for ever.
+		if err := t.cfg.Log.SetTimer(ctx, t.Run, step.GetSnapshot().GetParkVersion(), at.AsTime()); err != nil {
+			return err
+		}
+	}
+	if err := t.append(ctx, rec); err != nil {
+		return err
+	}
+	return nil
+}
+
+var errSnapshotTooLarge = errors.New("the snapshot is over its bound")
+
+// append completes rec and stores it behind the tail. The caller holds mu.
+func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
+	if t.cfg.Log == nil {
+		return errors.New("this task stands outside the log: nothing of it can be appended")
+	}
+	rec.Namespace, rec.RunId = t.Run.Namespace, t.Run.ID
+	rec.Version, rec.PrevSequence = t.tail.Header.Version+1, t.tail.Sequence
+	rec.Schema = runlog.Schema
+	rec.CommitTime = timestamppb.New(t.cfg.Now())
+	rec.Writer = &harnessv1.Writer{Executor: t.executor, Instance: t.cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // tells records apart, keeps no secret
+	put := func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error) {
+		return t.cfg.Log.PutBlob(ctx, t.Run, data)
+	}
+	if err := runlog.Spill(ctx, rec, put); err != nil {
+		return err
+	}
+	if step := rec.GetStep(); step != nil && proto.Size(step.GetSnapshot()) > MaxSnapshot {
+		return fmt.Errorf("%d bytes, the limit is %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
+	}
+	sequence, err := t.cfg.Log.Append(ctx, rec)
+	if err != nil {
+		return err
+	}
+	t.tail = runlog.Entry{Run: t.Run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}
+	t.mine = true
+	t.note(rec)
+	return nil
+}
+
+// holds says whether a view shows that this task still has the step: nothing
+// newer than what it wrote itself.
+func (t *Task) holds(view runlog.View) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return view.Newest.Sequence <= t.tail.Sequence
+}

@@ -1,0 +1,121 @@
+package runstate
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Defaults of the loop.
+const (
+	DefaultMaxTurns       = 50
+	DefaultMaxToolCalls   = 300
+	DefaultWindow         = 128_000
+	defaultMaxNudges      = 2
+	defaultMaxRetries     = 3
+	defaultSoft           = 0.80
+	defaultBlocking       = 0.95
+	defaultSafetyBuffer   = 500
+	defaultTries          = 5
+	defaultBackoffInitial = 500 * time.Millisecond
+	defaultBackoffMax     = 30 * time.Second
+	defaultIdleTimeout    = 120 * time.Second
+	defaultOutageRetry    = 60 * time.Second
+	defaultToolTimeout    = 120 * time.Second
+	defaultShownTokens    = 10_000
+	maxFallbackModels     = 8
+	maxPendingCalls       = 128
+	maxGrants             = 64
+	rememberedInputs      = 256
+	workflowRepair        = "repair"
+	workflowCompaction    = "compaction"
+	workflowTurn          = "turn"
+	workflowStopDecision  = "stopdecision"
+)
+
+// StopDecision is the name of the executor that alone ends runs.
+const StopDecision = workflowStopDecision
+
+// DefaultWorkflow is the cycle of a turn unless the spec has another.
+func DefaultWorkflow() []string {
+	return []string{workflowRepair, workflowCompaction, workflowTurn, workflowStopDecision}
+}
+
+// Following is the executor after name in the cycle: the one behind it, and
+// after the last the first. An unknown name is followed by the first.
+func Following(workflow []string, name string) string {
+	for i, n := range workflow {
+		if n == name {
+			return workflow[(i+1)%len(workflow)]
+		}
+	}
+	return workflow[0]
+}
+
+// Resolve returns c with every unset field at its default. window is the
+// model's, 0 when it is not known.
+func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
+	r := &harnessv1.LoopConfig{}
+	if c != nil {
+		r = proto.CloneOf(c)
+	}
+	if window == 0 {
+		window = DefaultWindow
+	}
+	if r.Stop == nil {
+		r.Stop = &harnessv1.StopConfig{}
+	}
+	unset(&r.Stop.MaxTurns, DefaultMaxTurns)
+	unset(&r.Stop.RequireWorkComplete, true)
+	unset(&r.Stop.WorkCompleteMaxRetries, defaultMaxRetries)
+	if r.Stop.Policy == harnessv1.StopPolicy_STOP_POLICY_UNSPECIFIED {
+		r.Stop.Policy = harnessv1.StopPolicy_STOP_POLICY_INTERACTIVE
+	}
+	if r.Continuation == nil {
+		r.Continuation = &harnessv1.ContinuationConfig{}
+	}
+	unset(&r.Continuation.Enabled, true)
+	unset(&r.Continuation.MaxPrompts, defaultMaxNudges)
+	if r.Context == nil {
+		r.Context = &harnessv1.ContextConfig{}
+	}
+	unset(&r.Context.MaxInputTokens, window)
+	unset(&r.Context.SoftThreshold, defaultSoft)
+	unset(&r.Context.BlockingThreshold, defaultBlocking)
+	unset(&r.Context.SafetyBuffer, defaultSafetyBuffer)
+	if r.Model == nil {
+		r.Model = &harnessv1.ModelConfig{}
+	}
+	unset(&r.Model.MaxTries, defaultTries)
+	unset(&r.Model.Streaming, true)
+	unsetDuration(&r.Model.BackoffInitial, defaultBackoffInitial)
+	unsetDuration(&r.Model.BackoffMax, defaultBackoffMax)
+	unsetDuration(&r.Model.IdleTimeout, defaultIdleTimeout)
+	unsetDuration(&r.Model.OutageRetry, defaultOutageRetry)
+	if r.Tools == nil {
+		r.Tools = &harnessv1.ToolConfig{}
+	}
+	unsetDuration(&r.Tools.Timeout, defaultToolTimeout)
+	unset(&r.Tools.ShownTokens, defaultShownTokens)
+	unset(&r.Tools.Yolo, false)
+	if r.Budgets == nil {
+		r.Budgets = &harnessv1.Budgets{}
+	}
+	unset(&r.Budgets.ToolCalls, DefaultMaxToolCalls)
+	return r
+}
+
+func unset[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func unsetDuration(field **durationpb.Duration, value time.Duration) {
+	if *field == nil {
+		*field = durationpb.New(value)
+	}
+}

@@ -1,0 +1,55 @@
+package runstate
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Result is how the run of s ended or how it stands while it rests.
+func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
+	return &harnessv1.HarnessResult{
+		Status:    s.GetStatus(),
+		Accepted:  s.GetAccepted(),
+		Reason:    s.GetStopReason(),
+		Answer:    s.GetAnswer(),
+		Summary:   s.GetSummary(),
+		TurnCount: s.GetTurnCount(),
+		ToolCalls: s.GetSpent().GetToolCallsTotal(),
+		Usage:     s.GetSpent().GetUsage(),
+		Duration:  durationpb.New(ActiveTime(s, now)),
+		Pending:   Awaited(s),
+	}
+}
+
+// Ended says whether the run of s has ended.
+func Ended(s *harnessv1.Snapshot) bool { return s.GetPhase() == done }
+
+// Event puts an event into the envelope of the run's present turn.
+func Event(s *harnessv1.Snapshot, turn uint32, e *harnessv1.Event) *harnessv1.Event {
+	e.TurnNumber, e.MaxTurns = turn, s.GetMaxTurns()
+	return e
+}
+
+// ErrorKind is the result kind of a turn's error.
+func ErrorKind(k harnessv1.TurnErrorKind) string {
+	switch k {
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED:
+		return "context_exhausted"
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON:
+		return "poison"
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION:
+		return "illegal_transition"
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:
+		return "provider_error"
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE:
+		return "provider_unavailable"
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED:
+		return "cancelled"
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE:
+		return "snapshot_too_large"
+	}
+	return "failed"
+}

@@ -1,0 +1,153 @@
+package runstate
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// OpenSegment makes s ready for the next user message: what is counted per
+// segment starts anew, and the run may take max_turns more turns. It changes s.
+func OpenSegment(s *harnessv1.Snapshot) {
+	spent := spentOf(s)
+	spent.ToolCalls, spent.Turns = 0, 0
+	spent.UsageBeforeSegment = proto.CloneOf(spent.GetUsage())
+	spent.ActiveBeforeSegment = proto.CloneOf(spent.GetActive())
+	s.Segment++
+	s.MaxTurns = s.GetTurnCount() + s.GetConfig().GetStop().GetMaxTurns()
+	s.ContinuationCount, s.WorkCompleteRetries = 0, 0
+	s.Turn, s.Summary, s.Answer, s.StopReason, s.Accepted = nil, nil, nil, nil, false
+	s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
+}
+
+// EndTurn counts the turn as ended. It changes s.
+func EndTurn(s *harnessv1.Snapshot) {
+	s.TurnCount++
+	spentOf(s).Turns++
+	if s.Turn == nil {
+		s.Turn = &harnessv1.TurnState{}
+	}
+	s.Turn.Open = false
+}
+
+// CountCalls counts tool calls. It changes s.
+func CountCalls(s *harnessv1.Snapshot, n int) {
+	spent := spentOf(s)
+	spent.ToolCalls += uint32(n)      //nolint:gosec // bounded by a response
+	spent.ToolCallsTotal += uint32(n) //nolint:gosec // bounded by a response
+}
+
+// Append gives messages their ids and counts their bytes against the window.
+// It changes s and the messages, and returns them.
+func Append(s *harnessv1.Snapshot, turn uint32, messages ...*harnessv1.Message) []*harnessv1.Message {
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	for _, m := range messages {
+		s.MessageCount++
+		m.Id = s.GetMessageCount()
+		m.TurnNumber = turn
+		s.TokenBudget.UnreportedBytes += Weight(m)
+	}
+	return messages
+}
+
+// Weight is the size of a message in bytes as the model is sent it: an upper
+// bound of its tokens but for the few that frame a message.
+func Weight(m *harnessv1.Message) uint64 {
+	w := contentSize(m.GetContent())
+	for _, c := range m.GetToolCalls() {
+		w += uint64(len(c.GetName())+len(c.GetId())) + contentSize(c.GetArguments())
+	}
+	return w
+}
+
+func contentSize(c *harnessv1.Content) uint64 {
+	if b := c.GetBlob(); b != nil {
+		return b.GetSize()
+	}
+	return uint64(len(c.GetInline()))
+}
+
+// Answered says whether a call was answered from outside before.
+func Answered(s *harnessv1.Snapshot, callID string) bool {
+	return holds(s.GetAnsweredCalls(), runlog.HashID(callID))
+}
+
+// NoteAnswered remembers that a call was answered. It changes s.
+func NoteAnswered(s *harnessv1.Snapshot, callID string) {
+	s.AnsweredCalls = remember(s.GetAnsweredCalls(), runlog.HashID(callID))
+}
+
+// Drained says whether an inbox item was taken in before.
+func Drained(s *harnessv1.Snapshot, itemID string) bool {
+	return holds(s.GetDrainedItems(), runlog.HashID(itemID))
+}
+
+// NoteDrained remembers that an inbox item was taken in. It changes s.
+func NoteDrained(s *harnessv1.Snapshot, itemID string) {
+	s.DrainedItems = remember(s.GetDrainedItems(), runlog.HashID(itemID))
+}
+
+func holds(hashes []uint64, h uint64) bool {
+	for _, have := range hashes {
+		if have == h {
+			return true
+		}
+	}
+	return false
+}
+
+func remember(hashes []uint64, h uint64) []uint64 {
+	if len(hashes) >= rememberedInputs {
+		hashes = hashes[len(hashes)-rememberedInputs+1:]
+	}
+	return append(hashes, h)
+}
+
+// Grant lets a tool run unasked for the rest of the run. It changes s.
+func Grant(s *harnessv1.Snapshot, tool string) {
+	for _, have := range s.GetGrantedTools() {
+		if have == tool {
+			return
+		}
+	}
+	if len(s.GetGrantedTools()) < maxGrants {
+		s.GrantedTools = append(s.GrantedTools, tool)
+	}
+}
+
+// MaxPending bounds the calls that may wait at once; more are refused.
+const MaxPending = maxPendingCalls
+
+// Awaited returns the pending calls that someone outside has to answer.
+func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL)
+}
+
+// Approved returns the pending calls that were approved and have not run.
+func Approved(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_APPROVED)
+}
+
+func pendingOf(s *harnessv1.Snapshot, class harnessv1.PendingClass) []*harnessv1.PendingCall {
+	var calls []*harnessv1.PendingCall
+	for _, c := range s.GetPendingToolCalls() {
+		if c.GetClass() == class {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// Settle takes a call out of the pending ones. It changes s.
+func Settle(s *harnessv1.Snapshot, callID string) {
+	var rest []*harnessv1.PendingCall
+	for _, c := range s.GetPendingToolCalls() {
+		if c.GetCallId() != callID {
+			rest = append(rest, c)
+		}
+	}
+	s.PendingToolCalls = rest
+}

@@ -1,0 +1,315 @@
+// Package repair decides what repair does with a RepairTrigger: initialise the
+// run once, take in what came from outside, settle calls that never got an
+// answer, and hand the run on, park it or give it up.
+//
+// # Invariants
+//
+//   - Only repair takes items out of the inbox, in order. The cursor moves past
+//     every item it was shown, also past those it refuses, and moves in the
+//     same record as their effects.
+//   - An item or an answer has one effect, however often it is sent.
+//   - Repairing a repaired run changes nothing.
+//
+// Decide is a pure function of the step and the observations under the keys
+// NeedInbox and, for the first trigger, NeedEnvironment.
+package repair
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Name of the executor.
+const Name = "repair"
+
+// Keys of the observations that Decide may ask for.
+const (
+	NeedInbox       = "inbox"
+	NeedEnvironment = "environment"
+)
+
+// repairing is one decision under way.
+type repairing struct {
+	in       *harnessv1.StepInput
+	now      time.Time
+	trigger  *harnessv1.RepairTrigger
+	s        *harnessv1.Snapshot
+	step     *harnessv1.Step
+	appended []*harnessv1.Message
+	events   []*harnessv1.Event
+
+	interrupt *harnessv1.Interrupt // taken in and not cleared since
+	cancel    *harnessv1.Cancel
+	resumed   string // what lets a resting run go on; empty when nothing does
+	reopened  bool
+	applied   uint32
+	repairs   uint32
+}
+
+// Decide maps a step with a RepairTrigger to its outcome, or to what it has to
+// know first. An error means that the input is not one that repair can get.
+func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+	trigger := in.GetStep().GetRepairTrigger()
+	if trigger == nil {
+		return nil, errors.New("repair: the step holds no RepairTrigger")
+	}
+	inbox, environment := observed(in.GetObserved(), NeedInbox), observed(in.GetObserved(), NeedEnvironment)
+	var needs []string
+	if inbox == nil {
+		needs = append(needs, NeedInbox)
+	}
+	starting := trigger.GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_START
+	if starting && environment == nil {
+		needs = append(needs, NeedEnvironment)
+	}
+	if needs != nil {
+		return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: needs}}}, nil
+	}
+	r := &repairing{
+		in:      in,
+		now:     in.GetNow().AsTime(),
+		trigger: trigger,
+		s:       proto.CloneOf(in.GetStep().GetSnapshot()),
+		step:    &harnessv1.Step{From: Name, Observed: in.GetObserved()},
+	}
+	if starting {
+		if err := r.initialise(environment.GetEnvironment()); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.drain(inbox.GetInbox()); err != nil {
+		return nil, err
+	}
+	if err := r.route(); err != nil {
+		return nil, err
+	}
+	r.step.Snapshot = r.s
+	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Outcome{Outcome: &harnessv1.Outcome{
+		Step:     r.step,
+		Appended: r.appended,
+		Events:   r.events,
+	}}}, nil
+}
+
+func observed(all []*harnessv1.Observation, key string) *harnessv1.Observation {
+	for _, o := range all {
+		if o.GetKey() == key {
+			return o
+		}
+	}
+	return nil
+}
+
+// initialise makes the first state out of the spec, once.
+func (r *repairing) initialise(environment *harnessv1.Environment) error {
+	if r.s.GetConfig() != nil {
+		return errors.New("repair: the run was initialised before")
+	}
+	spec := r.trigger.GetSpec()
+	if spec == nil {
+		return errors.New("repair: the first trigger holds no spec")
+	}
+	s := r.s
+	s.Config = runstate.Resolve(spec.GetConfig(), 0)
+	s.Workflow = spec.GetWorkflow()
+	if len(s.Workflow) == 0 {
+		s.Workflow = runstate.DefaultWorkflow()
+	}
+	s.FirstSequence = r.in.GetSequence()
+	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
+	s.Workspace = spec.GetWorkspace()
+	s.ToolRules = spec.GetAgent().GetTools()
+	s.GoalPreview = runlog.Cut(runlog.Text(spec.GetGoal()), runlog.MaxPreview)
+	if s.CreateTime == nil {
+		s.CreateTime = timestamppb.New(r.now)
+	}
+	s.Phase = harnessv1.Phase_PHASE_IDLE
+	runstate.StartClock(s, r.now)
+	r.append(0,
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment))},
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
+	)
+	return r.openSegment(s.GoalPreview)
+}
+
+// openSegment begins the work on a user message. Without a planner the plan is
+// the message itself.
+func (r *repairing) openSegment(goal string) error {
+	runstate.OpenSegment(r.s)
+	r.s.GoalPreview = goal
+	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_START); err != nil {
+		return err
+	}
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionStart{SessionStart: &harnessv1.SessionStart{
+		Goal: goal, Model: r.s.GetModel(), Workflow: r.s.GetWorkflow(), Segment: r.s.GetSegment(),
+	}}})
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_PlanDraft{PlanDraft: &harnessv1.PlanDraft{Plan: goal}}})
+	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_PLAN_COMMITTED); err != nil {
+		return err
+	}
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_PlanCommit{PlanCommit: &harnessv1.PlanCommit{Plan: goal}}})
+	return nil
+}
+
+// route decides where the run goes after the inbox was taken in.
+func (r *repairing) route() error {
+	s := r.s
+	r.settleUnknown()
+	switch {
+	case runstate.Ended(s):
+		return r.endAgain()
+	case r.cancel != nil:
+		return r.giveUp()
+	case r.interrupt != nil:
+		return r.parkInterrupted()
+	case len(runstate.Awaited(s)) > 0:
+		return r.parkAgain()
+	case s.GetPausedPhase() != harnessv1.Phase_PHASE_UNSPECIFIED && r.resumed == "":
+		return r.parkAgain()
+	}
+	if s.GetPausedPhase() != harnessv1.Phase_PHASE_UNSPECIFIED {
+		if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_RESUME); err != nil {
+			return err
+		}
+		r.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionResume{SessionResume: &harnessv1.SessionResume{Cause: r.resumed}}})
+	}
+	s.Status, s.StopReason = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil
+	runstate.StartClock(s, r.now)
+
+	if s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
+		if len(runstate.Approved(s)) == 0 {
+			return r.closeTurn()
+		}
+		if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED); err != nil {
+			return err
+		}
+	} else if warn := runstate.Exceeded(s, r.now); warn != nil {
+		return r.parkExceeded(warn)
+	}
+	r.step.To = runstate.Following(s.GetWorkflow(), Name)
+	r.step.Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{
+		RepairsMade: r.repairs, InputsApplied: r.applied,
+	}}
+	return nil
+}
+
+// endAgain commits the end once more, with the cursor moved.
+func (r *repairing) endAgain() error {
+	r.step.To = runlog.End
+	r.step.Message = &harnessv1.Step_Result{Result: runstate.Result(r.s, r.now)}
+	return nil
+}
+
+// giveUp hands a cancelled run to the stop decision, which alone ends runs.
+func (r *repairing) giveUp() error {
+	r.answerPending("The run was cancelled before this call was answered.")
+	r.step.To = runstate.StopDecision
+	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+		TurnNumber: r.turn(),
+		Error: &harnessv1.TurnError{
+			Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED,
+			Message: orElse(r.cancel.GetReason(), "cancelled"),
+		},
+	}}
+	return nil
+}
+
+// closeTurn ends a turn whose last open call was answered from outside.
+func (r *repairing) closeTurn() error {
+	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED_LAST); err != nil {
+		return err
+	}
+	turn := r.turn()
+	runstate.EndTurn(r.s)
+	r.step.To = runstate.StopDecision
+	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+		TurnNumber:         turn,
+		AgentDone:          r.s.GetTurn().GetAgentDone(),
+		CalledWorkComplete: r.s.GetTurn().GetCalledWorkComplete(),
+	}}
+	return nil
+}
+
+func (r *repairing) parkInterrupted() error {
+	r.answerPending("The run was interrupted before this call was answered.")
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_RunInterrupted{RunInterrupted: &harnessv1.RunInterrupted{Reason: r.interrupt.GetReason()}}})
+	return r.pause(&harnessv1.StopReason{
+		Kind:    "interrupted",
+		Message: orElse(r.interrupt.GetReason(), "Interrupted; a resume or a message lets it go on."),
+		Details: &harnessv1.StopDetails{Turn: r.s.GetTurnCount()},
+	})
+}
+
+func (r *repairing) parkExceeded(warn *harnessv1.BudgetWarn) error {
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_BudgetWarn{BudgetWarn: warn}})
+	return r.pause(&harnessv1.StopReason{
+		Kind:    "budget_exceeded:" + warn.GetBudget(),
+		Message: fmt.Sprintf("The budget of %s is used up (%.6g of %.6g); resume with a larger one to go on.", warn.GetBudget(), warn.GetUsed(), warn.GetLimit()),
+		Details: &harnessv1.StopDetails{Turn: r.s.GetTurnCount()},
+	})
+}
+
+// pause parks a run that was going, or keeps one parked for another reason.
+func (r *repairing) pause(reason *harnessv1.StopReason) error {
+	if r.s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
+		if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
+			return err
+		}
+		r.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionPause{SessionPause: &harnessv1.SessionPause{Reason: reason}}})
+	}
+	r.s.StopReason, r.s.ParkVersion = reason, 0
+	return r.park()
+}
+
+// parkAgain lets a resting run rest on, for the reason it has.
+func (r *repairing) parkAgain() error {
+	if r.s.GetStopReason() == nil {
+		return errors.New("repair: the run waits for answers and has no reason to rest")
+	}
+	return r.park()
+}
+
+func (r *repairing) park() error {
+	runstate.StopClock(r.s, r.now)
+	r.s.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
+	r.step.To = runlog.Park
+	r.step.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{
+		Reason: r.s.GetStopReason(), Pending: runstate.Awaited(r.s),
+	}}
+	return nil
+}
+
+func (r *repairing) enter(input harnessv1.PhaseInput) error {
+	return runstate.Enter(r.step, r.s, input)
+}
+
+func (r *repairing) append(turn uint32, messages ...*harnessv1.Message) {
+	r.appended = append(r.appended, runstate.Append(r.s, turn, messages...)...)
+}
+
+func (r *repairing) emit(e *harnessv1.Event) {
+	r.events = append(r.events, runstate.Event(r.s, r.turn(), e))
+}
+
+// turn is the turn that is open, or the one that ended last.
+func (r *repairing) turn() uint32 {
+	if r.s.GetTurn().GetOpen() {
+		return r.s.GetTurn().GetNumber()
+	}
+	return r.s.GetTurnCount()
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

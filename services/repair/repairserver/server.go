@@ -1,0 +1,189 @@
+// Package repairserver runs the repair executor: it fetches what repair has to
+// know, wakes resting runs when something comes in for them, and turns fired
+// timers into inbox items.
+package repairserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/repair"
+)
+
+// Server is the repair executor and its gRPC form.
+type Server struct {
+	harnessv1.UnimplementedRepairServiceServer
+	log      runlog.Log
+	toolHost harnessv1.ToolHostServiceClient
+	logger   *slog.Logger
+}
+
+// New makes a repair worker.
+func New(log runlog.Log, toolHost harnessv1.ToolHostServiceClient, logger *slog.Logger) *Server {
+	return &Server{log: log, toolHost: toolHost, logger: logger}
+}
+
+// Register adds the gRPC form to a server.
+func (s *Server) Register(r grpc.ServiceRegistrar) { harnessv1.RegisterRepairServiceServer(r, s) }
+
+// Repair maps a step to what repair would commit.
+func (s *Server) Repair(_ context.Context, req *harnessv1.RepairRequest) (*harnessv1.RepairResponse, error) {
+	out, err := repair.Decide(req.GetInput())
+	if err != nil {
+		return nil, fault.Invalid("input", "%v", err)
+	}
+	return &harnessv1.RepairResponse{Output: out}, nil
+}
+
+// Run executes repair, wakes runs and takes in timers until ctx ends.
+func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Decide: repair.Decide, Observe: s.observe})
+	})
+	g.Go(func() error {
+		return orEnded(ctx, s.log.ConsumeWakes(ctx, wakeConcurrency, func(ctx context.Context, d runlog.Delivery) {
+			s.wake(ctx, cfg, d)
+		}))
+	})
+	g.Go(func() error { return orEnded(ctx, s.log.ConsumeTimers(ctx, s.fired)) })
+	return g.Wait()
+}
+
+const wakeConcurrency = 64
+
+func orEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// observe fetches what a decision of repair has to know.
+func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (*harnessv1.Observation, error) {
+	switch key {
+	case repair.NeedInbox:
+		batch, err := s.inbox(ctx, task)
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Inbox{Inbox: batch}}, nil
+	case repair.NeedEnvironment:
+		workspace := task.Step().GetRepairTrigger().GetSpec().GetWorkspace()
+		if workspace == "" {
+			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{}}}, nil
+		}
+		r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Environment{Environment: r.GetEnvironment()}}, nil
+	}
+	return nil, fmt.Errorf("repair does not observe %q", key)
+}
+
+// inbox reads what is beyond the cursor. For a wake the view must contain the
+// trigger, so that at least the item that woke the run is seen; between turns
+// a look that may be behind does no harm: what it misses is found at the next
+// turn, or wakes the run when it rests.
+func (s *Server) inbox(ctx context.Context, task *executor.Task) (*harnessv1.InboxBatch, error) {
+	cursor := task.Step().GetSnapshot().GetInboxCursor()
+	var last uint64
+	if task.Step().GetRepairTrigger().GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE {
+		view, err := s.log.View(ctx, task.Run, task.Entry.Sequence)
+		if err != nil {
+			return nil, err
+		}
+		last = view.InboxSequence
+	} else {
+		var err error
+		if last, err = s.log.LastInbox(ctx, task.Run); err != nil {
+			return nil, err
+		}
+	}
+	if last <= cursor {
+		return &harnessv1.InboxBatch{Cursor: cursor}, nil
+	}
+	items, err := s.log.Inbox(ctx, task.Run, cursor, last)
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.InboxBatch{Items: items, Cursor: items[len(items)-1].GetSequence()}, nil
+}
+
+// wake applies the one rule for steps to park and end and for inbox items.
+// Never acknowledge on a conflict alone: look again.
+func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Delivery) {
+	e := d.Entry()
+	logger := s.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace)
+	for {
+		view, err := s.log.View(ctx, e.Run, e.Sequence)
+		if err == nil && view.Newest.Record == nil {
+			err = view.Newest.Err
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				logger.Warn("wake put back", "error", err)
+			}
+			_ = d.Nak(time.Second)
+			return
+		}
+		step := repair.Wake(view)
+		if step == nil {
+			_ = d.Ack()
+			return
+		}
+		_, err = s.log.Append(ctx, &harnessv1.Record{
+			Namespace:    e.Run.Namespace,
+			RunId:        e.Run.ID,
+			Version:      view.Newest.Header.Version + 1,
+			PrevSequence: view.Newest.Sequence,
+			Schema:       runlog.Schema,
+			CommitTime:   timestamppb.New(time.Now()),
+			Writer:       &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()}, //nolint:gosec // tells records apart
+			Body:         &harnessv1.Record_Step{Step: step},
+		})
+		switch {
+		case err == nil:
+			_ = d.Ack()
+			return
+		case errors.Is(err, runlog.ErrFenced):
+			continue
+		case ctx.Err() == nil:
+			logger.Warn("wake put back", "error", err)
+		}
+		_ = d.Nak(time.Second)
+		return
+	}
+}
+
+// fired turns a timer into an inbox item. The item's id names the park, so a
+// timer that is delivered twice has one effect.
+func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) error {
+	view, err := s.log.View(ctx, run, 0)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return nil // the run is gone
+	}
+	if err != nil {
+		return err
+	}
+	_, _, err = s.log.AppendInbox(ctx, run, &harnessv1.InboxItem{
+		Id:    "timer-" + strconv.FormatUint(parkVersion, 10),
+		Time:  timestamppb.New(time.Now()),
+		Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: parkVersion}},
+	}, view.Step.Header.InboxCursor)
+	return err
+}

@@ -1,0 +1,31 @@
+package repair
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Wake is the one rule for every message that can wake a run: a step to park
+// or end, and an inbox item. view contains the message. It returns the step
+// that wakes the run, to be appended fenced on view.Newest, or nil when there
+// is nothing to do and the message is done with.
+func Wake(view runlog.View) *harnessv1.Step {
+	if !view.Quiescent() {
+		return nil // whoever has the run will drain, or rest and wake again
+	}
+	resting := view.Step.Record.GetStep()
+	if view.InboxSequence <= resting.GetSnapshot().GetInboxCursor() {
+		return nil
+	}
+	return &harnessv1.Step{
+		From:     Name,
+		To:       Name,
+		Snapshot: proto.CloneOf(resting.GetSnapshot()),
+		Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
+			Cause:         harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE,
+			InboxSequence: view.InboxSequence,
+		}},
+	}
+}

@@ -1,0 +1,208 @@
+// Package turn decides inside a turn: what the model is sent, what becomes of
+// each call that it makes, what is left to do after a crash, and how the turn
+// counts. Everything here is a function of the step, the run's journal and the
+// conversation; the effects are in turnserver.
+//
+// # The machine
+//
+// A turn goes claim → respond → start → run → commit. Where it stands is folded
+// from the journal alone (Progress), so that another worker goes on exactly
+// where one stopped: a recorded response is not asked for again, a call with a
+// result is not run again, and only calls that the journal names as started are
+// ever sent to the tool host.
+package turn
+
+import (
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Name of the executor.
+const Name = "turn"
+
+// Call is a tool call that is to be run.
+type Call struct {
+	ID           string
+	Tool         string
+	Arguments    *harnessv1.Content
+	ParallelSafe bool
+	Idempotent   bool
+}
+
+// Progress is how far a turn has come.
+type Progress struct {
+	// Number of the turn.
+	Number uint32
+	// Resumed says that the turn goes on after an answer from outside: its
+	// response was recorded with an earlier step.
+	Resumed bool
+	// Attempts is the number of claims, and Former the process that made the
+	// last one.
+	Attempts uint32
+	Former   string
+	// Response is what the model answered and Message what it said; nil before.
+	Response *harnessv1.ModelResponded
+	Message  *harnessv1.Message
+	// Usage is what model calls of this step used.
+	Usage *harnessv1.Usage
+	// Started holds the ids of the calls that may run, and LedgerID the tool
+	// host's ledger that they were started under.
+	Started  map[string]bool
+	LedgerID string
+	// Finished holds how calls ended.
+	Finished map[string]harnessv1.ToolOutcome
+	// Calls are all that the step has to run, in order.
+	Calls []Call
+
+	told   bool   // the model was told that its response was cut off
+	behind uint64 // bytes appended behind the response
+}
+
+// Begin is the progress of a step whose journal is empty.
+func Begin(step *harnessv1.Step) *Progress {
+	s := step.GetSnapshot()
+	p := &Progress{
+		Number:   s.GetTurnCount() + 1,
+		Resumed:  s.GetTurn().GetOpen(),
+		Started:  map[string]bool{},
+		Finished: map[string]harnessv1.ToolOutcome{},
+	}
+	if p.Resumed {
+		for _, c := range runstate.Approved(s) {
+			p.Calls = append(p.Calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments()})
+		}
+	}
+	return p
+}
+
+// Fold adds a record of the journal.
+func (p *Progress) Fold(rec *harnessv1.Record) {
+	switch e := rec.GetJournal().GetEntry().(type) {
+	case *harnessv1.Journal_TurnStarted:
+		p.Attempts, p.Former = e.TurnStarted.GetAttempt(), rec.GetWriter().GetInstance()
+	case *harnessv1.Journal_ModelResponded:
+		p.Response, p.Usage = e.ModelResponded, e.ModelResponded.GetUsage()
+		arguments := map[string]*harnessv1.Content{}
+		for _, m := range rec.GetAppended() {
+			switch m.GetRole() {
+			case harnessv1.Role_ROLE_ASSISTANT:
+				p.Message = m
+				for _, c := range m.GetToolCalls() {
+					arguments[c.GetId()] = c.GetArguments()
+				}
+			case harnessv1.Role_ROLE_USER:
+				p.told = true
+				p.behind += runstate.Weight(m)
+			default:
+				p.behind += runstate.Weight(m)
+			}
+		}
+		for _, c := range e.ModelResponded.GetCalls() {
+			if c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_RUN {
+				p.Calls = append(p.Calls, Call{
+					ID: c.GetCallId(), Tool: c.GetTool(), Arguments: arguments[c.GetCallId()],
+					ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(),
+				})
+			}
+		}
+	case *harnessv1.Journal_ToolsStarted:
+		for _, id := range e.ToolsStarted.GetCallIds() {
+			p.Started[id] = true
+		}
+		p.LedgerID = e.ToolsStarted.GetLedgerId()
+	case *harnessv1.Journal_ToolFinished:
+		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
+		for _, m := range rec.GetAppended() {
+			p.behind += runstate.Weight(m)
+		}
+	}
+}
+
+// NeedsModel says that the model has to be asked.
+func (p *Progress) NeedsModel() bool { return !p.Resumed && p.Response == nil }
+
+// Unstarted returns the calls that have not been started.
+func (p *Progress) Unstarted() []Call {
+	var calls []Call
+	for _, c := range p.Calls {
+		if !p.Started[c.ID] {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// Unfinished returns the calls without an end, in groups: the calls of a group
+// may run beside each other, the groups run in order.
+func (p *Progress) Unfinished() [][]Call {
+	var groups [][]Call
+	for _, c := range p.Calls {
+		if _, ended := p.Finished[c.ID]; ended {
+			continue
+		}
+		if last := len(groups) - 1; c.ParallelSafe && last >= 0 && groups[last][0].ParallelSafe {
+			groups[last] = append(groups[last], c)
+			continue
+		}
+		groups = append(groups, []Call{c})
+	}
+	return groups
+}
+
+// Claim is the record that claims the turn, and its events.
+func Claim(s *harnessv1.Snapshot, p *Progress) (*harnessv1.Journal, []*harnessv1.Event) {
+	attempt := p.Attempts + 1
+	var events []*harnessv1.Event
+	if p.Attempts > 0 {
+		events = append(events, event(s, p, &harnessv1.Event{Event: &harnessv1.Event_WorkerTakeover{
+			WorkerTakeover: &harnessv1.WorkerTakeover{Attempt: attempt, Former: p.Former},
+		}}))
+	} else {
+		events = append(events, event(s, p, &harnessv1.Event{Event: &harnessv1.Event_StepStart{
+			StepStart: &harnessv1.StepStart{Attempt: attempt, Resumed: p.Resumed},
+		}}))
+	}
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{
+		TurnStarted: &harnessv1.TurnStarted{TurnNumber: p.Number, Attempt: attempt},
+	}}, events
+}
+
+// Start is the record that makes calls runnable, and its events.
+func Start(s *harnessv1.Snapshot, p *Progress, calls []Call, ledgerID string) (*harnessv1.Journal, []*harnessv1.Event) {
+	started := &harnessv1.ToolsStarted{LedgerId: ledgerID}
+	var events []*harnessv1.Event
+	for _, c := range calls {
+		started.CallIds = append(started.CallIds, c.ID)
+		events = append(events, called(s, p, c.ID, c.Tool, c.Arguments))
+	}
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{ToolsStarted: started}}, events
+}
+
+// Finish is the record of a call's end with its result, and its events.
+func Finish(s *harnessv1.Snapshot, p *Progress, c Call, r *harnessv1.ExecuteToolResponse) (*harnessv1.Journal, []*harnessv1.Message, []*harnessv1.Event) {
+	entry := &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
+		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(),
+	}}}
+	if r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+		return entry, nil, nil
+	}
+	failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
+	return entry, []*harnessv1.Message{result(p.Number, c.ID, c.Tool, r.GetResult(), failed)},
+		[]*harnessv1.Event{ended(s, p, c.ID, c.Tool, failed, r.GetDuration())}
+}
+
+func result(turn uint32, id, tool, text string, failed bool) *harnessv1.Message {
+	return &harnessv1.Message{
+		Role:       harnessv1.Role_ROLE_TOOL,
+		Content:    runlog.Inline(text),
+		ToolCallId: id,
+		ToolName:   tool,
+		IsError:    failed,
+		TurnNumber: turn,
+	}
+}
+
+func event(s *harnessv1.Snapshot, p *Progress, e *harnessv1.Event) *harnessv1.Event {
+	return runstate.Event(s, p.Number, e)
+}

@@ -1,0 +1,133 @@
+package turnserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// ask gets an answer from the first model that gives one and records it.
+func (t *working) ask(ctx, keep context.Context) error {
+	messages, known, err := t.load(ctx)
+	if err != nil {
+		return err
+	}
+	prepared := turn.Prepare(t.s, messages, t.host.tools.Specs())
+	if prepared.Messages, err = t.w.inline(ctx, t.run, prepared.GetMessages()); err != nil {
+		return err
+	}
+	request := &model.Request{
+		Messages:    prepared.GetMessages(),
+		Tools:       prepared.GetTools(),
+		Streaming:   t.s.GetConfig().GetModel().GetStreaming(),
+		IdleTimeout: t.s.GetConfig().GetModel().GetIdleTimeout().AsDuration(),
+		Turn:        t.p.Number,
+	}
+	var failures []error
+	tries := uint32(0)
+	for _, ref := range append([]string{t.s.GetModel()}, t.s.GetFallbackModels()...) {
+		start := t.w.cfg.Now()
+		response, err := t.askModel(ctx, keep, ref, request, &tries)
+		if err == nil {
+			return t.record(keep, ref, response, known, t.w.cfg.Now().Sub(start))
+		}
+		var provider *model.Error
+		if !errors.As(err, &provider) {
+			return err
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", ref, err))
+	}
+	return t.unanswered(failures)
+}
+
+// unanswered is the turn's error when no model answered: unavailable when
+// waiting may help, else the refusal.
+func (t *working) unanswered(failures []error) error {
+	kind := harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
+	for _, err := range failures {
+		e := model.AsError(err)
+		if e.ContextExceeded {
+			return failTurn(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
+		}
+		if e.Retryable {
+			kind = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
+		}
+	}
+	return failTurn(kind, errors.Join(failures...).Error())
+}
+
+// askModel tries one model until it answers, refuses, or its tries are used up.
+func (t *working) askModel(ctx, keep context.Context, ref string, request *model.Request, tries *uint32) (*model.Response, error) {
+	p, err := t.w.provider(ref)
+	if err != nil {
+		return nil, &model.Error{RetryAfter: -1, Message: err.Error(), Err: err}
+	}
+	request.Model = p.name
+	for try := uint32(1); ; try++ {
+		*tries++
+		response, err := p.provider.Complete(ctx, request, t.deltas(*tries))
+		if err == nil {
+			return response, nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		failure := model.AsError(err)
+		wait, again := model.Next(t.s.GetConfig().GetModel(), try, failure, t.w.cfg.Random())
+		if !again {
+			return nil, failure
+		}
+		if err := t.noteRetry(keep, ref, *tries, failure, wait); err != nil {
+			return nil, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// deltas publishes the text of one try as it is written.
+func (t *working) deltas(try uint32) func(string) {
+	offset := uint64(0)
+	return func(text string) {
+		t.delta(&harnessv1.Delta{TurnNumber: t.p.Number, Attempt: t.p.Attempts, Try: try, Offset: offset, Text: text})
+		offset += uint64(len(text))
+	}
+}
+
+func (t *working) noteRetry(ctx context.Context, ref string, try uint32, failure *model.Error, wait time.Duration) error {
+	message := runlog.Cut(failure.Message, runlog.MaxPreview)
+	return t.note(ctx,
+		&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{
+			Try: try, Model: ref, Error: message, Wait: durationpb.New(wait),
+		}}},
+		nil,
+		[]*harnessv1.Event{runstate.Event(t.s, t.p.Number, &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: &harnessv1.ModelRetry{
+			Try: try, Model: ref, Error: message, Wait: durationpb.New(wait),
+		}}})})
+}
+
+// record commits the answer and what was decided of its calls.
+func (t *working) record(ctx context.Context, ref string, r *model.Response, known func(string) bool, latency time.Duration) error {
+	if r.Usage == nil {
+		r.Usage = &harnessv1.Usage{}
+	}
+	r.Usage.CostMicroUsd = t.w.cfg.Price(ref, r.Usage)
+	a := turn.Answer(t.s, t.p, r, turn.Surroundings{
+		Tools: t.host.tools, Known: known, Model: ref, Latency: durationpb.New(latency),
+	})
+	return t.note(ctx, a.Entry, a.Appended, a.Events)
+}

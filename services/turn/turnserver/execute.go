@@ -1,0 +1,185 @@
+package turnserver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// journal is where a turn notes its progress: the run's log, or nothing for an
+// orchestrator of one's own.
+type journal interface {
+	Note(ctx context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error
+	Snapshot() *harnessv1.Snapshot
+}
+
+// working is one turn under way.
+type working struct {
+	w        *Server
+	run      runlog.Run
+	s        *harnessv1.Snapshot // of the step; not changed
+	p        *turn.Progress
+	journal  journal
+	host     *host
+	takeover bool
+	delta    func(*harnessv1.Delta)
+	load     func(ctx context.Context) ([]*harnessv1.Message, func(id string) bool, error)
+}
+
+// Execute carries out a turn, or what is left of it.
+func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.Outcome, error) {
+	h, err := w.toolHost(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	s := task.Step().GetSnapshot()
+	t := &working{
+		w: w, run: task.Run, s: s, p: turn.Begin(task.Step()), journal: task, host: h,
+		takeover: len(task.Journal) > 0,
+		delta: func(d *harnessv1.Delta) {
+			if err := w.cfg.Log.PublishDelta(task.Run, d); err != nil {
+				w.cfg.Logger.Debug("delta", "error", err)
+			}
+		},
+		load: func(ctx context.Context) ([]*harnessv1.Message, func(string) bool, error) {
+			c, err := w.conversations.load(ctx, s.GetFirstSequence(), task.Tail())
+			if err != nil {
+				return nil, nil, err
+			}
+			return c.Messages, c.HasCall, nil
+		},
+	}
+	for _, e := range task.Journal {
+		t.p.Fold(e.Record)
+	}
+	return w.attend(ctx, t, task)
+}
+
+// attend runs a turn while it listens for what would stop it.
+func (w *Server) attend(ctx context.Context, t *working, task *executor.Task) (*harnessv1.Outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if deadline, ok := runstate.Deadline(t.s); ok {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, deadline, errOutOfTime)
+		defer stop()
+	}
+	pokes, leave := w.active.enter(t.run)
+	defer leave()
+	look := func(lctx context.Context) error {
+		asked, err := w.stopAsked(lctx, t.run, t.s.GetInboxCursor())
+		if asked {
+			cancel(errInterrupted)
+		}
+		return err
+	}
+	if task != nil {
+		task.OnHeartbeat(func(hctx context.Context, view runlog.View) {
+			if view.InboxSequence > t.s.GetInboxCursor() {
+				_ = look(hctx) // the next heartbeat looks again
+			}
+		})
+	}
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-pokes:
+				if err := look(ctx); err != nil {
+					w.cfg.Logger.Warn("inbox", "run", t.run.ID, "error", err)
+				}
+			}
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-listening
+	}()
+	return t.carryOut(ctx, look)
+}
+
+// carryOut takes the turn from wherever it stands to its end.
+func (t *working) carryOut(ctx context.Context, look func(context.Context) error) (*harnessv1.Outcome, error) {
+	// What ends the turn must not end the records about it.
+	keep := context.WithoutCancel(ctx)
+	if entry, events := turn.Claim(t.s, t.p); entry != nil {
+		if err := t.note(keep, entry, nil, events); err != nil {
+			return nil, err
+		}
+	}
+	if err := look(keep); err != nil {
+		return nil, err
+	}
+	end := turn.Ending{ToolBytes: t.host.bytes}
+	err := t.work(ctx, keep, look)
+	var failed *turnError
+	switch {
+	case err == nil:
+	case errors.As(err, &failed):
+		end.Error = failed.reason
+	case stopped(ctx):
+		if err := t.kill(keep); err != nil {
+			return nil, err
+		}
+		end.Interrupted = true
+	default:
+		return nil, err
+	}
+	return turn.Complete(t.journal.Snapshot(), t.p, end)
+}
+
+// stopped says that the turn was ended on purpose: not by losing the step, and
+// not because this process stops.
+func stopped(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, errInterrupted) || errors.Is(cause, errOutOfTime)
+}
+
+// work asks the model and runs the tools, as far as that is still to be done.
+func (t *working) work(ctx, keep context.Context, look func(context.Context) error) error {
+	if t.p.NeedsModel() {
+		if err := t.ask(ctx, keep); err != nil {
+			return err
+		}
+	}
+	if calls := t.p.Unstarted(); len(calls) > 0 {
+		if err := look(keep); err != nil {
+			return err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		entry, events := turn.Start(t.s, t.p, calls, t.host.ledgerID)
+		if err := t.note(keep, entry, nil, events); err != nil {
+			return err
+		}
+		t.takeover = false // nobody can have sent them before this record
+	}
+	return t.runTools(ctx, keep)
+}
+
+// note appends to the journal and folds the entry into the progress.
+func (t *working) note(ctx context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
+	if err := t.journal.Note(ctx, entry, appended, events); err != nil {
+		return err
+	}
+	t.p.Fold(&harnessv1.Record{Appended: appended, Body: &harnessv1.Record_Journal{Journal: entry}})
+	return nil
+}
+
+// turnError ends a turn with a typed error.
+type turnError struct{ reason *harnessv1.TurnError }
+
+func (e *turnError) Error() string { return e.reason.GetMessage() }
+
+func failTurn(kind harnessv1.TurnErrorKind, message string) error {
+	return &turnError{&harnessv1.TurnError{Kind: kind, Message: runlog.Cut(message, runlog.MaxPreview)}}
+}

@@ -1,0 +1,227 @@
+// Package turnserver carries out turns: it claims them in the run's log, asks
+// the model, runs tools through the tool host and commits what came of it. It
+// is the only place that holds the credentials of model providers.
+//
+// # Order of effects
+//
+// Every effect stands between two records: TurnStarted before the model is
+// asked, ModelResponded after; ToolsStarted before a call is sent to the tool
+// host, ToolFinished after. A worker that cannot append has no effect.
+//
+// # Failing
+//
+// A provider that cannot be reached ends the turn with provider_unavailable,
+// one that refuses with provider_error; a model's garbage is answered to the
+// model. An error of the log ends the work here; the step is delivered again.
+package turnserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// Config of a turn worker.
+type Config struct {
+	// Log is where runs live.
+	Log runlog.Log
+	// ToolHost runs tools.
+	ToolHost harnessv1.ToolHostServiceClient
+	// Open resolves PROVIDER:NAME to a provider and the provider's name of the
+	// model. It is called once per model.
+	Open func(ref string) (model.Provider, string, error)
+	// Price returns the price of a usage in millionths of a US dollar; nil or 0
+	// where it is not known.
+	Price func(ref string, u *harnessv1.Usage) uint64
+	// CacheBytes bounds the folded conversations in memory. Default 256 MiB.
+	CacheBytes uint64
+	// Logger; nil discards.
+	Logger *slog.Logger
+	// Random is in [0, 1), for the jitter of retries. Default math/rand.
+	Random func() float64
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Server is the turn executor and its gRPC form.
+type Server struct {
+	harnessv1.UnimplementedTurnServiceServer
+	cfg           Config
+	conversations *conversations
+	active        *active
+
+	mu        sync.Mutex
+	providers map[string]*opened
+	host      *host
+}
+
+type opened struct {
+	provider model.Provider
+	name     string
+}
+
+// host is what the tool host offers, with the harness's own tools.
+type host struct {
+	tools    *tool.Set
+	bytes    uint32
+	ledgerID string
+}
+
+var _ executor.Executor = (*Server)(nil)
+
+// New makes a turn worker.
+func New(cfg Config) *Server {
+	if cfg.CacheBytes == 0 {
+		cfg.CacheBytes = 256 << 20
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Float64 //nolint:gosec // jitter
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Price == nil {
+		cfg.Price = func(string, *harnessv1.Usage) uint64 { return 0 }
+	}
+	return &Server{
+		cfg:           cfg,
+		conversations: newConversations(cfg.Log, cfg.CacheBytes),
+		active:        newActive(),
+		providers:     map[string]*opened{},
+	}
+}
+
+// Name is turn.
+func (w *Server) Name() string { return turn.Name }
+
+// Run executes turns until ctx ends and all work has ended.
+func (w *Server) Run(ctx context.Context, cfg executor.Config) error {
+	stop, err := w.cfg.Log.OnPoke(w.active.poke)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return executor.Run(ctx, cfg, w)
+}
+
+// Register adds the gRPC form to a server.
+func (w *Server) Register(s grpc.ServiceRegistrar) { harnessv1.RegisterTurnServiceServer(s, w) }
+
+// Prepare shows what the model would be sent.
+func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*harnessv1.PrepareResponse, error) {
+	if req.GetInput().GetStep().GetSnapshot() == nil {
+		return nil, fault.Invalid("input.step.snapshot", "is required: the state that the turn stands on")
+	}
+	h, err := w.toolHost(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.PrepareResponse{
+		Request: turn.Prepare(req.GetInput().GetStep().GetSnapshot(), req.GetConversation(), h.tools.Specs()),
+	}, nil
+}
+
+// provider resolves a model reference, once.
+func (w *Server) provider(ref string) (*opened, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.providers[ref]; p != nil {
+		return p, nil
+	}
+	p, name, err := w.cfg.Open(ref)
+	if err != nil {
+		return nil, err
+	}
+	w.providers[ref] = &opened{provider: p, name: name}
+	return w.providers[ref], nil
+}
+
+// toolHost returns what the tool host offers, asking it once and again when anew.
+func (w *Server) toolHost(ctx context.Context, anew bool) (*host, error) {
+	w.mu.Lock()
+	have := w.host
+	w.mu.Unlock()
+	if have != nil && !anew {
+		return have, nil
+	}
+	r, err := w.cfg.ToolHost.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("tool host: %w", err)
+	}
+	specs := append(append([]*harnessv1.ToolSpec(nil), r.GetTools()...), turn.HarnessTools()...)
+	set, err := tool.NewSet(specs)
+	if err != nil {
+		return nil, fmt.Errorf("tools of the tool host: %w", err)
+	}
+	h := &host{tools: set, ledgerID: r.GetLedgerId()}
+	for _, s := range specs {
+		h.bytes += uint32(len(s.GetName()) + len(s.GetDescription()) + len(s.GetParametersSchema())) //nolint:gosec // a few KB
+	}
+	w.mu.Lock()
+	w.host = h
+	w.mu.Unlock()
+	return h, nil
+}
+
+// inline puts texts in place of references.
+func (w *Server) inline(ctx context.Context, run runlog.Run, messages []*harnessv1.Message) ([]*harnessv1.Message, error) {
+	out := messages
+	copied := false
+	for i, m := range messages {
+		if m.GetContent().GetBlob() == nil && !hasBlobArguments(m) {
+			continue
+		}
+		if !copied {
+			out, copied = append([]*harnessv1.Message(nil), messages...), true
+		}
+		m = proto.CloneOf(m)
+		var err error
+		if m.Content, err = w.text(ctx, run, m.GetContent()); err != nil {
+			return nil, err
+		}
+		for _, c := range m.GetToolCalls() {
+			if c.Arguments, err = w.text(ctx, run, c.GetArguments()); err != nil {
+				return nil, err
+			}
+		}
+		out[i] = m
+	}
+	return out, nil
+}
+
+func hasBlobArguments(m *harnessv1.Message) bool {
+	for _, c := range m.GetToolCalls() {
+		if c.GetArguments().GetBlob() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Server) text(ctx context.Context, run runlog.Run, c *harnessv1.Content) (*harnessv1.Content, error) {
+	if c.GetBlob() == nil {
+		return c, nil
+	}
+	data, err := w.cfg.Log.Blob(ctx, run, c.GetBlob().GetDigest())
+	if err != nil {
+		return nil, err
+	}
+	return runlog.Inline(string(data)), nil
+}

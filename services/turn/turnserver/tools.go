@@ -1,0 +1,188 @@
+package turnserver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// hostPause is the wait before a tool host that cannot be reached is asked again.
+const hostPause = 250 * time.Millisecond
+
+// runTools runs the calls that have no end yet: a group's beside each other,
+// the groups in order. Each end is recorded when it comes.
+func (t *working) runTools(ctx, keep context.Context) error {
+	for _, group := range t.p.Unfinished() {
+		if len(group) == 1 {
+			if err := t.runTool(ctx, keep, group[0]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.runBeside(ctx, keep, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxParallel bounds the calls of one response that run beside each other.
+const maxParallel = 16
+
+type finished struct {
+	call     turn.Call
+	response *harnessv1.ExecuteToolResponse
+	err      error
+}
+
+// runBeside runs the calls of a group beside each other. Their ends are
+// recorded by this goroutine alone, in the order in which they come.
+func (t *working) runBeside(ctx, keep context.Context, group []turn.Call) error {
+	ends := make(chan finished)
+	slots := make(chan struct{}, maxParallel)
+	var running sync.WaitGroup
+	for _, c := range group {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			r, err := t.send(ctx, c)
+			ends <- finished{c, r, err}
+		})
+	}
+	var first error
+	for range group {
+		end := <-ends
+		if end.err == nil {
+			end.err = t.finish(keep, end.call, end.response)
+		}
+		if first == nil {
+			first = end.err
+		}
+	}
+	running.Wait()
+	return first
+}
+
+func (t *working) runTool(ctx, keep context.Context, c turn.Call) error {
+	r, err := t.send(ctx, c)
+	if err != nil {
+		return err
+	}
+	return t.finish(keep, c, r)
+}
+
+func (t *working) finish(ctx context.Context, c turn.Call, r *harnessv1.ExecuteToolResponse) error {
+	entry, appended, events := turn.Finish(t.s, t.p, c, r)
+	return t.note(ctx, entry, appended, events)
+}
+
+// send runs one call on the tool host. The host keeps a ledger by call id, so
+// sending again joins the call or returns its result; a host that cannot be
+// reached is asked again until ctx ends.
+func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteToolResponse, error) {
+	arguments, err := t.w.text(ctx, t.run, c.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	request := &harnessv1.ExecuteToolRequest{
+		Namespace:     t.run.Namespace,
+		RunId:         t.run.ID,
+		CallId:        c.ID,
+		Tool:          c.Tool,
+		Arguments:     arguments.GetInline(),
+		Workspace:     t.s.GetWorkspace(),
+		Timeout:       t.s.GetConfig().GetTools().GetTimeout(),
+		LedgerId:      t.p.LedgerID,
+		FirstSequence: t.s.GetFirstSequence(),
+	}
+	sent := t.takeover // an earlier worker may have sent it
+	for {
+		r, err := t.w.cfg.ToolHost.ExecuteTool(ctx, request)
+		switch {
+		case context.Cause(ctx) != nil:
+			return nil, context.Cause(ctx)
+		case err == nil && r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && !sent:
+			// Never sent before, so it cannot have started: the ledger is a new
+			// one since this worker asked for its id.
+			h, herr := t.w.toolHost(ctx, true)
+			if herr != nil || h.ledgerID == request.GetLedgerId() {
+				return r, nil
+			}
+			request.LedgerId, sent = h.ledgerID, true
+			continue
+		case err == nil:
+			return r, nil
+		case status.Code(err) == codes.Unavailable:
+			sent = true
+			t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "call", c.ID, "error", err)
+		default:
+			// Refused as a request, not failed as a tool: it never ran.
+			return &harnessv1.ExecuteToolResponse{
+				Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true,
+				Result: fmt.Sprintf("The tool host refused the call: %s", status.Convert(err).Message()),
+			}, nil
+		}
+		timer := time.NewTimer(hostPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// killTimeout bounds the wait for a tool host to kill what runs.
+const killTimeout = 30 * time.Second
+
+// kill ends the calls that run and records those that had ended before. It
+// returns when all of it is dead.
+func (t *working) kill(ctx context.Context) error {
+	var ids []string
+	calls := map[string]turn.Call{}
+	for _, group := range t.p.Unfinished() {
+		for _, c := range group {
+			if t.p.Started[c.ID] {
+				ids = append(ids, c.ID)
+				calls[c.ID] = c
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	r, err := t.w.cfg.ToolHost.CancelTools(ctx, &harnessv1.CancelToolsRequest{
+		Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: ids, FirstSequence: t.s.GetFirstSequence(),
+	})
+	if err != nil {
+		return fmt.Errorf("kill %d call(s): %w", len(ids), err)
+	}
+	done := map[string]bool{}
+	for _, id := range r.GetFinished() {
+		done[id] = true
+	}
+	for _, id := range ids {
+		end := &harnessv1.ExecuteToolResponse{
+			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED,
+			Result:  "The run was interrupted and this call was killed. What it had done until then stays.",
+		}
+		if done[id] {
+			if end, err = t.send(ctx, calls[id]); err != nil {
+				return err
+			}
+		}
+		if err := t.finish(ctx, calls[id], end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
