@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Deliver is what observers see of a record: its events with id, version and
+// time, and with the texts that are stored only once, in the conversation.
+func Deliver(e runlog.Entry) []*harnessv1.Event {
+	rec := e.Record
+	if len(rec.GetEvents()) == 0 {
+		return nil
+	}
+	events := make([]*harnessv1.Event, len(rec.GetEvents()))
+	for i, stored := range rec.GetEvents() {
+		ev := proto.CloneOf(stored)
+		ev.Version = rec.GetVersion()
+		ev.Id = strconv.FormatUint(ev.Version, 10) + "-" + strconv.Itoa(i)
+		ev.Time = rec.GetCommitTime()
+		switch body := ev.GetEvent().(type) {
+		case *harnessv1.Event_ModelResponse:
+			if body.ModelResponse.GetText() == nil {
+				body.ModelResponse.Text = spoken(rec)
+			}
+		case *harnessv1.Event_ToolResult:
+			if body.ToolResult.GetResult() == nil {
+				body.ToolResult.Result = answer(rec, body.ToolResult.GetCallId())
+			}
+		case *harnessv1.Event_ToolError:
+			if body.ToolError.GetError() == nil {
+				body.ToolError.Error = answer(rec, body.ToolError.GetCallId())
+			}
+		}
+		events[i] = ev
+	}
+	return events
+}
+
+// spoken is the text of the model's message in a record.
+func spoken(rec *harnessv1.Record) *harnessv1.Content {
+	for _, m := range rec.GetAppended() {
+		if m.GetRole() == harnessv1.Role_ROLE_ASSISTANT {
+			return m.GetContent()
+		}
+	}
+	return nil
+}
+
+// answer is the answer to a call in a record.
+func answer(rec *harnessv1.Record, callID string) *harnessv1.Content {
+	for _, m := range rec.GetAppended() {
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL && m.GetToolCallId() == callID {
+			return m.GetContent()
+		}
+	}
+	return nil
+}
+
+// RunOf is a run as it stands at a step; version is the newest of its log. A
+// run whose step is addressed to an executor runs, whatever state it is woken
+// from.
+func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
+	s := step.Record.GetStep().GetSnapshot()
+	run := &harnessv1.Run{
+		Namespace:  step.Run.Namespace,
+		RunId:      step.Run.ID,
+		Status:     harnessv1.RunStatus_RUN_STATUS_RUNNING,
+		Goal:       s.GetGoalPreview(),
+		TurnCount:  s.GetTurnCount(),
+		MaxTurns:   s.GetMaxTurns(),
+		Version:    version,
+		CreateTime: s.GetCreateTime(),
+		UpdateTime: step.Record.GetCommitTime(),
+		Segment:    s.GetSegment(),
+		Model:      s.GetModel(),
+	}
+	if result := ResultOf(step); result != nil {
+		run.Status, run.Reason = result.GetStatus(), result.GetReason()
+	}
+	return run
+}
+
+// ResultOf is what a watcher is told of a run that rests at a step; nil when
+// the record is no step to a place of rest.
+func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
+	step := e.Record.GetStep()
+	s := step.GetSnapshot()
+	switch step.GetTo() {
+	case runlog.End:
+		if r := step.GetResult(); r != nil {
+			return r
+		}
+		r := standing(s)
+		r.Status, r.Reason = s.GetStatus(), s.GetStopReason()
+		return r
+	case runlog.Park:
+		r := standing(s)
+		r.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
+		r.Reason = s.GetStopReason()
+		r.Pending = Awaited(s)
+		if p := step.GetParked(); p != nil {
+			r.Reason, r.Pending = p.GetReason(), p.GetPending()
+		}
+		return r
+	}
+	return nil
+}
+
+func standing(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
+	return &harnessv1.HarnessResult{
+		Answer:    s.GetAnswer(),
+		Summary:   s.GetSummary(),
+		TurnCount: s.GetTurnCount(),
+		ToolCalls: s.GetSpent().GetToolCallsTotal(),
+		Usage:     s.GetSpent().GetUsage(),
+		Duration:  s.GetSpent().GetActive(),
+	}
+}
+
+// Awaited are the calls that someone outside has to answer.
+func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+	var calls []*harnessv1.PendingCall
+	for _, c := range s.GetPendingToolCalls() {
+		if c.GetClass() == harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+func entry(version uint64, rec *harnessv1.Record) runlog.Entry {
+	rec.Version = version
+	return runlog.Entry{Run: runlog.Run{Namespace: "n", ID: "r"}, Sequence: 10 * version, Header: runlog.HeaderOf(rec), Record: rec}
+}
+
+func TestDeliver(t *testing.T) {
+	rec := &harnessv1.Record{
+		CommitTime: timestamppb.New(noon),
+		Appended: []*harnessv1.Message{
+			{Role: harnessv1.Role_ROLE_USER, Content: runlog.Inline("guidance")},
+			{Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline("text")},
+			{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "c1", Content: runlog.Inline("one")},
+			{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "c2", Content: runlog.Inline("two")},
+		},
+		Events: []*harnessv1.Event{
+			{TurnNumber: 3, MaxTurns: 50, Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{}}},
+			{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c2"}}},
+			{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: "c1"}}},
+			{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: "c3"}}},
+			{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Result: runlog.Inline("its own")}}},
+		},
+	}
+	before := proto.CloneOf(rec)
+	before.Version = 7
+	events := Deliver(entry(7, rec))
+	for i, ev := range events {
+		if ev.GetId() != fmt.Sprintf("7-%d", i) || ev.GetVersion() != 7 || !ev.GetTime().AsTime().Equal(noon) {
+			t.Errorf("event %d: %v", i, ev)
+		}
+	}
+	got := fmt.Sprint(events[0].GetModelResponse().GetText().GetInline(), events[1].GetToolResult().GetResult().GetInline(),
+		events[2].GetToolError().GetError().GetInline(), events[3].GetToolError().GetError().GetInline(), events[4].GetToolResult().GetResult().GetInline())
+	if got != "texttwooneits own" || events[0].GetTurnNumber() != 3 || events[0].GetMaxTurns() != 50 {
+		t.Errorf("got %q", got)
+	}
+	if !proto.Equal(rec, before) {
+		t.Error("the record was changed")
+	}
+	if Deliver(runlog.Entry{}) != nil {
+		t.Error("events of no record")
+	}
+}
+
+func TestRunAndResult(t *testing.T) {
+	snapshot := &harnessv1.Snapshot{
+		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, StopReason: &harnessv1.StopReason{Kind: "kind"},
+		TurnCount: 3, MaxTurns: 50, GoalPreview: "goal", Segment: 2, Model: "a:b", CreateTime: timestamppb.New(noon),
+		Answer: runlog.Inline("answer"), Summary: runlog.Inline("summary"),
+		Spent:            &harnessv1.Spent{ToolCallsTotal: 9, Usage: &harnessv1.Usage{InputTokens: 5}, Active: durationpb.New(time.Minute)},
+		PendingToolCalls: []*harnessv1.PendingCall{{CallId: "c1", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}, {CallId: "c2"}},
+	}
+	step := func(to string, change func(*harnessv1.Step)) runlog.Entry {
+		s := &harnessv1.Step{To: to, Snapshot: proto.CloneOf(snapshot)}
+		if change != nil {
+			change(s)
+		}
+		return entry(4, &harnessv1.Record{CommitTime: timestamppb.New(noon), Body: &harnessv1.Record_Step{Step: s}})
+	}
+	for name, c := range map[string]struct {
+		entry  runlog.Entry
+		status harnessv1.RunStatus
+		kind   string
+		result bool
+	}{
+		"woken, not looked at yet": {step("repair", nil), harnessv1.RunStatus_RUN_STATUS_RUNNING, "", false},
+		"park": {step("park", func(s *harnessv1.Step) {
+			s.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{Reason: &harnessv1.StopReason{Kind: "approval"}, Pending: s.GetSnapshot().GetPendingToolCalls()[:1]}}
+		}), harnessv1.RunStatus_RUN_STATUS_PARKED, "approval", true},
+		"park without its message": {step("park", nil), harnessv1.RunStatus_RUN_STATUS_PARKED, "kind", true},
+		"end": {step("end", func(s *harnessv1.Step) {
+			s.Message = &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{Status: harnessv1.RunStatus_RUN_STATUS_DONE, Reason: &harnessv1.StopReason{Kind: "agent_done"}}}
+		}), harnessv1.RunStatus_RUN_STATUS_DONE, "agent_done", true},
+		"end without its message": {step("end", func(s *harnessv1.Step) { s.Snapshot.Status = harnessv1.RunStatus_RUN_STATUS_FAILED }), harnessv1.RunStatus_RUN_STATUS_FAILED, "kind", true},
+	} {
+		run, result := RunOf(c.entry, 6), ResultOf(c.entry)
+		if run.GetStatus() != c.status || run.GetReason().GetKind() != c.kind || run.GetVersion() != 6 || run.GetTurnCount() != 3 || run.GetGoal() != "goal" || run.GetRunId() != "r" {
+			t.Errorf("%s: %v", name, run)
+		}
+		if (result != nil) != c.result || result.GetReason().GetKind() != c.kind {
+			t.Errorf("%s: %v", name, result)
+		}
+		if to := c.entry.Record.GetStep().GetTo(); to == "park" &&
+			(len(result.GetPending()) != 1 || result.GetToolCalls() != 9 || result.GetTurnCount() != 3 || result.GetAnswer() == nil || result.GetUsage() == nil || result.GetDuration() == nil) {
+			t.Errorf("%s: %v", name, result)
+		}
+	}
+	journal := entry(5, &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{}}})
+	if ResultOf(journal) != nil {
+		t.Error("a journal record has a result")
+	}
+}

@@ -1,0 +1,188 @@
+package gatewayserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+const (
+	// chunk bounds the bytes of a blob in one message.
+	chunk = 64 << 10
+	// maxConversation bounds a conversation that is sent in one message, in bytes.
+	maxConversation = 64 << 20
+)
+
+// walk visits records backwards, from e on, as long as visit wants more and
+// there are more.
+func (s *Server) walk(ctx context.Context, e runlog.Entry, visit func(runlog.Entry) (more bool, err error)) error {
+	for {
+		if e.Record == nil {
+			return unreadable(e)
+		}
+		more, err := visit(e)
+		if err != nil || !more || e.Header.Version <= 1 {
+			return err
+		}
+		version := e.Header.Version
+		if e, err = s.log.Read(ctx, e.Run, e.Record.GetPrevSequence()); err != nil {
+			return fmt.Errorf("version %d: %w", version-1, lost(err))
+		}
+		if e.Header.Version != version-1 {
+			return fmt.Errorf("sequence %d holds version %d of %s, want %d", e.Sequence, e.Header.Version, e.Run, version-1)
+		}
+	}
+}
+
+// lost makes a record that is missing inside a log an error of its own: the run
+// is there, its log is not whole.
+func lost(err error) error {
+	if errors.Is(err, runlog.ErrNotFound) {
+		return fmt.Errorf("the log is not whole: %v", err) //nolint:errorlint // hides ErrNotFound on purpose
+	}
+	return err
+}
+
+// GetRun says how a run stands.
+func (s *Server) GetRun(ctx context.Context, r *harnessv1.GetRunRequest) (*harnessv1.GetRunResponse, error) {
+	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.getRun(ctx, run)
+	return resp, failure(ctx, "read", run, err)
+}
+
+func (s *Server) getRun(ctx context.Context, run runlog.Run) (*harnessv1.GetRunResponse, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	v, err := s.view(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	first, err := s.first(ctx, run, v)
+	if err != nil {
+		return nil, err
+	}
+	resp := &harnessv1.GetRunResponse{
+		Run:  gateway.RunOf(v.Step, v.Newest.Header.Version),
+		Spec: first.Record.GetStep().GetRepairTrigger().GetSpec(),
+	}
+	if v.Quiescent() {
+		resp.Result = gateway.ResultOf(v.Step)
+	}
+	return resp, nil
+}
+
+// GetState returns the state of a run at a version.
+func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*harnessv1.GetStateResponse, error) {
+	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	v, version, err := s.upTo(ctx, run, r.GetVersion())
+	if err != nil {
+		return nil, failure(ctx, "read", run, err)
+	}
+	resp := &harnessv1.GetStateResponse{Version: version}
+	err = s.walk(ctx, v.Step, func(e runlog.Entry) (bool, error) {
+		if step := e.Record.GetStep(); step != nil && e.Header.Version <= version {
+			resp.Snapshot, resp.StepVersion = step.GetSnapshot(), e.Header.Version
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, failure(ctx, "read", run, err)
+	}
+	return resp, nil
+}
+
+// GetConversation returns the conversation of a run up to a version.
+func (s *Server) GetConversation(ctx context.Context, r *harnessv1.GetConversationRequest) (*harnessv1.GetConversationResponse, error) {
+	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	v, version, err := s.upTo(ctx, run, r.GetVersion())
+	if err != nil {
+		return nil, failure(ctx, "read", run, err)
+	}
+	var newestFirst []*harnessv1.Message
+	size := 0
+	err = s.walk(ctx, v.Newest, func(e runlog.Entry) (bool, error) {
+		if e.Header.Version > version {
+			return true, nil
+		}
+		for _, m := range slices.Backward(e.Record.GetAppended()) {
+			if size += proto.Size(m); size > maxConversation {
+				return false, gateway.TooLarge("conversation", size, maxConversation, "bytes")
+			}
+			newestFirst = append(newestFirst, m)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, failure(ctx, "read", run, err)
+	}
+	slices.Reverse(newestFirst)
+	return &harnessv1.GetConversationResponse{Messages: newestFirst}, nil
+}
+
+// upTo looks at a run and resolves version 0 to the newest.
+func (s *Server) upTo(ctx context.Context, run runlog.Run, version uint64) (runlog.View, uint64, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	v, err := s.view(ctx, run)
+	if err != nil {
+		return v, 0, err
+	}
+	newest := v.Newest.Header.Version
+	if version > newest {
+		return v, 0, fault.New(codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_NOT_STORED,
+			fmt.Sprintf("run %s has no version %d; its newest is %d", run, version, newest), "version", fmt.Sprint(version))
+	}
+	if version == 0 {
+		version = newest
+	}
+	return v, version, nil
+}
+
+// GetBlob returns the bytes behind a BlobRef.
+func (s *Server) GetBlob(r *harnessv1.GetBlobRequest, stream grpc.ServerStreamingServer[harnessv1.GetBlobResponse]) error {
+	ctx := stream.Context()
+	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
+	if err != nil {
+		return err
+	}
+	if err := gateway.CheckDigest(r.GetDigest()); err != nil {
+		return err
+	}
+	if _, err := s.view(ctx, run); err != nil {
+		return failure(ctx, "read", run, err)
+	}
+	data, err := s.log.Blob(ctx, run, r.GetDigest())
+	if errors.Is(err, runlog.ErrNotFound) {
+		return because(err, codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_NOT_STORED,
+			"run "+run.String()+" has no blob "+r.GetDigest(), "digest", r.GetDigest())
+	}
+	if err != nil {
+		return failure(ctx, "read", run, err)
+	}
+	for part := range slices.Chunk(data, chunk) {
+		if err := stream.Send(&harnessv1.GetBlobResponse{Chunk: part}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

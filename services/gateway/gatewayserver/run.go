@@ -1,0 +1,119 @@
+package gatewayserver
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// queuedReceipts bounds the receipts that wait for a slow client; beyond them
+// its inputs wait.
+const queuedReceipts = 16
+
+// Run starts or attaches to a run, then carries inputs one way and what happens
+// the other.
+func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harnessv1.RunResponse]) error {
+	request, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return fault.Invalid("request", "must be start or attach; the stream was closed without one")
+	}
+	if err != nil {
+		return err
+	}
+	receipts := make(chan *harnessv1.InputReceipt, queuedReceipts)
+	left := make(chan struct{})
+	w := &watcher{
+		until:    harnessv1.WatchUntil_WATCH_UNTIL_END,
+		text:     true,
+		receipts: receipts,
+		left:     left,
+		send: func(u *harnessv1.RunUpdate) error {
+			return stream.Send(&harnessv1.RunResponse{Update: u})
+		},
+	}
+	if err := s.open(stream.Context(), request, w); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	// Recv returns when the client closes its side or when this handler has
+	// returned, so it is Close that waits for this goroutine.
+	listen := func() {
+		if err := s.listen(ctx, stream.Recv, w.run, receipts); err != nil {
+			cancel(err)
+			return
+		}
+		close(left)
+	}
+	if !s.spawn(listen) {
+		return errClosing()
+	}
+	return s.watch(ctx, w)
+}
+
+// open does what the first message of a Run stream asks for.
+func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *watcher) (err error) {
+	switch first := request.GetRequest().(type) {
+	case *harnessv1.RunRequest_Start:
+		start := first.Start
+		if start.GetRequestId() == "" {
+			start.RequestId = request.GetRequestId()
+		}
+		w.run, w.stays, err = s.start(ctx, start)
+		return err
+	case *harnessv1.RunRequest_Attach:
+		w.stays = true
+		w.after = first.Attach.GetAfterVersion()
+		w.run, err = gateway.Run(first.Attach.GetNamespace(), first.Attach.GetRunId())
+		return err
+	}
+	return fault.Invalid("request", "the first must be start or attach")
+}
+
+// listen gives the client's inputs to the run, one by one, until the client has
+// no more.
+func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest, error), run runlog.Run, receipts chan<- *harnessv1.InputReceipt) error {
+	for {
+		request, err := recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		item := &harnessv1.InboxItem{Id: request.GetRequestId()}
+		switch in := request.GetRequest().(type) {
+		case *harnessv1.RunRequest_UserMessage:
+			item.Input = &harnessv1.InboxItem_UserMessage{UserMessage: in.UserMessage}
+		case *harnessv1.RunRequest_Approval:
+			item.Input = &harnessv1.InboxItem_Approval{Approval: in.Approval}
+		case *harnessv1.RunRequest_Interrupt:
+			item.Input = &harnessv1.InboxItem_Interrupt{Interrupt: in.Interrupt}
+		case *harnessv1.RunRequest_Resume:
+			item.Input = &harnessv1.InboxItem_Resume{Resume: in.Resume}
+		case *harnessv1.RunRequest_Cancel:
+			item.Input = &harnessv1.InboxItem_Cancel{Cancel: in.Cancel}
+		default:
+			return fault.Invalid("request", "only the first may be start or attach, all others must be inputs")
+		}
+		id, _, err := s.input(ctx, run.Namespace, run.ID, item)
+		if id == "" {
+			id = request.GetRequestId()
+		}
+		r := receipt(id, err, func(err error) {
+			s.logger.Error("input", "namespace", run.Namespace, "run", run.ID, "error", err)
+		})
+		select {
+		case receipts <- r:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+// Package gatewayserver is the shell of the gateway: it fetches what package
+// gateway decides on from the log, does what was decided, and carries records
+// to watchers. It keeps nothing of a run but a list that can be made again from
+// the logs, so any number of gateways may serve the same runs.
+//
+// # Streams
+//
+// A watcher's stream has one sender, its handler. It takes records from a
+// goroutine that follows the log, which waits for it, and deltas from a bounded
+// queue, which does not: a slow client is sent every record and loses text,
+// which it gets whole with the model's response.
+//
+// A watch that is to end when the run rests ends only when nothing waits in the
+// run's inbox, so that a watch after a resume or a message does not end at the
+// rest that it has just left.
+//
+// A Run stream ends with the result of a run that ended while it was attached.
+// One that attaches to a run that has ended already is told its result and
+// stays open for a message, until the client closes its side.
+//
+// # Failing
+//
+// Methods return *fault.Error, errors of the context, or others, which an
+// interceptor is to hide as INTERNAL. A log that cannot be reached is
+// UNAVAILABLE: the same request may be sent again.
+package gatewayserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// Config configures a Server.
+type Config struct {
+	// Log holds the runs. Required.
+	Log runlog.Log
+	// Workspaces asks the tool host whether a workspace can be used. Nil means
+	// that it is not asked.
+	Workspaces func(ctx context.Context, workspace string) error
+	// Logger; nil discards.
+	Logger *slog.Logger
+	// Instance names this process in the records that it writes; unique over
+	// restarts. Default: made of the process id and a random number.
+	Instance string
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Random makes ids and nonces; it need not be secret. Default rand.Uint64.
+	Random func() uint64
+	// Timeout bounds what a unary call does before its commit, and the commit.
+	// Default 5 s.
+	Timeout time.Duration
+}
+
+// Server serves harness.v1.GatewayService. Make it with New.
+type Server struct {
+	harnessv1.UnimplementedGatewayServiceServer
+
+	log        runlog.Log
+	workspaces func(ctx context.Context, workspace string) error
+	logger     *slog.Logger
+	instance   string
+	now        func() time.Time
+	random     func() uint64
+	timeout    time.Duration
+
+	mu      sync.Mutex // guards closed, stop, and that nothing is spawned after it
+	closed  bool
+	stop    context.CancelFunc
+	closing chan struct{}
+	running sync.WaitGroup
+
+	runs      runs
+	executors executors
+}
+
+// New makes a server. Start it before it serves.
+func New(cfg Config) *Server {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
+	}
+	if cfg.Instance == "" {
+		cfg.Instance = fmt.Sprintf("%s-%d-%08x", gateway.Writer, os.Getpid(), uint32(cfg.Random())) //nolint:gosec // cut on purpose
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	return &Server{
+		log:        cfg.Log,
+		workspaces: cfg.Workspaces,
+		logger:     cfg.Logger,
+		instance:   cfg.Instance,
+		now:        cfg.Now,
+		random:     cfg.Random,
+		timeout:    cfg.Timeout,
+		closing:    make(chan struct{}),
+		stop:       func() {},
+		executors:  executors{log: cfg.Log, now: cfg.Now},
+	}
+}
+
+// Start begins to list the runs of the log, until ctx ends or Close is called.
+// It returns at once; Ready says when the list is complete.
+func (s *Server) Start(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.stop = stop
+	s.mu.Unlock()
+	if !s.spawn(func() { s.follow(ctx) }) {
+		stop()
+	}
+}
+
+// spawn runs f in a goroutine that Close waits for, unless the server is closed.
+func (s *Server) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Go(f)
+	return true
+}
+
+// Ready is nil once the list of runs is complete and being followed, else it
+// says what is missing.
+func (s *Server) Ready() error { return s.runs.ready() }
+
+// Close ends all streams and waits for what the server has started. Calls that
+// come in later may still be answered.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+		s.stop()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// errClosing ends streams when the server closes.
+func errClosing() error {
+	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+		"this gateway is shutting down; attach again after the last version that you have seen")
+}
+
+// bounded gives a call that only reads its time.
+func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+// committing gives a write its time, whether or not its caller stays.
+func (s *Server) committing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+}
+
+// view looks at a run, at least as far as this gateway has seen it.
+func (s *Server) view(ctx context.Context, run runlog.Run) (runlog.View, error) {
+	v, err := s.log.View(ctx, run, s.runs.seen(run))
+	if err != nil {
+		return v, err
+	}
+	for _, e := range []runlog.Entry{v.Newest, v.Step} {
+		if e.Record == nil {
+			return v, unreadable(e)
+		}
+	}
+	return v, nil
+}
+
+func unreadable(e runlog.Entry) error {
+	err := e.Err
+	if err == nil {
+		err = errors.New("no record")
+	}
+	return fmt.Errorf("version %d of %s: %w", e.Header.Version, e.Run, err)
+}
+
+// failure is err as the caller of an operation on run is told. ctx is the
+// caller's own: what ended with it is not the log's fault.
+func failure(ctx context.Context, operation string, run runlog.Run, err error) error {
+	var known *fault.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, runlog.ErrNotFound):
+		return gateway.NotFound(run)
+	case errors.Is(err, runlog.ErrTooLarge):
+		return because(err, codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_TOO_LARGE,
+			operation+" "+run.String()+": larger than a record may be", "limit", fmt.Sprint(runlog.MaxRecord))
+	case errors.Is(err, runlog.ErrSchemaTooNew):
+		return because(err, codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_SCHEMA_TOO_NEW,
+			"run "+run.String()+" was written by a newer version of this program; update this one")
+	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+			operation+" "+run.String()+": the log cannot be reached; send the same request again")
+	}
+	return fmt.Errorf("%s %s: %w", operation, run, err)
+}
+
+func because(cause error, code codes.Code, reason harnessv1.ErrorReason, message string, metadata ...string) error {
+	e := fault.New(code, reason, message, metadata...)
+	e.Err = cause
+	return e
+}

@@ -1,0 +1,222 @@
+package gatewayserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// inventions bounds the ids that are made up for one request: each is taken
+// with a chance of one in millions.
+const inventions = 3
+
+// lagPause is the wait before a replica that lags is asked again.
+const lagPause = 5 * time.Millisecond
+
+// StartRun starts a run and returns once it is stored for good.
+func (s *Server) StartRun(ctx context.Context, r *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
+	run, existed, err := s.start(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.StartRunResponse{Namespace: run.Namespace, RunId: run.ID, Existed: existed}, nil
+}
+
+func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run runlog.Run, existed bool, err error) {
+	if err := gateway.CheckStart(r); err != nil {
+		return run, false, err
+	}
+	if run.Namespace, err = gateway.Namespace(r.GetNamespace()); err != nil {
+		return run, false, err
+	}
+	if err := s.startable(ctx, r.GetSpec()); err != nil {
+		return run, false, err
+	}
+	for i := 1; ; i++ {
+		var madeUp bool
+		run.ID, madeUp = gateway.RunID(r, s.now(), s.random())
+		existed, err = s.create(ctx, run, r)
+		known := (*fault.Error)(nil)
+		taken := existed || errors.As(err, &known) && known.Code == codes.AlreadyExists
+		if !madeUp || !taken {
+			return run, existed, err
+		}
+		if i == inventions {
+			return run, false, fmt.Errorf("%d ids in a row were taken, the last is %s", i, run)
+		}
+	}
+}
+
+// startable refuses what nobody could carry out.
+func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
+	caller := ctx
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	missing, err := s.executors.missing(ctx, gateway.Workflow(spec))
+	if err != nil {
+		if caller.Err() != nil {
+			return context.Cause(caller)
+		}
+		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+			"the log, which knows the executors, cannot be reached; send the same request again")
+	}
+	if missing != "" {
+		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_EXECUTOR_MISSING,
+			"nobody serves executor "+strconv.Quote(missing)+": provision it and start it, or leave it out of spec.workflow", "executor", missing)
+	}
+	if s.workspaces == nil {
+		return nil
+	}
+	err = s.workspaces(ctx, spec.GetWorkspace())
+	var known *fault.Error
+	switch code := status.Code(err); {
+	case err == nil, errors.As(err, &known):
+		return err
+	case caller.Err() != nil:
+		return context.Cause(caller)
+	case code == codes.Unavailable, code == codes.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
+		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+			"the tool host, which has to look at the workspace, cannot be reached; send the same request again")
+	default:
+		return because(err, codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE,
+			"spec.workspace: "+strconv.Quote(spec.GetWorkspace())+" cannot be used: "+status.Convert(err).Message(), "workspace", spec.GetWorkspace())
+	}
+}
+
+// create appends the first record of run. A record that is there already is
+// compared with it.
+func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartRunRequest) (existed bool, err error) {
+	caller := ctx
+	ctx, cancel := s.committing(ctx)
+	defer cancel()
+	spec := r.GetSpec()
+	if text := spec.GetGoal().GetInline(); len(text) > runlog.MaxInline {
+		ref, err := s.log.PutBlob(ctx, run, []byte(text))
+		if err != nil {
+			return false, failure(caller, "start", run, err)
+		}
+		spec = proto.CloneOf(spec)
+		spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: ref}}
+	}
+	nonce := s.random()
+	rec := gateway.StartRecord(run, r.GetRequestId(), spec, s.now(), &harnessv1.Writer{
+		Executor: gateway.Writer, Instance: s.instance, Nonce: nonce,
+	})
+	sequence, err := s.log.Append(ctx, rec)
+	switch {
+	case err == nil:
+		s.runs.apply(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec})
+		return false, nil
+	case !errors.Is(err, runlog.ErrFenced) && !errors.Is(err, runlog.ErrUnavailable):
+		return false, failure(caller, "start", run, err)
+	}
+	at, rerr := s.settle(caller, run, errors.Is(err, runlog.ErrFenced))
+	switch {
+	case rerr != nil && errors.Is(err, runlog.ErrFenced):
+		return false, failure(caller, "start", run, rerr)
+	case rerr != nil:
+		return false, because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+			"it is not known whether run "+run.String()+" was started; retry with the same request_id, or with run_id "+run.ID,
+			"namespace", run.Namespace, "run_id", run.ID)
+	}
+	s.runs.apply(at)
+	if w := at.Record.GetWriter(); w.GetNonce() == nonce && w.GetInstance() == s.instance {
+		return false, nil
+	}
+	if !gateway.Same(run, at.Record.GetStep().GetRepairTrigger().GetSpec(), spec) {
+		return false, fault.New(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_RUN_EXISTS,
+			"run "+run.String()+" was started by another request; choose another run_id", "namespace", run.Namespace, "run_id", run.ID)
+	}
+	return true, nil
+}
+
+// settle reads the first record of a run whose creation was refused or got no
+// answer. A run that is known to exist is asked for again where it is not found:
+// the replica that answered lags.
+func (s *Server) settle(ctx context.Context, run runlog.Run, exists bool) (runlog.Entry, error) {
+	ctx, cancel := s.committing(ctx)
+	defer cancel()
+	for {
+		v, err := s.view(ctx, run)
+		switch {
+		case err == nil:
+			return s.first(ctx, run, v)
+		case !exists || !errors.Is(err, runlog.ErrNotFound):
+			return runlog.Entry{}, err
+		}
+		select {
+		case <-ctx.Done():
+			return runlog.Entry{}, errors.Join(runlog.ErrUnavailable, context.Cause(ctx))
+		case <-time.After(lagPause):
+		}
+	}
+}
+
+// first is the first record of a run.
+func (s *Server) first(ctx context.Context, run runlog.Run, v runlog.View) (runlog.Entry, error) {
+	e := v.Newest
+	if sequence := v.Step.Record.GetStep().GetSnapshot().GetFirstSequence(); sequence != 0 && v.Newest.Header.Version > 1 {
+		var err error
+		if e, err = s.log.Read(ctx, run, sequence); err != nil {
+			return e, err
+		}
+	}
+	err := s.walk(ctx, e, func(at runlog.Entry) (bool, error) {
+		e = at
+		return at.Header.Version > 1, nil
+	})
+	return e, err
+}
+
+// executorsFor is how long an executor that was found counts as there.
+const executorsFor = 10 * time.Second
+
+// executors knows which executors have a consumer. One that was found is not
+// looked for again for a while; one that is missing is, at once.
+type executors struct {
+	log runlog.Log
+	now func() time.Time
+
+	mu    sync.Mutex
+	names []string
+	at    time.Time
+}
+
+func (x *executors) missing(ctx context.Context, workflow []string) (string, error) {
+	x.mu.Lock()
+	names, at := x.names, x.at
+	x.mu.Unlock()
+	if age := x.now().Sub(at); age >= 0 && age < executorsFor && absent(workflow, names) == "" {
+		return "", nil
+	}
+	names, err := x.log.Executors(ctx)
+	if err != nil {
+		return "", err
+	}
+	x.mu.Lock()
+	x.names, x.at = names, x.now()
+	x.mu.Unlock()
+	return absent(workflow, names), nil
+}
+
+func absent(workflow, names []string) string {
+	for _, name := range workflow {
+		if !slices.Contains(names, name) {
+			return name
+		}
+	}
+	return ""
+}

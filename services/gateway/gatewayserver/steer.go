@@ -1,0 +1,192 @@
+package gatewayserver
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// SendInput gives a run a message or an answer.
+func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (*harnessv1.SendInputResponse, error) {
+	item := &harnessv1.InboxItem{Id: r.GetRequestId()}
+	switch in := r.GetInput().(type) {
+	case *harnessv1.SendInputRequest_UserMessage:
+		item.Input = &harnessv1.InboxItem_UserMessage{UserMessage: in.UserMessage}
+	case *harnessv1.SendInputRequest_Approval:
+		item.Input = &harnessv1.InboxItem_Approval{Approval: in.Approval}
+	}
+	id, admission, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), item)
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.SendInputResponse{RequestId: id, Existed: admission == gateway.Existed}, nil
+}
+
+// InterruptRun has what a run is doing killed and the run parked.
+func (s *Server) InterruptRun(ctx context.Context, r *harnessv1.InterruptRunRequest) (*harnessv1.InterruptRunResponse, error) {
+	id, _, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
+		Id:    r.GetRequestId(),
+		Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: r.GetReason()}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.InterruptRunResponse{RequestId: id}, nil
+}
+
+// ResumeRun lets a parked or cancelled run go on.
+func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (*harnessv1.ResumeRunResponse, error) {
+	id, admission, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
+		Id:    r.GetRequestId(),
+		Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: r.GetBudgets()}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.ResumeRunResponse{RequestId: id, AlreadyRunning: admission == gateway.Unneeded}, nil
+}
+
+// CancelRun ends a run for good.
+func (s *Server) CancelRun(ctx context.Context, r *harnessv1.CancelRunRequest) (*harnessv1.CancelRunResponse, error) {
+	id, _, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
+		Id:    r.GetRequestId(),
+		Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: r.GetReason()}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.CancelRunResponse{RequestId: id}, nil
+}
+
+// input checks an input, makes up its id where it has none, and gives it to the run.
+func (s *Server) input(ctx context.Context, namespace, runID string, item *harnessv1.InboxItem) (id string, a gateway.Admission, err error) {
+	run, err := gateway.Run(namespace, runID)
+	if err != nil {
+		return "", 0, err
+	}
+	if err := gateway.CheckInput(item); err != nil {
+		return "", 0, err
+	}
+	if item.GetId() == "" {
+		item.Id = gateway.InputID(s.random())
+	}
+	a, err = s.give(ctx, run, item)
+	return item.GetId(), a, failure(ctx, "give an input to", run, err)
+}
+
+// give appends an input to a run's inbox, when it is admitted.
+func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
+	standing, cursor, err := s.standing(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	admission, err := gateway.Admit(standing, item)
+	if err != nil {
+		return 0, err
+	}
+	if admission == gateway.Store {
+		if admission, err = s.store(ctx, run, item, cursor); err != nil {
+			return 0, err
+		}
+	}
+	if item.GetInterrupt() != nil || item.GetCancel() != nil {
+		// Also when it was stored before: the first poke may have been lost.
+		if err := s.log.Poke(run); err != nil {
+			s.logger.Warn("nobody was poked; the input is found at the next look", "namespace", run.Namespace, "run", run.ID, "error", err)
+		}
+	}
+	return admission, nil
+}
+
+func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, cursor uint64) (gateway.Admission, error) {
+	ctx, cancel := s.committing(ctx)
+	defer cancel()
+	item = proto.CloneOf(item)
+	item.Time = timestamppb.New(s.now())
+	if content := item.GetUserMessage().GetContent(); len(content.GetInline()) > runlog.MaxInline {
+		ref, err := s.log.PutBlob(ctx, run, []byte(content.GetInline()))
+		if err != nil {
+			return 0, err
+		}
+		content.Value = &harnessv1.Content_Blob{Blob: ref}
+	}
+	sequence, existed, err := s.log.AppendInbox(ctx, run, item, cursor)
+	if err != nil {
+		return 0, err
+	}
+	s.runs.saw(run, sequence)
+	if existed {
+		return gateway.Existed, nil
+	}
+	if call := item.GetApproval().GetCallId(); call != "" {
+		// Two answers may have been admitted at once. The first in the inbox
+		// counts, so the one behind it learns that it came second.
+		items, err := s.waiting(ctx, run, cursor, sequence)
+		if err != nil {
+			return 0, err
+		}
+		before := slices.DeleteFunc(items, func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= sequence })
+		if gateway.AnsweredBefore(before, call) {
+			return 0, gateway.Answered(call)
+		}
+	}
+	return gateway.Store, nil
+}
+
+// standing is what is known of a run, and its inbox cursor.
+func (s *Server) standing(ctx context.Context, run runlog.Run) (gateway.Standing, uint64, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	v, err := s.view(ctx, run)
+	if err != nil {
+		return gateway.Standing{}, 0, err
+	}
+	step := v.Step.Record.GetStep()
+	cursor := step.GetSnapshot().GetInboxCursor()
+	waiting, err := s.waiting(ctx, run, cursor, v.InboxSequence)
+	return gateway.Standing{Run: run, Step: step, Rests: v.Quiescent(), Waiting: waiting}, cursor, err
+}
+
+// waiting reads the items in (after, upTo], at most a little more than may wait.
+// upTo is the sequence of an item.
+func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
+	var items []*harnessv1.InboxItem
+	for after < upTo && len(items) <= gateway.MaxWaiting {
+		page, err := s.log.Inbox(ctx, run, after, upTo)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			break
+		}
+		items = append(items, page...)
+		after = page[len(page)-1].GetSequence()
+	}
+	return items, nil
+}
+
+// receipt says what became of an input on a Run stream.
+func receipt(id string, err error, log func(error)) *harnessv1.InputReceipt {
+	r := &harnessv1.InputReceipt{RequestId: id}
+	if err == nil {
+		return r
+	}
+	st, known := fault.Status(err)
+	if !known {
+		log(err)
+	}
+	r.Error = st.Message()
+	var refusal *fault.Error
+	if errors.As(err, &refusal) {
+		r.Reason = fault.ReasonName(refusal.Reason)
+	}
+	return r
+}

@@ -1,0 +1,260 @@
+package gatewayserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// queuedDeltas bounds the deltas that wait for a slow client. Beyond them text
+// is dropped; records never are.
+const queuedDeltas = 512
+
+// WatchRun delivers what happens in a run, strictly by version.
+func (s *Server) WatchRun(r *harnessv1.WatchRunRequest, stream grpc.ServerStreamingServer[harnessv1.WatchRunResponse]) error {
+	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
+	if err != nil {
+		return err
+	}
+	until := r.GetUntil()
+	if _, ok := harnessv1.WatchUntil_name[int32(until)]; !ok {
+		return fault.Invalid("until", "%d is not END, REST or NOW", int32(until))
+	}
+	if until == harnessv1.WatchUntil_WATCH_UNTIL_UNSPECIFIED {
+		until = harnessv1.WatchUntil_WATCH_UNTIL_END
+	}
+	return s.watch(stream.Context(), &watcher{
+		run:   run,
+		after: r.GetAfterVersion(),
+		until: until,
+		text:  !r.GetNoDeltas() && until != harnessv1.WatchUntil_WATCH_UNTIL_NOW,
+		send: func(u *harnessv1.RunUpdate) error {
+			return stream.Send(&harnessv1.WatchRunResponse{Update: u})
+		},
+	})
+}
+
+// watcher is one watch of a run. All of its fields belong to the goroutine that
+// runs watch.
+type watcher struct {
+	run   runlog.Run
+	after uint64
+	until harnessv1.WatchUntil
+	// text asks for deltas.
+	text bool
+	send func(*harnessv1.RunUpdate) error
+	// receipts are sent between records; nil without a client that steers.
+	receipts <-chan *harnessv1.InputReceipt
+	// left is closed when the client has nothing more to say; nil when it never had.
+	left <-chan struct{}
+	// stays keeps a watch of a run that had ended before open until left is closed.
+	stays bool
+
+	splice gateway.Splice
+	// caughtUp says that what was stored at the start was delivered.
+	caughtUp bool
+	// newest is the newest entry that was delivered; result the version whose
+	// result was.
+	newest runlog.Entry
+	result uint64
+}
+
+// news is what the goroutine that follows the log tells the watch.
+type news struct {
+	entry    runlog.Entry
+	caughtUp bool
+}
+
+func (s *Server) watch(ctx context.Context, w *watcher) error {
+	caller := ctx
+	err := s.deliver(ctx, w)
+	if errors.Is(err, runlog.ErrNotFound) && w.caughtUp {
+		err = fmt.Errorf("%w: %w", runlog.ErrUnavailable, err) // it was there: a replica lags
+	}
+	return failure(caller, "watch", w.run, err)
+}
+
+func (s *Server) deliver(ctx context.Context, w *watcher) error {
+	if err := s.attach(ctx, w); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	deltas := make(chan *harnessv1.Delta, queuedDeltas)
+	if w.text {
+		stop, err := s.log.SubscribeDeltas(w.run, func(d *harnessv1.Delta) {
+			select {
+			case deltas <- d:
+			default: // the client is slow
+			}
+		})
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	entries := make(chan news)
+	tell := func(n news) error {
+		select {
+		case entries <- n:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	ended := make(chan error, 1)
+	follow := func() {
+		defer close(ended)
+		ended <- runlog.Watch(ctx, s.log, w.run, w.after,
+			func(e runlog.Entry) error { return tell(news{entry: e}) },
+			func() error { return tell(news{caughtUp: true}) })
+	}
+	if !s.spawn(follow) {
+		return errClosing()
+	}
+	defer func() {
+		cancel()
+		for range ended { //nolint:revive // waits for the goroutine
+		}
+	}()
+	for {
+		done, err := s.next(ctx, w, entries, deltas, ended)
+		if err != nil {
+			return err
+		}
+		if done {
+			return w.acknowledge()
+		}
+	}
+}
+
+// next waits for one thing to happen and tells the client.
+func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, deltas <-chan *harnessv1.Delta, ended <-chan error) (done bool, err error) {
+	select {
+	case <-s.closing:
+		return false, errClosing()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case err := <-ended:
+		return false, fmt.Errorf("the log is no longer followed: %w", err)
+	case d := <-deltas:
+		if w.splice.Delta(d) {
+			return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Delta{Delta: d}})
+		}
+		return false, nil
+	case r := <-w.receipts:
+		return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Receipt{Receipt: r}})
+	case <-w.left:
+		w.left, w.stays = nil, false
+		return s.over(ctx, w)
+	case n := <-entries:
+		if n.caughtUp {
+			return s.arrive(ctx, w)
+		}
+		if err := w.record(n.entry); err != nil {
+			return false, err
+		}
+		if w.caughtUp {
+			w.stays = false // what ends from now on ends before the client's eyes
+		}
+		return s.over(ctx, w)
+	}
+}
+
+// attach tells the client which run it watches.
+func (s *Server) attach(ctx context.Context, w *watcher) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	v, err := s.view(ctx, w.run)
+	if err != nil {
+		return err
+	}
+	w.stays = w.stays && v.Quiescent() && v.Step.Record.GetStep().GetTo() == runlog.End
+	return w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Attached{Attached: &harnessv1.Attached{
+		Namespace: w.run.Namespace, RunId: w.run.ID, Version: v.Newest.Header.Version,
+	}}})
+}
+
+// arrive is called when all that was stored has been delivered. A client that
+// had all of it before is still told the result of a run that rests.
+func (s *Server) arrive(ctx context.Context, w *watcher) (done bool, err error) {
+	w.caughtUp = true
+	if w.newest.Sequence == 0 {
+		v, err := s.view(ctx, w.run)
+		if err != nil {
+			return false, err
+		}
+		if v.Quiescent() && v.Newest.Header.Version <= w.after {
+			w.newest = v.Newest
+			if err := w.rest(v.Newest); err != nil {
+				return false, err
+			}
+		}
+	}
+	if w.until == harnessv1.WatchUntil_WATCH_UNTIL_NOW {
+		return true, nil
+	}
+	return s.over(ctx, w)
+}
+
+// over says whether the watch has reached what it was to last until.
+func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
+	to := w.newest.Record.GetStep().GetTo()
+	if !w.caughtUp || w.stays || !runlog.IsRest(to) || w.until == harnessv1.WatchUntil_WATCH_UNTIL_NOW ||
+		to != runlog.End && w.until != harnessv1.WatchUntil_WATCH_UNTIL_REST {
+		return false, nil
+	}
+	v, err := s.log.View(ctx, w.run, max(w.newest.Sequence, s.runs.seen(w.run)))
+	if err != nil {
+		return false, err
+	}
+	cursor := w.newest.Record.GetStep().GetSnapshot().GetInboxCursor()
+	return v.Newest.Sequence == w.newest.Sequence && v.InboxSequence <= cursor, nil
+}
+
+// record delivers one record.
+func (w *watcher) record(e runlog.Entry) error {
+	w.newest = e
+	for _, ev := range gateway.Deliver(e) {
+		if err := w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Event{Event: ev}}); err != nil {
+			return err
+		}
+	}
+	for _, d := range w.splice.Record(e) {
+		if err := w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Delta{Delta: d}}); err != nil {
+			return err
+		}
+	}
+	return w.rest(e)
+}
+
+// rest tells the result where the run rests.
+func (w *watcher) rest(e runlog.Entry) error {
+	result := gateway.ResultOf(e)
+	if result == nil || w.result == e.Header.Version {
+		return nil
+	}
+	w.result = e.Header.Version
+	return w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Result{Result: result}})
+}
+
+// acknowledge sends the receipts that are ready when a watch is over.
+func (w *watcher) acknowledge() error {
+	for {
+		select {
+		case r := <-w.receipts:
+			if err := w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Receipt{Receipt: r}}); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Thresholds that stand where a spec sets only the other one.
+const (
+	defaultSoft     = 0.80
+	defaultBlocking = 0.95
+)
+
+func checkSpec(s *harnessv1.RunSpec) error {
+	if s == nil {
+		return fault.Invalid("spec", "must be set")
+	}
+	return first(
+		func() error { return checkText("spec.goal", s.GetGoal()) },
+		func() error { return checkAgent(s.GetAgent()) },
+		func() error { return checkWorkspace(s.GetWorkspace()) },
+		func() error { return checkWorkflow(s.GetWorkflow()) },
+		func() error { return checkConfig(s.GetConfig()) },
+	)
+}
+
+func checkAgent(a *harnessv1.AgentSpec) error {
+	if err := first(
+		func() error { return checkSize("spec.agent.name", a.GetName(), MaxName) },
+		func() error { return checkSize("spec.agent.instructions", a.GetInstructions(), MaxInstructions) },
+		func() error { return checkModel("spec.agent.model", a.GetModel()) },
+	); err != nil {
+		return err
+	}
+	if n := len(a.GetFallbackModels()); n > MaxFallbackModels {
+		return TooLarge("spec.agent.fallback_models", n, MaxFallbackModels, "models")
+	}
+	for i, m := range a.GetFallbackModels() {
+		field := at("spec.agent.fallback_models", i)
+		if m == "" {
+			return fault.Invalid(field, "must not be empty")
+		}
+		if err := checkModel(field, m); err != nil {
+			return err
+		}
+	}
+	if n := len(a.GetTools()); n > MaxToolRules {
+		return TooLarge("spec.agent.tools", n, MaxToolRules, "rules")
+	}
+	for i, rule := range a.GetTools() {
+		field := at("spec.agent.tools", i)
+		if rule.GetName() != "*" && !runlog.Name.MatchString(rule.GetName()) {
+			return fault.Invalid(field+".name", "%q is neither * nor a tool's name, which matches [A-Za-z0-9_-]{1,64}", runlog.Cut(rule.GetName(), 80))
+		}
+		if _, ok := harnessv1.ToolDecision_name[int32(rule.GetPolicy())]; !ok {
+			return fault.Invalid(field+".policy", "%d is no policy; it must be ALLOW, ASK or DENY", int32(rule.GetPolicy()))
+		}
+	}
+	return nil
+}
+
+// checkModel takes the empty name: it is resolved when the run starts.
+func checkModel(field, model string) error {
+	if err := checkSize(field, model, MaxName); err != nil || model == "" {
+		return err
+	}
+	if provider, _, found := strings.Cut(model, ":"); !found || !runlog.Name.MatchString(provider) {
+		return fault.Invalid(field, "%q is not of the form PROVIDER:NAME, such as openai:gpt-5", model)
+	}
+	return nil
+}
+
+func checkWorkspace(workspace string) error {
+	const field = "spec.workspace"
+	switch {
+	case len(workspace) > MaxPath:
+		return TooLarge(field, len(workspace), MaxPath, "bytes")
+	case !path.IsAbs(workspace):
+		return fault.Invalid(field, "%q is not an absolute path", workspace)
+	case strings.ContainsRune(workspace, 0):
+		return fault.Invalid(field, "must not hold a NUL")
+	}
+	return nil
+}
+
+func checkWorkflow(workflow []string) error {
+	const field = "spec.workflow"
+	if len(workflow) == 0 {
+		return nil
+	}
+	if len(workflow) > MaxWorkflow {
+		return TooLarge(field, len(workflow), MaxWorkflow, "executors")
+	}
+	seen := map[string]bool{}
+	for i, name := range workflow {
+		if err := checkName(at(field, i), name); err != nil {
+			return err
+		}
+		if runlog.IsRest(name) {
+			return fault.Invalid(at(field, i), "%q is reserved: a run rests there", name)
+		}
+		if seen[name] {
+			return fault.Invalid(at(field, i), "%q is named twice", name)
+		}
+		seen[name] = true
+	}
+	switch {
+	case workflow[0] != "repair":
+		return fault.Invalid(field, "must begin with repair")
+	case workflow[len(workflow)-1] != "stopdecision":
+		return fault.Invalid(field, "must end with stopdecision")
+	case !seen["turn"]:
+		return fault.Invalid(field, "must contain turn")
+	}
+	return nil
+}
+
+func checkConfig(c *harnessv1.LoopConfig) error {
+	stop, cont, model, tools := c.GetStop(), c.GetContinuation(), c.GetModel(), c.GetTools()
+	return first(
+		func() error {
+			return positive("spec.config.stop.max_turns", stop == nil || stop.MaxTurns == nil, stop.GetMaxTurns())
+		},
+		func() error {
+			if _, ok := harnessv1.StopPolicy_name[int32(stop.GetPolicy())]; !ok {
+				return fault.Invalid("spec.config.stop.policy", "%d is no policy; it must be INTERACTIVE or STRICT", int32(stop.GetPolicy()))
+			}
+			return nil
+		},
+		func() error { return checkSize("spec.config.continuation.text", cont.GetText(), MaxReason) },
+		func() error { return checkContext(c.GetContext()) },
+		func() error {
+			return positive("spec.config.model.max_tries", model == nil || model.MaxTries == nil, model.GetMaxTries())
+		},
+		func() error { return duration("spec.config.model.backoff_initial", model.GetBackoffInitial()) },
+		func() error { return duration("spec.config.model.backoff_max", model.GetBackoffMax()) },
+		func() error { return duration("spec.config.model.idle_timeout", model.GetIdleTimeout()) },
+		func() error { return duration("spec.config.model.outage_retry", model.GetOutageRetry()) },
+		func() error { return duration("spec.config.tools.timeout", tools.GetTimeout()) },
+		func() error {
+			return positive("spec.config.tools.shown_tokens", tools == nil || tools.ShownTokens == nil, tools.GetShownTokens())
+		},
+		func() error { return duration("spec.config.tools.approval_deadline", tools.GetApprovalDeadline()) },
+		func() error { return checkBudgets("spec.config.budgets", c.GetBudgets()) },
+	)
+}
+
+func checkContext(c *harnessv1.ContextConfig) error {
+	const field = "spec.config.context."
+	if c == nil {
+		return nil
+	}
+	if err := positive(field+"max_input_tokens", c.MaxInputTokens == nil, c.GetMaxInputTokens()); err != nil {
+		return err
+	}
+	soft, blocking := defaultSoft, defaultBlocking
+	if c.SoftThreshold != nil {
+		soft = c.GetSoftThreshold()
+	}
+	if c.BlockingThreshold != nil {
+		blocking = c.GetBlockingThreshold()
+	}
+	switch {
+	case !(soft > 0 && soft <= 1): // also refuses what is not a number
+		return fault.Invalid(field+"soft_threshold", "%v is not in (0, 1]", soft)
+	case !(blocking > 0 && blocking <= 1):
+		return fault.Invalid(field+"blocking_threshold", "%v is not in (0, 1]", blocking)
+	case soft > blocking && c.SoftThreshold == nil:
+		return fault.Invalid(field+"blocking_threshold", "%v is below soft_threshold, which is %v", blocking, soft)
+	case soft > blocking:
+		return fault.Invalid(field+"soft_threshold", "%v is above blocking_threshold, which is %v", soft, blocking)
+	case c.MaxInputTokens != nil && c.GetSafetyBuffer() >= c.GetMaxInputTokens():
+		return fault.Invalid(field+"safety_buffer", "%d leaves nothing of max_input_tokens, which is %d", c.GetSafetyBuffer(), c.GetMaxInputTokens())
+	}
+	return nil
+}
+
+func checkBudgets(field string, b *harnessv1.Budgets) error {
+	if b == nil {
+		return nil
+	}
+	return first(
+		func() error { return positive(field+".turns", b.Turns == nil, b.GetTurns()) },
+		func() error { return positive(field+".tool_calls", b.ToolCalls == nil, b.GetToolCalls()) },
+		func() error { return duration(field+".wall_clock", b.GetWallClock()) },
+		func() error { return positive(field+".tokens", b.Tokens == nil, b.GetTokens()) },
+		func() error {
+			if cost := b.GetCostUsd(); b.CostUsd != nil && !(cost > 0 && cost <= math.MaxFloat64) {
+				return fault.Invalid(field+".cost_usd", "%v is not above 0", cost)
+			}
+			return nil
+		},
+	)
+}
+
+func positive[T uint32 | uint64](field string, unset bool, n T) error {
+	if !unset && n == 0 {
+		return fault.Invalid(field, "must be at least 1")
+	}
+	return nil
+}
+
+func duration(field string, d *durationpb.Duration) error {
+	switch {
+	case d == nil:
+		return nil
+	case d.CheckValid() != nil:
+		return fault.Invalid(field, "is no valid duration")
+	case d.AsDuration() <= 0:
+		return fault.Invalid(field, "%v is not above 0", d.AsDuration())
+	}
+	return nil
+}
+
+func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+
+// first runs checks until one refuses.
+func first(checks ...func() error) error {
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Writer is the name under which the gateway writes.
+const Writer = "gateway"
+
+const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+
+var encoding = base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
+
+// RunID is the id of the run that r asks for: the caller's, or derived from its
+// request id. Without either madeUp is true and the id, such as
+// r-20261121-103015-x7k2q, is made of the time and of 25 bits of random.
+func RunID(r *harnessv1.StartRunRequest, now time.Time, random uint64) (id string, madeUp bool) {
+	switch {
+	case r.GetRunId() != "":
+		return r.GetRunId(), false
+	case r.GetRequestId() != "":
+		sum := sha256.Sum256([]byte(r.GetRequestId()))
+		return "r-" + encoding.EncodeToString(sum[:15]), false
+	}
+	return "r-" + now.UTC().Format("20060102-150405") + "-" + letters(random, 5), true
+}
+
+// InputID is a made-up id for an input that came without one.
+func InputID(random uint64) string { return "in-" + letters(random, 12) }
+
+func letters(random uint64, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = alphabet[random&31]
+		random >>= 5
+	}
+	return string(b)
+}
+
+// Same says whether two requests ask for the same run: whether all of what they
+// ask for is equal, texts by their bytes wherever they are stored.
+func Same(run runlog.Run, a, b *harnessv1.RunSpec) bool {
+	return bytes.Equal(Canonical(run, a), Canonical(run, b))
+}
+
+// Canonical is what a request asks for as bytes: equal for equal requests.
+func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
+	spec = proto.CloneOf(spec)
+	if goal := spec.GetGoal(); goal != nil {
+		ref := goal.GetBlob()
+		if ref == nil {
+			ref = runlog.RefOf([]byte(goal.GetInline()))
+		}
+		goal.Value = &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()}}
+	}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(&harnessv1.StartRunRequest{
+		Namespace: run.Namespace, RunId: run.ID, Spec: spec,
+	})
+	if err != nil {
+		panic(fmt.Sprintf("a valid request cannot be encoded: %v", err)) // every message that was decoded can be
+	}
+	return data
+}
+
+// StartRecord is the first record of a run. spec is valid, its goal small
+// enough to travel or a reference. What the spec leaves open is resolved by
+// repair, the first to get the run.
+func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
+	workflow := Workflow(spec)
+	created := timestamppb.New(now)
+	return &harnessv1.Record{
+		Namespace:  run.Namespace,
+		RunId:      run.ID,
+		Version:    1,
+		Schema:     runlog.Schema,
+		CommitTime: created,
+		Writer:     writer,
+		Body: &harnessv1.Record_Step{Step: &harnessv1.Step{
+			From: Writer,
+			To:   workflow[0],
+			Snapshot: &harnessv1.Snapshot{
+				Status:         harnessv1.RunStatus_RUN_STATUS_RUNNING,
+				Phase:          harnessv1.Phase_PHASE_IDLE,
+				Workflow:       workflow,
+				MaxTurns:       spec.GetConfig().GetStop().GetMaxTurns(),
+				Model:          spec.GetAgent().GetModel(),
+				FallbackModels: spec.GetAgent().GetFallbackModels(),
+				ToolRules:      spec.GetAgent().GetTools(),
+				Workspace:      spec.GetWorkspace(),
+				GoalPreview:    runlog.Cut(runlog.Text(spec.GetGoal()), runlog.MaxPreview),
+				CreateTime:     created,
+				RunningSince:   created,
+			},
+			Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
+				Cause:     harnessv1.TriggerCause_TRIGGER_CAUSE_START,
+				Spec:      spec,
+				RequestId: requestID,
+			}},
+		}},
+	}
+}

@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Standing is what is known of a run when an input for it comes in.
+type Standing struct {
+	Run runlog.Run
+	// Step is the newest step.
+	Step *harnessv1.Step
+	// Rests says that nothing newer than Step is stored and that it is
+	// addressed to a place of rest.
+	Rests bool
+	// Waiting are the items in the inbox that repair has not drained, oldest
+	// first.
+	Waiting []*harnessv1.InboxItem
+}
+
+// Admission says what becomes of an input that is not refused.
+type Admission int
+
+const (
+	// Store it.
+	Store Admission = iota + 1
+	// Existed: it was stored before, under the same id.
+	Existed
+	// Unneeded: the run is already where the input would bring it.
+	Unneeded
+)
+
+// Admit decides what becomes of an input. The item is well-formed.
+//
+// The run may move on between this decision and the append. That costs nothing:
+// repair, which takes items in one by one, refuses what has no place any more.
+func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
+	if s.knows(item.GetId()) {
+		return Existed, nil
+	}
+	switch in := item.GetInput().(type) {
+	case *harnessv1.InboxItem_UserMessage:
+		return Store, s.room()
+	case *harnessv1.InboxItem_Approval:
+		return s.approve(in.Approval.GetCallId())
+	case *harnessv1.InboxItem_Interrupt:
+		return s.interrupt(), nil
+	case *harnessv1.InboxItem_Resume:
+		return s.resume()
+	case *harnessv1.InboxItem_Cancel:
+		return s.cancel()
+	}
+	return 0, fault.Invalid("input", "must be set")
+}
+
+func (s Standing) approve(callID string) (Admission, error) {
+	if s.answered(callID) || AnsweredBefore(s.Waiting, callID) {
+		return 0, Answered(callID)
+	}
+	for _, c := range Awaited(s.Step.GetSnapshot()) {
+		if c.GetCallId() == callID && c.GetKind() == kindApproval {
+			return Store, s.room()
+		}
+	}
+	return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
+		"call "+strconv.Quote(callID)+" of run "+s.Run.String()+" is not waiting for an approval", "call_id", callID)
+}
+
+// kindApproval is the kind of a pending call that an approval answers.
+const kindApproval = "approval"
+
+// interrupt is taken while something runs or is about to, and while calls are
+// awaited: it answers them.
+func (s Standing) interrupt() Admission {
+	if n := len(s.Waiting); n > 0 {
+		if s.Waiting[n-1].GetInterrupt() != nil {
+			return Unneeded // one is on its way and nothing has come since
+		}
+		return Store
+	}
+	if s.Rests && (s.at(runlog.End) || len(Awaited(s.Step.GetSnapshot())) == 0) {
+		return Unneeded
+	}
+	return Store
+}
+
+func (s Standing) resume() (Admission, error) {
+	status := s.Step.GetSnapshot().GetStatus()
+	switch {
+	case s.at(runlog.Park), s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		return Store, s.room()
+	case s.at(runlog.End) && s.waits(isUserMessage):
+		return Unneeded, nil // the message takes it up again
+	case s.at(runlog.End):
+		return 0, s.ended("send a message instead")
+	case s.waking(), s.waits(isInterrupt), s.waits(isCancel):
+		return Store, s.room() // it runs, but is about to rest or just woken to be looked at
+	}
+	return Unneeded, nil
+}
+
+func (s Standing) cancel() (Admission, error) {
+	if n := len(s.Waiting); n > 0 && isCancel(s.Waiting[n-1]) {
+		return Unneeded, nil
+	}
+	if s.at(runlog.End) && !s.waits(isUserMessage) && !s.waits(isResume) {
+		return 0, s.ended("there is nothing to cancel")
+	}
+	return Store, nil
+}
+
+func (s Standing) ended(advice string) error {
+	return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED,
+		"run "+s.Run.String()+" has ended; "+advice, "namespace", s.Run.Namespace, "run_id", s.Run.ID)
+}
+
+// at says that the run rests at to.
+func (s Standing) at(to string) bool { return s.Rests && s.Step.GetTo() == to }
+
+// waking says that the run was woken and repair has not looked at it yet.
+func (s Standing) waking() bool {
+	return s.Step.GetRepairTrigger().GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE
+}
+
+// knows says that an item with this id was taken before.
+func (s Standing) knows(id string) bool {
+	return slices.Contains(s.Step.GetSnapshot().GetDrainedItems(), runlog.HashID(id)) ||
+		s.waits(func(i *harnessv1.InboxItem) bool { return i.GetId() == id })
+}
+
+func (s Standing) answered(callID string) bool {
+	return slices.Contains(s.Step.GetSnapshot().GetAnsweredCalls(), runlog.HashID(callID))
+}
+
+func (s Standing) waits(is func(*harnessv1.InboxItem) bool) bool {
+	return slices.ContainsFunc(s.Waiting, is)
+}
+
+func (s Standing) room() error {
+	if n := len(s.Waiting); n >= MaxWaiting {
+		return TooLarge("inbox", n+1, MaxWaiting, "inputs wait")
+	}
+	return nil
+}
+
+// Answered says that a call has an answer already.
+func Answered(callID string) *fault.Error {
+	return fault.New(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED,
+		"call "+strconv.Quote(callID)+" has an answer already", "call_id", callID)
+}
+
+// AnsweredBefore says whether one of items answers a call.
+func AnsweredBefore(items []*harnessv1.InboxItem, callID string) bool {
+	return slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
+		return i.GetApproval() != nil && i.GetApproval().GetCallId() == callID
+	})
+}
+
+func isUserMessage(i *harnessv1.InboxItem) bool { return i.GetUserMessage() != nil }
+func isInterrupt(i *harnessv1.InboxItem) bool   { return i.GetInterrupt() != nil }
+func isResume(i *harnessv1.InboxItem) bool      { return i.GetResume() != nil }
+func isCancel(i *harnessv1.InboxItem) bool      { return i.GetCancel() != nil }

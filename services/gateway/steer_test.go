@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+func item(id, kind string) *harnessv1.InboxItem {
+	i := &harnessv1.InboxItem{Id: id}
+	switch kind {
+	case "message":
+		i.Input = &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{}}
+	case "interrupt":
+		i.Input = &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{}}
+	case "resume":
+		i.Input = &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{}}
+	case "cancel":
+		i.Input = &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{}}
+	case "timer":
+		i.Input = &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{}}
+	default: // a call
+		i.Input = &harnessv1.InboxItem_Approval{Approval: &harnessv1.Approval{CallId: kind}}
+	}
+	return i
+}
+
+// standings are runs in every situation that a rule tells apart.
+func standings() map[string]Standing {
+	rest := func(to string, status harnessv1.RunStatus, pending ...*harnessv1.PendingCall) Standing {
+		return Standing{Rests: true, Step: &harnessv1.Step{To: to, Snapshot: &harnessv1.Snapshot{Status: status, PendingToolCalls: pending}}}
+	}
+	with := func(s Standing, kinds ...string) Standing {
+		for n, kind := range kinds {
+			s.Waiting = append(s.Waiting, item(fmt.Sprint("w", n), kind))
+		}
+		return s
+	}
+	running := Standing{Step: &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{
+		Status:        harnessv1.RunStatus_RUN_STATUS_RUNNING,
+		DrainedItems:  []uint64{runlog.HashID("drained")},
+		AnsweredCalls: []uint64{runlog.HashID("answered")},
+	}}}
+	woken := Standing{Step: &harnessv1.Step{To: "repair", Snapshot: &harnessv1.Snapshot{Status: harnessv1.RunStatus_RUN_STATUS_PARKED},
+		Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE}}}}
+	waiting := &harnessv1.PendingCall{CallId: "c1", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
+	question := &harnessv1.PendingCall{CallId: "q1", Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
+	unknown := &harnessv1.PendingCall{CallId: "u1", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN}
+	approval := rest("park", harnessv1.RunStatus_RUN_STATUS_PARKED, waiting, question, unknown)
+	parked := rest("park", harnessv1.RunStatus_RUN_STATUS_PARKED)
+	done := rest("end", harnessv1.RunStatus_RUN_STATUS_DONE)
+	cancelled := rest("end", harnessv1.RunStatus_RUN_STATUS_CANCELLED)
+	return map[string]Standing{
+		"running":              running,
+		"running, interrupt":   with(running, "interrupt"),
+		"running, int+resume":  with(running, "interrupt", "resume"),
+		"running, cancel":      with(running, "cancel"),
+		"running, message":     with(running, "message"),
+		"woken":                woken,
+		"parked":               parked,
+		"parked, resume":       with(parked, "resume"),
+		"approval":             approval,
+		"approval, answer":     with(approval, "c1"),
+		"done":                 done,
+		"done, message":        with(done, "message"),
+		"stalled":              rest("end", harnessv1.RunStatus_RUN_STATUS_STALLED),
+		"failed":               rest("end", harnessv1.RunStatus_RUN_STATUS_FAILED),
+		"cancelled":            cancelled,
+		"cancelled, resume":    with(cancelled, "resume"),
+		"done, full of noise":  with(done, "cancel", "interrupt"),
+		"running, full inbox":  {Step: running.Step, Waiting: make([]*harnessv1.InboxItem, MaxWaiting)},
+		"approval, full inbox": {Step: approval.Step, Rests: true, Waiting: make([]*harnessv1.InboxItem, MaxWaiting)},
+	}
+}
+
+// TestAdmit calls every cell: each kind of input in each situation.
+func TestAdmit(t *testing.T) {
+	const (
+		st = "store"
+		no = "unneeded"
+		en = "RUN_ENDED"
+		fu = "TOO_LARGE"
+		np = "CALL_NOT_PENDING"
+		an = "CALL_ANSWERED"
+	)
+	kinds := []string{"message", "interrupt", "resume", "cancel", "c1"}
+	table := map[string][]string{
+		"running":              {st, st, no, st, np},
+		"running, interrupt":   {st, no, st, st, np},
+		"running, int+resume":  {st, st, st, st, np},
+		"running, cancel":      {st, st, st, no, np},
+		"running, message":     {st, st, no, st, np},
+		"woken":                {st, st, st, st, np},
+		"parked":               {st, no, st, st, np},
+		"parked, resume":       {st, st, st, st, np},
+		"approval":             {st, st, st, st, st},
+		"approval, answer":     {st, st, st, st, an},
+		"done":                 {st, no, en, en, np},
+		"done, message":        {st, st, no, st, np},
+		"stalled":              {st, no, en, en, np},
+		"failed":               {st, no, en, en, np},
+		"cancelled":            {st, no, st, en, np},
+		"cancelled, resume":    {st, st, st, st, np},
+		"done, full of noise":  {st, no, en, en, np},
+		"running, full inbox":  {fu, st, no, st, np},
+		"approval, full inbox": {fu, st, fu, st, fu},
+	}
+	all := standings()
+	if len(all) != len(table) {
+		t.Fatalf("%d situations, %d rows", len(all), len(table))
+	}
+	for name, s := range all {
+		for i, kind := range kinds {
+			if got := verdict(Admit(s, item("new", kind))); got != table[name][i] {
+				t.Errorf("%s × %s: got %s, want %s", name, kind, got, table[name][i])
+			}
+		}
+		if got := verdict(Admit(s, item("new", "timer"))); got != "INVALID_FIELD" {
+			t.Errorf("%s: a timer from outside: %s", name, got)
+		}
+	}
+}
+
+func verdict(a Admission, err error) string {
+	var e *fault.Error
+	if errors.As(err, &e) {
+		return fault.ReasonName(e.Reason)
+	}
+	return map[Admission]string{Store: "store", Existed: "existed", Unneeded: "unneeded"}[a]
+}
+
+// Whatever was taken before under the same id is not taken again.
+func TestAdmitTwice(t *testing.T) {
+	for name, s := range standings() {
+		for _, kind := range []string{"message", "interrupt", "resume", "cancel", "c1"} {
+			s := s
+			s.Waiting = append(s.Waiting[:len(s.Waiting):len(s.Waiting)], item("again", kind))
+			if got := verdict(Admit(s, item("again", kind))); got != "existed" {
+				t.Errorf("%s × %s: %s", name, kind, got)
+			}
+		}
+	}
+	running := standings()["running"]
+	if got := verdict(Admit(running, item("drained", "message"))); got != "existed" {
+		t.Errorf("a drained item: %s", got)
+	}
+	if got := verdict(Admit(running, item("new", "answered"))); got != "CALL_ANSWERED" {
+		t.Errorf("an answered call: %s", got)
+	}
+	for _, call := range []string{"q1", "u1"} {
+		if got := verdict(Admit(standings()["approval"], item("new", call))); got != "CALL_NOT_PENDING" {
+			t.Errorf("call %s, which waits for no approval: %s", call, got)
+		}
+	}
+	var e *fault.Error
+	if _, err := Admit(running, item("new", "c1")); !errors.As(err, &e) || e.Code != codes.FailedPrecondition {
+		t.Errorf("got %v", err)
+	}
+}

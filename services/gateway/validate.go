@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Namespace is the namespace that a request means.
+func Namespace(namespace string) (string, error) {
+	if namespace == "" {
+		return DefaultNamespace, nil
+	}
+	return namespace, checkName("namespace", namespace)
+}
+
+// Run is the run that a request means.
+func Run(namespace, id string) (runlog.Run, error) {
+	namespace, err := Namespace(namespace)
+	if err != nil {
+		return runlog.Run{}, err
+	}
+	if id == "" {
+		return runlog.Run{}, fault.Invalid("run_id", "must not be empty")
+	}
+	return runlog.Run{Namespace: namespace, ID: id}, checkName("run_id", id)
+}
+
+// CheckStart refuses a request to start a run that is not well-formed.
+func CheckStart(r *harnessv1.StartRunRequest) error {
+	if _, err := Namespace(r.GetNamespace()); err != nil {
+		return err
+	}
+	if r.GetRunId() != "" {
+		if err := checkName("run_id", r.GetRunId()); err != nil {
+			return err
+		}
+	}
+	if err := CheckRequestID(r.GetRequestId()); err != nil {
+		return err
+	}
+	return checkSpec(r.GetSpec())
+}
+
+// CheckRequestID refuses an id that cannot name a request. Empty is fine.
+func CheckRequestID(id string) error { return checkID("request_id", id) }
+
+// CheckInput refuses an input from outside that is not well-formed. The id of
+// the item is the caller's request id and not empty.
+func CheckInput(item *harnessv1.InboxItem) error {
+	if err := CheckRequestID(item.GetId()); err != nil {
+		return err
+	}
+	switch in := item.GetInput().(type) {
+	case *harnessv1.InboxItem_UserMessage:
+		return checkText("user_message.content", in.UserMessage.GetContent())
+	case *harnessv1.InboxItem_Approval:
+		return checkApproval(in.Approval)
+	case *harnessv1.InboxItem_Interrupt:
+		return checkSize("reason", in.Interrupt.GetReason(), MaxReason)
+	case *harnessv1.InboxItem_Resume:
+		return checkBudgets("budgets", in.Resume.GetBudgets())
+	case *harnessv1.InboxItem_Cancel:
+		return checkSize("reason", in.Cancel.GetReason(), MaxReason)
+	}
+	return fault.Invalid("input", "must be set")
+}
+
+// CheckDigest refuses what cannot be the digest of a blob.
+func CheckDigest(digest string) error {
+	raw, err := hex.DecodeString(digest)
+	if err != nil || len(raw) != 32 || strings.ToLower(digest) != digest {
+		return fault.Invalid("digest", "must be 64 lower-case hexadecimal digits")
+	}
+	return nil
+}
+
+// CheckList refuses a request for a page that is not well-formed and returns
+// the namespace, empty for all, the size of the page and where it begins.
+func CheckList(r *harnessv1.ListRunsRequest) (namespace string, size int, from Place, err error) {
+	if namespace, err = Scope(r.GetNamespace()); err != nil {
+		return "", 0, Place{}, err
+	}
+	size = int(r.GetPageSize())
+	switch {
+	case size == 0:
+		size = DefaultPage
+	case size > MaxPage:
+		return "", 0, Place{}, fault.Invalid("page_size", "%d is not in 1 to %d", r.GetPageSize(), MaxPage)
+	}
+	for _, s := range r.GetStatuses() {
+		if _, ok := harnessv1.RunStatus_name[int32(s)]; !ok || s == harnessv1.RunStatus_RUN_STATUS_UNSPECIFIED {
+			return "", 0, Place{}, fault.Invalid("statuses", "%d is no status", int32(s))
+		}
+	}
+	from, err = ParsePlace(r.GetPageToken())
+	return namespace, size, from, err
+}
+
+// Scope is the namespace that a listing means, empty for all.
+func Scope(namespace string) (string, error) {
+	if namespace == AllNamespaces {
+		return "", nil
+	}
+	return Namespace(namespace)
+}
+
+func checkApproval(a *harnessv1.Approval) error {
+	if a.GetCallId() == "" {
+		return fault.Invalid("approval.call_id", "must not be empty")
+	}
+	if len(a.GetCallId()) > MaxID {
+		return TooLarge("approval.call_id", len(a.GetCallId()), MaxID, "bytes")
+	}
+	switch a.GetDecision() {
+	case harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE,
+		harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN,
+		harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
+	default:
+		return fault.Invalid("approval.decision", "must be ONCE, RUN or DENY")
+	}
+	return checkSize("approval.reason", a.GetReason(), MaxReason)
+}
+
+func checkName(field, name string) error {
+	if !runlog.Name.MatchString(name) {
+		return fault.Invalid(field, "%q does not match [A-Za-z0-9_-]{1,64}", runlog.Cut(name, 80))
+	}
+	return nil
+}
+
+func checkID(field, id string) error {
+	if len(id) > MaxID {
+		return TooLarge(field, len(id), MaxID, "bytes")
+	}
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' {
+			return fault.Invalid(field, "may only hold visible ASCII characters")
+		}
+	}
+	return nil
+}
+
+func checkSize(field, text string, limit int) error {
+	if len(text) > limit {
+		return TooLarge(field, len(text), limit, "bytes")
+	}
+	return nil
+}
+
+// checkText refuses a text that is empty, too large, or a reference: only the
+// gateway itself moves texts to blobs.
+func checkText(field string, c *harnessv1.Content) error {
+	if c.GetBlob() != nil {
+		return fault.Invalid(field, "send the text itself, not a reference to a blob")
+	}
+	if err := checkSize(field, c.GetInline(), MaxText); err != nil {
+		return err
+	}
+	if strings.TrimSpace(c.GetInline()) == "" {
+		return fault.Invalid(field, "must not be empty")
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package gateway
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+func validStart() *harnessv1.StartRunRequest {
+	return &harnessv1.StartRunRequest{Spec: &harnessv1.RunSpec{
+		Goal:      runlog.Inline("do it"),
+		Workspace: "/work",
+		Agent:     &harnessv1.AgentSpec{Model: "openai:gpt-5", Tools: []*harnessv1.ToolRule{{Name: "*"}, {Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK}}},
+		Workflow:  DefaultWorkflow(),
+		Config: &harnessv1.LoopConfig{
+			Stop: &harnessv1.StopConfig{MaxTurns: proto.Uint32(1)}, Continuation: &harnessv1.ContinuationConfig{},
+			Context: &harnessv1.ContextConfig{SoftThreshold: proto.Float64(0.9)}, Model: &harnessv1.ModelConfig{}, Tools: &harnessv1.ToolConfig{},
+			Budgets: &harnessv1.Budgets{CostUsd: proto.Float64(0.01)},
+		},
+	}}
+}
+
+// refusedAt fails the test unless err names the field; size says that it is one
+// of size.
+func refusedAt(t *testing.T, err error, field string, size bool) {
+	t.Helper()
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a refusal of %s", err, field)
+	}
+	code, reason := codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD
+	if size {
+		code, reason = codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_TOO_LARGE
+		if !slices.Contains(e.Metadata, "limit") || !slices.Contains(e.Metadata, "size") {
+			t.Errorf("metadata %q", e.Metadata)
+		}
+	}
+	if e.Code != code || e.Reason != reason || !strings.HasPrefix(e.Message, field+": ") {
+		t.Errorf("got %v %v %q, want a refusal of %s", e.Code, e.Reason, e.Message, field)
+	}
+}
+
+func TestCheckStart(t *testing.T) {
+	if err := CheckStart(validStart()); err != nil {
+		t.Fatal(err)
+	}
+	least := &harnessv1.StartRunRequest{Spec: &harnessv1.RunSpec{Goal: runlog.Inline("x"), Workspace: "/"}}
+	if err := CheckStart(least); err != nil {
+		t.Fatal(err)
+	}
+	type request = harnessv1.StartRunRequest
+	for _, c := range []struct {
+		field  string
+		size   bool
+		change func(*request)
+	}{
+		{"namespace", false, func(r *request) { r.Namespace = "a.b" }},
+		{"run_id", false, func(r *request) { r.RunId = strings.Repeat("r", 65) }},
+		{"request_id", false, func(r *request) { r.RequestId = "a\nb" }},
+		{"request_id", true, func(r *request) { r.RequestId = strings.Repeat("r", 129) }},
+		{"spec", false, func(r *request) { r.Spec = nil }},
+		{"spec.goal", false, func(r *request) { r.Spec.Goal = nil }},
+		{"spec.goal", false, func(r *request) { r.Spec.Goal = runlog.Inline(" \t\n") }},
+		{"spec.goal", false, func(r *request) {
+			r.Spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{}}}
+		}},
+		{"spec.goal", true, func(r *request) { r.Spec.Goal = runlog.Inline(strings.Repeat("x", MaxText+1)) }},
+		{"spec.agent.name", true, func(r *request) { r.Spec.Agent.Name = strings.Repeat("x", MaxName+1) }},
+		{"spec.agent.instructions", true, func(r *request) { r.Spec.Agent.Instructions = strings.Repeat("x", MaxInstructions+1) }},
+		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = "gpt-5" }},
+		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = ":gpt-5" }},
+		{"spec.agent.fallback_models[1]", false, func(r *request) { r.Spec.Agent.FallbackModels = []string{"a:b", ""} }},
+		{"spec.agent.fallback_models", true, func(r *request) { r.Spec.Agent.FallbackModels = make([]string, 9) }},
+		{"spec.agent.tools[0].name", false, func(r *request) { r.Spec.Agent.Tools[0].Name = "a b" }},
+		{"spec.agent.tools[1].policy", false, func(r *request) { r.Spec.Agent.Tools[1].Policy = 17 }},
+		{"spec.agent.tools", true, func(r *request) { r.Spec.Agent.Tools = make([]*harnessv1.ToolRule, 65) }},
+		{"spec.workspace", false, func(r *request) { r.Spec.Workspace = "" }},
+		{"spec.workspace", false, func(r *request) { r.Spec.Workspace = "work" }},
+		{"spec.workspace", false, func(r *request) { r.Spec.Workspace = "/a\x00b" }},
+		{"spec.workspace", true, func(r *request) { r.Spec.Workspace = "/" + strings.Repeat("x", MaxPath) }},
+		{"spec.workflow[1]", false, func(r *request) { r.Spec.Workflow[1] = "a b" }},
+		{"spec.workflow[1]", false, func(r *request) { r.Spec.Workflow[1] = "park" }},
+		{"spec.workflow[2]", false, func(r *request) { r.Spec.Workflow[2] = "compaction" }},
+		{"spec.workflow", false, func(r *request) { r.Spec.Workflow = []string{"turn", "repair", "stopdecision"} }},
+		{"spec.workflow", false, func(r *request) { r.Spec.Workflow = []string{"repair", "stopdecision", "turn"} }},
+		{"spec.workflow", false, func(r *request) { r.Spec.Workflow = []string{"repair", "stopdecision"} }},
+		{"spec.workflow", true, func(r *request) { r.Spec.Workflow = make([]string, 17) }},
+		{"spec.config.stop.max_turns", false, func(r *request) { r.Spec.Config.Stop.MaxTurns = proto.Uint32(0) }},
+		{"spec.config.stop.policy", false, func(r *request) { r.Spec.Config.Stop.Policy = 9 }},
+		{"spec.config.continuation.text", true, func(r *request) { r.Spec.Config.Continuation.Text = strings.Repeat("x", MaxReason+1) }},
+		{"spec.config.context.max_input_tokens", false, func(r *request) { r.Spec.Config.Context.MaxInputTokens = proto.Uint32(0) }},
+		{"spec.config.context.soft_threshold", false, func(r *request) { r.Spec.Config.Context.SoftThreshold = proto.Float64(0) }},
+		{"spec.config.context.soft_threshold", false, func(r *request) { r.Spec.Config.Context.SoftThreshold = proto.Float64(math.NaN()) }},
+		{"spec.config.context.soft_threshold", false, func(r *request) { r.Spec.Config.Context.SoftThreshold = proto.Float64(0.96) }},
+		{"spec.config.context.blocking_threshold", false, func(r *request) { r.Spec.Config.Context.BlockingThreshold = proto.Float64(1.1) }},
+		{"spec.config.context.blocking_threshold", false, func(r *request) {
+			r.Spec.Config.Context = &harnessv1.ContextConfig{BlockingThreshold: proto.Float64(0.5)}
+		}},
+		{"spec.config.context.safety_buffer", false, func(r *request) {
+			r.Spec.Config.Context.MaxInputTokens, r.Spec.Config.Context.SafetyBuffer = proto.Uint32(100), proto.Uint32(100)
+		}},
+		{"spec.config.model.max_tries", false, func(r *request) { r.Spec.Config.Model.MaxTries = proto.Uint32(0) }},
+		{"spec.config.model.backoff_initial", false, func(r *request) { r.Spec.Config.Model.BackoffInitial = durationpb.New(0) }},
+		{"spec.config.model.backoff_max", false, func(r *request) { r.Spec.Config.Model.BackoffMax = durationpb.New(-1) }},
+		{"spec.config.model.idle_timeout", false, func(r *request) { r.Spec.Config.Model.IdleTimeout = &durationpb.Duration{Nanos: -1, Seconds: 1} }},
+		{"spec.config.model.outage_retry", false, func(r *request) { r.Spec.Config.Model.OutageRetry = durationpb.New(0) }},
+		{"spec.config.tools.timeout", false, func(r *request) { r.Spec.Config.Tools.Timeout = durationpb.New(-time.Second) }},
+		{"spec.config.tools.shown_tokens", false, func(r *request) { r.Spec.Config.Tools.ShownTokens = proto.Uint32(0) }},
+		{"spec.config.tools.approval_deadline", false, func(r *request) { r.Spec.Config.Tools.ApprovalDeadline = durationpb.New(0) }},
+		{"spec.config.budgets.turns", false, func(r *request) { r.Spec.Config.Budgets.Turns = proto.Uint32(0) }},
+		{"spec.config.budgets.tool_calls", false, func(r *request) { r.Spec.Config.Budgets.ToolCalls = proto.Uint32(0) }},
+		{"spec.config.budgets.wall_clock", false, func(r *request) { r.Spec.Config.Budgets.WallClock = durationpb.New(0) }},
+		{"spec.config.budgets.tokens", false, func(r *request) { r.Spec.Config.Budgets.Tokens = proto.Uint64(0) }},
+		{"spec.config.budgets.cost_usd", false, func(r *request) { r.Spec.Config.Budgets.CostUsd = proto.Float64(math.Inf(1)) }},
+	} {
+		r := validStart()
+		c.change(r)
+		t.Run(c.field, func(t *testing.T) { refusedAt(t, CheckStart(r), c.field, c.size) })
+	}
+}
+
+func TestCheckInput(t *testing.T) {
+	approval := func(a *harnessv1.Approval) *harnessv1.InboxItem {
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Approval{Approval: a}}
+	}
+	long := strings.Repeat("x", MaxReason+1)
+	once := harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE
+	for _, c := range []struct {
+		field string
+		size  bool
+		item  *harnessv1.InboxItem
+	}{
+		{"input", false, &harnessv1.InboxItem{}},
+		{"input", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_TimerFired{}}},
+		{"request_id", false, &harnessv1.InboxItem{Id: "a b"}},
+		{"user_message.content", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{}}},
+		{"approval.call_id", false, approval(&harnessv1.Approval{Decision: once})},
+		{"approval.call_id", true, approval(&harnessv1.Approval{CallId: long, Decision: once})},
+		{"approval.decision", false, approval(&harnessv1.Approval{CallId: "c"})},
+		{"approval.decision", false, approval(&harnessv1.Approval{CallId: "c", Decision: 7})},
+		{"approval.reason", true, approval(&harnessv1.Approval{CallId: "c", Decision: once, Reason: long})},
+		{"reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: long}}}},
+		{"reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: long}}}},
+		{"budgets.turns", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: &harnessv1.Budgets{Turns: proto.Uint32(0)}}}}},
+	} {
+		t.Run(c.field, func(t *testing.T) { refusedAt(t, CheckInput(c.item), c.field, c.size) })
+	}
+	for _, item := range []*harnessv1.InboxItem{
+		approval(&harnessv1.Approval{CallId: "c", Decision: once}),
+		{Input: &harnessv1.InboxItem_Resume{}},
+		{Input: &harnessv1.InboxItem_Interrupt{}},
+		{Input: &harnessv1.InboxItem_Cancel{}},
+	} {
+		if err := CheckInput(item); err != nil {
+			t.Errorf("%v: %v", item, err)
+		}
+	}
+}
+
+func TestRunName(t *testing.T) {
+	run, err := Run("", "r1")
+	if err != nil || run.Namespace != DefaultNamespace {
+		t.Fatal(run, err)
+	}
+	_, err = Run("", "")
+	refusedAt(t, err, "run_id", false)
+	_, err = Run("*", "r1")
+	refusedAt(t, err, "namespace", false)
+	if all, err := Scope("*"); err != nil || all != "" {
+		t.Fatal(all, err)
+	}
+	refusedAt(t, CheckDigest(strings.Repeat("A", 64)), "digest", false)
+	if err := CheckDigest(strings.Repeat("a", 64)); err != nil {
+		t.Fatal(err)
+	}
+}
