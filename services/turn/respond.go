@@ -49,8 +49,8 @@ type Surroundings struct {
 	Known func(id string) bool
 	// Model is PROVIDER:NAME of the one that answered.
 	Model string
-	// Latency of the answer.
-	Latency *durationpb.Duration
+	// Preparation of the request, and latency of the answer.
+	Preparation, Latency *durationpb.Duration
 }
 
 const (
@@ -69,7 +69,8 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 		TurnNumber: p.Number,
 	}
 	responded := &harnessv1.ModelResponded{
-		Model: in.Model, Usage: r.Usage, FinishReason: r.FinishReason, Latency: in.Latency,
+		Model: in.Model, Usage: r.Usage, FinishReason: r.FinishReason,
+		Preparation: in.Preparation, Latency: in.Latency,
 	}
 	a := Answered{
 		Entry:    &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: responded}},

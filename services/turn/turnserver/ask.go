@@ -17,6 +17,7 @@ import (
 
 // ask gets an answer from the first model that gives one and records it.
 func (t *working) ask(ctx, keep context.Context) error {
+	began := t.w.cfg.Now()
 	messages, known, err := t.load(ctx)
 	if err != nil {
 		return err
@@ -32,13 +33,17 @@ func (t *working) ask(ctx, keep context.Context) error {
 		IdleTimeout: t.s.GetConfig().GetModel().GetIdleTimeout().AsDuration(),
 		Turn:        t.p.Number,
 	}
+	preparation := t.w.cfg.Now().Sub(began)
 	var failures []error
 	tries := uint32(0)
 	for _, ref := range append([]string{t.s.GetModel()}, t.s.GetFallbackModels()...) {
 		start := t.w.cfg.Now()
 		response, err := t.askModel(ctx, keep, ref, request, &tries)
 		if err == nil {
-			return t.record(keep, ref, response, known, t.w.cfg.Now().Sub(start))
+			return t.record(keep, ref, response, turn.Surroundings{
+				Tools: t.host.tools, Known: known, Model: ref,
+				Preparation: durationpb.New(preparation), Latency: durationpb.New(t.w.cfg.Now().Sub(start)),
+			})
 		}
 		var provider *model.Error
 		if !errors.As(err, &provider) {
@@ -121,13 +126,11 @@ func (t *working) noteRetry(ctx context.Context, ref string, try uint32, failure
 }
 
 // record commits the answer and what was decided of its calls.
-func (t *working) record(ctx context.Context, ref string, r *model.Response, known func(string) bool, latency time.Duration) error {
+func (t *working) record(ctx context.Context, ref string, r *model.Response, in turn.Surroundings) error {
 	if r.Usage == nil {
 		r.Usage = &harnessv1.Usage{}
 	}
 	r.Usage.CostMicroUsd = t.w.cfg.Price(ref, r.Usage)
-	a := turn.Answer(t.s, t.p, r, turn.Surroundings{
-		Tools: t.host.tools, Known: known, Model: ref, Latency: durationpb.New(latency),
-	})
+	a := turn.Answer(t.s, t.p, r, in)
 	return t.note(ctx, a.Entry, a.Appended, a.Events)
 }

@@ -58,6 +58,10 @@ const (
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 13
 	// The record is of a newer schema than this program reads. FAILED_PRECONDITION.
 	ErrorReason_ERROR_REASON_SCHEMA_TOO_NEW ErrorReason = 14
+	// The tool host cannot be reached. UNAVAILABLE; the same request may be sent again.
+	ErrorReason_ERROR_REASON_TOOL_HOST_UNAVAILABLE ErrorReason = 15
+	// The server is stopping. UNAVAILABLE; the same request may be sent to another.
+	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 16
 )
 
 // Enum value maps for ErrorReason.
@@ -78,23 +82,27 @@ var (
 		12: "ERROR_REASON_CONFLICT",
 		13: "ERROR_REASON_INTERNAL",
 		14: "ERROR_REASON_SCHEMA_TOO_NEW",
+		15: "ERROR_REASON_TOOL_HOST_UNAVAILABLE",
+		16: "ERROR_REASON_SHUTTING_DOWN",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":        0,
-		"ERROR_REASON_INVALID_FIELD":      1,
-		"ERROR_REASON_RUN_NOT_FOUND":      2,
-		"ERROR_REASON_RUN_EXISTS":         3,
-		"ERROR_REASON_CALL_NOT_PENDING":   4,
-		"ERROR_REASON_CALL_ANSWERED":      5,
-		"ERROR_REASON_TOO_LARGE":          6,
-		"ERROR_REASON_RUN_ENDED":          7,
-		"ERROR_REASON_LOG_UNAVAILABLE":    8,
-		"ERROR_REASON_EXECUTOR_MISSING":   9,
-		"ERROR_REASON_WORKSPACE_UNUSABLE": 10,
-		"ERROR_REASON_NOT_STORED":         11,
-		"ERROR_REASON_CONFLICT":           12,
-		"ERROR_REASON_INTERNAL":           13,
-		"ERROR_REASON_SCHEMA_TOO_NEW":     14,
+		"ERROR_REASON_UNSPECIFIED":           0,
+		"ERROR_REASON_INVALID_FIELD":         1,
+		"ERROR_REASON_RUN_NOT_FOUND":         2,
+		"ERROR_REASON_RUN_EXISTS":            3,
+		"ERROR_REASON_CALL_NOT_PENDING":      4,
+		"ERROR_REASON_CALL_ANSWERED":         5,
+		"ERROR_REASON_TOO_LARGE":             6,
+		"ERROR_REASON_RUN_ENDED":             7,
+		"ERROR_REASON_LOG_UNAVAILABLE":       8,
+		"ERROR_REASON_EXECUTOR_MISSING":      9,
+		"ERROR_REASON_WORKSPACE_UNUSABLE":    10,
+		"ERROR_REASON_NOT_STORED":            11,
+		"ERROR_REASON_CONFLICT":              12,
+		"ERROR_REASON_INTERNAL":              13,
+		"ERROR_REASON_SCHEMA_TOO_NEW":        14,
+		"ERROR_REASON_TOOL_HOST_UNAVAILABLE": 15,
+		"ERROR_REASON_SHUTTING_DOWN":         16,
 	}
 )
 
@@ -130,7 +138,7 @@ var File_harness_v1_error_proto protoreflect.FileDescriptor
 const file_harness_v1_error_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/error.proto\x12\n" +
-	"harness.v1*\xe1\x03\n" +
+	"harness.v1*\xa9\x04\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -147,7 +155,9 @@ const file_harness_v1_error_proto_rawDesc = "" +
 	"\x17ERROR_REASON_NOT_STORED\x10\v\x12\x19\n" +
 	"\x15ERROR_REASON_CONFLICT\x10\f\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\r\x12\x1f\n" +
-	"\x1bERROR_REASON_SCHEMA_TOO_NEW\x10\x0eBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x1bERROR_REASON_SCHEMA_TOO_NEW\x10\x0e\x12&\n" +
+	"\"ERROR_REASON_TOOL_HOST_UNAVAILABLE\x10\x0f\x12\x1e\n" +
+	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x10BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_error_proto_rawDescOnce sync.Once

@@ -21,7 +21,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WatchUntil says when a watch ends.
+// WatchUntil says when a watch ends. A run whose inbox holds something that
+// has not been taken in yet does not count as resting or ended.
 type WatchUntil int32
 
 const (

@@ -42,7 +42,8 @@ const (
 // log, not to a connection: a stream that breaks loses nothing.
 type GatewayServiceClient interface {
 	// Run starts or attaches to a run, then carries inputs one way and what
-	// happens the other, until the run ends or the client leaves.
+	// happens the other. It ends when the run ends or the client leaves; attached
+	// to a run that has ended, it stays open for a message that reopens it.
 	Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunRequest, RunResponse], error)
 	// StartRun starts a run and returns once it is stored for good.
 	StartRun(ctx context.Context, in *StartRunRequest, opts ...grpc.CallOption) (*StartRunResponse, error)
@@ -238,7 +239,8 @@ func (c *gatewayServiceClient) CancelRun(ctx context.Context, in *CancelRunReque
 // log, not to a connection: a stream that breaks loses nothing.
 type GatewayServiceServer interface {
 	// Run starts or attaches to a run, then carries inputs one way and what
-	// happens the other, until the run ends or the client leaves.
+	// happens the other. It ends when the run ends or the client leaves; attached
+	// to a run that has ended, it stays open for a message that reopens it.
 	Run(grpc.BidiStreamingServer[RunRequest, RunResponse]) error
 	// StartRun starts a run and returns once it is stored for good.
 	StartRun(context.Context, *StartRunRequest) (*StartRunResponse, error)

@@ -1137,8 +1137,10 @@ type ModelResponded struct {
 	FinishReason string `protobuf:"bytes,3,opt,name=finish_reason,json=finishReason,proto3" json:"finish_reason,omitempty"`
 	// The calls in the model's order.
 	Calls []*PreparedCall `protobuf:"bytes,4,rep,name=calls,proto3" json:"calls,omitempty"`
-	// Time from the request to the last byte.
-	Latency       *durationpb.Duration `protobuf:"bytes,5,opt,name=latency,proto3" json:"latency,omitempty"`
+	// Time from the request to the last byte, tries and waits included.
+	Latency *durationpb.Duration `protobuf:"bytes,5,opt,name=latency,proto3" json:"latency,omitempty"`
+	// Time that making the request out of the conversation took.
+	Preparation   *durationpb.Duration `protobuf:"bytes,6,opt,name=preparation,proto3" json:"preparation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1204,6 +1206,13 @@ func (x *ModelResponded) GetCalls() []*PreparedCall {
 func (x *ModelResponded) GetLatency() *durationpb.Duration {
 	if x != nil {
 		return x.Latency
+	}
+	return nil
+}
+
+func (x *ModelResponded) GetPreparation() *durationpb.Duration {
+	if x != nil {
+		return x.Preparation
 	}
 	return nil
 }
@@ -1466,13 +1475,14 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rparallel_safe\x18\x05 \x01(\bR\fparallelSafe\x12\x1e\n" +
 	"\n" +
 	"idempotent\x18\x06 \x01(\bR\n" +
-	"idempotent\"\xd9\x01\n" +
+	"idempotent\"\x96\x02\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
 	"\rfinish_reason\x18\x03 \x01(\tR\ffinishReason\x12.\n" +
 	"\x05calls\x18\x04 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
-	"\alatency\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\alatency\"F\n" +
+	"\alatency\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\alatency\x12;\n" +
+	"\vpreparation\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vpreparation\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\x12\x1b\n" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\x91\x01\n" +
@@ -1573,13 +1583,14 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	29, // 26: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
 	10, // 27: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
 	28, // 28: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	1,  // 29: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	28, // 30: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	28, // 29: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	1,  // 30: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	28, // 31: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

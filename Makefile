@@ -1,0 +1,95 @@
+# make lists the targets; make check is what CI runs.
+# tools/*.sh hold what takes more than a line, so that CI needs no make.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
+
+# Set to use another Go: GO=go1.27rc1 make test
+GO ?= go
+# What test, test-short and race look at, and flags for go test.
+PKGS ?= ./...
+TESTFLAGS ?=
+# How long fuzz searches for each function: 30s, or 1000x for so many inputs.
+FUZZTIME ?= 30s
+# The commit that breaking compares with; empty: the newest tag, else the parent commit.
+export AGAINST ?=
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*?## "} /^[a-z-]+:.*?## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## See an agent survive a crash, without an API key
+	@$(GO) run ./cmd/harness demo
+
+.PHONY: build
+build: ## Build bin/harness
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/harness ./cmd/harness
+
+.PHONY: test
+test: ## Run all Go tests
+	$(GO) test $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-short
+test-short: ## Run the fast Go tests only
+	$(GO) test -short $(TESTFLAGS) $(PKGS)
+
+.PHONY: race
+race: ## Run all Go tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-wire
+test-wire: ## Run against independent npm implementations of the provider APIs (needs npm)
+	npm ci --prefix test/wire --no-audit --no-fund
+	$(GO) test -tags wire $(TESTFLAGS) ./test/wire/...
+
+.PHONY: check
+check: ## Run all that CI runs: tests, lint, drift, breaking, fuzz seeds, benchmarks once, race
+	@.ci/run
+
+.PHONY: generate
+generate: ## Regenerate pkg/gen from proto/
+	@tools/generate.sh
+
+.PHONY: drift
+drift: ## Fail unless pkg/gen is what proto/ gives
+	@tools/generate.sh --check
+
+.PHONY: lint
+lint: ## Lint protobuf and Go, formats and import directions included
+	@tools/lint.sh
+
+.PHONY: fmt
+fmt: ## Format protobuf and Go
+	@tools/format.sh
+
+.PHONY: lint-test
+lint-test: ## Prove that the lint rules bite, and test the tools
+	$(GO) -C tools test -count=1 ./...
+
+.PHONY: breaking
+breaking: ## Fail if proto/ breaks what an earlier commit wrote (AGAINST=commit)
+	@tools/breaking.sh
+
+.PHONY: fuzz-seeds
+fuzz-seeds: ## Run every fuzz seed and committed finding once
+	@tools/fuzz.sh seeds
+
+.PHONY: fuzz
+fuzz: ## Fuzz each function for FUZZTIME (30s)
+	@tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Run the benchmark scenarios of bench/
+	$(GO) test -run '^$$' -bench . -benchmem ./bench/...
+
+.PHONY: bench-once
+bench-once: ## Run each benchmark of the tree once
+	@tools/bench.sh
+
+.PHONY: clean
+clean: ## Delete what was built, the tools included
+	rm -rf bin .cache test/wire/node_modules

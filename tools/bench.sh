@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs each benchmark of the tree once, so that none of them can rot.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+packages=$(tools/packages.sh Benchmark | cut -d' ' -f1 | sort -u)
+if [ -z "$packages" ]; then
+	echo "no benchmarks"
+	exit 0
+fi
+# shellcheck disable=SC2086 # import paths hold no spaces
+exec go test -run '^$' -bench . -benchtime 1x -benchmem $packages
