@@ -33,6 +33,12 @@ type Request struct {
 	// Turn is the number of the turn; providers ignore it, the scripted model
 	// does not.
 	Turn uint32
+	// FailedTries counts the tries of this request, with this provider, that
+	// have failed before, also in processes that are gone: the stored
+	// model.retry events since the last response. Providers ignore it; the
+	// scripted model then knows without a memory of its own which of its scripted
+	// errors are behind it. 0 is always safe.
+	FailedTries uint32
 }
 
 // Response is what a model answered.

@@ -20,8 +20,7 @@ import (
 const Name = "compaction"
 
 // NeedTokens asks for the exact tokens of what the provider has not reported:
-// everything behind message token_budget.reported_messages and, before the
-// first report, the tool schemas, with 4 tokens a message.
+// every message behind token_budget.reported_messages, with 4 tokens each.
 const NeedTokens = "tokens"
 
 // framing is the number of tokens that frame one message.
@@ -52,7 +51,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	framed := framing * (s.GetMessageCount() - min(b.GetReportedMessages(), s.GetMessageCount()))
 	bytes := b.GetUnreportedBytes()
 	if b.GetReportedTokens() == 0 {
-		bytes += uint64(b.GetToolBytes())
+		known += uint64(b.GetToolTokens())
 	}
 	step := &harnessv1.Step{From: Name, To: runstate.Following(s.GetWorkflow(), Name), Observed: in.GetObserved()}
 	switch counted := observedTokens(in.GetObserved()); {

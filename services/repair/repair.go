@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -118,7 +119,7 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 		return errors.New("repair: the first trigger holds no spec")
 	}
 	s := r.s
-	s.Config = runstate.Resolve(spec.GetConfig(), 0)
+	s.Config = runstate.Resolve(spec.GetConfig(), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
 	s.Workflow = spec.GetWorkflow()
 	if len(s.Workflow) == 0 {
 		s.Workflow = runstate.DefaultWorkflow()

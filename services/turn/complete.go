@@ -15,8 +15,8 @@ type Ending struct {
 	Interrupted bool
 	// Error is why it could not be carried out; nil when it was.
 	Error *harnessv1.TurnError
-	// ToolBytes is the size of the schemas that were offered.
-	ToolBytes uint32
+	// ToolTokens is what the tools that were offered weigh.
+	ToolTokens uint32
 }
 
 // nudge asks a silent agent to decide.
@@ -58,8 +58,10 @@ type completing struct {
 func (c *completing) account(end Ending) {
 	s, p := c.s, c.p
 	if p.Response == nil {
+		s.FailedTries += p.FailedTries
 		return
 	}
+	s.FailedTries = 0
 	usage := p.Response.GetUsage()
 	runstate.AddUsage(s, usage)
 	runstate.CountCalls(s, len(p.Response.GetCalls()))
@@ -74,9 +76,7 @@ func (c *completing) account(end Ending) {
 		b = &harnessv1.TokenBudget{}
 		s.TokenBudget = b
 	}
-	if end.ToolBytes > 0 {
-		b.ToolBytes = end.ToolBytes
-	}
+	b.ToolTokens = end.ToolTokens
 	if reported := usage.GetInputTokens() + usage.GetOutputTokens(); usage.GetInputTokens() > 0 {
 		// The report covers everything up to and with the response. What was
 		// appended behind it was counted with the journal; it is counted again

@@ -180,7 +180,7 @@ func settle(s *harnessv1.Snapshot, p *Progress, call *harnessv1.ToolCall, prepar
 }
 
 // maxID bounds a call id.
-const maxID = 128
+const maxID = 64
 
 // uniqueID keeps the provider's id where it is usable, and makes one where it
 // is missing, too long or taken.

@@ -44,8 +44,8 @@ type Progress struct {
 	// Response is what the model answered and Message what it said; nil before.
 	Response *harnessv1.ModelResponded
 	Message  *harnessv1.Message
-	// Usage is what model calls of this step used.
-	Usage *harnessv1.Usage
+	// FailedTries is the number of tries at models that failed in this step.
+	FailedTries uint32
 	// Started holds the ids of the calls that may run, and LedgerID the tool
 	// host's ledger that they were started under.
 	Started  map[string]bool
@@ -81,8 +81,10 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 	switch e := rec.GetJournal().GetEntry().(type) {
 	case *harnessv1.Journal_TurnStarted:
 		p.Attempts, p.Former = e.TurnStarted.GetAttempt(), rec.GetWriter().GetInstance()
+	case *harnessv1.Journal_ModelRetried:
+		p.FailedTries++
 	case *harnessv1.Journal_ModelResponded:
-		p.Response, p.Usage = e.ModelResponded, e.ModelResponded.GetUsage()
+		p.Response = e.ModelResponded
 		arguments := map[string]*harnessv1.Content{}
 		for _, m := range rec.GetAppended() {
 			switch m.GetRole() {

@@ -6,9 +6,9 @@ package compactionserver
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -46,56 +46,59 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Decide: compaction.Decide, Observe: s.observe})
 }
 
-// messageFraming is what frames a message, in tokens.
-const messageFraming = 4
-
-// observe counts the tokens that the provider has not reported.
+// observe counts the messages that the provider has not reported. It walks the
+// log back only as far as they reach.
 func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (*harnessv1.Observation, error) {
 	if key != compaction.NeedTokens {
 		return nil, fmt.Errorf("compaction does not observe %q", key)
 	}
 	snapshot := task.Step().GetSnapshot()
-	entries, err := runlog.Back(ctx, s.log, task.Entry, 0)
-	if err != nil {
-		return nil, err
-	}
-	_, name, _ := strings.Cut(snapshot.GetModel(), ":")
+	reported := snapshot.GetTokenBudget().GetReportedMessages()
+	left := snapshot.GetMessageCount() - min(reported, snapshot.GetMessageCount())
 	count := 0
-	for _, e := range entries {
+	for e := task.Entry; left > 0; {
 		for _, m := range e.Record.GetAppended() {
-			if m.GetId() <= snapshot.GetTokenBudget().GetReportedMessages() {
+			if m.GetId() <= reported {
 				continue
 			}
-			n, err := s.count(ctx, task.Run, name, m)
+			left--
+			whole, err := s.whole(ctx, task.Run, m)
 			if err != nil {
 				return nil, err
 			}
-			count += n + messageFraming
+			count += tokens.Message(snapshot.GetModel(), whole)
 		}
-	}
-	if snapshot.GetTokenBudget().GetReportedTokens() == 0 {
-		count += int(snapshot.GetTokenBudget().GetToolBytes()) / 4
+		if e.Header.Version == 1 {
+			break
+		}
+		var err error
+		if e, err = s.log.Read(ctx, task.Run, e.Record.GetPrevSequence()); err != nil {
+			return nil, err
+		}
+		if e.Record == nil {
+			return nil, e.Err
+		}
 	}
 	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(count)}}, nil //nolint:gosec // far below
 }
 
-func (s *Server) count(ctx context.Context, run runlog.Run, model string, m *harnessv1.Message) (int, error) {
+// whole is a message with its texts inline.
+func (s *Server) whole(ctx context.Context, run runlog.Run, m *harnessv1.Message) (*harnessv1.Message, error) {
+	m = proto.CloneOf(m)
 	contents := []*harnessv1.Content{m.GetContent()}
-	n := 0
 	for _, c := range m.GetToolCalls() {
-		n += tokens.Count(model, c.GetName())
 		contents = append(contents, c.GetArguments())
 	}
 	for _, c := range contents {
-		text := c.GetInline()
-		if b := c.GetBlob(); b != nil {
-			data, err := s.log.Blob(ctx, run, b.GetDigest())
-			if err != nil {
-				return 0, err
-			}
-			text = string(data)
+		b := c.GetBlob()
+		if b == nil {
+			continue
 		}
-		n += tokens.Count(model, text)
+		data, err := s.log.Blob(ctx, run, b.GetDigest())
+		if err != nil {
+			return nil, err
+		}
+		c.Value = &harnessv1.Content_Inline{Inline: string(data)}
 	}
-	return n, nil
+	return m, nil
 }

@@ -79,6 +79,7 @@ func (t *working) askModel(ctx, keep context.Context, ref string, request *model
 	request.Model = p.name
 	for try := uint32(1); ; try++ {
 		*tries++
+		request.FailedTries = t.s.GetFailedTries() + t.p.FailedTries
 		response, err := p.provider.Complete(ctx, request, t.deltas(*tries))
 		if err == nil {
 			return response, nil
@@ -88,11 +89,11 @@ func (t *working) askModel(ctx, keep context.Context, ref string, request *model
 		}
 		failure := model.AsError(err)
 		wait, again := model.Next(t.s.GetConfig().GetModel(), try, failure, t.w.cfg.Random())
-		if !again {
-			return nil, failure
-		}
 		if err := t.noteRetry(keep, ref, *tries, failure, wait); err != nil {
 			return nil, err
+		}
+		if !again {
+			return nil, failure
 		}
 		timer := time.NewTimer(wait)
 		select {

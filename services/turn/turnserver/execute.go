@@ -118,7 +118,7 @@ func (t *working) carryOut(ctx context.Context, look func(context.Context) error
 	if err := look(keep); err != nil {
 		return nil, err
 	}
-	end := turn.Ending{ToolBytes: t.host.bytes}
+	end := turn.Ending{ToolTokens: t.host.tokens}
 	err := t.work(ctx, keep, look)
 	var failed *turnError
 	switch {

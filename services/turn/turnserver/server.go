@@ -77,7 +77,7 @@ type opened struct {
 // host is what the tool host offers, with the harness's own tools.
 type host struct {
 	tools    *tool.Set
-	bytes    uint32
+	tokens   uint32
 	ledgerID string
 }
 
@@ -153,6 +153,11 @@ func (w *Server) provider(ref string) (*opened, error) {
 	return w.providers[ref], nil
 }
 
+// bytesPerSchemaToken is on the safe side of what schemas need. They are a few
+// hundred tokens and count only until a provider has reported the real number,
+// so they are not worth loading a vocabulary for.
+const bytesPerSchemaToken = 3
+
 // toolHost returns what the tool host offers, asking it once and again when anew.
 func (w *Server) toolHost(ctx context.Context, anew bool) (*host, error) {
 	w.mu.Lock()
@@ -172,7 +177,7 @@ func (w *Server) toolHost(ctx context.Context, anew bool) (*host, error) {
 	}
 	h := &host{tools: set, ledgerID: r.GetLedgerId()}
 	for _, s := range specs {
-		h.bytes += uint32(len(s.GetName()) + len(s.GetDescription()) + len(s.GetParametersSchema())) //nolint:gosec // a few KB
+		h.tokens += uint32(len(s.GetName())+len(s.GetDescription())+len(s.GetParametersSchema())) / bytesPerSchemaToken //nolint:gosec // a few KB
 	}
 	w.mu.Lock()
 	w.host = h

@@ -80,7 +80,7 @@ type Node struct {
 
 	pending  []func()       // begin to accept
 	unserved []net.Listener // until then, to be closed by hand
-	announce []func()
+	announce []func() error
 
 	stopWork  context.CancelFunc
 	work      *errgroup.Group
@@ -245,11 +245,21 @@ func (n *Node) Stop(ctx context.Context) error {
 	return err
 }
 
-func (n *Node) ready(role, address string) {
+// ready notes where a role listens, and tells the bus and whoever reads stderr.
+func (n *Node) ready(role, address string) error {
 	n.addresses[role] = address
+	stop, err := n.log.Announce(role, address)
+	if err != nil {
+		return err
+	}
+	n.closers = append(n.closers, func(context.Context) error {
+		stop()
+		return nil
+	})
 	if n.cfg.Stderr != nil {
 		_, _ = fmt.Fprintf(n.cfg.Stderr, "ready role=%s addr=%s\n", role, address)
 	}
+	return nil
 }
 
 func dialOptions(more ...grpc.DialOption) []grpc.DialOption {

@@ -43,7 +43,10 @@ func (n *Node) startRoles(ctx context.Context) error {
 			return err
 		}
 	}
-	toolHost := harnessv1.NewToolHostServiceClient(n.local.conn)
+	toolHost, err := n.toolHost(has("toolhost"))
+	if err != nil {
+		return err
+	}
 	workers := map[string]worker{
 		"repair":       repairserver.New(n.log, toolHost, n.cfg.Logger),
 		"compaction":   compactionserver.New(n.log),
@@ -65,11 +68,9 @@ func (n *Node) startRoles(ctx context.Context) error {
 	var gateway *gatewayserver.Server
 	if has("gateway") {
 		cfg := gatewayserver.Config{Log: n.log, Logger: n.cfg.Logger, Instance: "gateway-" + n.instance}
-		if has("toolhost") {
-			cfg.Workspaces = func(ctx context.Context, workspace string) error {
-				_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
-				return err
-			}
+		cfg.Workspaces = func(ctx context.Context, workspace string) error {
+			_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
+			return err
 		}
 		gateway = gatewayserver.New(cfg)
 		if err := n.register("gateway", func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) }); err != nil {
@@ -84,7 +85,9 @@ func (n *Node) startRoles(ctx context.Context) error {
 			return nil
 		})
 	}
-	n.serveAll()
+	if err := n.serveAll(); err != nil {
+		return err
+	}
 	if n.cfg.Interrupt && gateway != nil {
 		if err := n.interruptOthers(ctx); err != nil {
 			return err
@@ -92,6 +95,20 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	n.startWork(working)
 	return nil
+}
+
+// toolHost calls the tool host: the one in this process, or wherever one has
+// announced itself.
+func (n *Node) toolHost(here bool) (harnessv1.ToolHostServiceClient, error) {
+	if here {
+		return harnessv1.NewToolHostServiceClient(n.local.conn), nil
+	}
+	conn, err := dialRole("toolhost", n.log.Locate)
+	if err != nil {
+		return nil, err
+	}
+	n.closers = append(n.closers, func(context.Context) error { return conn.Close() })
+	return harnessv1.NewToolHostServiceClient(conn), nil
 }
 
 // startWork runs the executors until Stop. When one of them fails by itself

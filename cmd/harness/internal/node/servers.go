@@ -128,7 +128,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	local := n.local.all[0]
 	register(local.grpc)
 	if n.cfg.Listen == "" {
-		n.announce = append(n.announce, func() { n.ready(role, "unix:"+n.local.socket) })
+		n.announce = append(n.announce, func() error { return n.ready(role, "unix:"+n.local.socket) })
 		return nil
 	}
 	address := n.cfg.Listen
@@ -150,12 +150,12 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	n.local.all = append(n.local.all, s)
 	n.unserved = append(n.unserved, listener)
 	n.pending = append(n.pending, func() { s.serve(listener) })
-	n.announce = append(n.announce, func() { n.ready(role, listener.Addr().String()) })
+	n.announce = append(n.announce, func() error { return n.ready(role, listener.Addr().String()) })
 	return nil
 }
 
 // serveAll begins to accept and says who is ready.
-func (n *Node) serveAll() {
+func (n *Node) serveAll() error {
 	for _, f := range n.pending {
 		f()
 	}
@@ -164,8 +164,11 @@ func (n *Node) serveAll() {
 		s.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
 	}
 	for _, f := range n.announce {
-		f()
+		if err := f(); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // drain says that nothing is taken in any more.

@@ -385,7 +385,9 @@ type Snapshot struct {
 	// The run ended and its work counts as done.
 	Accepted bool `protobuf:"varint,32,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	// Version of the park that the run rests at or rested at last; timers name it.
-	ParkVersion   uint64 `protobuf:"varint,33,opt,name=park_version,json=parkVersion,proto3" json:"park_version,omitempty"`
+	ParkVersion uint64 `protobuf:"varint,33,opt,name=park_version,json=parkVersion,proto3" json:"park_version,omitempty"`
+	// Tries at the model that failed since it last answered.
+	FailedTries   uint32 `protobuf:"varint,34,opt,name=failed_tries,json=failedTries,proto3" json:"failed_tries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -651,6 +653,13 @@ func (x *Snapshot) GetParkVersion() uint64 {
 	return 0
 }
 
+func (x *Snapshot) GetFailedTries() uint32 {
+	if x != nil {
+		return x.FailedTries
+	}
+	return 0
+}
+
 // TokenBudget is how full the model's window is.
 type TokenBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -669,8 +678,8 @@ type TokenBudget struct {
 	// Bytes of content appended since the report: an upper bound of their
 	// tokens, which are counted exactly only once the bound reaches a threshold.
 	UnreportedBytes uint64 `protobuf:"varint,7,opt,name=unreported_bytes,json=unreportedBytes,proto3" json:"unreported_bytes,omitempty"`
-	// Bytes of the tool schemas that are offered; an upper bound of their tokens.
-	ToolBytes     uint32 `protobuf:"varint,8,opt,name=tool_bytes,json=toolBytes,proto3" json:"tool_bytes,omitempty"`
+	// Estimated tokens of the tools that were offered with the last call.
+	ToolTokens    uint32 `protobuf:"varint,8,opt,name=tool_tokens,json=toolTokens,proto3" json:"tool_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -754,9 +763,9 @@ func (x *TokenBudget) GetUnreportedBytes() uint64 {
 	return 0
 }
 
-func (x *TokenBudget) GetToolBytes() uint32 {
+func (x *TokenBudget) GetToolTokens() uint32 {
 	if x != nil {
-		return x.ToolBytes
+		return x.ToolTokens
 	}
 	return 0
 }
@@ -1070,7 +1079,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x8e\v\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xb1\v\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1109,7 +1118,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x11executor_failures\x18\x1e \x01(\rR\x10executorFailures\x12?\n" +
 	"\rrunning_since\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\frunningSince\x12\x1a\n" +
 	"\baccepted\x18  \x01(\bR\baccepted\x12!\n" +
-	"\fpark_version\x18! \x01(\x04R\vparkVersionJ\x04\b(\x10=\"\xc2\x02\n" +
+	"\fpark_version\x18! \x01(\x04R\vparkVersion\x12!\n" +
+	"\ffailed_tries\x18\" \x01(\rR\vfailedTriesJ\x04\b(\x10=\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -1119,9 +1129,9 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x0fblocking_tokens\x18\x04 \x01(\rR\x0eblockingTokens\x12'\n" +
 	"\x0freported_tokens\x18\x05 \x01(\rR\x0ereportedTokens\x12+\n" +
 	"\x11reported_messages\x18\x06 \x01(\x04R\x10reportedMessages\x12)\n" +
-	"\x10unreported_bytes\x18\a \x01(\x04R\x0funreportedBytes\x12\x1d\n" +
-	"\n" +
-	"tool_bytes\x18\b \x01(\rR\ttoolBytes\"\x9c\x02\n" +
+	"\x10unreported_bytes\x18\a \x01(\x04R\x0funreportedBytes\x12\x1f\n" +
+	"\vtool_tokens\x18\b \x01(\rR\n" +
+	"toolTokens\"\x9c\x02\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +

@@ -1,0 +1,211 @@
+package eventjson_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, lines ...[]byte) {
+	t.Helper()
+	var got bytes.Buffer
+	for _, line := range lines {
+		if !json.Valid(line) {
+			t.Fatalf("not JSON: %s", line)
+		}
+		got.Write(line)
+		got.WriteByte('\n')
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%s differs\n got: %s\nwant: %s", path, got.Bytes(), want)
+	}
+}
+
+func text(s string) *harnessv1.Content {
+	return &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: s}}
+}
+
+func blob() *harnessv1.Content {
+	return &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{
+		Digest: strings.Repeat("ab", 32), Size: 9000, Preview: "the <first> bytes",
+	}}}
+}
+
+func event(set func(*harnessv1.Event)) *harnessv1.Event {
+	e := &harnessv1.Event{
+		Id: "12-0", Version: 12, TurnNumber: 1, MaxTurns: 50,
+		Time: timestamppb.New(time.Date(2026, 11, 21, 10, 0, 0, 120_000_000, time.UTC)),
+	}
+	set(e)
+	return e
+}
+
+func must(t *testing.T) func([]byte, error) []byte {
+	return func(b []byte, err error) []byte {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+}
+
+// eachCase makes one event per case of the oneof, with nothing in it.
+func eachCase(t *testing.T, do func(f protoreflect.FieldDescriptor, e *harnessv1.Event)) {
+	t.Helper()
+	cases := (&harnessv1.Event{}).ProtoReflect().Descriptor().Oneofs().ByName("event").Fields()
+	for i := range cases.Len() {
+		e := event(func(*harnessv1.Event) {})
+		m := e.ProtoReflect()
+		m.Set(cases.Get(i), m.NewField(cases.Get(i)))
+		do(cases.Get(i), e)
+	}
+}
+
+func TestEveryEventHasTheNameOfItsComment(t *testing.T) {
+	source, err := os.ReadFile("../../proto/harness/v1/event.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comments := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^    // (\S+)\n    \w+ (\w+) = \d+;`).FindAllStringSubmatch(string(source), -1) {
+		comments[m[2]] = m[1]
+	}
+	seen := map[string]bool{}
+	eachCase(t, func(f protoreflect.FieldDescriptor, e *harnessv1.Event) {
+		name := eventjson.Type(e)
+		if name != comments[string(f.Name())] {
+			t.Errorf("%s is %q here and %q in the proto", f.Name(), name, comments[string(f.Name())])
+		}
+		if seen[name] {
+			t.Errorf("%q names two events", name)
+		}
+		seen[name] = true
+	})
+}
+
+func TestEmptyEventsHaveTheirWholeShape(t *testing.T) {
+	var lines [][]byte
+	eachCase(t, func(_ protoreflect.FieldDescriptor, e *harnessv1.Event) {
+		lines = append(lines, must(t)(eventjson.Event(e)))
+	})
+	golden(t, "empty.jsonl", lines...)
+}
+
+func TestEvents(t *testing.T) {
+	call := func(arguments string) *harnessv1.Event {
+		return event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c1", Tool: "read_file", Arguments: text(arguments)}}
+		})
+	}
+	events := []*harnessv1.Event{
+		call(`{"path": "a & b.txt", "n": 12345678901234567890}`),
+		call(`{"path": "cut`),
+		call(``),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{
+				CallId: "c1", Tool: "read_file", Result: blob(), Duration: durationpb.New(1500 * time.Microsecond),
+			}}
+		}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{
+				Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true,
+				Reason: &harnessv1.StopReason{Kind: "agent_done", Message: "The agent is done.", Details: &harnessv1.StopDetails{Turn: 3}},
+			}}
+		}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{
+				Model: "openai:m", Usage: &harnessv1.Usage{InputTokens: math.MaxUint64}, Text: text("\"quoted\"\n"), Latency: durationpb.New(2 * time.Second),
+			}}
+		}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_BudgetWarn{BudgetWarn: &harnessv1.BudgetWarn{Budget: "cost", Limit: 0.5, Used: math.Inf(1)}}
+		}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{Decision: harnessv1.ApprovalDecision(77)}}
+		}),
+		event(func(*harnessv1.Event) {}),
+	}
+	var lines [][]byte
+	for _, e := range events {
+		lines = append(lines, must(t)(eventjson.Event(e)))
+	}
+	lines = append(lines, must(t)(eventjson.Delta(&harnessv1.Delta{TurnNumber: 2, Attempt: 1, Try: 1, Offset: 7, Text: "wörld"})))
+	golden(t, "events.jsonl", lines...)
+}
+
+func TestResults(t *testing.T) {
+	parked := &harnessv1.HarnessResult{
+		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, Reason: &harnessv1.StopReason{Kind: "approval", Message: "A call waits."},
+		Answer: text("so far"), TurnCount: 2, ToolCalls: 3, Usage: &harnessv1.Usage{InputTokens: 900, OutputTokens: 20},
+		Duration: durationpb.New(1234 * time.Millisecond),
+		Pending: []*harnessv1.PendingCall{{
+			CallId: "c9", Tool: "run_command", Arguments: text(`{"command":"make"}`), Kind: "approval", Why: "It runs a command.",
+			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, TurnNumber: 2,
+		}},
+	}
+	golden(t, "results.jsonl",
+		must(t)(eventjson.Result("r1", &harnessv1.HarnessResult{})),
+		must(t)(eventjson.Result("r1", parked)),
+		must(t)(eventjson.ResultLine("r1", parked)))
+}
+
+func TestRunsAndOtherMessages(t *testing.T) {
+	golden(t, "messages.jsonl",
+		must(t)(eventjson.Run(&harnessv1.Run{RunId: "r1", Namespace: "default", Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Goal: "g"})),
+		must(t)(eventjson.Message(&harnessv1.LoopConfig{Stop: &harnessv1.StopConfig{MaxTurns: proto.Uint32(0)}, Model: &harnessv1.ModelConfig{}})),
+		must(t)(eventjson.Message(&harnessv1.InboxItem{Id: "i", Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: "stop"}}})))
+}
+
+func TestNilIsRefused(t *testing.T) {
+	for name, encode := range map[string]func() ([]byte, error){
+		"event":   func() ([]byte, error) { return eventjson.Event(nil) },
+		"delta":   func() ([]byte, error) { return eventjson.Delta(nil) },
+		"result":  func() ([]byte, error) { return eventjson.Result("r", nil) },
+		"run":     func() ([]byte, error) { return eventjson.Run(nil) },
+		"message": func() ([]byte, error) { return eventjson.Message((*harnessv1.Snapshot)(nil)) },
+	} {
+		if _, err := encode(); err == nil {
+			t.Errorf("%s: nil was taken", name)
+		}
+	}
+}
+
+func FuzzArguments(f *testing.F) {
+	for _, s := range []string{`{}`, `{"a":1e999}`, `null`, "\x00", `"\ud800"`, ` [1, 2] `} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, arguments string) {
+		line, err := eventjson.Event(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{Arguments: text(arguments)}}})
+		if err != nil || !json.Valid(line) || bytes.ContainsRune(line, '\n') {
+			t.Fatalf("%q became %q, %v", arguments, line, err)
+		}
+	})
+}

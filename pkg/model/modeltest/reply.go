@@ -1,0 +1,265 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Fault is what goes wrong with a reply.
+type Fault int
+
+// The faults. Those "in mid-stream" come after the first half of the reply's
+// text and calls; on a request that is not streamed, after half of the body.
+const (
+	// FaultNone is a reply without a fault.
+	FaultNone Fault = iota
+	// FaultCut breaks the connection in mid-stream.
+	FaultCut
+	// FaultNoFinish ends the stream in order but without a finish reason.
+	FaultNoFinish
+	// FaultError sends an error object in mid-stream, then ends in order.
+	FaultError
+	// FaultHang sends nothing, not even headers, until released.
+	FaultHang
+	// FaultSilence sends half of the stream and then nothing until released.
+	FaultSilence
+	// FaultGarbage sends what is not JSON, with status 200.
+	FaultGarbage
+	// FaultDrop closes the connection without an answer.
+	FaultDrop
+)
+
+// Quirks are habits of compatible servers that are no faults: an answer means
+// the same with and without them.
+type Quirks struct {
+	// IgnoreStream answers plain JSON to a streaming request.
+	IgnoreStream bool
+	// AlwaysStream answers events to a request that asked for plain JSON.
+	AlwaysStream bool
+	// OmitIndex leaves the index out of tool-call deltas.
+	OmitIndex bool
+	// WholeCalls sends each call in one delta.
+	WholeCalls bool
+	// ArgumentsAsObject sends the arguments as a JSON object instead of a string.
+	ArgumentsAsObject bool
+	// RepeatIDs sends the id and the name of a call with each of its deltas.
+	RepeatIDs bool
+	// UsageInLastChoice sends the usage with the finish reason instead of in a chunk of its own.
+	UsageInLastChoice bool
+	// NoDone leaves out the closing [DONE].
+	NoDone bool
+	// NoLastNewline ends the stream without the empty line after its last event.
+	NoLastNewline bool
+	// KeepAlive sends comments between the events.
+	KeepAlive bool
+	// NullErrors sends "error": null with each chunk.
+	NullErrors bool
+	// ContentType replaces the content type.
+	ContentType string
+}
+
+// Usage is the consumption that a reply reports.
+type Usage struct {
+	// Input counts tokens sent, Output tokens received, Cached those of Input
+	// that came from the cache.
+	Input, Output, Cached uint64
+}
+
+// Reply is how one request is answered. The zero Reply is an empty answer with
+// the finish reason stop.
+type Reply struct {
+	// Text is the content.
+	Text string
+	// Calls are the tool calls.
+	Calls []Call
+	// FinishReason defaults to tool_calls with calls and to stop without.
+	FinishReason string
+	// Usage is reported when set, on a stream only if the request asked for it.
+	Usage *Usage
+	// Model that is said to have answered; the requested one by default.
+	Model string
+	// Fragment is the length in bytes of text and argument deltas; default 7.
+	Fragment int
+
+	// Status other than 0 and 200 makes the reply an error.
+	Status int
+	// Header is added to the response, Retry-After for one.
+	Header map[string]string
+	// ErrorCode and ErrorMessage are those of the error object.
+	ErrorCode, ErrorMessage string
+	// Body replaces the whole body, whatever the status.
+	Body string
+
+	// Fault is what goes wrong.
+	Fault Fault
+	// Quirks are the server's habits.
+	Quirks Quirks
+}
+
+func (r Reply) finishReason() string {
+	switch {
+	case r.FinishReason != "":
+		return r.FinishReason
+	case len(r.Calls) > 0:
+		return "tool_calls"
+	default:
+		return "stop"
+	}
+}
+
+func (r Reply) callID(i int) string {
+	if r.Calls[i].ID != "" {
+		return r.Calls[i].ID
+	}
+	return fmt.Sprintf("call_%d", i)
+}
+
+func (r Reply) arguments(text string) any {
+	if r.Quirks.ArgumentsAsObject && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return text
+}
+
+func (u *Usage) json() map[string]any {
+	return map[string]any{
+		"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
+		"prompt_tokens_details": map[string]any{"cached_tokens": u.Cached},
+	}
+}
+
+// errorBody is the body of an error reply in the service's form.
+func (r Reply) errorBody() []byte {
+	message := r.ErrorMessage
+	if message == "" {
+		message = fmt.Sprintf("scripted failure %d", r.Status)
+	}
+	return mustJSON(map[string]any{"error": map[string]any{
+		"message": message, "type": "test_error", "param": nil, "code": nullable(r.ErrorCode),
+	}})
+}
+
+// completion is the plain JSON answer.
+func (r Reply) completion(model string) []byte {
+	message := map[string]any{"role": "assistant", "content": nullable(r.Text), "refusal": nil}
+	if len(r.Calls) > 0 {
+		calls := make([]any, len(r.Calls))
+		for i, c := range r.Calls {
+			calls[i] = map[string]any{"id": r.callID(i), "type": "function",
+				"function": map[string]any{"name": c.Name, "arguments": r.arguments(c.Arguments)}}
+		}
+		message["tool_calls"] = calls
+	}
+	finish := any(r.finishReason())
+	if r.Fault == FaultNoFinish {
+		finish = nil
+	}
+	body := map[string]any{
+		"id": "chatcmpl-test", "object": "chat.completion", "created": 1, "model": model,
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish, "logprobs": nil}},
+	}
+	if r.Usage != nil {
+		body["usage"] = r.Usage.json()
+	}
+	return mustJSON(body)
+}
+
+// chunks are the data of the events that carry text and calls, then those that
+// end the stream.
+func (r Reply) chunks(model string, usage bool) (body, tail [][]byte) {
+	chunk := func(choices []any, more map[string]any) []byte {
+		c := map[string]any{"id": "chatcmpl-test", "object": "chat.completion.chunk", "created": 1, "model": model, "choices": choices}
+		if r.Quirks.NullErrors {
+			c["error"] = nil
+		}
+		for k, v := range more {
+			c[k] = v
+		}
+		return mustJSON(c)
+	}
+	delta := func(d map[string]any) []byte {
+		return chunk([]any{map[string]any{"index": 0, "delta": d, "finish_reason": nil}}, nil)
+	}
+	body = append(body, delta(map[string]any{"role": "assistant", "content": ""}))
+	for _, piece := range pieces(r.Text, r.Fragment) {
+		body = append(body, delta(map[string]any{"content": piece}))
+	}
+	for i := range r.Calls {
+		for _, d := range r.callDeltas(i) {
+			body = append(body, delta(map[string]any{"tool_calls": []any{d}}))
+		}
+	}
+	var last map[string]any
+	reportUsage := usage && r.Usage != nil
+	if reportUsage && r.Quirks.UsageInLastChoice {
+		last = map[string]any{"usage": r.Usage.json()}
+	}
+	if r.Fault != FaultNoFinish {
+		tail = append(tail, chunk([]any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": r.finishReason()}}, last))
+	}
+	if reportUsage && !r.Quirks.UsageInLastChoice {
+		tail = append(tail, chunk([]any{}, map[string]any{"usage": r.Usage.json()}))
+	}
+	return body, tail
+}
+
+func (r Reply) callDeltas(i int) []map[string]any {
+	c := r.Calls[i]
+	full := func(arguments any) map[string]any {
+		return map[string]any{"index": i, "id": r.callID(i), "type": "function",
+			"function": map[string]any{"name": c.Name, "arguments": arguments}}
+	}
+	var deltas []map[string]any
+	if r.Quirks.WholeCalls {
+		deltas = append(deltas, full(r.arguments(c.Arguments)))
+	} else {
+		deltas = append(deltas, full(""))
+		for _, piece := range pieces(c.Arguments, r.Fragment) {
+			d := map[string]any{"index": i, "function": map[string]any{"arguments": piece}}
+			if r.Quirks.RepeatIDs {
+				d = full(piece)
+			}
+			deltas = append(deltas, d)
+		}
+	}
+	if r.Quirks.OmitIndex {
+		for _, d := range deltas {
+			delete(d, "index")
+		}
+	}
+	return deltas
+}
+
+// pieces cuts text into runs of about size bytes, at rune borders.
+func pieces(text string, size int) []string {
+	if size <= 0 {
+		size = 7
+	}
+	var out []string
+	start := 0
+	for i := range text {
+		if i-start >= size {
+			out = append(out, text[start:i])
+			start = i
+		}
+	}
+	if start < len(text) {
+		out = append(out, text[start:])
+	}
+	return out
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("modeltest: %v", err))
+	}
+	return b
+}

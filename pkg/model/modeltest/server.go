@@ -1,0 +1,293 @@
+package modeltest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Recorded is one request as it arrived.
+type Recorded struct {
+	// Method and Path of the request.
+	Method, Path string
+	// Header as it arrived.
+	Header http.Header
+	// Body is all of its bytes.
+	Body []byte
+	// Refused is why it was answered with 400 or 401; empty if it was not.
+	Refused string
+}
+
+// Server is a strict OpenAI-compatible server on loopback. Its fields may be
+// set before the first request.
+type Server struct {
+	// Models are listed under /models; default test-model.
+	Models []string
+	// OnlyListed answers 404 to a model that is not in Models.
+	OnlyListed bool
+	// Key is demanded as bearer token; empty demands nothing.
+	Key string
+
+	t       testing.TB
+	http    *httptest.Server
+	reply   func(n int, req *Request) (Reply, bool)
+	release chan struct{}
+	once    sync.Once
+
+	mu       sync.Mutex
+	recorded []Recorded
+	answered int
+	arrived  chan struct{}
+}
+
+// NewServer starts a server that answers with replies in order. It stops at
+// the end of the test.
+func NewServer(t testing.TB, replies ...Reply) *Server {
+	return start(t, func(n int, _ *Request) (Reply, bool) {
+		if n >= len(replies) {
+			return Reply{}, false
+		}
+		return replies[n], true
+	})
+}
+
+// NewServerFunc starts a server that computes its replies. f is called from
+// the goroutines of the server, at the same time for requests that come at the
+// same time.
+func NewServerFunc(t testing.TB, f func(*Request) Reply) *Server {
+	return start(t, func(_ int, req *Request) (Reply, bool) { return f(req), true })
+}
+
+func start(t testing.TB, reply func(int, *Request) (Reply, bool)) *Server {
+	s := &Server{
+		t: t, Models: []string{"test-model"}, reply: reply,
+		release: make(chan struct{}), arrived: make(chan struct{}, 1024),
+	}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// BaseURL is the address up to and including /v1.
+func (s *Server) BaseURL() string { return s.http.URL + "/v1" }
+
+// Client is an HTTP client for this server whose connections are closed with it.
+func (s *Server) Client() *http.Client { return s.http.Client() }
+
+// Release lets hanging replies go on, now and from now on.
+func (s *Server) Release() { s.once.Do(func() { close(s.release) }) }
+
+// Close releases what hangs and stops the server. It is called at the end of
+// the test; calling it earlier makes the address refuse connections.
+func (s *Server) Close() {
+	s.Release()
+	s.http.Close()
+}
+
+// Arrived yields once for each chat-completion request that has been read;
+// a test waits on it instead of sleeping. It holds the first 1,024 that nobody
+// has waited for.
+func (s *Server) Arrived() <-chan struct{} { return s.arrived }
+
+// Requests are the chat-completion requests so far, the refused ones too.
+func (s *Server) Requests() []Recorded {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.recorded)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	rec := Recorded{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	if s.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.Key {
+		s.refuse(w, rec, http.StatusUnauthorized, "invalid_api_key",
+			fmt.Sprintf("Incorrect API key provided: %s.", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+		return
+	}
+	switch r.Method + " " + r.URL.Path {
+	case "GET /v1/models":
+		s.models(w)
+	case "POST /v1/chat/completions":
+		s.chat(w, r, rec)
+	default:
+		writeJSON(w, http.StatusNotFound, Reply{Status: 404, ErrorMessage: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"}.errorBody())
+	}
+}
+
+func (s *Server) models(w http.ResponseWriter) {
+	data := []any{}
+	for _, id := range s.Models {
+		data = append(data, map[string]any{"id": id, "object": "model", "created": 1, "owned_by": "test"})
+	}
+	writeJSON(w, http.StatusOK, mustJSON(map[string]any{"object": "list", "data": data}))
+}
+
+func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec Recorded) {
+	req, err := ParseRequest(rec.Body)
+	switch {
+	case err != nil:
+		s.refuse(w, rec, http.StatusBadRequest, "invalid_request", err.Error())
+		return
+	case s.OnlyListed && !slices.Contains(s.Models, req.Model):
+		s.refuse(w, rec, http.StatusNotFound, "model_not_found",
+			fmt.Sprintf("The model %q does not exist or you do not have access to it.", req.Model))
+		return
+	}
+	n := s.record(rec, true)
+	reply, ok := s.reply(n, req)
+	select {
+	case s.arrived <- struct{}{}:
+	default: // nobody waits for that many
+	}
+	if !ok {
+		s.t.Errorf("modeltest: request %d has no scripted reply", n+1)
+		reply = Reply{Status: http.StatusInternalServerError, ErrorMessage: "no scripted reply"}
+	}
+	s.answer(w, r, req, reply)
+}
+
+func (s *Server) refuse(w http.ResponseWriter, rec Recorded, status int, code, message string) {
+	rec.Refused = message
+	s.record(rec, false)
+	writeJSON(w, status, Reply{Status: status, ErrorCode: code, ErrorMessage: message}.errorBody())
+}
+
+// record keeps rec and returns how many requests were answered before it.
+func (s *Server) record(rec Recorded, answered bool) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recorded = append(s.recorded, rec)
+	if answered {
+		s.answered++
+	}
+	return s.answered - 1
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, reply Reply) {
+	switch reply.Fault {
+	case FaultHang:
+		s.hang(r)
+	case FaultDrop:
+		panic(http.ErrAbortHandler)
+	}
+	for k, v := range reply.Header {
+		w.Header().Set(k, v)
+	}
+	model := reply.Model
+	if model == "" {
+		model = req.Model
+	}
+	stream := req.Stream && !reply.Quirks.IgnoreStream || reply.Quirks.AlwaysStream
+	switch {
+	case reply.Body != "":
+		status := reply.Status
+		if status == 0 {
+			status = http.StatusOK
+		}
+		contentType := reply.Quirks.ContentType
+		if contentType == "" {
+			contentType = "application/json"
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, reply.Body)
+	case reply.Status != 0 && reply.Status != http.StatusOK:
+		writeJSON(w, reply.Status, reply.errorBody())
+	case stream:
+		s.stream(w, r, req, reply, model)
+	default:
+		s.plain(w, r, reply, model)
+	}
+}
+
+func (s *Server) plain(w http.ResponseWriter, r *http.Request, reply Reply, model string) {
+	body := reply.completion(model)
+	if reply.Quirks.ContentType != "" {
+		w.Header().Set("Content-Type", reply.Quirks.ContentType)
+	}
+	switch reply.Fault {
+	case FaultGarbage:
+		body = []byte("{\"choices\": [{]")
+	case FaultError:
+		body = Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBody()
+	case FaultCut, FaultSilence:
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = w.Write(body[:len(body)/2])
+		w.(http.Flusher).Flush()
+		if reply.Fault == FaultSilence {
+			s.hang(r)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	writeJSON(w, http.StatusOK, body)
+}
+
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, reply Reply, model string) {
+	contentType := reply.Quirks.ContentType
+	if contentType == "" {
+		contentType = "text/event-stream; charset=utf-8"
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(http.StatusOK)
+	send := func(data []byte) {
+		if reply.Quirks.KeepAlive {
+			_, _ = io.WriteString(w, ": keep-alive\n\n")
+		}
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
+		w.(http.Flusher).Flush()
+	}
+	body, tail := reply.chunks(model, req.IncludeUsage || reply.Quirks.AlwaysStream)
+	switch reply.Fault {
+	case FaultCut, FaultSilence, FaultError, FaultGarbage:
+		for _, c := range body[:(len(body)+1)/2] {
+			send(c)
+		}
+		switch reply.Fault {
+		case FaultError:
+			send(Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBody())
+		case FaultGarbage:
+			send([]byte("{\"choices\": [{]"))
+		case FaultSilence:
+			s.hang(r)
+			panic(http.ErrAbortHandler)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+		return
+	}
+	events := append(body, tail...)
+	if !reply.Quirks.NoDone {
+		events = append(events, []byte("[DONE]"))
+	}
+	for i, c := range events {
+		if i == len(events)-1 && reply.Quirks.NoLastNewline {
+			_, _ = fmt.Fprintf(w, "data: %s", c)
+			return
+		}
+		send(c)
+	}
+}
+
+// hang waits until the client goes away or the server lets it go on.
+func (s *Server) hang(r *http.Request) {
+	select {
+	case <-s.release:
+	case <-r.Context().Done():
+	}
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

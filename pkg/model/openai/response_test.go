@@ -1,0 +1,68 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+)
+
+// FuzzAccumulator folds any events, one a line.
+func FuzzAccumulator(f *testing.F) {
+	f.Add(`{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":-1}}`)
+	f.Add(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{"}}]}}]}` + "\n" + `{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":{"a":1}}}]}}]}`)
+	f.Add(`{"error":"x"}` + "\n" + `{"error":{"code":400,"message":7}}` + "\n" + `null` + "\n" + `[]`)
+	f.Fuzz(func(t *testing.T, events string) {
+		var acc accumulator
+		var text strings.Builder
+		for line := range strings.Lines(events) {
+			piece, err := acc.add([]byte(line))
+			if err != nil {
+				var e *model.Error
+				if !errors.As(err, &e) || e.Message == "" {
+					t.Fatalf("error %v is no *model.Error with a message", err)
+				}
+				return
+			}
+			text.WriteString(piece)
+		}
+		r := acc.response()
+		if r.Text != text.String() || r.FinishReason == "" || r.Usage == nil {
+			t.Errorf("response %+v of the deltas %q", r, text.String())
+		}
+	})
+}
+
+// FuzzCompletion reads any plain answer, and any error body.
+func FuzzCompletion(f *testing.F) {
+	f.Add([]byte(`{"choices":[{"message":{"content":"a","tool_calls":[{"id":"x","function":{"name":"n","arguments":{}}}]},"finish_reason":null}]}`))
+	f.Add([]byte(`{"error":{"code":"context_length_exceeded","type":1,"message":"m"}}`))
+	f.Add([]byte(`{"detail":[{"msg":"x"}],"code":{}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := readCompletion(body)
+		if (r == nil) == (err == nil) {
+			t.Errorf("%v and %v: want a response or an error", r, err)
+		}
+		e := classify(400, nil, body, time.Unix(0, 0))
+		if e.Message == "" || e.Retryable {
+			t.Errorf("a 400 became %+v", e)
+		}
+	})
+}
+
+func TestClean(t *testing.T) {
+	for _, c := range [][3]string{
+		{"a\n b\t c", "", "a b c"},
+		{"with s3cret in it", "s3cret", "with [key] in it"},
+		{"broken \xff text", "", "broken text"},
+	} {
+		if got := clean(c[0], c[1]); got != c[2] {
+			t.Errorf("%q became %q, want %q", c[0], got, c[2])
+		}
+	}
+	if got := clean(strings.Repeat("ä", 1000), ""); len(got) > maxMessage+len("…") {
+		t.Errorf("a long message has %d bytes", len(got))
+	}
+}

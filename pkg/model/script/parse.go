@@ -1,0 +1,319 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxDelay is the longest delay of an entry.
+const maxDelay = 24 * time.Hour
+
+// Parse reads a script. An error names the line: "script:3: …".
+func Parse(data []byte) (*Script, error) { return parse("script", data) }
+
+// Load reads the script in a file. An error names the file and the line:
+// "a.yaml:3: …".
+func Load(path string) (*Script, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		var cause *os.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return nil, fmt.Errorf("%s: the script cannot be read: %w", path, err)
+	}
+	return parse(path, data)
+}
+
+func parse(file string, data []byte) (*Script, error) {
+	p := &parser{file: file}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s:1: the script is empty; it has the field turns", file)
+	case err != nil:
+		return nil, p.syntax(err)
+	}
+	var more yaml.Node
+	if err := dec.Decode(&more); err == nil {
+		return nil, p.fail(&more, "a script is one document")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, p.syntax(err)
+	}
+	if len(doc.Content) == 0 {
+		return nil, p.fail(&doc, "the script is empty; it has the field turns")
+	}
+	s := &Script{}
+	var turns *yaml.Node
+	root := doc.Content[0]
+	err := p.mapping(root, "the script", fields{"turns": func(n *yaml.Node) error { turns = n; return nil }})
+	if err != nil {
+		return nil, err
+	}
+	if turns == nil {
+		return nil, p.fail(root, "the field turns is missing")
+	}
+	err = p.sequence(turns, "turns", func(n *yaml.Node) error {
+		t, err := p.turn(n)
+		s.turns = append(s.turns, t)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.index()
+	return s, nil
+}
+
+// parser reads nodes. Its errors name the file and the line of the node.
+type parser struct{ file string }
+
+// fields are the members that a mapping may have.
+type fields map[string]func(*yaml.Node) error
+
+func (p *parser) turn(n *yaml.Node) (turn, error) {
+	var t turn
+	var answers []string
+	answer := func(name string, f func(*yaml.Node) error) func(*yaml.Node) error {
+		return func(n *yaml.Node) error { answers = append(answers, name); return f(n) }
+	}
+	err := p.mapping(n, "an entry of turns", fields{
+		"text":  answer("text", func(n *yaml.Node) error { return p.text(n, "text", &t.text) }),
+		"usage": answer("usage", func(n *yaml.Node) error { return p.usage(n, &t.usage) }),
+		"calls": answer("calls", func(n *yaml.Node) error {
+			return p.sequence(n, "calls", func(n *yaml.Node) error {
+				c, err := p.call(n)
+				t.calls = append(t.calls, c)
+				return err
+			})
+		}),
+		"finish_reason": answer("finish_reason", func(n *yaml.Node) error {
+			return p.oneOf(n, "finish_reason", &t.finish, "stop", "tool_calls", "length", "content_filter")
+		}),
+		"delay": func(n *yaml.Node) error { return p.delay(n, &t.delay) },
+		"when": func(n *yaml.Node) error {
+			t.when = &condition{}
+			err := p.mapping(n, "when", fields{
+				"last_contains": func(n *yaml.Node) error { return p.text(n, "last_contains", &t.when.lastContains) },
+			})
+			if err == nil && t.when.lastContains == "" {
+				err = p.fail(n, "when needs last_contains, which is not empty")
+			}
+			return err
+		},
+		"error": func(n *yaml.Node) error {
+			t.fail = &failure{}
+			return p.failure(n, t.fail)
+		},
+	})
+	if err == nil && t.fail != nil && len(answers) > 0 {
+		err = p.fail(n, "an entry with error has no %s", strings.Join(answers, ", "))
+	}
+	return t, err
+}
+
+func (p *parser) call(n *yaml.Node) (call, error) {
+	var c call
+	var given int
+	err := p.mapping(n, "a call", fields{
+		"id":   func(n *yaml.Node) error { return p.text(n, "id", &c.id) },
+		"name": func(n *yaml.Node) error { return p.text(n, "name", &c.name) },
+		"arguments": func(n *yaml.Node) error {
+			given++
+			if n = deref(n); n.Kind == yaml.ScalarNode {
+				return p.text(n, "arguments", &c.arguments)
+			}
+			if n.Kind != yaml.MappingNode {
+				return p.fail(n, "arguments must be a mapping or a text")
+			}
+			j := jsonWriter{parser: p}
+			err := j.value(n, 0)
+			c.arguments = j.out.String()
+			return err
+		},
+		"raw_arguments": func(n *yaml.Node) error {
+			given++
+			return p.text(n, "raw_arguments", &c.arguments)
+		},
+	})
+	switch {
+	case err != nil:
+	case c.name == "":
+		err = p.fail(n, "a call needs a name")
+	case given == 0:
+		c.arguments = "{}"
+	case given > 1:
+		err = p.fail(n, "a call has arguments or raw_arguments, not both")
+	}
+	return c, err
+}
+
+func (p *parser) usage(n *yaml.Node, u *usage) error {
+	return p.mapping(n, "usage", fields{
+		"input_tokens":        func(n *yaml.Node) error { return p.count(n, "input_tokens", &u.input) },
+		"output_tokens":       func(n *yaml.Node) error { return p.count(n, "output_tokens", &u.output) },
+		"cached_input_tokens": func(n *yaml.Node) error { return p.count(n, "cached_input_tokens", &u.cached) },
+	})
+}
+
+func (p *parser) failure(n *yaml.Node, f *failure) error {
+	f.retryAfter = -1
+	return p.mapping(n, "error", fields{
+		"message": func(n *yaml.Node) error { return p.line(n, "message", &f.message) },
+		"status": func(n *yaml.Node) error {
+			var status uint64
+			if err := p.count(n, "status", &status); err != nil {
+				return err
+			}
+			if status < 400 || status > 599 {
+				return p.fail(n, "status must be from 400 to 599; leave it out for a broken connection")
+			}
+			f.status = int(status)
+			return nil
+		},
+		"retry_after": func(n *yaml.Node) error {
+			tag := deref(n).ShortTag()
+			seconds, err := strconv.ParseFloat(deref(n).Value, 64)
+			if err != nil || tag != "!!int" && tag != "!!float" || !(seconds >= 0) || seconds > maxDelay.Seconds() {
+				return p.fail(n, "retry_after must be a number of seconds from 0 to %.0f", maxDelay.Seconds())
+			}
+			f.retryAfter = time.Duration(seconds * float64(time.Second))
+			return nil
+		},
+		"context_exceeded": func(n *yaml.Node) error {
+			if n = deref(n); n.ShortTag() != "!!bool" || n.Decode(&f.contextExceeded) != nil {
+				return p.fail(n, "context_exceeded must be true or false")
+			}
+			return nil
+		},
+	})
+}
+
+// mapping calls the function of each member and refuses what it does not know,
+// and what is there twice.
+func (p *parser) mapping(n *yaml.Node, what string, known fields) error {
+	n = deref(n)
+	if n.Kind != yaml.MappingNode {
+		return p.fail(n, "%s must be a mapping", what)
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		read, ok := known[key.Value]
+		if !ok || key.Kind != yaml.ScalarNode {
+			var names []string
+			for name := range known {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			return p.fail(key, "unknown field %q; %s has %s", key.Value, what, strings.Join(names, ", "))
+		}
+		if seen[key.Value] {
+			return p.fail(key, "the field %s is there twice", key.Value)
+		}
+		seen[key.Value] = true
+		if err := read(n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *parser) sequence(n *yaml.Node, what string, item func(*yaml.Node) error) error {
+	n = deref(n)
+	if n.Kind != yaml.SequenceNode {
+		return p.fail(n, "%s must be a list", what)
+	}
+	for _, c := range n.Content {
+		if err := item(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *parser) text(n *yaml.Node, what string, into *string) error {
+	n = deref(n)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		return p.fail(n, "%s must be a text", what)
+	}
+	*into = n.Value
+	return nil
+}
+
+func (p *parser) line(n *yaml.Node, what string, into *string) error {
+	if err := p.text(n, what, into); err != nil {
+		return err
+	}
+	if strings.ContainsAny(*into, "\r\n") {
+		return p.fail(n, "%s must be one line", what)
+	}
+	return nil
+}
+
+func (p *parser) oneOf(n *yaml.Node, what string, into *string, values ...string) error {
+	if err := p.text(n, what, into); err != nil {
+		return err
+	}
+	if !slices.Contains(values, *into) {
+		return p.fail(n, "%s must be one of %s", what, strings.Join(values, ", "))
+	}
+	return nil
+}
+
+func (p *parser) count(n *yaml.Node, what string, into *uint64) error {
+	n = deref(n)
+	if n.ShortTag() != "!!int" || n.Decode(into) != nil || *into > math.MaxInt64 {
+		return p.fail(n, "%s must be a whole number from 0", what)
+	}
+	return nil
+}
+
+func (p *parser) delay(n *yaml.Node, into *time.Duration) error {
+	var text string
+	if err := p.text(n, "delay", &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxDelay {
+		return p.fail(n, "delay must be a duration from 0s to %s, such as 200ms", maxDelay)
+	}
+	*into = d
+	return nil
+}
+
+func (p *parser) fail(n *yaml.Node, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", p.file, max(n.Line, 1), fmt.Sprintf(format, args...))
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// syntax is an error of the YAML reader with the line in its place.
+func (p *parser) syntax(err error) error {
+	text := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "yaml: ")
+	line := "1"
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, text = m[1], strings.Replace(text, m[0], "", 1)
+	}
+	return fmt.Errorf("%s:%s: not YAML: %s", p.file, line, text)
+}
+
+// deref follows an alias to what it stands for.
+func deref(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}

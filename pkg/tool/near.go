@@ -1,0 +1,80 @@
+package tool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxNear is how many names are offered for an unknown one.
+const maxNear = 3
+
+// Unknown is what a model is told that called a tool which does not exist.
+func (s *Set) Unknown(name string) string {
+	text := fmt.Sprintf("There is no tool named %q.", clip(name, 80))
+	if near := s.Near(name); len(near) > 0 {
+		return text + " Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	names := make([]string, 0, len(s.specs))
+	for _, spec := range s.specs {
+		names = append(names, spec.GetName())
+	}
+	return text + " The tools are: " + clip(strings.Join(names, ", "), maxSchema) + "."
+}
+
+// Near returns up to three names that resemble name, the nearest first: equal
+// but for case and separators, then by shared beginning and edit distance.
+func (s *Set) Near(name string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	wanted := plain(clip(name, 128))
+	if wanted == "" {
+		return nil
+	}
+	var found []candidate
+	for _, spec := range s.specs {
+		offered := plain(spec.GetName())
+		d := distance(wanted, offered)
+		if min(len(wanted), len(offered)) >= 3 &&
+			(strings.HasPrefix(offered, wanted) || strings.HasPrefix(wanted, offered)) {
+			d = min(d, 1)
+		}
+		if d <= max(2, len(wanted)/3) && d < len(offered) {
+			found = append(found, candidate{spec.GetName(), d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return a.distance - b.distance })
+	var names []string
+	for _, c := range found[:min(len(found), maxNear)] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// plain is a name without case and separators.
+func plain(name string) string {
+	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(name))
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

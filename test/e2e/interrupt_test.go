@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stubborn forks, double-forks, starts a session of its own and ignores every
+// signal that can be ignored. All of it can be told by its marker.
+const stubborn = `trap '' TERM INT HUP
+sleep %[1]s &
+setsid sh -c 'trap "" TERM INT HUP; (sleep %[1]s & sleep %[1]s) & sleep %[1]s' &
+(setsid sleep %[1]s &)
+sleep %[1]s`
+
+// alive lists the processes whose command line holds the marker.
+func alive(t *testing.T, marker string) []string {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no /proc to look into: %v", err)
+	}
+	var found []string
+	for _, path := range paths {
+		line, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has just ended
+		}
+		if text := strings.ReplaceAll(string(line), "\x00", " "); strings.Contains(text, "sleep "+marker) {
+			found = append(found, filepath.Base(filepath.Dir(path))+": "+text)
+		}
+	}
+	return found
+}
+
+// eventually polls for something that another process brings about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	limit := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// TestCtrlCKillsTheWholeTree interrupts a command that does all it can to
+// survive. When harness ends, nothing of it is left, and the run can go on.
+func TestCtrlCKillsTheWholeTree(t *testing.T) {
+	for _, how := range []struct {
+		name   string
+		signal syscall.Signal
+		code   int
+	}{{"interrupt", syscall.SIGINT, 4}, {"kill", syscall.SIGKILL, -1}} {
+		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
+			marker := fmt.Sprintf("98%d.%d", os.Getpid(), how.signal)
+			dir := t.TempDir()
+			command := write(t, dir, "stubborn.sh", fmt.Sprintf(stubborn, marker))
+			script := write(t, t.TempDir(), "script.yaml", fmt.Sprintf(`turns:
+  - {calls: [{name: run_command, arguments: {command: "sh %s"}}]}
+  - {calls: [{name: work_complete, arguments: {summary: over}}]}
+`, command))
+			data := t.TempDir()
+			p := start(t, environment(), "run", "--data", data, "--run-id", "r1", "--workspace", dir, "--model", "script:"+script,
+				"--allow", "run_command", "--output", "jsonl", "be stubborn")
+			eventually(t, "the whole tree of the command", func() bool { return len(alive(t, marker)) >= 6 })
+			if err := p.cmd.Process.Signal(how.signal); err != nil {
+				t.Fatal(err)
+			}
+			code, _, stderr := p.wait()
+			if code != how.code {
+				t.Errorf("exit %d, want %d", code, how.code)
+			}
+			if how.signal == syscall.SIGKILL {
+				// Nobody waited for the tree; it notices that its host is gone.
+				eventually(t, "the end of the whole tree", func() bool { return len(alive(t, marker)) == 0 })
+			} else if left := alive(t, marker); len(left) > 0 {
+				t.Errorf("left over:\n%s", strings.Join(left, "\n"))
+			} else if !strings.Contains(stderr, "harness resume") {
+				t.Errorf("stderr does not say how to resume:\n%s", stderr)
+			}
+			code, stdout, _ := finish(t, "resume", "--data", data, "--output", "json", "r1")
+			if result := object(t, stdout); code != 0 || result["status"] != "DONE" {
+				t.Errorf("resume: exit %d, %v", code, result)
+			}
+		})
+	}
+}
