@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+)
+
+// cli is the command line. A flag that is not given is taken from the
+// environment: HARNESS_ and its name, such as HARNESS_MAX_TURNS.
+type cli struct {
+	LogLevel string `enum:"debug,info,warn,error" default:"warn" help:"What the program logs on stderr: debug, info, warn or error."`
+
+	Run       runCmd       `cmd:"" help:"Give an agent something to do and follow it."`
+	Serve     serveCmd     `cmd:"" help:"Serve roles of the mesh."`
+	Provision provisionCmd `cmd:"" help:"Make the streams and consumers on a NATS server."`
+	Watch     watchCmd     `cmd:"" help:"Follow a run from its start, or from a version."`
+	Show      showCmd      `cmd:"" help:"Show how a run stands."`
+	List      listCmd      `cmd:"" help:"List runs, newest first."`
+	Send      sendCmd      `cmd:"" help:"Say something to a run."`
+	Approve   approveCmd   `cmd:"" help:"Answer an approval request."`
+	Interrupt interruptCmd `cmd:"" help:"Kill what a run is doing and park it."`
+	Resume    resumeCmd    `cmd:"" help:"Let a parked or cancelled run go on and follow it."`
+	Cancel    cancelCmd    `cmd:"" help:"End a run for good."`
+	Demo      demoCmd      `cmd:"" help:"See a run without a model: a scripted agent mends a small program."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
+
+// command is a verb. An error is printed as one line and makes the exit code 1
+// unless the code says otherwise.
+type command interface {
+	run(ctx context.Context, a *app) (code int, err error)
+}
+
+// stdio is what a process is connected to.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+	// signals are those that ask the process to end.
+	signals <-chan os.Signal
+}
+
+// app is one run of the program.
+type app struct {
+	stdio
+	env func(string) string
+	log *slog.Logger
+	// given are the flags that stand on the command line, and not those that
+	// come from the environment.
+	given map[string]bool
+}
+
+// exited is how kong's wish to exit, after --help, comes back.
+type exited int
+
+// errSignal says that a signal broke off what was going on.
+var errSignal = errors.New("interrupted")
+
+// run is the program.
+func run(args []string, std stdio, env func(string) string) (code int) {
+	a := &app{stdio: std, env: env, given: map[string]bool{}}
+	defer func() {
+		if p := recover(); p != nil {
+			wish, ok := p.(exited)
+			if !ok {
+				panic(p)
+			}
+			code = int(wish)
+		}
+	}()
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("harness"),
+		kong.Description("A mesh that makes a chat-completion model a reliable agent.\n\nEvery flag can come from the environment, as HARNESS_ and its name: HARNESS_MAX_TURNS=20."),
+		kong.Writers(std.out, std.err),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+			if value := env(envName(flag.Name)); value != "" && flag.Name != "help" {
+				return value, nil
+			}
+			return nil, nil
+		})),
+	)
+	if err != nil {
+		return a.fail(follow.ExitError, fmt.Errorf("the command line is built wrongly: %w", err))
+	}
+	parsed, err := parser.Parse(stateValue(args))
+	if err != nil {
+		return a.fail(follow.ExitError, err)
+	}
+	for _, path := range parsed.Path {
+		if path.Flag != nil && !path.Resolved {
+			a.given[path.Flag.Name] = true
+		}
+	}
+	a.log = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: level(c.LogLevel)}))
+	verb, ok := parsed.Selected().Target.Addr().Interface().(command)
+	if !ok {
+		return a.fail(follow.ExitError, fmt.Errorf("%s does nothing yet", parsed.Selected().Name))
+	}
+	code, err = verb.run(context.Background(), a)
+	if err != nil {
+		return a.fail(code, err)
+	}
+	return code
+}
+
+// fail prints an error as one line.
+func (a *app) fail(code int, err error) int {
+	fmt.Fprintln(a.err, "harness: "+oneLine(message(err)))
+	if code == follow.ExitDone {
+		return follow.ExitError
+	}
+	return code
+}
+
+// message is what an error says to people: of a gRPC error its message.
+func message(err error) string {
+	var carrier interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &carrier) {
+		return err.Error()
+	}
+	st := carrier.GRPCStatus()
+	text := strings.ReplaceAll(err.Error(), fmt.Sprintf("rpc error: code = %s desc = ", st.Code()), "")
+	switch st.Code() {
+	case codes.Unavailable:
+		return "the gateway cannot be reached: " + text
+	case codes.Unauthenticated:
+		return text + " (--token-file)"
+	case codes.Unimplemented:
+		return "the gateway does not know this request; it may be older than this program: " + text
+	}
+	return text
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// note writes a remark for people.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintln(a.err, oneLine("harness: "+fmt.Sprintf(format, args...)))
+}
+
+func envName(flag string) string {
+	return "HARNESS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func level(name string) slog.Level {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(name)) // kong has checked the name
+	return l
+}
+
+// conflict says that two flags contradict each other, when both were given.
+func (a *app) conflict(one, other string) error {
+	if a.given[one] && a.given[other] {
+		return fmt.Errorf("--%s and --%s contradict each other: give one of them", one, other)
+	}
+	return nil
+}
+
+// cancelOnSignal makes a context that the next signal cancels, until stop.
+func (a *app) cancelOnSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-a.signals:
+			cancel(errSignal)
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		close(done)
+		<-ended
+	}
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// stateValue lets --state stand without a version.
+func stateValue(args []string) []string {
+	var out []string
+	for i, arg := range args {
+		if arg == "--" {
+			return append(out, args[i:]...)
+		}
+		if arg == "--state" && (i+1 == len(args) || strings.Trim(args[i+1], "0123456789") != "" || args[i+1] == "") {
+			arg = "--state=0"
+		}
+		out = append(out, arg)
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/demo"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+)
+
+// demoCmd runs a scripted agent on a small broken program.
+type demoCmd struct {
+	Output string `enum:"text,json,jsonl" default:"text" help:"As in run."`
+}
+
+func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return follow.ExitError, errors.New("the demo runs the tests of a small Go program, and there is no go command on PATH: install Go, or try `harness run` with a model")
+	}
+	root, err := os.MkdirTemp("", "harness-demo-")
+	if err != nil {
+		return follow.ExitError, fmt.Errorf("demo: %w", err)
+	}
+	place, err := demo.Write(root)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	tell := func(format string, args ...any) {
+		if c.Output == "text" {
+			fmt.Fprintf(a.err, format+"\n", args...)
+		}
+	}
+	tell("A small shop's till adds up wrongly, and its test says so. An agent is asked to mend it.")
+	tell("The model is scripted, so no key is needed; everything else is real: the loop, its log,")
+	tell("the tools, the test runs. This is the same as")
+	tell("  harness run --workspace %s --model script:%s \\", quote(place.Workspace), quote(place.Script))
+	tell("    --data %s --allow run_command %s", quote(place.Data), quote(demo.Goal))
+	tell("")
+	a.given["data"] = true // the commands that are suggested need it
+	run := &runCmd{
+		specFlags: specFlags{Model: "script:" + place.Script, Workspace: place.Workspace, Allow: []string{"run_command"}},
+		target:    target{Data: place.Data, Namespace: "default"},
+		Output:    c.Output,
+		Goal:      []string{demo.Goal},
+	}
+	code, err := run.run(ctx, a)
+	if err != nil || code != follow.ExitDone {
+		return code, err
+	}
+	tell("")
+	tell("The mended program is in %s; see what was said and done with", quote(place.Workspace))
+	tell("  harness list --data %s", quote(place.Data))
+	tell("With a model of your own, in a directory of your own:")
+	tell("  export OPENAI_API_KEY=...    # or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 for a compatible server")
+	tell("  harness run --model openai:gpt-5 'Find out why the tests fail and mend the program.'")
+	return code, nil
+}

@@ -1,0 +1,381 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// fake is a gateway whose runs do what a test tells them. It is served over a
+// real connection.
+type fake struct {
+	harnessv1.UnimplementedGatewayServiceServer
+	address string
+
+	// started is called for each new run, in a goroutine of its own.
+	started func(*fakeRun)
+	// took is called for each input, in a goroutine of its own.
+	took func(r *fakeRun, id string, input proto.Message)
+
+	// watched is called, in a goroutine of its own, for each watch.
+	watched func(*fakeRun)
+
+	mu     sync.Mutex
+	runs   map[string]*fakeRun
+	inputs []proto.Message
+	starts []*harnessv1.StartRunRequest
+	cuts   int // watches that are cut after one event
+	work   sync.WaitGroup
+}
+
+type fakeRun struct {
+	f       *fake
+	spec    *harnessv1.RunSpec
+	run     *harnessv1.Run
+	result  *harnessv1.HarnessResult
+	updates []fakeUpdate
+	changed chan struct{}
+}
+
+type fakeUpdate struct {
+	version uint64
+	update  *harnessv1.RunUpdate
+}
+
+func serveFake(t *testing.T) *fake {
+	t.Helper()
+	f := &fake{
+		runs: map[string]*fakeRun{}, started: func(r *fakeRun) { r.done() },
+		took: func(*fakeRun, string, proto.Message) {},
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.address = "unix:" + socket
+	server := grpc.NewServer()
+	harnessv1.RegisterGatewayServiceServer(server, f)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		f.work.Wait()
+	})
+	return f
+}
+
+// add puts a run into the gateway.
+func (f *fake) add(id, namespace string, spec *harnessv1.RunSpec) *fakeRun {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := &fakeRun{
+		f: f, spec: spec, changed: make(chan struct{}),
+		run: &harnessv1.Run{
+			Namespace: namespace, RunId: id, Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, MaxTurns: 50, Version: 1,
+			Goal: spec.GetGoal().GetInline(), Model: spec.GetAgent().GetModel(), Segment: 1,
+			CreateTime: timestamppb.New(fixed), UpdateTime: timestamppb.New(fixed),
+		},
+	}
+	f.runs[id] = r
+	return r
+}
+
+var fixed = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+func (r *fakeRun) put(version uint64, u *harnessv1.RunUpdate) {
+	r.updates = append(r.updates, fakeUpdate{version, u})
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// event commits an event.
+func (r *fakeRun) event(e *harnessv1.Event) {
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	r.run.Version++
+	e.Version, e.Id, e.Time = r.run.Version, fmt.Sprintf("%d-0", r.run.Version), timestamppb.New(fixed)
+	if e.TurnNumber == 0 {
+		e.TurnNumber = r.run.TurnCount
+	}
+	e.MaxTurns = r.run.MaxTurns
+	r.put(e.Version, &harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Event{Event: e}})
+}
+
+func (r *fakeRun) delta(d *harnessv1.Delta) {
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	r.put(r.run.Version+1, &harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Delta{Delta: d}})
+}
+
+// rest brings the run to rest.
+func (r *fakeRun) rest(result *harnessv1.HarnessResult) {
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	if result.Duration == nil {
+		result.Duration = durationpb.New(1500 * time.Millisecond)
+	}
+	r.run.Version++
+	r.run.Status, r.run.Reason, r.result = result.GetStatus(), result.GetReason(), result
+	r.put(r.run.Version, &harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Result{Result: result}})
+}
+
+func (r *fakeRun) done() {
+	r.rest(&harnessv1.HarnessResult{
+		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Answer: inline("the answer"), TurnCount: 1,
+		Reason: &harnessv1.StopReason{Kind: "agent_done", Message: "The agent is done."},
+	})
+}
+
+// parked brings the run to rest, waiting for an approval of each call.
+func (r *fakeRun) parked(calls ...string) {
+	result := &harnessv1.HarnessResult{
+		Status: harnessv1.RunStatus_RUN_STATUS_PARKED,
+		Reason: &harnessv1.StopReason{Kind: "approval", Message: "A call waits for an approval."},
+	}
+	for _, id := range calls {
+		result.Pending = append(result.Pending, &harnessv1.PendingCall{
+			CallId: id, Tool: "run_command", Arguments: inline(`{"command":"make ` + id + `"}`), Kind: "approval",
+			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: "It runs a command.",
+		})
+	}
+	r.rest(result)
+}
+
+// accept takes an input in; the run runs again.
+func (r *fakeRun) accept(id, kind string) {
+	r.f.mu.Lock()
+	r.run.Status, r.run.Reason, r.result = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil, nil
+	r.f.mu.Unlock()
+	r.event(&harnessv1.Event{Event: &harnessv1.Event_InputAccepted{InputAccepted: &harnessv1.InputAccepted{ItemId: id, Kind: kind}}})
+}
+
+func (r *fakeRun) interrupted(id string) {
+	r.accept(id, "interrupt")
+	r.event(&harnessv1.Event{Event: &harnessv1.Event_RunInterrupted{RunInterrupted: &harnessv1.RunInterrupted{Reason: "asked"}}})
+	r.rest(&harnessv1.HarnessResult{
+		Status: harnessv1.RunStatus_RUN_STATUS_PARKED,
+		Reason: &harnessv1.StopReason{Kind: "interrupted", Message: "The run was interrupted."},
+	})
+}
+
+// behave sets what runs do, where another process is about to make them do it.
+func (f *fake) behave(started func(*fakeRun), took func(*fakeRun, string, proto.Message)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.started, f.took = started, took
+}
+
+func (f *fake) spawn(do func()) {
+	f.work.Add(1)
+	go func() {
+		defer f.work.Done()
+		do()
+	}()
+}
+
+func (f *fake) find(id string) (*fakeRun, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.runs[id]; r != nil {
+		return r, nil
+	}
+	return nil, refusal(codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_RUN_NOT_FOUND, "there is no run default/"+id)
+}
+
+func refusal(code codes.Code, reason harnessv1.ErrorReason, text string) error {
+	st, _ := fault.Status(fault.New(code, reason, text))
+	return st.Err()
+}
+
+func (f *fake) StartRun(_ context.Context, q *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
+	f.mu.Lock()
+	f.starts = append(f.starts, q)
+	id := q.GetRunId()
+	if id == "" {
+		id = fmt.Sprintf("r%d", len(f.starts))
+	}
+	_, existed := f.runs[id]
+	started := f.started
+	f.mu.Unlock()
+	if !existed {
+		r := f.add(id, q.GetNamespace(), q.GetSpec())
+		f.spawn(func() { started(r) })
+	}
+	return &harnessv1.StartRunResponse{Namespace: q.GetNamespace(), RunId: id, Existed: existed}, nil
+}
+
+func (f *fake) WatchRun(q *harnessv1.WatchRunRequest, stream grpc.ServerStreamingServer[harnessv1.WatchRunResponse]) error {
+	r, err := f.find(q.GetRunId())
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	next, newest := 0, r.run.Version
+	cut := f.cuts > 0
+	if cut {
+		f.cuts--
+	}
+	f.mu.Unlock()
+	if f.watched != nil {
+		f.spawn(func() { f.watched(r) })
+	}
+	send := func(u *harnessv1.RunUpdate) error { return stream.Send(&harnessv1.WatchRunResponse{Update: u}) }
+	if err := send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Attached{Attached: &harnessv1.Attached{RunId: r.run.RunId, Version: newest}}}); err != nil {
+		return err
+	}
+	for {
+		f.mu.Lock()
+		pending, changed := r.updates[next:], r.changed
+		next = len(r.updates)
+		ended := r.result != nil && r.result.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED
+		f.mu.Unlock()
+		for _, u := range pending {
+			if u.version <= q.GetAfterVersion() || u.update.GetDelta() != nil && q.GetNoDeltas() {
+				continue
+			}
+			if err := send(u.update); err != nil {
+				return err
+			}
+			if cut {
+				return status.Error(codes.Unavailable, "cut")
+			}
+		}
+		if ended {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+	}
+}
+
+func (f *fake) GetRun(_ context.Context, q *harnessv1.GetRunRequest) (*harnessv1.GetRunResponse, error) {
+	r, err := f.find(q.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &harnessv1.GetRunResponse{Run: proto.CloneOf(r.run), Result: r.result, Spec: r.spec}, nil
+}
+
+func (f *fake) input(run, id string, input proto.Message) error {
+	r, err := f.find(run)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.inputs = append(f.inputs, input)
+	took := f.took
+	f.mu.Unlock()
+	f.spawn(func() { took(r, id, input) })
+	return nil
+}
+
+func (f *fake) SendInput(_ context.Context, q *harnessv1.SendInputRequest) (*harnessv1.SendInputResponse, error) {
+	var input proto.Message = q.GetUserMessage()
+	if q.GetApproval() != nil {
+		input = q.GetApproval()
+	}
+	return &harnessv1.SendInputResponse{RequestId: q.GetRequestId()}, f.input(q.GetRunId(), q.GetRequestId(), input)
+}
+
+func (f *fake) InterruptRun(_ context.Context, q *harnessv1.InterruptRunRequest) (*harnessv1.InterruptRunResponse, error) {
+	return &harnessv1.InterruptRunResponse{}, f.input(q.GetRunId(), q.GetRequestId(), &harnessv1.Interrupt{Reason: q.GetReason()})
+}
+
+func (f *fake) CancelRun(_ context.Context, q *harnessv1.CancelRunRequest) (*harnessv1.CancelRunResponse, error) {
+	return &harnessv1.CancelRunResponse{}, f.input(q.GetRunId(), q.GetRequestId(), &harnessv1.Cancel{Reason: q.GetReason()})
+}
+
+func (f *fake) ResumeRun(_ context.Context, q *harnessv1.ResumeRunRequest) (*harnessv1.ResumeRunResponse, error) {
+	r, err := f.find(q.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	s := r.run.GetStatus()
+	f.mu.Unlock()
+	switch s {
+	case harnessv1.RunStatus_RUN_STATUS_RUNNING:
+		return &harnessv1.ResumeRunResponse{AlreadyRunning: true}, nil
+	case harnessv1.RunStatus_RUN_STATUS_PARKED, harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		return &harnessv1.ResumeRunResponse{}, f.input(q.GetRunId(), q.GetRequestId(), &harnessv1.Resume{Budgets: q.GetBudgets()})
+	}
+	return nil, refusal(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED, "the run has ended")
+}
+
+func (f *fake) ListRuns(_ context.Context, q *harnessv1.ListRunsRequest) (*harnessv1.ListRunsResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// Two pages, so that the token is seen to be used.
+	ids := []string{"a", "b"}
+	answer := &harnessv1.ListRunsResponse{NextPageToken: "b"}
+	if q.GetPageToken() != "" {
+		ids, answer.NextPageToken = ids[1:], ""
+	} else {
+		ids = ids[:1]
+	}
+	for _, id := range ids {
+		if r := f.runs[id]; r != nil && (len(q.GetStatuses()) == 0 || q.GetStatuses()[0] == r.run.GetStatus()) {
+			answer.Runs = append(answer.Runs, r.run)
+		}
+	}
+	return answer, nil
+}
+
+func (f *fake) ListPending(_ context.Context, q *harnessv1.ListPendingRequest) (*harnessv1.ListPendingResponse, error) {
+	r, err := f.find(q.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &harnessv1.ListPendingResponse{}
+	for _, p := range r.result.GetPending() {
+		answer.Pending = append(answer.Pending, &harnessv1.PendingInRun{RunId: q.GetRunId(), Call: p})
+	}
+	return answer, nil
+}
+
+func (f *fake) GetBlob(q *harnessv1.GetBlobRequest, stream grpc.ServerStreamingServer[harnessv1.GetBlobResponse]) error {
+	for _, part := range []string{"the whole ", "text of " + q.GetDigest()} {
+		if err := stream.Send(&harnessv1.GetBlobResponse{Chunk: []byte(part)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationRequest) (*harnessv1.GetConversationResponse, error) {
+	return &harnessv1.GetConversationResponse{Messages: []*harnessv1.Message{
+		{Id: 1, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: inline("Mend it.")},
+		{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 1, Content: inline("Looking."), ToolCalls: []*harnessv1.ToolCall{
+			{Id: "c1", Name: "read_file", Arguments: inline(`{"path":"a.txt"}`)},
+		}},
+		{Id: 3, Role: harnessv1.Role_ROLE_TOOL, TurnNumber: 1, ToolCallId: "c1", ToolName: "read_file", IsError: true, Content: inline("no such file")},
+	}}, nil
+}
+
+func (f *fake) GetState(_ context.Context, q *harnessv1.GetStateRequest) (*harnessv1.GetStateResponse, error) {
+	return &harnessv1.GetStateResponse{
+		Version: q.GetVersion(), StepVersion: 3,
+		Snapshot: &harnessv1.Snapshot{Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 2},
+	}, nil
+}

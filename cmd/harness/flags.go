@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// durationFlag is a duration above zero.
+type durationFlag struct {
+	d time.Duration
+}
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (f *durationFlag) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q: want a duration above zero, such as 90s or 1h30m", text)
+	}
+	f.d = d
+	return nil
+}
+
+// maxSaid is the largest goal or message.
+const maxSaid = 3 << 20
+
+// said is what a goal or a message says: its words, or all of stdin for "-".
+func (a *app) said(words []string, what string) (string, error) {
+	text := strings.Join(words, " ")
+	if text == "-" {
+		raw, err := io.ReadAll(io.LimitReader(a.in, maxSaid+1))
+		if err != nil {
+			return "", fmt.Errorf("%s: stdin: %w", what, err)
+		}
+		text = string(raw)
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", fmt.Errorf("%s is missing: write it behind the flags, or - to read it from stdin", what)
+	case len(text) > maxSaid:
+		return "", fmt.Errorf("%s: larger than %d bytes", what, maxSaid)
+	case !utf8.ValidString(text):
+		return "", fmt.Errorf("%s: not UTF-8", what)
+	}
+	return strings.TrimRight(text, "\n"), nil
+}
+
+func isBrokenPipe(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+}
+
+// runName checks the form of a run's id.
+func runName(flag, id string) error {
+	if !nameForm.MatchString(id) {
+		return fmt.Errorf("%s: %q: want letters, digits, - and _, at most 64", flag, id)
+	}
+	return nil
+}

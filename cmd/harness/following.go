@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// following is what the verbs that stay with a run have in common.
+type following struct {
+	target  *target
+	session *backend.Session
+	run     string
+	// output is text, json or jsonl.
+	output   string
+	noDeltas bool
+	// after is the version from which on things are shown.
+	after uint64
+	// sent are inputs of ours that are not taken in yet.
+	sent []string
+	// onlyWatch makes a signal leave the run alone.
+	onlyWatch bool
+	// header is shown first, in text.
+	model, workspace, goal string
+}
+
+// printer is what shows the events, and the text one where people read along.
+func (f *following) printer(ctx context.Context, a *app) (follow.Printer, *render.Text) {
+	switch f.output {
+	case "json":
+		return render.NewQuiet(a.err), nil
+	case "jsonl":
+		return render.NewLines(a.out, a.err), nil
+	}
+	text := render.NewText(a.err, a.style(a.err), func(c *harnessv1.Content) string {
+		whole, err := backend.Text(ctx, f.session.Client, f.target.Namespace, f.run, c)
+		if err != nil {
+			return c.GetBlob().GetPreview() + "..."
+		}
+		return whole
+	})
+	text.Header(f.run, f.model, f.workspace, f.goal)
+	return text, text
+}
+
+// follow stays with the run until it rests, prints the result and says what
+// can be done next.
+func (f *following) follow(ctx context.Context, a *app) (int, error) {
+	printer, text := f.printer(ctx, a)
+	cfg := follow.Config{
+		Client: f.session.Client, Namespace: f.target.Namespace, Run: f.run,
+		After: f.after, Sent: f.sent, NoDeltas: f.noDeltas || f.output == "json",
+		Printer: printer, Signals: a.signals, Lost: f.session.Lost, Unread: f.onlyWatch && f.output == "jsonl",
+	}
+	if isTerminal(a.in) && isTerminal(a.err) {
+		cfg.Prompt = follow.NewPrompt(a.in, a.err, render.Clean)
+	}
+	followed := ctx
+	if f.onlyWatch {
+		var stop func()
+		followed, stop = a.cancelOnSignal(ctx)
+		defer stop()
+		cfg.Signals = nil
+	}
+	outcome, err := follow.Follow(followed, cfg)
+	switch {
+	case errors.Is(err, errSignal):
+		a.note("left; the run goes on without you")
+		return follow.ExitParked, nil
+	case errors.Is(err, follow.ErrLeft):
+		a.note("%s", message(err))
+		a.note("to go on: harness resume %s%s", f.run, f.target.words(a))
+		f.session = nil // leave at once: nothing is waited for
+		return follow.ExitParked, nil
+	case errors.Is(err, follow.ErrUnread):
+		return follow.ExitError, nil
+	case err != nil:
+		return follow.ExitError, err
+	}
+	for _, reason := range outcome.Rejected {
+		a.note("the run refused what it was given: %s", reason)
+	}
+	result, err := backend.Whole(ctx, f.session.Client, f.target.Namespace, f.run, outcome.Result)
+	if err != nil {
+		a.note("the whole answer cannot be read: %s", message(err))
+	}
+	if err := f.print(a, text, result); err != nil {
+		return follow.ExitError, fmt.Errorf("stdout: %w", err)
+	}
+	f.hints(a, result)
+	return follow.ExitCode(result), nil
+}
+
+// print writes the result. A stdout that nobody reads any more is no error.
+func (f *following) print(a *app, text *render.Text, r *harnessv1.HarnessResult) error {
+	var line []byte
+	var err error
+	switch f.output {
+	case "json":
+		line, err = eventjson.Result(f.run, r)
+	case "jsonl":
+		line, err = eventjson.ResultLine(f.run, r)
+	default:
+		text.Result(r)
+		if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE && r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_STALLED {
+			return nil // what was said last is no answer
+		}
+		answer := render.Answer(r)
+		if isTerminal(a.out) {
+			if isTerminal(a.err) && strings.TrimSpace(text.Shown()) == answer {
+				return nil // it stands on the same screen already
+			}
+			answer = render.Clean(answer)
+		}
+		if answer == "" {
+			return nil
+		}
+		line = []byte(answer)
+	}
+	if err != nil {
+		return err
+	}
+	return emit(a.out, line)
+}
+
+// emit writes a line to stdout, which nobody may be reading any more.
+func emit(out io.Writer, line []byte) error {
+	_, err := out.Write(append(line, '\n'))
+	if errors.Is(err, os.ErrClosed) || isBrokenPipe(err) {
+		return nil
+	}
+	return err
+}
+
+// hints say what can be done with a run that rests.
+func (f *following) hints(a *app, r *harnessv1.HarnessResult) {
+	words := f.target.words(a)
+	switch r.GetStatus() {
+	case harnessv1.RunStatus_RUN_STATUS_PARKED:
+		asked := false
+		for _, call := range r.GetPending() {
+			if call.GetKind() == "approval" {
+				asked = true
+				a.note("to allow it: harness approve %s %s%s (or --always, or --deny --reason WHY)", f.run, quote(call.GetCallId()), words)
+			}
+		}
+		if asked && !f.session.Local {
+			return
+		}
+		lead := "to go on"
+		if asked {
+			lead = "and then"
+		}
+		a.note("%s: harness resume %s%s%s", lead, f.run, extension(r.GetReason().GetKind()), words)
+	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		a.note("to go on after all: harness resume %s%s", f.run, words)
+	case harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.RunStatus_RUN_STATUS_STALLED:
+		a.note("to go on: harness run --continue %s%s 'what to do now'", f.run, words)
+	}
+}
+
+// extension is the flag that extends the budget that a run is parked for.
+func extension(kind string) string {
+	_, which, _ := strings.Cut(kind, "budget_exceeded:")
+	return map[string]string{
+		"turns": " --max-turns N", "tool_calls": " --max-tool-calls N", "wall_clock": " --timeout D",
+		"tokens": " --max-tokens N", "cost": " --max-cost USD", "cost_usd": " --max-cost USD",
+	}[which]
+}
+
+// style is how lines for people look on a stream.
+func (a *app) style(stream any) render.Style {
+	locale := a.env("LC_ALL")
+	for _, name := range []string{"LC_CTYPE", "LANG"} {
+		if locale == "" {
+			locale = a.env(name)
+		}
+	}
+	locale = strings.ToLower(locale)
+	return render.Style{
+		Colour: isTerminal(stream) && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb",
+		UTF8:   strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8"),
+	}
+}
+
+// budgets are those that flags set; nil when none does.
+func budgets(turns, toolCalls *uint32, tokens *uint64, cost *float64, timeout *durationFlag) *harnessv1.Budgets {
+	b := &harnessv1.Budgets{Turns: turns, ToolCalls: toolCalls, Tokens: tokens, CostUsd: cost}
+	if timeout != nil {
+		b.WallClock = durationpb.New(timeout.d)
+	}
+	if turns == nil && toolCalls == nil && tokens == nil && cost == nil && timeout == nil {
+		return nil
+	}
+	return b
+}

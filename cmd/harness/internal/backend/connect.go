@@ -1,0 +1,71 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+)
+
+// This file is the only place where the command line meets the package that
+// assembles and starts the roles.
+
+// connectLocal gets a session on a data directory: at its holder's socket, or
+// in a mesh of its own.
+func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error) {
+	if need != Own {
+		if _, err := os.Stat(opts.Data); errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w: no run was started there (--data or HARNESS_DATA names another)", opts.Data, ErrNoData)
+		}
+		conn, held, err := node.Attach(opts.Data)
+		switch {
+		case err != nil:
+			return nil, err
+		case held:
+			return remote(conn), nil
+		}
+	}
+	cfg := node.Config{Data: opts.Data, ModelEnv: opts.Env, Logger: opts.Logger, Keep: opts.Keep}
+	if need == Read || need == Store {
+		cfg.Roles = []string{"gateway"}
+	} else {
+		cfg.Interrupt = true
+	}
+	n, err := StartNode(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{Client: n.Client(), Local: true, Working: need >= Drive, Lost: n.Done(), close: n.Stop}, nil
+}
+
+// StartNode starts a part of the mesh in this process.
+func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
+	n, err := node.Start(ctx, cfg)
+	var held *node.HeldError
+	if errors.As(err, &held) {
+		return nil, fmt.Errorf("%w: wait for its end, use its gateway (--server), or give another --data", held)
+	}
+	return n, err
+}
+
+// Provision makes the streams and consumers of an external NATS server.
+func Provision(ctx context.Context, url string, executors []string) error {
+	return node.Provision(ctx, url, 0, jetstream.Layout{Executors: executors})
+}
+
+// DefaultData is the data directory of the user: XDG_DATA_HOME/harness, else
+// ~/.local/share/harness.
+func DefaultData(env func(string) string) (string, error) {
+	if dir := env("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "harness"), nil
+	}
+	home := env("HOME")
+	if home == "" {
+		return "", errors.New("--data: HOME is not set, so there is no default: give a directory")
+	}
+	return filepath.Join(home, ".local", "share", "harness"), nil
+}

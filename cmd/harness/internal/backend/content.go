@@ -1,0 +1,67 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// maxText is the largest text that is fetched to be shown.
+const maxText = 64 << 20
+
+// Text is the whole text of a content, fetched where it is a blob.
+func Text(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, c *harnessv1.Content) (string, error) {
+	ref := c.GetBlob()
+	if ref == nil {
+		return c.GetInline(), nil
+	}
+	if ref.GetSize() > maxText {
+		return "", fmt.Errorf("blob %s: %d bytes are too many to show", ref.GetDigest(), ref.GetSize())
+	}
+	stream, err := client.GetBlob(ctx, &harnessv1.GetBlobRequest{Namespace: namespace, RunId: run, Digest: ref.GetDigest()})
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return text.String(), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if text.Len()+len(part.GetChunk()) > maxText {
+			return "", fmt.Errorf("blob %s: larger than it says", ref.GetDigest())
+		}
+		text.Write(part.GetChunk())
+	}
+}
+
+// Whole is the result with its texts inline. A text that cannot be fetched
+// stays a reference, and the error says why.
+func Whole(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, r *harnessv1.HarnessResult) (*harnessv1.HarnessResult, error) {
+	if r.GetAnswer().GetBlob() == nil && r.GetSummary().GetBlob() == nil {
+		return r, nil
+	}
+	whole := proto.CloneOf(r)
+	var failed error
+	for _, c := range []*harnessv1.Content{whole.GetAnswer(), whole.GetSummary()} {
+		if c.GetBlob() == nil {
+			continue
+		}
+		text, err := Text(ctx, client, namespace, run, c)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		c.Value = &harnessv1.Content_Inline{Inline: text}
+	}
+	return whole, failed
+}

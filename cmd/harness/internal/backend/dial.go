@@ -1,0 +1,100 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// maxMessage is the largest message taken from a gateway: a conversation comes
+// as one.
+const maxMessage = 64 << 20
+
+// dial makes a connection to HOST:PORT or unix:PATH. Loopback and Unix sockets
+// go without TLS, everything else with it; http:// and https:// in front say
+// otherwise. A token never leaves the machine in clear text.
+func dial(address, tokenFile string) (*grpc.ClientConn, error) {
+	target, plain, err := parseServer(address)
+	if err != nil {
+		return nil, err
+	}
+	options := []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithUserAgent("harness"),
+	}
+	if plain {
+		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	} else {
+		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(nil)))
+	}
+	if tokenFile != "" {
+		if plain && !isLocal(target) {
+			return nil, fmt.Errorf("--token-file: the token would travel to %s in clear text; use https://", target)
+		}
+		raw, err := os.ReadFile(tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		value := strings.TrimSpace(string(raw))
+		if value == "" || strings.ContainsAny(value, "\r\n") {
+			return nil, fmt.Errorf("--token-file: %s does not hold one line with a token", tokenFile)
+		}
+		options = append(options, grpc.WithPerRPCCredentials(bearer{token: value, plain: plain}))
+	}
+	conn, err := grpc.NewClient(target, options...)
+	if err != nil {
+		return nil, fmt.Errorf("--server: %q: %w", address, err)
+	}
+	return conn, nil
+}
+
+func parseServer(address string) (target string, plain bool, err error) {
+	scheme, rest, found := strings.Cut(address, "://")
+	switch {
+	case strings.HasPrefix(address, "unix:"):
+		return address, true, nil
+	case found && scheme == "http":
+		target, plain = rest, true
+	case found && scheme == "https":
+		target = rest
+	case found:
+		return "", false, fmt.Errorf("--server: %q: want HOST:PORT, unix:PATH, http://HOST:PORT or https://HOST:PORT", address)
+	default:
+		target, plain = address, isLocal(address)
+	}
+	if _, port, err := net.SplitHostPort(target); err != nil || port == "" {
+		return "", false, fmt.Errorf("--server: %q: want HOST:PORT, such as 127.0.0.1:7447", address)
+	}
+	return target, plain, nil
+}
+
+// isLocal says that a target cannot be overheard from another machine.
+func isLocal(target string) bool {
+	if strings.HasPrefix(target, "unix:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(target)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip.IsLoopback()
+}
+
+// bearer sends a token with every call.
+type bearer struct {
+	token string
+	plain bool
+}
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + b.token}, nil
+}
+
+func (b bearer) RequireTransportSecurity() bool { return !b.plain }

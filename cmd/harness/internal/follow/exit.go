@@ -1,0 +1,34 @@
+package follow
+
+import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+
+// The exit codes of the verbs that follow a run.
+const (
+	ExitDone        = 0 // DONE and accepted
+	ExitError       = 1 // usage or internal error
+	ExitFailed      = 2 // FAILED
+	ExitStalled     = 3 // STALLED
+	ExitParked      = 4 // rests until someone does something
+	ExitNotAccepted = 5 // DONE, but the end was not accepted as complete
+	ExitCancelled   = 6 // CANCELLED
+)
+
+// ExitCode is the exit code for how a run rests.
+func ExitCode(r *harnessv1.HarnessResult) int {
+	switch r.GetStatus() {
+	case harnessv1.RunStatus_RUN_STATUS_DONE:
+		if r.GetAccepted() {
+			return ExitDone
+		}
+		return ExitNotAccepted
+	case harnessv1.RunStatus_RUN_STATUS_FAILED:
+		return ExitFailed
+	case harnessv1.RunStatus_RUN_STATUS_STALLED:
+		return ExitStalled
+	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		return ExitCancelled
+	case harnessv1.RunStatus_RUN_STATUS_PARKED:
+		return ExitParked
+	}
+	return ExitError
+}

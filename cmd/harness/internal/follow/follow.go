@@ -1,0 +1,399 @@
+// Package follow stays with a run until it rests: it shows what happens, asks
+// for approvals where somebody can be asked, and turns the first signal into
+// an interrupt of the run.
+//
+// One goroutine owns everything in one select; a second one reads the stream.
+// What is shown is strictly by version and event, whatever the connection does:
+// a stream that breaks is taken up after the last event that was seen.
+//
+// A run rests when the gateway says so. While an input that was sent has not
+// been taken in, a rest is older than it and does not count.
+package follow
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Printer shows what happens.
+type Printer interface {
+	// Event shows what was committed.
+	Event(*harnessv1.Event)
+	// Delta shows a piece of the model's text.
+	Delta(*harnessv1.Delta)
+	// Note is a remark of the program itself.
+	Note(text string)
+	// Err is the first failure to write.
+	Err() error
+}
+
+// Config says which run is followed, and how.
+type Config struct {
+	// Client is the gateway.
+	Client harnessv1.GatewayServiceClient
+	// Namespace and Run name the run.
+	Namespace, Run string
+	// After is the version from which on things are shown.
+	After uint64
+	// Sent are the ids of inputs that were sent before.
+	Sent []string
+	// NoDeltas leaves the model's text out until it is committed.
+	NoDeltas bool
+	// Printer shows what happens.
+	Printer Printer
+	// Prompt asks a person for approvals; nil when nobody can be asked.
+	Prompt *Prompt
+	// Signals interrupt the run; nil when none are to.
+	Signals <-chan os.Signal
+	// Lost is closed when the gateway is gone for good; may be nil.
+	Lost <-chan struct{}
+	// Unread ends the following when nobody reads what is shown.
+	Unread bool
+	// Enough says that a result is what the inputs that were sent were to bring
+	// about, whether they are taken in or not; may be nil.
+	Enough func(*harnessv1.HarnessResult) bool
+	// Grace is how long a rest may be held because an input that was sent is
+	// not taken in. Default 15 s.
+	Grace time.Duration
+	// Patience is how long the gateway may be out of reach. Default 60 s.
+	Patience time.Duration
+}
+
+// Outcome is how the following ended.
+type Outcome struct {
+	// Result is how the run rests.
+	Result *harnessv1.HarnessResult
+	// Rejected are inputs of ours that had no effect, by id.
+	Rejected map[string]string
+	// Interrupted says that a signal interrupted the run.
+	Interrupted bool
+}
+
+var (
+	// ErrLeft says that a second signal, or one that could not be passed on,
+	// ended the following; the run may still be running.
+	ErrLeft = errors.New("left before the run had come to rest")
+	// ErrUnread says that nobody reads what is shown.
+	ErrUnread = errors.New("nobody reads the output")
+	// ErrLost says that the local mesh ended under a run.
+	ErrLost = errors.New("the mesh in this process ended before the run had come to rest; its log says why")
+)
+
+// NewID is a fresh id for an input or a request.
+func NewID() string { return "cli-" + rand.Text() }
+
+type follower struct {
+	Config
+	pos      position
+	awaiting map[string]bool
+	// held is a rest that does not count yet, past that it lies in the past.
+	held *harnessv1.HarnessResult
+	past bool
+	// newest is the version that the log had when the stream was attached.
+	newest  uint64
+	grace   <-chan time.Time
+	retry   <-chan time.Time
+	failing time.Time
+	waits   int
+	asking  asking
+	signals int
+	stopped chan error
+	out     Outcome
+}
+
+// position is the last event that was seen.
+type position struct {
+	version uint64
+	index   int
+}
+
+// Follow stays with the run until it rests.
+func Follow(ctx context.Context, cfg Config) (*Outcome, error) {
+	if cfg.Grace == 0 {
+		cfg.Grace = 15 * time.Second
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = time.Minute
+	}
+	f := &follower{
+		Config: cfg, pos: position{version: cfg.After, index: 1 << 30},
+		awaiting: map[string]bool{}, stopped: make(chan error, 1),
+		out: Outcome{Rejected: map[string]string{}},
+	}
+	for _, id := range cfg.Sent {
+		f.awaiting[id] = true
+	}
+	err := f.loop(ctx)
+	return &f.out, err
+}
+
+func (f *follower) loop(ctx context.Context) error {
+	stream := f.watch(ctx)
+	defer func() { stream.stop() }()
+	updates := stream.updates
+	for f.out.Result == nil {
+		var err error
+		select {
+		case u, ok := <-updates:
+			if ok {
+				f.failing, f.waits = time.Time{}, 0
+				err = f.update(ctx, u)
+				break
+			}
+			stream.stop()
+			updates = nil
+			err = f.ended(ctx, stream.err)
+		case <-f.retry:
+			f.retry = nil
+			stream = f.watch(ctx)
+			updates = stream.updates
+		case <-f.grace:
+			f.grace = nil
+			f.awaiting = map[string]bool{}
+			f.out.Result = f.held
+		case line, ok := <-f.asking.lines:
+			err = f.answer(ctx, line, ok)
+		case <-f.Signals:
+			err = f.signal(ctx)
+		case err = <-f.stopped:
+		case <-f.Lost:
+			err = ErrLost
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if f.Unread && f.Printer.Err() != nil {
+			return ErrUnread
+		}
+	}
+	return nil
+}
+
+// update takes in one thing that the gateway says.
+func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) error {
+	switch v := u.GetUpdate().(type) {
+	case *harnessv1.RunUpdate_Attached:
+		f.newest = v.Attached.GetVersion()
+	case *harnessv1.RunUpdate_Event:
+		if f.seen(v.Event) {
+			return nil
+		}
+		if f.past {
+			f.held, f.grace, f.past = nil, nil, false
+		}
+		f.Printer.Event(v.Event)
+		f.settle(v.Event)
+		return f.answeredElsewhere(ctx, v.Event)
+	case *harnessv1.RunUpdate_Delta:
+		f.Printer.Delta(v.Delta)
+	case *harnessv1.RunUpdate_Result:
+		return f.rest(ctx, v.Result)
+	}
+	return nil
+}
+
+// inThePast says that a rest is one that the run has left again, as it comes
+// along when a history is read: there is more to come, and the run as it
+// stands now does not rest in this way.
+func (f *follower) inThePast(ctx context.Context, r *harnessv1.HarnessResult) bool {
+	if f.pos.version >= f.newest {
+		return false
+	}
+	now, err := f.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.Namespace, RunId: f.Run})
+	return err == nil && !proto.Equal(now.GetResult(), r)
+}
+
+// seen says that an event was shown before, and remembers it.
+func (f *follower) seen(e *harnessv1.Event) bool {
+	at := position{version: e.GetVersion()}
+	if _, err := fmt.Sscanf(e.GetId(), "%d-%d", new(uint64), &at.index); err != nil {
+		at.index = 0
+	}
+	if at.version < f.pos.version || at.version == f.pos.version && at.index <= f.pos.index {
+		return true
+	}
+	f.pos = at
+	return false
+}
+
+// settle strikes off an input of ours that was taken in or refused. What is
+// held was said before it and no longer counts.
+func (f *follower) settle(e *harnessv1.Event) {
+	accepted, rejected := e.GetInputAccepted().GetItemId(), e.GetInputRejected().GetItemId()
+	switch {
+	case f.awaiting[accepted]:
+		delete(f.awaiting, accepted)
+	case f.awaiting[rejected]:
+		delete(f.awaiting, rejected)
+		f.out.Rejected[rejected] = e.GetInputRejected().GetReason()
+	default:
+		return
+	}
+	if len(f.awaiting) == 0 {
+		f.held, f.grace = nil, nil
+	}
+}
+
+// rest decides whether a result ends the following.
+func (f *follower) rest(ctx context.Context, r *harnessv1.HarnessResult) error {
+	f.past = f.inThePast(ctx, r)
+	if !f.past && (f.Enough != nil && f.Enough(r) || f.out.Interrupted && IsInterrupted(r)) {
+		f.out.Result = r
+		return nil
+	}
+	if f.past || len(f.awaiting) > 0 {
+		f.hold(r)
+		return nil
+	}
+	if f.Prompt != nil && f.signals == 0 {
+		if asked, err := f.ask(ctx, r); asked || err != nil {
+			return err
+		}
+	}
+	f.out.Result = r
+	return nil
+}
+
+// IsInterrupted says that a run rests because it was interrupted.
+func IsInterrupted(r *harnessv1.HarnessResult) bool {
+	return r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && r.GetReason().GetKind() == "interrupted"
+}
+
+// hold keeps a rest that does not count for now. It counts after all when
+// nothing more comes in time.
+func (f *follower) hold(r *harnessv1.HarnessResult) {
+	f.held = r
+	if f.grace == nil {
+		f.grace = time.After(f.Grace)
+	}
+}
+
+// ended decides what a stream's end means.
+func (f *follower) ended(ctx context.Context, err error) error {
+	if errors.Is(err, io.EOF) || err == nil {
+		if len(f.awaiting) > 0 || f.asking.open() {
+			f.again(200 * time.Millisecond)
+			return nil
+		}
+		answer, getErr := f.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.Namespace, RunId: f.Run})
+		if getErr == nil {
+			if answer.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING && answer.GetResult() != nil {
+				return f.rest(ctx, answer.GetResult())
+			}
+			f.again(200 * time.Millisecond)
+			return nil
+		}
+		err = getErr
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Aborted, codes.ResourceExhausted, codes.DeadlineExceeded:
+	default:
+		return err
+	}
+	if f.failing.IsZero() {
+		f.failing = time.Now()
+		f.Printer.Note("the gateway is out of reach; trying again")
+	}
+	if time.Since(f.failing) > f.Patience {
+		return err
+	}
+	f.again(min(100*time.Millisecond<<min(f.waits, 6), 5*time.Second))
+	return nil
+}
+
+func (f *follower) again(wait time.Duration) {
+	f.waits++
+	f.retry = time.After(wait)
+}
+
+// signal interrupts the run at the first signal and leaves at the second.
+func (f *follower) signal(ctx context.Context) error {
+	f.signals++
+	if f.signals > 1 {
+		return ErrLeft
+	}
+	f.out.Interrupted = true
+	if f.asking.open() {
+		f.hold(f.asking.park)
+	}
+	f.asking = asking{}
+	f.Printer.Note("interrupting the run; once more leaves at once")
+	id := NewID()
+	f.awaiting[id] = true
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		_, err := f.Client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
+			Namespace: f.Namespace, RunId: f.Run, RequestId: id, Reason: "interrupted at the command line",
+		})
+		if err != nil {
+			f.stopped <- fmt.Errorf("%w: the interrupt did not get through: %s", ErrLeft, status.Convert(err).Message())
+		}
+	}()
+	return nil
+}
+
+// stream is a watch under way.
+type stream struct {
+	updates chan *harnessv1.RunUpdate
+	// err is why it ended; set before updates is closed.
+	err    error
+	cancel context.CancelFunc
+}
+
+// watch starts to read what happened after the last event that was seen.
+func (f *follower) watch(ctx context.Context) *stream {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &stream{updates: make(chan *harnessv1.RunUpdate), cancel: cancel}
+	after := f.pos.version
+	if f.pos.index != 1<<30 && after > 0 {
+		after-- // the rest of that version may be missing
+	}
+	request := &harnessv1.WatchRunRequest{
+		Namespace: f.Namespace, RunId: f.Run, AfterVersion: after,
+		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas,
+	}
+	go func() {
+		defer close(s.updates)
+		var watch harnessv1.GatewayService_WatchRunClient
+		if watch, s.err = f.Client.WatchRun(ctx, request); s.err != nil {
+			return
+		}
+		for {
+			var answer *harnessv1.WatchRunResponse
+			if answer, s.err = watch.Recv(); s.err != nil {
+				return
+			}
+			select {
+			case s.updates <- answer.GetUpdate():
+			case <-ctx.Done():
+				s.err = ctx.Err()
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// stop ends the stream and waits for its reader; more than once is fine.
+func (s *stream) stop() {
+	s.cancel()
+	for range s.updates {
+	}
+}

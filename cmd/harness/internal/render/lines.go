@@ -1,0 +1,55 @@
+package render
+
+import (
+	"io"
+
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Lines writes a line of JSON for each event and each piece of text.
+type Lines struct {
+	out  sink
+	diag sink
+}
+
+// NewLines writes lines to out and remarks to diag.
+func NewLines(out, diag io.Writer) *Lines { return &Lines{out: sink{w: out}, diag: sink{w: diag}} }
+
+// Err is the first failure of the standard output.
+func (l *Lines) Err() error { return l.out.err }
+
+// Note is a remark of the program itself.
+func (l *Lines) Note(text string) { l.diag.print("harness: " + text + "\n") }
+
+// Event writes an event.
+func (l *Lines) Event(e *harnessv1.Event) { l.write(eventjson.Event(e)) }
+
+// Delta writes a piece of the model's text.
+func (l *Lines) Delta(d *harnessv1.Delta) { l.write(eventjson.Delta(d)) }
+
+func (l *Lines) write(line []byte, err error) {
+	if err == nil {
+		l.out.print(string(line) + "\n")
+	}
+}
+
+// Quiet shows nothing but remarks.
+type Quiet struct {
+	diag sink
+}
+
+// NewQuiet writes remarks to diag.
+func NewQuiet(diag io.Writer) *Quiet { return &Quiet{diag: sink{w: diag}} }
+
+// Err is nil: what nobody reads does not matter here.
+func (q *Quiet) Err() error { return nil }
+
+// Note is a remark of the program itself.
+func (q *Quiet) Note(text string) { q.diag.print("harness: " + text + "\n") }
+
+// Event shows nothing.
+func (q *Quiet) Event(*harnessv1.Event) {}
+
+// Delta shows nothing.
+func (q *Quiet) Delta(*harnessv1.Delta) {}

@@ -1,0 +1,82 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// StatusName is a status without its prefix.
+func StatusName(s harnessv1.RunStatus) string {
+	return strings.TrimPrefix(s.String(), "RUN_STATUS_")
+}
+
+// Result writes the last lines for people: how it ended, why, and what it took.
+func (t *Text) Result(r *harnessv1.HarnessResult) {
+	t.endText()
+	t.out.print("\n")
+	for _, line := range t.style.ResultLines(r) {
+		t.line(line)
+	}
+}
+
+// ResultLines are the lines that say how a run ended or stands.
+func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
+	status := StatusName(r.GetStatus())
+	switch {
+	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && r.GetAccepted():
+		status = s.good(s.tick() + " " + status)
+	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE:
+		status = s.warn(status + " (not accepted)")
+	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED:
+		status = s.warn(status)
+	default:
+		status = s.bad(s.cross() + " " + status)
+	}
+	if kind := r.GetReason().GetKind(); kind != "" {
+		status += s.dot() + clean(kind)
+	}
+	if message := r.GetReason().GetMessage(); message != "" {
+		status += ": " + shorten(message, 300)
+	}
+	usage := r.GetUsage()
+	facts := []string{
+		plural(uint64(r.GetTurnCount()), "turn"),
+		plural(uint64(r.GetToolCalls()), "tool call"),
+		fmt.Sprintf("%s tokens in, %s out", count(usage.GetInputTokens()), count(usage.GetOutputTokens())),
+	}
+	if cost := usage.GetCostMicroUsd(); cost > 0 {
+		facts = append(facts, fmt.Sprintf("$%.4f", float64(cost)/1e6))
+	}
+	facts = append(facts, span(r.GetDuration().AsDuration()))
+	lines := []string{s.bold(status), strings.Join(facts, s.dot())}
+	for _, p := range r.GetPending() {
+		line := "waits: " + call(p.GetTool(), p.GetArguments()) + " [" + clean(p.GetCallId()) + "]"
+		if p.GetWhy() != "" {
+			line += s.dot() + shorten(p.GetWhy(), 200)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func plural(n uint64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return count(n) + " " + what
+}
+
+// Answer is what a run has to say in the end: the agent's last text, and the
+// summary given to work_complete where it says something else.
+func Answer(r *harnessv1.HarnessResult) string {
+	answer, summary := strings.TrimSpace(preview(r.GetAnswer())), strings.TrimSpace(preview(r.GetSummary()))
+	switch {
+	case summary == "" || strings.Contains(answer, summary):
+		return answer
+	case answer == "":
+		return summary
+	}
+	return answer + "\n\n" + summary
+}

@@ -1,0 +1,172 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Style is how lines for people look.
+type Style struct {
+	// Colour allows colours.
+	Colour bool
+	// UTF8 allows marks beyond ASCII.
+	UTF8 bool
+}
+
+func (s Style) paint(code, text string) string {
+	if !s.Colour || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s Style) bold(text string) string { return s.paint("1", text) }
+func (s Style) dim(text string) string  { return s.paint("2", text) }
+func (s Style) good(text string) string { return s.paint("32", text) }
+func (s Style) warn(text string) string { return s.paint("33", text) }
+func (s Style) bad(text string) string  { return s.paint("31", text) }
+
+func (s Style) mark(utf8, ascii string) string {
+	if s.UTF8 {
+		return utf8
+	}
+	return ascii
+}
+
+func (s Style) tick() string  { return s.mark("✓", "ok") }
+func (s Style) cross() string { return s.mark("✗", "x") }
+func (s Style) arrow() string { return s.mark("→", ">") }
+func (s Style) dot() string   { return s.mark(" · ", " - ") }
+
+// sink keeps the first error of a writer and writes nothing after it.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) print(text string) {
+	if s.err == nil {
+		_, s.err = io.WriteString(s.w, text)
+	}
+}
+
+// clean takes the teeth out of text that others wrote: control characters,
+// which could move the cursor or rename the window, become visible.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == '\r':
+			return -1
+		case unicode.IsControl(r):
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// Clean is text that others wrote, made safe for a terminal.
+func Clean(text string) string { return clean(text) }
+
+// shorten is text on one line and at most n runes long.
+func shorten(text string, n int) string {
+	text = clean(strings.Join(strings.Fields(text), " "))
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-3]) + "..."
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// preview is the text of a content, or the beginning of what is stored apart.
+func preview(c *harnessv1.Content) string {
+	if blob := c.GetBlob(); blob != nil {
+		return blob.GetPreview() + "..."
+	}
+	return c.GetInline()
+}
+
+// call is a call on one line, its arguments shortened.
+func call(tool string, arguments *harnessv1.Content) string {
+	return strings.TrimSpace(clean(tool) + " " + short(preview(arguments)))
+}
+
+// short writes the fields of a JSON object as name=value; anything else stays.
+func short(arguments string) string {
+	dec := json.NewDecoder(strings.NewReader(arguments))
+	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
+		return shorten(arguments, 120)
+	}
+	var parts []string
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return shorten(arguments, 120)
+		}
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return shorten(arguments, 120)
+		}
+		parts = append(parts, fmt.Sprint(key)+"="+plain(value))
+	}
+	return shorten(strings.Join(parts, " "), 160)
+}
+
+// plain writes a JSON value, a string without quotes where they say nothing.
+func plain(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil {
+		if s != "" && !strings.ContainsAny(s, " \t\n\"=") {
+			return s
+		}
+		return strconv.Quote(shorten(s, 100))
+	}
+	var out bytes.Buffer
+	if json.Compact(&out, value) != nil {
+		return string(value)
+	}
+	return out.String()
+}
+
+// span is a duration at the precision that people read.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// count writes a number with commas.
+func count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// number writes an amount without needless digits.
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// Short is text that others wrote on one line of at most n runes.
+func Short(text string, n int) string { return shorten(text, n) }
+
+// Call is a call on one line, its arguments shortened.
+func Call(tool string, arguments *harnessv1.Content) string { return call(tool, arguments) }

@@ -1,0 +1,266 @@
+// Package render writes what happens in a run: for people on the diagnostic
+// stream, or as JSON on the standard output. A writer that fails does not stop
+// a run; the first failure is kept and what follows is not written.
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Text tells people what happens, as it happens.
+type Text struct {
+	style Style
+	out   sink
+	// fetch gets the whole text of a content.
+	fetch func(*harnessv1.Content) string
+	// stream is the model's text of the turn that is under way.
+	stream stream
+	// midline says that the cursor stands behind text of the model.
+	midline bool
+	// answer is the last whole text of the model that was shown.
+	answer string
+	// goal is what the header says that the run works on.
+	goal string
+	// turn is the turn whose heading was written last.
+	turn uint32
+}
+
+// NewText writes to out. fetch gets the whole text of a content; nil shows
+// the beginning of what is stored apart.
+func NewText(out io.Writer, style Style, fetch func(*harnessv1.Content) string) *Text {
+	if fetch == nil {
+		fetch = preview
+	}
+	return &Text{style: style, out: sink{w: out}, fetch: fetch}
+}
+
+// Err is the first failure of the writer.
+func (t *Text) Err() error { return t.out.err }
+
+// Shown is the last whole text of the model that was shown.
+func (t *Text) Shown() string { return t.answer }
+
+// Header says what is about to be seen.
+func (t *Text) Header(run, model, workspace, goal string) {
+	parts := []string{t.style.bold("run " + run)}
+	for _, part := range []string{model, workspace} {
+		if part != "" {
+			parts = append(parts, clean(part))
+		}
+	}
+	t.line(strings.Join(parts, t.style.dot()))
+	t.goal = goal
+	if goal != "" {
+		t.line(t.style.dim("goal: " + shorten(goal, 200)))
+	}
+}
+
+// Note is a remark of the program itself.
+func (t *Text) Note(text string) { t.line(t.style.dim("(" + clean(text) + ")")) }
+
+// line writes a line of its own.
+func (t *Text) line(s string) {
+	t.endText()
+	t.out.print(s + "\n")
+}
+
+// endText ends the model's text with a line break where it has none.
+func (t *Text) endText() {
+	if t.midline {
+		t.out.print("\n")
+		t.midline = false
+	}
+}
+
+// say writes a part of the model's text.
+func (t *Text) say(text string) {
+	if text == "" {
+		return
+	}
+	t.out.print(clean(text))
+	t.midline = !strings.HasSuffix(text, "\n")
+}
+
+// Delta shows a piece of the model's text as it comes.
+func (t *Text) Delta(d *harnessv1.Delta) {
+	restarted, text := t.stream.add(d)
+	if restarted {
+		t.again()
+	}
+	if text != "" {
+		t.heading(d.GetTurnNumber(), 0)
+	}
+	t.say(text)
+}
+
+func (t *Text) again() { t.Note("starting the answer again") }
+
+// heading opens a turn on the screen, once.
+func (t *Text) heading(turn, limit uint32) {
+	if turn == 0 || turn == t.turn {
+		return
+	}
+	t.turn = turn
+	title := fmt.Sprintf("turn %d", turn)
+	if limit > 0 {
+		title += fmt.Sprintf("/%d", limit)
+	}
+	t.endText()
+	t.out.print("\n")
+	t.line(t.style.bold(title))
+}
+
+// Event shows what was committed.
+func (t *Text) Event(e *harnessv1.Event) {
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_SessionStart:
+		if s := v.SessionStart; s.GetSegment() > 1 && !strings.HasPrefix(t.goal, s.GetGoal()) {
+			t.line(t.style.dim("message: " + shorten(s.GetGoal(), 200)))
+		}
+	case *harnessv1.Event_PlanCommit:
+		// Without a planner the plan is the goal, which the header shows.
+	case *harnessv1.Event_StepStart:
+		t.stepStart(e, v.StepStart)
+	case *harnessv1.Event_StepEnd:
+		t.endText()
+		if err := v.StepEnd.GetError(); err != "" {
+			t.line(t.style.bad("turn failed: " + shorten(err, 300)))
+		}
+	case *harnessv1.Event_ModelResponse:
+		t.modelResponse(e, v.ModelResponse)
+	case *harnessv1.Event_ModelRetry:
+		r := v.ModelRetry
+		t.line(t.style.warn(fmt.Sprintf("model: try %d failed: %s; next try in %s", r.GetTry(), shorten(r.GetError(), 200), span(r.GetWait().AsDuration()))))
+	case *harnessv1.Event_SessionResume:
+		t.line(t.style.dim("goes on (" + clean(v.SessionResume.GetCause()) + ")"))
+	default:
+		if line := t.toolLine(e); line != "" {
+			t.line("  " + line)
+		} else if line := t.controlLine(e); line != "" {
+			t.line(line)
+		}
+	}
+}
+
+func (t *Text) stepStart(e *harnessv1.Event, s *harnessv1.StepStart) {
+	t.heading(e.GetTurnNumber(), e.GetMaxTurns())
+	switch {
+	case s.GetResumed():
+		t.line(t.style.dim(fmt.Sprintf("turn %d goes on", e.GetTurnNumber())))
+	case s.GetAttempt() > 1:
+		t.line(t.style.dim(fmt.Sprintf("turn %d is taken up again (attempt %d)", e.GetTurnNumber(), s.GetAttempt())))
+	}
+}
+
+func (t *Text) modelResponse(e *harnessv1.Event, r *harnessv1.ModelResponse) {
+	t.heading(e.GetTurnNumber(), e.GetMaxTurns())
+	text := t.fetch(r.GetText())
+	restarted, rest := t.stream.commit(e.GetTurnNumber(), text)
+	if restarted {
+		t.again()
+	}
+	t.say(rest)
+	t.endText()
+	if text != "" {
+		t.answer = text
+	}
+}
+
+// toolLine is the line for an event about a call, empty for others.
+func (t *Text) toolLine(e *harnessv1.Event) string {
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_ToolCall:
+		c := v.ToolCall
+		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments())
+	case *harnessv1.Event_ToolResult:
+		r := v.ToolResult
+		return t.outcome(t.style.good(t.style.tick()), r.GetTool(), r.GetDuration().AsDuration(), r.GetResult())
+	case *harnessv1.Event_ToolError:
+		r := v.ToolError
+		return t.outcome(t.style.bad(t.style.cross()), r.GetTool(), r.GetDuration().AsDuration(), r.GetError())
+	case *harnessv1.Event_ToolDenied:
+		d := v.ToolDenied
+		return t.style.bad(t.style.cross()) + " " + clean(d.GetTool()) + " denied: " + shorten(d.GetReason(), 200)
+	case *harnessv1.Event_Repair:
+		r := v.Repair
+		return t.style.warn("repaired: "+clean(r.GetTool())+" of turn "+fmt.Sprint(r.GetTurn())) + ": " + shorten(r.GetReason(), 200)
+	}
+	return ""
+}
+
+func (t *Text) outcome(mark, tool string, took time.Duration, content *harnessv1.Content) string {
+	line := mark + " " + clean(tool) + " " + span(took)
+	if first := firstLine(preview(content)); first != "" {
+		line += t.style.dim("  " + shorten(first, 100))
+	}
+	return line
+}
+
+// controlLine is the line for an event about the course of the run, empty for
+// those that people need not see.
+func (t *Text) controlLine(e *harnessv1.Event) string {
+	s := t.style
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_BudgetWarn:
+		b := v.BudgetWarn
+		return s.warn(fmt.Sprintf("budget used up: %s, %s of %s", b.GetBudget(), number(b.GetUsed()), number(b.GetLimit())))
+	case *harnessv1.Event_ContinuationPrompt:
+		c := v.ContinuationPrompt
+		return s.warn(fmt.Sprintf("no tool call: nudged (%d of %d)", c.GetCount(), c.GetMax()))
+	case *harnessv1.Event_StopRejected:
+		r := v.StopRejected
+		return s.warn("not done yet ("+clean(r.GetKind())+")") + ": " + shorten(r.GetMessage(), 200)
+	case *harnessv1.Event_ContextPressure:
+		p := v.ContextPressure
+		return s.warn(fmt.Sprintf("context fills up (%s): %s of %s tokens", clean(p.GetLevel()), count(uint64(p.GetUsedTokens())), count(uint64(p.GetMaxInputTokens()))))
+	case *harnessv1.Event_ApprovalRequested:
+		a := v.ApprovalRequested
+		line := "  " + s.warn("? "+call(a.GetTool(), a.GetArguments())+" waits for approval")
+		if a.GetWhy() != "" {
+			line += ": " + shorten(a.GetWhy(), 200)
+		}
+		return line
+	case *harnessv1.Event_ApprovalAnswered:
+		a := v.ApprovalAnswered
+		words := map[harnessv1.ApprovalDecision]string{
+			harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE: "allowed once",
+			harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:  "allowed for this run",
+			harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY: "denied",
+		}
+		line := "  " + clean(a.GetTool()) + " " + words[a.GetDecision()]
+		if a.GetReason() != "" {
+			line += ": " + shorten(a.GetReason(), 200)
+		}
+		return s.dim(line)
+	case *harnessv1.Event_InputAccepted:
+		if v.InputAccepted.GetKind() == "user_message" {
+			return s.dim("message taken in")
+		}
+	case *harnessv1.Event_InputRejected:
+		return s.warn(clean(v.InputRejected.GetKind()) + " refused: " + shorten(v.InputRejected.GetReason(), 200))
+	case *harnessv1.Event_RunInterrupted:
+		return s.warn(because("interrupted", v.RunInterrupted.GetReason()))
+	case *harnessv1.Event_RunCancelled:
+		return s.warn(because("cancelled", v.RunCancelled.GetReason()))
+	case *harnessv1.Event_WorkerTakeover:
+		return s.warn(fmt.Sprintf("another worker goes on (attempt %d)", v.WorkerTakeover.GetAttempt()))
+	case *harnessv1.Event_ExecutorMissing:
+		return s.bad("nobody serves executor " + clean(v.ExecutorMissing.GetExecutor()) + ": the run waits for one")
+	case *harnessv1.Event_ExecutorError:
+		x := v.ExecutorError
+		return s.bad(fmt.Sprintf("executor %s failed (%d): %s", clean(x.GetExecutor()), x.GetCount(), shorten(x.GetError(), 300)))
+	}
+	return ""
+}
+
+func because(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + shorten(reason, 200)
+}

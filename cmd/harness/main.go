@@ -1,0 +1,23 @@
+// Command harness is harnessmesh in one binary: it starts, follows and steers
+// runs, and serves every role of the mesh.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// A reader that goes away makes a write fail instead of killing the
+	// process in the middle of a run. Notify, not Ignore: what is ignored is
+	// handed down to the commands that tools start.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, signals: signals}, os.Getenv))
+}

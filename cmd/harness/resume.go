@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// resumeCmd lets a run go on and follows it.
+type resumeCmd struct {
+	oneRun       `embed:""`
+	Output       string        `enum:"text,json,jsonl" default:"text" help:"As in run."`
+	NoStream     bool          `help:"Leave the model's text out until it is whole."`
+	MaxTurns     *uint32       `placeholder:"N" help:"New budget of turns."`
+	MaxToolCalls *uint32       `placeholder:"N" help:"New budget of tool calls."`
+	MaxTokens    *uint64       `placeholder:"N" help:"New budget of tokens."`
+	MaxCost      *float64      `placeholder:"USD" help:"New budget in US dollars."`
+	Timeout      *durationFlag `placeholder:"D" help:"New budget of running time."`
+}
+
+func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	session, err := c.connect(ctx, a, backend.Drive, c.RunID)
+	if err != nil {
+		return before(err)
+	}
+	f := &following{target: &c.target, session: session, run: c.RunID, output: c.Output, noDeltas: c.NoStream}
+	defer func() { a.disconnect(ctx, f.session) }()
+
+	stands, err := f.stands(ctx)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	f.after = stands.GetRun().GetVersion()
+	// Also of a run that runs: an interrupt that nobody has seen may wait in its
+	// inbox, and the gateway knows.
+	id := follow.NewID()
+	answer, err := session.Client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{
+		Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Budgets: c.extends(),
+	})
+	switch {
+	case status.Code(err) == codes.FailedPrecondition:
+		return follow.ExitError, fmt.Errorf("run %s has ended (%s) and cannot be resumed; give it more to do: harness send %s%s 'what to do now'",
+			c.RunID, render.StatusName(stands.GetRun().GetStatus()), c.RunID, c.words(a))
+	case err != nil:
+		return follow.ExitError, err
+	case !answer.GetAlreadyRunning():
+		f.sent = []string{id}
+	default:
+		if c.extends() != nil {
+			a.note("run %s is running already: its budgets are as they were", c.RunID)
+		}
+		// A message that waits in the inbox is about to take it up again.
+		if hasEnded(stands.GetRun().GetStatus()) {
+			if err := f.moved(ctx, a); err != nil {
+				return before(err)
+			}
+		}
+	}
+	return f.follow(ctx, a)
+}
+
+func (c *resumeCmd) extends() *harnessv1.Budgets {
+	return budgets(c.MaxTurns, c.MaxToolCalls, c.MaxTokens, c.MaxCost, c.Timeout)
+}
+
+// movePatience is how long a run that was given a message may take to move.
+const movePatience = 10 * time.Second
+
+// moved waits until the run's log has grown.
+func (f *following) moved(ctx context.Context, a *app) error {
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(movePatience); time.Now().Before(deadline); {
+		now, err := f.stands(ctx)
+		if err != nil {
+			return err
+		}
+		if now.GetRun().GetVersion() > f.after {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// runCmd starts a run, or gives one that exists more to do, and follows it.
+type runCmd struct {
+	specFlags `embed:""`
+	target    `embed:""`
+	RunID     string   `placeholder:"ID" help:"Id of the run. The same id with the same run again follows that run."`
+	Continue  string   `placeholder:"RUN" help:"Give a run that exists more to do instead of starting one."`
+	Output    string   `enum:"text,json,jsonl" default:"text" help:"What stdout gets: the answer (text), one object (json), or a line for each event (jsonl)."`
+	NoStream  bool     `help:"Ask the model for whole responses, without text as it is written."`
+	Goal      []string `arg:"" optional:"" help:"What the agent is to do; - reads it from stdin."`
+}
+
+// startFlags make no sense for a run that exists: what it is never changes.
+var startFlags = []string{"agent", "model", "workspace", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
+
+func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.target.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	if c.Namespace == "*" {
+		return follow.ExitError, errors.New("--namespace: a run has one namespace, not *")
+	}
+	if c.Continue != "" {
+		for _, flag := range startFlags {
+			if err := a.conflict("continue", flag); err != nil {
+				return follow.ExitError, err
+			}
+		}
+		if err := runName("--continue", c.Continue); err != nil {
+			return follow.ExitError, err
+		}
+	}
+	goal, err := a.said(c.Goal, "GOAL")
+	if err != nil {
+		return follow.ExitError, err
+	}
+	if c.Continue != "" {
+		return c.goOn(ctx, a, goal)
+	}
+	if c.RunID != "" {
+		if err := runName("--run-id", c.RunID); err != nil {
+			return follow.ExitError, err
+		}
+	}
+	spec, err := c.spec(a, goal, c.Server == "")
+	if err != nil {
+		return follow.ExitError, err
+	}
+	if c.NoStream {
+		spec.Config.Model = &harnessv1.ModelConfig{Streaming: new(bool)}
+	}
+	return c.start(ctx, a, spec)
+}
+
+// start starts a run and follows it.
+func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec) (int, error) {
+	var keep []string
+	request := &harnessv1.StartRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(), Spec: spec}
+	if c.RunID != "" {
+		// The same command again is the same request, and starts no second run.
+		keep = append(keep, c.RunID)
+		request.RequestId = requestID(request)
+	}
+	session, err := c.connect(ctx, a, backend.Own, keep...)
+	if err != nil {
+		return before(err)
+	}
+	f := &following{target: &c.target, session: session, output: c.Output, noDeltas: c.NoStream}
+	defer func() { a.disconnect(ctx, f.session) }()
+
+	started, err := startRun(ctx, a, session, request)
+	if err != nil {
+		return before(err)
+	}
+	f.run = started.GetRunId()
+	f.model, f.workspace, f.goal = spec.GetAgent().GetModel(), spec.GetWorkspace(), spec.GetGoal().GetInline()
+	if started.GetExisted() {
+		a.note("run %s was started before; following it", f.run)
+	}
+	return f.follow(ctx, a)
+}
+
+// before is the end of a verb that did not get as far as to follow a run.
+func before(err error) (int, error) {
+	if errors.Is(err, errSignal) {
+		return follow.ExitParked, errors.New("interrupted before the run had started")
+	}
+	return follow.ExitError, err
+}
+
+// startRun starts a run. The request's id makes it safe to ask again.
+func startRun(ctx context.Context, a *app, s *backend.Session, request *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	for try := 1; ; try++ {
+		answer, err := s.Client.StartRun(ctx, request)
+		if err == nil {
+			return answer, nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		if status.Code(err) != codes.Unavailable || try == 3 {
+			return nil, err
+		}
+		select {
+		case <-time.After(time.Duration(try) * 300 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// requestID is derived from all that is asked for.
+func requestID(request *harnessv1.StartRunRequest) string {
+	bare := proto.CloneOf(request)
+	bare.RequestId = ""
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(bare)
+	if err != nil {
+		return follow.NewID() // it cannot be sent either
+	}
+	sum := sha256.Sum256(raw)
+	return "cli-" + hex.EncodeToString(sum[:16])
+}
+
+// goOn gives a run that exists more to do and follows it.
+func (c *runCmd) goOn(ctx context.Context, a *app, text string) (int, error) {
+	session, err := c.connect(ctx, a, backend.Drive, c.Continue)
+	if err != nil {
+		return before(err)
+	}
+	f := &following{target: &c.target, session: session, run: c.Continue, output: c.Output, noDeltas: c.NoStream, goal: text}
+	defer func() { a.disconnect(ctx, f.session) }()
+
+	stands, err := f.stands(ctx)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	f.after = stands.GetRun().GetVersion()
+	id := follow.NewID()
+	if err := say(ctx, session, c.Namespace, c.Continue, id, text); err != nil {
+		return follow.ExitError, err
+	}
+	f.sent = []string{id}
+	return f.follow(ctx, a)
+}
+
+// stands asks how the run stands and fills what the header shows.
+func (f *following) stands(ctx context.Context) (*harnessv1.GetRunResponse, error) {
+	stands, err := f.session.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.target.Namespace, RunId: f.run})
+	if err != nil {
+		return nil, err
+	}
+	f.model, f.workspace = stands.GetRun().GetModel(), stands.GetSpec().GetWorkspace()
+	if f.goal == "" {
+		f.goal = stands.GetRun().GetGoal()
+	}
+	return stands, nil
+}
+
+// say gives a run a message of the user.
+func say(ctx context.Context, s *backend.Session, namespace, run, id, text string) error {
+	_, err := s.Client.SendInput(ctx, &harnessv1.SendInputRequest{
+		Namespace: namespace, RunId: run, RequestId: id,
+		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: inline(text)}},
+	})
+	if err != nil {
+		return fmt.Errorf("the message was not taken: %w", err)
+	}
+	return nil
+}
+
+func inline(text string) *harnessv1.Content {
+	return &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}
+}

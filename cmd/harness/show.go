@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// showCmd shows how a run stands, its state or its conversation.
+type showCmd struct {
+	oneRun       `embed:""`
+	Output       string  `enum:"text,json" default:"text" help:"text for people, or json."`
+	Conversation bool    `help:"Show the conversation instead."`
+	State        *uint64 `placeholder:"[VERSION]" help:"Show the state instead, at a version or the newest."`
+}
+
+func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	if c.Conversation && c.State != nil {
+		if err := a.conflict("conversation", "state"); err != nil {
+			return follow.ExitError, err
+		}
+	}
+	session, err := c.connect(ctx, a, backend.Read)
+	if err != nil {
+		return before(err)
+	}
+	defer a.disconnect(ctx, session)
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+
+	var out []byte
+	switch {
+	case c.Conversation:
+		out, err = c.conversation(ctx, session)
+	case c.State != nil:
+		out, err = c.state(ctx, session)
+	default:
+		out, err = c.overview(ctx, a, session)
+	}
+	if err != nil {
+		return follow.ExitError, err
+	}
+	return follow.ExitDone, emit(a.out, bytes.TrimRight(out, "\n"))
+}
+
+// state is JSON in either form; text has it indented.
+func (c *showCmd) state(ctx context.Context, s *backend.Session) ([]byte, error) {
+	answer, err := s.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: c.Namespace, RunId: c.RunID, Version: *c.State})
+	if err != nil {
+		return nil, err
+	}
+	line, err := eventjson.Message(answer)
+	if err != nil || c.Output == "json" {
+		return line, err
+	}
+	var text bytes.Buffer
+	err = json.Indent(&text, line, "", "  ")
+	return text.Bytes(), err
+}
+
+func (c *showCmd) conversation(ctx context.Context, s *backend.Session) ([]byte, error) {
+	answer, err := s.Client.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: c.Namespace, RunId: c.RunID})
+	if err != nil {
+		return nil, err
+	}
+	if c.Output == "json" {
+		return eventjson.Message(answer)
+	}
+	var text strings.Builder
+	for _, m := range answer.GetMessages() {
+		who := strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_"))
+		if kind := strings.TrimPrefix(m.GetKind().String(), "MESSAGE_KIND_"); kind != "UNSPECIFIED" && kind != "USER_INPUT" {
+			who += " (" + strings.ToLower(kind) + ")"
+		}
+		if m.GetToolName() != "" {
+			who += " " + m.GetToolName()
+		}
+		if m.GetIsError() {
+			who += " (error)"
+		}
+		fmt.Fprintf(&text, "[%d] turn %d, %s:\n", m.GetId(), m.GetTurnNumber(), render.Clean(who))
+		whole, err := backend.Text(ctx, s.Client, c.Namespace, c.RunID, m.GetContent())
+		if err != nil {
+			return nil, err
+		}
+		if whole != "" {
+			text.WriteString(indent(whole))
+		}
+		for _, call := range m.GetToolCalls() {
+			fmt.Fprintf(&text, "  -> %s\n", render.Call(call.GetName(), call.GetArguments()))
+		}
+		text.WriteString("\n")
+	}
+	return []byte(text.String()), nil
+}
+
+func indent(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(render.Clean(text)) {
+		out.WriteString("  " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return out.String()
+}
+
+// overview is the run, what it was started with, and how it rests.
+func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]byte, error) {
+	answer, err := s.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: c.Namespace, RunId: c.RunID})
+	if err != nil {
+		return nil, err
+	}
+	if answer.GetResult() != nil {
+		if answer.Result, err = backend.Whole(ctx, s.Client, c.Namespace, c.RunID, answer.GetResult()); err != nil {
+			return nil, err
+		}
+	}
+	if c.Output == "json" {
+		return overviewJSON(answer)
+	}
+	run, spec := answer.GetRun(), answer.GetSpec()
+	var text strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&text, "%-11s %s\n", name, value)
+		}
+	}
+	line("run", run.GetNamespace()+"/"+run.GetRunId())
+	line("status", render.StatusName(run.GetStatus()))
+	line("goal", render.Short(run.GetGoal(), 300))
+	line("model", render.Clean(run.GetModel()))
+	line("agent", render.Clean(spec.GetAgent().GetName()))
+	line("workspace", render.Clean(spec.GetWorkspace()))
+	line("workflow", render.Clean(strings.Join(spec.GetWorkflow(), ", ")))
+	line("turns", fmt.Sprintf("%d of %d", run.GetTurnCount(), run.GetMaxTurns()))
+	line("started", run.GetCreateTime().AsTime().Local().Format(time.DateTime))
+	line("updated", run.GetUpdateTime().AsTime().Local().Format(time.DateTime))
+	line("version", fmt.Sprint(run.GetVersion()))
+	if result := answer.GetResult(); result != nil {
+		text.WriteString("\n" + strings.Join(a.style(a.out).ResultLines(result), "\n") + "\n")
+		if said := render.Answer(result); said != "" {
+			text.WriteString("\n" + render.Clean(said) + "\n")
+		}
+	}
+	return []byte(text.String()), nil
+}
+
+// overviewJSON is the run as in a list, with spec, result and pending.
+func overviewJSON(answer *harnessv1.GetRunResponse) ([]byte, error) {
+	out, err := eventjson.Run(answer.GetRun())
+	if err != nil {
+		return nil, err
+	}
+	var pending []json.RawMessage
+	for _, p := range answer.GetResult().GetPending() {
+		one, err := eventjson.Message(p)
+		if err != nil {
+			return nil, err
+		}
+		pending = append(pending, one)
+	}
+	add := func(name string, value []byte) {
+		out = fmt.Appendf(out[:len(out)-1], `,%q:%s}`, name, value)
+	}
+	list, err := json.Marshal(append([]json.RawMessage{}, pending...))
+	if err != nil {
+		return nil, err
+	}
+	add("pending", list)
+	spec, result := []byte("null"), []byte("null")
+	if answer.GetSpec() != nil {
+		if spec, err = eventjson.Message(answer.GetSpec()); err != nil {
+			return nil, err
+		}
+	}
+	if answer.GetResult() != nil {
+		if result, err = eventjson.Result(answer.GetRun().GetRunId(), answer.GetResult()); err != nil {
+			return nil, err
+		}
+	}
+	add("result", result)
+	add("spec", spec)
+	return out, nil
+}

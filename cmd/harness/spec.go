@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+)
+
+// specFlags say what a run is.
+type specFlags struct {
+	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5 or script:FILE."`
+	Workspace    string        `placeholder:"DIR" help:"Directory that the agent works in. Default: the current one."`
+	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets."`
+	Yolo         bool          `help:"Never ask for approval. What is denied stays denied."`
+	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; may be given again."`
+	MaxTurns     *uint32       `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
+	MaxToolCalls *uint32       `placeholder:"N" help:"Tool calls after which the run parks. Default: 300."`
+	Timeout      *durationFlag `placeholder:"D" help:"Running time after which the run parks, such as 90s or 1h30m."`
+}
+
+// spec puts together what the run is. Flags stand over the agent file.
+func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, error) {
+	agent, config := &harnessv1.AgentSpec{}, &harnessv1.LoopConfig{}
+	if c.Agent != "" {
+		file, err := agentfile.Load(c.Agent)
+		if err != nil {
+			return nil, fmt.Errorf("--agent: %w", err)
+		}
+		agent, config = file.Agent, file.Config
+		here := filepath.Dir(c.Agent)
+		if agent.Model, err = absoluteModel(agent.GetModel(), here, local); err != nil {
+			return nil, fmt.Errorf("--agent: %s: model: %w", c.Agent, err)
+		}
+		for i, model := range agent.GetFallbackModels() {
+			if agent.FallbackModels[i], err = absoluteModel(model, here, local); err != nil {
+				return nil, fmt.Errorf("--agent: %s: fallback_models: %w", c.Agent, err)
+			}
+		}
+	}
+	if err := c.limits(config); err != nil {
+		return nil, err
+	}
+	if err := c.allow(agent); err != nil {
+		return nil, err
+	}
+	if c.Model != "" {
+		model, err := absoluteModel(c.Model, ".", local)
+		if err != nil {
+			return nil, fmt.Errorf("--model: %w", err)
+		}
+		agent.Model = model
+	}
+	if agent.GetModel() == "" && local {
+		model, err := modelOfKey(a.env)
+		if err != nil {
+			return nil, err
+		}
+		agent.Model = model
+	}
+	if local {
+		for _, model := range append([]string{agent.GetModel()}, agent.GetFallbackModels()...) {
+			if _, _, err := provider.Open(model, a.env); err != nil {
+				return nil, fmt.Errorf("--model: %w", err)
+			}
+		}
+	}
+	workspace, err := c.workspace(local)
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.RunSpec{Goal: inline(goal), Agent: agent, Workspace: workspace, Config: config}, nil
+}
+
+func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
+	if c.MaxTurns != nil {
+		if *c.MaxTurns == 0 {
+			return errors.New("--max-turns: 0: want at least 1")
+		}
+		if config.Stop == nil {
+			config.Stop = &harnessv1.StopConfig{}
+		}
+		config.Stop.MaxTurns = c.MaxTurns
+	}
+	if c.MaxToolCalls != nil && *c.MaxToolCalls == 0 {
+		return errors.New("--max-tool-calls: 0: want at least 1")
+	}
+	if b := budgets(nil, c.MaxToolCalls, nil, nil, c.Timeout); b != nil {
+		if config.Budgets == nil {
+			config.Budgets = &harnessv1.Budgets{}
+		}
+		if b.ToolCalls != nil {
+			config.Budgets.ToolCalls = b.ToolCalls
+		}
+		if b.WallClock != nil {
+			config.Budgets.WallClock = b.WallClock
+		}
+	}
+	if c.Yolo {
+		yolo := true
+		config.Tools = &harnessv1.ToolConfig{Yolo: &yolo}
+	}
+	return nil
+}
+
+// allow adds rules for the tools that need no approval. A tool that the agent
+// file denies by its name stays denied, so allowing it is a contradiction.
+func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
+	for _, tool := range c.Allow {
+		if tool != "*" && !nameForm.MatchString(tool) {
+			return fmt.Errorf("--allow: %q is not the name of a tool", tool)
+		}
+		for _, rule := range agent.GetTools() {
+			if rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY {
+				return fmt.Errorf("--allow: the agent file denies %s: change one of the two", tool)
+			}
+		}
+	}
+	for _, tool := range c.Allow {
+		agent.Tools = append(agent.Tools, &harnessv1.ToolRule{Name: tool, Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW})
+	}
+	return nil
+}
+
+// workspace is the absolute path; a local one must be a directory.
+func (c *specFlags) workspace(local bool) (string, error) {
+	dir := c.Workspace
+	if dir == "" {
+		dir = "."
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("--workspace: %w", err)
+	}
+	if !local {
+		return abs, nil
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", fmt.Errorf("--workspace: %w", err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("--workspace: %s is not a directory", abs)
+	}
+	return abs, nil
+}
+
+// absoluteModel checks the form of a model and makes the file of a scripted or
+// recorded one absolute, so that the run can be resumed from anywhere.
+func absoluteModel(model, dir string, local bool) (string, error) {
+	if model == "" {
+		return "", nil
+	}
+	provider, name, found := strings.Cut(model, ":")
+	if !found || provider == "" {
+		return "", fmt.Errorf("%q: want PROVIDER:NAME, such as openai:gpt-5 or script:FILE", model)
+	}
+	if provider != "script" && provider != "replay" {
+		return model, nil
+	}
+	if name == "" {
+		return "", fmt.Errorf("%q: the file is missing: %s:FILE", model, provider)
+	}
+	if !filepath.IsAbs(name) {
+		abs, err := filepath.Abs(filepath.Join(dir, name))
+		if err != nil {
+			return "", err
+		}
+		name = abs
+	}
+	if local {
+		if info, err := os.Stat(name); err != nil {
+			return "", err
+		} else if info.IsDir() {
+			return "", fmt.Errorf("%s is a directory", name)
+		}
+	}
+	return provider + ":" + name, nil
+}
+
+// modelOfKey is the model of the provider whose key is set; its name is left
+// to the provider's own list.
+func modelOfKey(env func(string) string) (string, error) {
+	if strings.TrimSpace(env(provider.EnvOpenAIKey)) != "" || strings.TrimSpace(env(provider.EnvOpenAIBaseURL)) != "" {
+		return "openai:", nil
+	}
+	return "", errors.New("--model: no model: give --model openai:NAME or script:FILE, name one in an --agent file, " +
+		"or set OPENAI_API_KEY, or OPENAI_BASE_URL for any compatible server; harness demo needs none")
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// oneRun names the run that a verb is about.
+type oneRun struct {
+	target `embed:""`
+	RunID  string `arg:"" name:"run" help:"Id of the run."`
+}
+
+func (o *oneRun) check(a *app) error {
+	if err := o.target.check(a); err != nil {
+		return err
+	}
+	if o.Namespace == "*" {
+		return errors.New("--namespace: a run has one namespace, not *")
+	}
+	return runName("RUN", o.RunID)
+}
+
+// stored says that an input is stored and who takes it up.
+func (o *oneRun) stored(a *app, s *backend.Session, what string) {
+	if s.Local {
+		a.note("%s; nothing runs on %s: harness resume %s%s goes on", what, o.Data, o.RunID, o.words(a))
+		return
+	}
+	a.note("%s; harness watch %s%s follows the run", what, o.RunID, o.words(a))
+}
+
+// sendCmd gives a run a message.
+type sendCmd struct {
+	oneRun `embed:""`
+	Text   []string `arg:"" help:"What to say; - reads it from stdin."`
+}
+
+func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	text, err := a.said(c.Text, "TEXT")
+	if err != nil {
+		return follow.ExitError, err
+	}
+	session, err := c.connect(ctx, a, backend.Store)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	defer a.disconnect(ctx, session)
+	if err := say(ctx, session, c.Namespace, c.RunID, follow.NewID(), text); err != nil {
+		return follow.ExitError, err
+	}
+	c.stored(a, session, "the message is stored")
+	return follow.ExitDone, nil
+}
+
+// approveCmd answers an approval request.
+type approveCmd struct {
+	oneRun `embed:""`
+	Call   string `arg:"" optional:"" help:"The call; may be left out while exactly one waits."`
+	Always bool   `help:"Allow all later calls of the tool in this run too."`
+	Deny   bool   `help:"Refuse the call."`
+	Reason string `placeholder:"WHY" help:"What the model is told about a refusal."`
+}
+
+func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	decision := harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE
+	switch {
+	case c.Always && c.Deny:
+		return follow.ExitError, errors.New("--always and --deny contradict each other: give one of them")
+	case c.Reason != "" && !c.Deny && a.given["reason"]:
+		return follow.ExitError, errors.New("--reason: only --deny takes a reason")
+	case c.Always:
+		decision = harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN
+	case c.Deny:
+		decision = harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY
+	}
+	session, err := c.connect(ctx, a, backend.Store)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	defer a.disconnect(ctx, session)
+	if c.Call == "" {
+		if c.Call, err = c.onlyCall(ctx, session); err != nil {
+			return follow.ExitError, err
+		}
+	}
+	approval := &harnessv1.Approval{CallId: c.Call, Decision: decision}
+	if c.Deny {
+		approval.Reason = c.Reason
+	}
+	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
+		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),
+		Input: &harnessv1.SendInputRequest_Approval{Approval: approval},
+	})
+	if err != nil {
+		return follow.ExitError, err
+	}
+	c.stored(a, session, "the answer to "+c.Call+" is stored")
+	return follow.ExitDone, nil
+}
+
+// onlyCall is the one call that waits for an approval.
+func (c *approveCmd) onlyCall(ctx context.Context, s *backend.Session) (string, error) {
+	answer, err := s.Client.ListPending(ctx, &harnessv1.ListPendingRequest{Namespace: c.Namespace, RunId: c.RunID})
+	if err != nil {
+		return "", err
+	}
+	var calls []string
+	for _, p := range answer.GetPending() {
+		if p.GetCall().GetKind() == "approval" {
+			calls = append(calls, p.GetCall().GetCallId())
+		}
+	}
+	switch len(calls) {
+	case 0:
+		return "", fmt.Errorf("run %s waits for no approval", c.RunID)
+	case 1:
+		return calls[0], nil
+	}
+	return "", fmt.Errorf("run %s waits for %d approvals, so name the CALL: %q", c.RunID, len(calls), calls)
+}
+
+// interruptCmd kills what a run is doing and parks it.
+type interruptCmd struct {
+	oneRun `embed:""`
+	Reason string `placeholder:"WHY" help:"For the log."`
+}
+
+func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
+	return c.stop(ctx, a, harnessv1.RunStatus_RUN_STATUS_PARKED, func(ctx context.Context, s *backend.Session, id string) error {
+		_, err := s.Client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Reason: c.Reason})
+		return err
+	})
+}
+
+// cancelCmd ends a run for good.
+type cancelCmd struct {
+	oneRun `embed:""`
+	Reason string `placeholder:"WHY" help:"For the log."`
+}
+
+func (c *cancelCmd) run(ctx context.Context, a *app) (int, error) {
+	return c.stop(ctx, a, harnessv1.RunStatus_RUN_STATUS_CANCELLED, func(ctx context.Context, s *backend.Session, id string) error {
+		_, err := s.Client.CancelRun(ctx, &harnessv1.CancelRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Reason: c.Reason})
+		return err
+	})
+}
+
+// stopPatience is how long interrupt and cancel wait for the run to stop.
+const stopPatience = 30 * time.Second
+
+// stopGrace is how long a rest is held that does not say what was asked for: an
+// interrupt has no effect on a run that rests and waits for nobody.
+const stopGrace = 3 * time.Second
+
+// stop sends what is to stop a run and waits until it has.
+func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, send func(context.Context, *backend.Session, string) error) (int, error) {
+	if err := o.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	session, err := o.connect(ctx, a, backend.Drive, o.RunID)
+	if err != nil {
+		return before(err)
+	}
+	defer func() { a.disconnect(ctx, session) }()
+	f := &following{target: &o.target, session: session, run: o.RunID}
+	stands, err := f.stands(ctx)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	run := stands.GetRun()
+	if hasEnded(run.GetStatus()) {
+		return follow.ExitError, fmt.Errorf("run %s has ended (%s): there is nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
+	}
+	id := follow.NewID()
+	if err := send(ctx, session, id); err != nil {
+		return follow.ExitError, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	waiting, release := a.cancelOnSignal(waiting)
+	defer release()
+	outcome, err := follow.Follow(waiting, follow.Config{
+		Client: session.Client, Namespace: o.Namespace, Run: o.RunID, After: run.GetVersion(), Sent: []string{id},
+		NoDeltas: true, Printer: render.NewQuiet(a.err), Lost: session.Lost, Grace: stopGrace,
+		Enough: func(r *harnessv1.HarnessResult) bool {
+			if want == harnessv1.RunStatus_RUN_STATUS_PARKED {
+				return follow.IsInterrupted(r)
+			}
+			return r.GetStatus() == want
+		},
+	})
+	if cause := context.Cause(waiting); err != nil && cause != nil {
+		a.note("stored, but run %s has not stopped yet: it will once a worker takes it up", o.RunID)
+		return follow.ExitDone, nil
+	}
+	if err != nil {
+		return follow.ExitError, err
+	}
+	result := outcome.Result
+	if reason, refused := outcome.Rejected[id]; refused && result.GetStatus() != want {
+		return follow.ExitError, fmt.Errorf("run %s is %s: %s", o.RunID, render.StatusName(result.GetStatus()), reason)
+	}
+	fmt.Fprintf(a.out, "%s %s %s\n", o.RunID, render.StatusName(result.GetStatus()), result.GetReason().GetKind())
+	if result.GetStatus() != want {
+		return follow.ExitError, fmt.Errorf("run %s ended first (%s)", o.RunID, render.StatusName(result.GetStatus()))
+	}
+	return follow.ExitDone, nil
+}
+
+func hasEnded(s harnessv1.RunStatus) bool {
+	switch s {
+	case harnessv1.RunStatus_RUN_STATUS_RUNNING, harnessv1.RunStatus_RUN_STATUS_PARKED:
+		return false
+	}
+	return true
+}

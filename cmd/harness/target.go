@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+)
+
+// target says where a run is.
+type target struct {
+	Server    string `placeholder:"ADDR" help:"Gateway to call, HOST:PORT or unix:PATH; without it the data directory is used."`
+	TokenFile string `placeholder:"FILE" help:"File with the token for --server."`
+	Data      string `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
+	Namespace string `default:"default" placeholder:"NS" help:"Namespace of the run."`
+}
+
+// stopTime is how long a mesh in this process has to stop in order.
+const stopTime = 15 * time.Second
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// check settles which of server and data holds. A flag beats the environment.
+func (t *target) check(a *app) error {
+	if err := a.conflict("server", "data"); err != nil {
+		return err
+	}
+	switch {
+	case t.Server != "" && t.Data != "" && a.given["data"]:
+		t.Server, t.TokenFile = "", ""
+	case t.Server != "" && t.Data != "" && !a.given["server"]:
+		return errors.New("HARNESS_SERVER and HARNESS_DATA contradict each other: set one of them, or give a flag")
+	case t.Server != "":
+		t.Data = ""
+	}
+	if a.given["token-file"] && t.Server == "" {
+		return errors.New("--token-file: only --server takes a token")
+	}
+	if !nameForm.MatchString(t.Namespace) && t.Namespace != "*" {
+		return fmt.Errorf("--namespace: %q: want letters, digits, - and _, at most 64", t.Namespace)
+	}
+	if t.Server != "" {
+		return nil
+	}
+	if t.Data == "" {
+		dir, err := backend.DefaultData(a.env)
+		if err != nil {
+			return err
+		}
+		t.Data = dir
+	}
+	abs, err := filepath.Abs(t.Data)
+	if err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	t.Data = abs
+	return nil
+}
+
+// connect gets a session; a signal breaks it off.
+func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ...string) (*backend.Session, error) {
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	for i, run := range keep {
+		keep[i] = t.Namespace + "/" + run
+	}
+	session, err := backend.Connect(ctx, backend.Options{
+		Server: t.Server, TokenFile: t.TokenFile, Data: t.Data, Keep: keep, Env: a.env, Logger: a.log,
+	}, need)
+	if err != nil && context.Cause(ctx) != nil {
+		return nil, context.Cause(ctx)
+	}
+	return session, err
+}
+
+// disconnect lets go of a session; a signal leaves it behind.
+func (a *app) disconnect(ctx context.Context, s *backend.Session) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close(ctx) }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			a.log.Warn("the mesh did not stop in order", "error", err)
+		}
+	case <-a.signals:
+	}
+}
+
+// words are the flags that make another verb find the same run.
+func (t *target) words(a *app) string {
+	var words []string
+	add := func(flag, value string) { words = append(words, " --"+flag+" "+quote(value)) }
+	if t.Server != "" {
+		add("server", t.Server)
+		if t.TokenFile != "" {
+			add("token-file", t.TokenFile)
+		}
+	} else if a.given["data"] {
+		add("data", t.Data)
+	}
+	if t.Namespace != "default" {
+		add("namespace", t.Namespace)
+	}
+	return strings.Join(words, "")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
+
+// quote writes a word so that a shell reads it as it is.
+func quote(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// watchCmd shows what happened in a run and follows it to its rest.
+type watchCmd struct {
+	oneRun   `embed:""`
+	Output   string `enum:"text,jsonl" default:"text" help:"text for people, or jsonl: a line for each event."`
+	From     uint64 `placeholder:"VERSION" help:"First version to show. Default: the first."`
+	NoStream bool   `help:"Leave the model's text out until it is whole."`
+}
+
+func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	session, err := c.connect(ctx, a, backend.Read)
+	if err != nil {
+		return before(err)
+	}
+	f := &following{target: &c.target, session: session, run: c.RunID, output: c.Output, noDeltas: c.NoStream, onlyWatch: true}
+	defer func() { a.disconnect(ctx, f.session) }()
+
+	stands, err := f.stands(ctx)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	if stands.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING && !session.Working {
+		// Nobody works on it, so that it would never rest: carry it on here.
+		a.disconnect(ctx, session)
+		if f.session, err = c.connect(ctx, a, backend.Drive, c.RunID); err != nil {
+			return before(err)
+		}
+		f.onlyWatch = false
+	}
+	if c.From > 0 {
+		f.after = c.From - 1
+	}
+	return f.follow(ctx, a)
+}
