@@ -21,7 +21,7 @@ var benched = runlog.Run{Namespace: "default", ID: "bench"}
 func build(b *testing.B) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "harness")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../../cmd/harness")
+	cmd := exec.Command("go", "build", "-o", path, "../../cmd/harness")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("go build: %v\n%s", err, out)

@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 )
 
 func main() {
+	toolhostserver.Supervise() // does not return in the processes that watch over commands
 	// A reader that goes away makes a write fail instead of killing the
 	// process in the middle of a run. Notify, not Ignore: what is ignored is
 	// handed down to the commands that tools start.

@@ -8,6 +8,10 @@
 package conversation
 
 import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -46,13 +50,17 @@ func (c *Conversation) HasCall(id string) bool {
 	return ok
 }
 
-// unanswered stands where a call has no result. It is never stored.
-const unanswered = "No result of this call was recorded."
+// What stands where a call has no result, and where its result is empty.
+// Neither is ever stored.
+const (
+	unanswered = "No result of this call was recorded."
+	noOutput   = "(no output)"
+)
 
 // View arranges messages so that a model can be sent them: results directly
 // behind their calls, in the order of the calls; a placeholder for a call
-// without a result; results without a call, second results and empty messages
-// left out. Messages that arrived between a call and its result come after the
+// without a result and for an empty one; results without a call, second results
+// and blank messages left out. Messages that arrived between a call and its result come after the
 // result. Arranging a view again changes nothing.
 func View(messages []*harnessv1.Message) []*harnessv1.Message {
 	results := map[string]*harnessv1.Message{}
@@ -72,7 +80,8 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 		view = append(view, m)
 		for _, call := range m.GetToolCalls() {
 			result := results[call.GetId()]
-			if result == nil {
+			switch {
+			case result == nil:
 				result = &harnessv1.Message{
 					Role:       harnessv1.Role_ROLE_TOOL,
 					Kind:       harnessv1.MessageKind_MESSAGE_KIND_REPAIR,
@@ -81,6 +90,9 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 					ToolName:   call.GetName(),
 					IsError:    true,
 				}
+			case empty(result.GetContent()):
+				result = proto.CloneOf(result)
+				result.Content = runlog.Inline(noOutput)
 			}
 			view = append(view, result)
 		}
@@ -88,4 +100,7 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 	return view
 }
 
-func empty(c *harnessv1.Content) bool { return c.GetBlob() == nil && c.GetInline() == "" }
+// empty says that there is nothing to read: providers refuse blank messages.
+func empty(c *harnessv1.Content) bool {
+	return c.GetBlob() == nil && strings.TrimSpace(c.GetInline()) == ""
+}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -50,34 +51,38 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 	return outcome
 }
 
-// failUnreadable fails a run whose step cannot be decoded, on the newest step
-// of the run that can be: a broken record must not be silence.
-func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, logger *slog.Logger) {
-	e := d.Entry()
-	logger.Error("step cannot be decoded", "error", e.Err)
-	last, err := l.newestReadable(ctx, e)
+// failUnreadable fails a run whose step, or whose journal behind it, cannot be
+// decoded, on the newest step of the run that can be: a broken record must not
+// be silence. why is the error, newest the newest record, readable or not.
+func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, newest runlog.Entry, why error, logger *slog.Logger) {
+	logger.Error("record cannot be decoded", "error", why)
+	last, err := l.newestReadable(ctx, newest)
 	if err != nil {
-		logger.Error("no readable step before it", "error", err)
-		_ = d.Nak(schemaDelay)
+		logger.Warn("step put back", "error", err)
+		_ = d.Nak(unavailableDelay)
 		return
 	}
-	task := &Task{Run: e.Run, Entry: last, cfg: l.cfg, executor: l.x.Name(), tail: runlog.Entry{
-		Run: e.Run, Sequence: e.Sequence, Header: e.Header,
-	}}
+	task := &Task{Run: newest.Run, Entry: last, cfg: l.cfg, executor: l.x.Name(), tail: newest}
 	err = l.commit(ctx, task, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON,
-		fmt.Sprintf("the record with version %d cannot be decoded: %v", e.Header.Version, e.Err)))
+		fmt.Sprintf("a record up to version %d cannot be decoded: %v", newest.Header.Version, why)))
 	l.finish(ctx, d, task, err, logger)
 }
 
-// newestReadable looks below an unreadable record for the step before it: it
-// cannot be walked back from, so the sequences below it are tried in turn.
-func (l *loop) newestReadable(ctx context.Context, e runlog.Entry) (runlog.Entry, error) {
+// newestReadable looks below the newest record for a step that can be read: an
+// unreadable one cannot be walked back from, so the sequences below are tried in turn.
+// Where there is none the run fails from a state that has only just begun.
+func (l *loop) newestReadable(ctx context.Context, newest runlog.Entry) (runlog.Entry, error) {
 	const reach = 10_000
-	for sequence := e.Sequence - 1; sequence > 0 && e.Sequence-sequence < reach; sequence-- {
-		found, err := l.cfg.Log.Read(ctx, e.Run, sequence)
-		if err == nil && found.Record.GetStep() != nil {
+	for sequence := newest.Sequence - 1; sequence > 0 && newest.Sequence-sequence < reach; sequence-- {
+		found, err := l.cfg.Log.Read(ctx, newest.Run, sequence)
+		switch {
+		case err == nil && found.Record.GetStep() != nil:
 			return found, nil
+		case err != nil && !errors.Is(err, runlog.ErrNotFound):
+			return runlog.Entry{}, err
 		}
 	}
-	return runlog.Entry{}, runlog.ErrNotFound
+	return runlog.Entry{Run: newest.Run, Record: &harnessv1.Record{Body: &harnessv1.Record_Step{Step: &harnessv1.Step{
+		Snapshot: &harnessv1.Snapshot{Phase: harnessv1.Phase_PHASE_IDLE, Status: harnessv1.RunStatus_RUN_STATUS_RUNNING},
+	}}}}, nil
 }

@@ -66,10 +66,16 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 			return
 		}
 		if e.Record == nil {
-			l.failUnreadable(ctx, d, logger)
+			l.failUnreadable(ctx, d, view.Newest, e.Err, logger)
 			return
 		}
-		if journal, err = runlog.Back(ctx, l.cfg.Log, view.Newest, e.Header.Version); err != nil {
+		journal, err = runlog.Back(ctx, l.cfg.Log, view.Newest, e.Header.Version)
+		switch {
+		case err == nil:
+		case !passing(err):
+			l.failUnreadable(ctx, d, view.Newest, err, logger)
+			return
+		default:
 			logger.Warn("step put back", "error", err)
 			_ = d.Nak(unavailableDelay)
 			return
@@ -77,10 +83,20 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 	}
 	task := newTask(l.cfg, l.x.Name(), d, journal)
 	outcome, err := l.execute(ctx, d, task)
+	var illegal *runstate.IllegalTransition
+	if errors.As(err, &illegal) { // trying again cannot mend it
+		outcome, err = task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION, err.Error()), nil
+	}
 	if err == nil {
 		err = l.commit(ctx, task, outcome)
 	}
 	l.finish(ctx, d, task, err, logger)
+}
+
+// passing says that a record that cannot be read now may be readable later, or
+// to another worker.
+func passing(err error) bool {
+	return errors.Is(err, runlog.ErrUnavailable) || errors.Is(err, runlog.ErrSchemaTooNew) || errors.Is(err, runlog.ErrNotFound)
 }
 
 // finish acknowledges a step, puts it back, or falls silent.

@@ -188,7 +188,7 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	if err := runlog.Spill(ctx, rec, put); err != nil {
 		return err
 	}
-	if step := rec.GetStep(); step != nil && proto.Size(step.GetSnapshot()) > MaxSnapshot {
+	if step := rec.GetStep(); step != nil && !ending(step) && proto.Size(step.GetSnapshot()) > MaxSnapshot {
 		return fmt.Errorf("%d bytes, the limit is %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
 	}
 	sequence, err := t.cfg.Log.Append(ctx, rec)
@@ -199,6 +199,12 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	t.mine = true
 	t.note(rec)
 	return nil
+}
+
+// ending says that a step ends the run or asks the stop decision to: the bound
+// of the snapshot must not keep a run from ending.
+func ending(step *harnessv1.Step) bool {
+	return step.GetTo() == runlog.End || step.GetTurnComplete().GetError() != nil
 }
 
 // holds says whether a view shows that this task still has the step: nothing

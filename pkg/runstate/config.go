@@ -45,8 +45,12 @@ func DefaultWorkflow() []string {
 }
 
 // Following is the executor after name in the cycle: the one behind it, and
-// after the last the first. An unknown name is followed by the first.
+// after the last the first. An unknown name is followed by the first, and an
+// empty workflow is the default one.
 func Following(workflow []string, name string) string {
+	if len(workflow) == 0 {
+		workflow = DefaultWorkflow()
+	}
 	for i, n := range workflow {
 		if n == name {
 			return workflow[(i+1)%len(workflow)]

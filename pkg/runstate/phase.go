@@ -107,7 +107,7 @@ func CheckPhases(before *harnessv1.Snapshot, step *harnessv1.Step) error {
 	}
 	after := step.GetSnapshot()
 	if after.GetPhase() != phase || after.GetPausedPhase() != paused {
-		return fmt.Errorf("illegal transition: the step ends in %s, its changes in %s", after.GetPhase(), phase)
+		return fmt.Errorf("the step ends in %s, its changes in %s: %w", after.GetPhase(), phase, &IllegalTransition{Phase: phase})
 	}
 	return nil
 }

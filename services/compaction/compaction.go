@@ -36,6 +36,9 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if repaired == nil {
 		return nil, errors.New("compaction: the step holds no RepairComplete")
 	}
+	if in.GetStep().GetSnapshot() == nil {
+		return nil, errors.New("compaction: the step holds no snapshot")
+	}
 	s := proto.CloneOf(in.GetStep().GetSnapshot())
 	if s.TokenBudget == nil {
 		s.TokenBudget = &harnessv1.TokenBudget{}

@@ -69,6 +69,10 @@ func (r *repairing) takeMessage(m *harnessv1.UserMessage) error {
 	}
 	r.append(r.turn(), message)
 	r.interrupt, r.resumed = nil, "user_message"
+	if t := r.s.GetTurn(); t.GetOpen() {
+		// The agent was done with what it knew; it does not know this yet.
+		t.AgentDone, t.CalledWorkComplete, r.s.Summary = false, false, nil
+	}
 	if runstate.Ended(r.s) {
 		return r.reopen(runlog.Cut(runlog.Text(m.GetContent()), runlog.MaxPreview))
 	}
@@ -91,11 +95,10 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
 	case call == nil || call.GetKind() != kindApproval:
 		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId())
+	case a.GetDecision() < harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE || a.GetDecision() > harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
+		return "this program does not know such a decision"
 	}
-	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
-		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: a.GetReason(),
-	}}})
-	runstate.NoteAnswered(r.s, call.GetCallId())
+	r.answered(call, a)
 	switch a.GetDecision() {
 	case harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE:
 		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
@@ -105,7 +108,7 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 		for _, other := range runstate.Awaited(r.s) {
 			if other.GetTool() == call.GetTool() && other.GetKind() == kindApproval {
 				other.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
-				runstate.NoteAnswered(r.s, other.GetCallId())
+				r.answered(other, a)
 			}
 		}
 	default:
@@ -119,6 +122,14 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 		}}})
 	}
 	return ""
+}
+
+// answered notes that a call has its approval or refusal.
+func (r *repairing) answered(call *harnessv1.PendingCall, a *harnessv1.Approval) {
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
+		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: a.GetReason(),
+	}}})
+	runstate.NoteAnswered(r.s, call.GetCallId())
 }
 
 // kindApproval is the pending kind of a call that waits to be allowed.
@@ -136,15 +147,16 @@ func (r *repairing) takeInterrupt(i *harnessv1.Interrupt) (refused string) {
 }
 
 func (r *repairing) takeResume(resume *harnessv1.Resume) (refused string, err error) {
-	runstate.Extend(r.s, resume.GetBudgets())
 	switch {
 	case r.s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED && runstate.Ended(r.s):
 		r.resumed = "resume"
+		runstate.Extend(r.s, resume.GetBudgets())
 		r.append(r.turn(), guidance("The run was cancelled and is now resumed. Look at what is done and go on."))
 		return "", r.reopen(r.s.GetGoalPreview())
 	case runstate.Ended(r.s):
 		return "the run has ended; a message reopens it", nil
 	}
+	runstate.Extend(r.s, resume.GetBudgets())
 	r.interrupt, r.resumed = nil, "resume"
 	return "", nil
 }

@@ -62,6 +62,9 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if trigger == nil {
 		return nil, errors.New("repair: the step holds no RepairTrigger")
 	}
+	if in.GetStep().GetSnapshot() == nil {
+		return nil, errors.New("repair: the step holds no snapshot")
+	}
 	inbox, environment := observed(in.GetObserved(), NeedInbox), observed(in.GetObserved(), NeedEnvironment)
 	var needs []string
 	if inbox == nil {
@@ -212,6 +215,7 @@ func (r *repairing) endAgain() error {
 // giveUp hands a cancelled run to the stop decision, which alone ends runs.
 func (r *repairing) giveUp() error {
 	r.answerPending("The run was cancelled before this call was answered.")
+	r.s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING // until the stop decision has it
 	r.step.To = runstate.StopDecision
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 		TurnNumber: r.turn(),
@@ -245,7 +249,7 @@ func (r *repairing) parkInterrupted() error {
 	return r.pause(&harnessv1.StopReason{
 		Kind:    "interrupted",
 		Message: orElse(r.interrupt.GetReason(), "Interrupted; a resume or a message lets it go on."),
-		Details: &harnessv1.StopDetails{Turn: r.s.GetTurnCount()},
+		Details: &harnessv1.StopDetails{Turn: r.turn()},
 	})
 }
 

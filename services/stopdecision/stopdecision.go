@@ -52,6 +52,9 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if turn == nil {
 		return nil, errors.New("stopdecision: the step holds no TurnComplete")
 	}
+	if in.GetStep().GetSnapshot() == nil {
+		return nil, errors.New("stopdecision: the step holds no snapshot")
+	}
 	d := &deciding{
 		in:   in,
 		turn: turn,
@@ -190,6 +193,9 @@ func (d *deciding) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 	s := d.s
 	if err := runstate.Enter(d.step, s, input); err != nil {
 		return err
+	}
+	if s.GetTurn().GetOpen() {
+		runstate.EndTurn(s) // it had begun, and its number is not used again
 	}
 	now := d.in.GetNow().AsTime()
 	runstate.StopClock(s, now)

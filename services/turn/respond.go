@@ -89,7 +89,7 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 		for i, c := range r.ToolCalls {
 			call := &harnessv1.ToolCall{
 				Id:        uniqueID(c.GetId(), p.Number, i, func(id string) bool { return seen[id] || in.Known(id) }),
-				Name:      strings.ToValidUTF8(c.GetName(), "\uFFFD"),
+				Name:      usableName(c.GetName()),
 				Arguments: runlog.Inline(strings.ToValidUTF8(c.GetArguments().GetInline(), "\uFFFD")),
 			}
 			seen[call.Id] = true
@@ -103,6 +103,7 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 			}
 			responded.Calls = append(responded.Calls, prepared)
 			results, events := settle(s, p, call, prepared)
+			prepared.Message = runlog.Cut(prepared.GetMessage(), runlog.MaxPreview) // whole in the result
 			a.Appended = append(a.Appended, results...)
 			after = append(after, events...)
 		}
@@ -177,6 +178,21 @@ func settle(s *harnessv1.Snapshot, p *Progress, call *harnessv1.ToolCall, prepar
 		return nil, []*harnessv1.Event{called(s, p, id, name, call.GetArguments())}
 	}
 	return nil, nil
+}
+
+// maxName bounds the name of a tool that a model makes up; unnamed stands for none.
+const (
+	maxName = 128
+	unnamed = "unnamed"
+)
+
+// usableName keeps a tool's name as the model wrote it, as far as it can be
+// stored and sent back.
+func usableName(name string) string {
+	if name = runlog.Cut(strings.TrimSpace(name), maxName); name == "" {
+		return unnamed
+	}
+	return name
 }
 
 // maxID bounds a call id.

@@ -170,13 +170,16 @@ func Claim(s *harnessv1.Snapshot, p *Progress) (*harnessv1.Journal, []*harnessv1
 	}}, events
 }
 
-// Start is the record that makes calls runnable, and its events.
+// Start is the record that makes calls runnable, and its events. A call that
+// was asked for was announced with the answer that holds it.
 func Start(s *harnessv1.Snapshot, p *Progress, calls []Call, ledgerID string) (*harnessv1.Journal, []*harnessv1.Event) {
 	started := &harnessv1.ToolsStarted{LedgerId: ledgerID}
 	var events []*harnessv1.Event
 	for _, c := range calls {
 		started.CallIds = append(started.CallIds, c.ID)
-		events = append(events, called(s, p, c.ID, c.Tool, c.Arguments))
+		if !p.Resumed {
+			events = append(events, called(s, p, c.ID, c.Tool, c.Arguments))
+		}
 	}
 	return &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{ToolsStarted: started}}, events
 }

@@ -159,7 +159,7 @@ func (s *Server) Close() {
 
 // errClosing ends streams when the server closes.
 func errClosing() error {
-	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_SHUTTING_DOWN,
 		"this gateway is shutting down; attach again after the last version that you have seen")
 }
 

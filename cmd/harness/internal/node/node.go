@@ -82,6 +82,8 @@ type Node struct {
 	unserved []net.Listener // until then, to be closed by hand
 	announce []func() error
 
+	interrupted []*harnessv1.Run // at the start
+
 	stopWork  context.CancelFunc
 	work      *errgroup.Group
 	closers   []func(context.Context) error // in the order of starting
@@ -89,6 +91,7 @@ type Node struct {
 	stopOnce  sync.Once
 	workEnded chan struct{}
 	workErr   error
+	working   bool
 }
 
 // Start starts a node and returns when all of it is ready. On an error nothing
@@ -211,6 +214,9 @@ func (n *Node) Stop(ctx context.Context) error {
 	var err error
 	n.stopOnce.Do(func() {
 		defer close(n.done)
+		if n.gateway != nil && n.working {
+			n.settleOthers(ctx)
+		}
 		if n.local != nil {
 			n.local.drain(ctx)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -13,6 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
@@ -77,9 +79,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 			return err
 		}
 		n.gateway = harnessv1.NewGatewayServiceClient(n.local.conn)
-		if err := gateway.Start(ctx); err != nil {
-			return err
-		}
+		gateway.Start(context.WithoutCancel(ctx))
 		n.closers = append(n.closers, func(context.Context) error {
 			gateway.Close()
 			return nil
@@ -88,9 +88,14 @@ func (n *Node) startRoles(ctx context.Context) error {
 	if err := n.serveAll(); err != nil {
 		return err
 	}
-	if n.cfg.Interrupt && gateway != nil {
-		if err := n.interruptOthers(ctx); err != nil {
+	if gateway != nil {
+		if err := awaitReady(ctx, gateway); err != nil {
 			return err
+		}
+		if n.cfg.Interrupt {
+			if err := n.interruptOthers(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	n.startWork(working)
@@ -115,7 +120,7 @@ func (n *Node) toolHost(here bool) (harnessv1.ToolHostServiceClient, error) {
 // the node ends: half a mesh would only look alive.
 func (n *Node) startWork(working []worker) {
 	ctx, cancel := context.WithCancel(context.Background())
-	n.stopWork = cancel
+	n.stopWork, n.working = cancel, len(working) > 0
 	g, ctx := errgroup.WithContext(ctx)
 	n.work = g
 	for _, w := range working {
@@ -133,6 +138,46 @@ func (n *Node) startWork(working []worker) {
 			_ = n.Stop(stop)
 		}
 	}()
+}
+
+// readyWait bounds the wait for the gateway's list of runs.
+const readyWait = 60 * time.Second
+
+func awaitReady(ctx context.Context, gateway *gatewayserver.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	for {
+		err := gateway.Ready()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the gateway is not ready: %w", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// settleWait bounds the wait for interrupted runs to rest: a dead worker's step
+// is delivered again after AckWait, once or, when the server has forgotten that
+// it was delivered, twice.
+const settleWait = 3 * runlog.AckWait
+
+// settleOthers waits until the runs that were interrupted at the start rest,
+// so that a short-lived process does not leave them half-way.
+func (n *Node) settleOthers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	for _, run := range n.interrupted {
+		stream, err := n.gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{
+			Namespace: run.GetNamespace(), RunId: run.GetRunId(), Until: harnessv1.WatchUntil_WATCH_UNTIL_REST,
+			AfterVersion: run.GetVersion(), NoDeltas: true,
+		})
+		for err == nil {
+			_, err = stream.Recv()
+		}
+	}
 }
 
 // interruptOthers leaves an interrupt in the inbox of every run that would go
@@ -157,6 +202,7 @@ func (n *Node) interruptOthers(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("interrupt unfinished run %s: %w", run.GetRunId(), err)
 			}
+			n.interrupted = append(n.interrupted, run)
 		}
 		if page.GetNextPageToken() == "" {
 			return nil

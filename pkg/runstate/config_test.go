@@ -1,0 +1,124 @@
+package runstate_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// defaults are the documented ones.
+func defaults() *harnessv1.LoopConfig {
+	return &harnessv1.LoopConfig{
+		Stop: &harnessv1.StopConfig{
+			MaxTurns: proto.Uint32(50), Policy: harnessv1.StopPolicy_STOP_POLICY_INTERACTIVE,
+			RequireWorkComplete: proto.Bool(true), WorkCompleteMaxRetries: proto.Uint32(3),
+		},
+		Continuation: &harnessv1.ContinuationConfig{Enabled: proto.Bool(true), MaxPrompts: proto.Uint32(2)},
+		Context: &harnessv1.ContextConfig{
+			MaxInputTokens: proto.Uint32(128_000), SoftThreshold: proto.Float64(0.80), BlockingThreshold: proto.Float64(0.95),
+			SafetyBuffer: proto.Uint32(500),
+		},
+		Model: &harnessv1.ModelConfig{
+			MaxTries: proto.Uint32(5), BackoffInitial: durationpb.New(500 * time.Millisecond), BackoffMax: durationpb.New(30 * time.Second),
+			IdleTimeout: durationpb.New(120 * time.Second), Streaming: proto.Bool(true), OutageRetry: durationpb.New(time.Minute),
+		},
+		Tools:   &harnessv1.ToolConfig{Timeout: durationpb.New(120 * time.Second), ShownTokens: proto.Uint32(10_000), Yolo: proto.Bool(false)},
+		Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(300)},
+	}
+}
+
+func TestResolveFillsEveryDefault(t *testing.T) {
+	for name, c := range map[string]*harnessv1.LoopConfig{"nil": nil, "empty": {}, "empty parts": {Stop: &harnessv1.StopConfig{}, Budgets: &harnessv1.Budgets{}}} {
+		if got := runstate.Resolve(c, 0); !proto.Equal(got, defaults()) {
+			t.Errorf("%s resolves to %v", name, got)
+		}
+	}
+}
+
+// TestResolveKeepsWhatIsSet sets every field, to a value that is not its
+// default, zero values included, and expects all of them back.
+func TestResolveKeepsWhatIsSet(t *testing.T) {
+	for _, n := range []uint64{0, 7} {
+		c := &harnessv1.LoopConfig{}
+		setAll(c.ProtoReflect(), n)
+		if n == 0 { // no policy means the default one
+			c.Stop.Policy = harnessv1.StopPolicy_STOP_POLICY_STRICT
+		}
+		before := proto.CloneOf(c)
+		got := runstate.Resolve(c, 32_000)
+		if !proto.Equal(got, before) {
+			t.Errorf("got %v, set %v", got, before)
+		}
+		got.Stop.MaxTurns = proto.Uint32(99)
+		if !proto.Equal(c, before) {
+			t.Error("the caller's config was changed")
+		}
+	}
+}
+
+func setAll(m protoreflect.Message, n uint64) {
+	all := m.Descriptor().Fields()
+	for i := range all.Len() {
+		fd := all.Get(i)
+		switch fd.Kind() {
+		case protoreflect.MessageKind:
+			if fd.Message().FullName() == "google.protobuf.Duration" {
+				m.Set(fd, protoreflect.ValueOfMessage(durationpb.New(time.Duration(n)*time.Second).ProtoReflect())) //nolint:gosec // small
+			} else {
+				setAll(m.Mutable(fd).Message(), n)
+			}
+		case protoreflect.Uint32Kind:
+			m.Set(fd, protoreflect.ValueOfUint32(uint32(n))) //nolint:gosec // small
+		case protoreflect.Uint64Kind:
+			m.Set(fd, protoreflect.ValueOfUint64(n))
+		case protoreflect.DoubleKind:
+			m.Set(fd, protoreflect.ValueOfFloat64(float64(n)/100))
+		case protoreflect.BoolKind:
+			m.Set(fd, protoreflect.ValueOfBool(n == 0 && fd.Name() == "yolo"))
+		case protoreflect.StringKind:
+			m.Set(fd, protoreflect.ValueOfString("text"))
+		case protoreflect.EnumKind:
+			m.Set(fd, protoreflect.ValueOfEnum(2))
+		}
+	}
+}
+
+func TestResolveWindow(t *testing.T) {
+	set := &harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{MaxInputTokens: proto.Uint32(9)}}
+	for _, c := range []struct {
+		config *harnessv1.LoopConfig
+		window uint32
+		want   uint32
+	}{{nil, 0, 128_000}, {nil, 200_000, 200_000}, {set, 200_000, 9}, {set, 0, 9}} {
+		if got := runstate.Resolve(c.config, c.window).GetContext().GetMaxInputTokens(); got != c.want {
+			t.Errorf("window %d resolves to %d, want %d", c.window, got, c.want)
+		}
+	}
+}
+
+func TestFollowing(t *testing.T) {
+	cycle := runstate.DefaultWorkflow()
+	if want := []string{"repair", "compaction", "turn", "stopdecision"}; !slices.Equal(cycle, want) {
+		t.Errorf("the default workflow is %v", cycle)
+	}
+	for _, c := range []struct {
+		workflow   []string
+		name, next string
+	}{
+		{cycle, "repair", "compaction"}, {cycle, "stopdecision", "repair"}, {cycle, "nobody", "repair"},
+		{[]string{"repair", "turn", "mine", "stopdecision"}, "turn", "mine"},
+		{[]string{"alone"}, "alone", "alone"},
+		{nil, "repair", "compaction"},
+	} {
+		if got := runstate.Following(c.workflow, c.name); got != c.next {
+			t.Errorf("%s is followed by %s in %v, want %s", c.name, got, c.workflow, c.next)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package toolhostserver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+const appendLine = "echo line >> out; "
+
+func code(err error) codes.Code {
+	st, _ := fault.Status(err)
+	return st.Code()
+}
+
+func TestRefusesRequestsThatNobodyShouldMake(t *testing.T) {
+	h := newHost(t, Config{})
+	for name, change := range map[string]func(*harnessv1.ExecuteToolRequest){
+		"no namespace":       func(r *harnessv1.ExecuteToolRequest) { r.Namespace = "" },
+		"no run":             func(r *harnessv1.ExecuteToolRequest) { r.RunId = "" },
+		"no call":            func(r *harnessv1.ExecuteToolRequest) { r.CallId = "" },
+		"NUL in the call":    func(r *harnessv1.ExecuteToolRequest) { r.CallId = "a\x00b" },
+		"no workspace":       func(r *harnessv1.ExecuteToolRequest) { r.Workspace = "" },
+		"relative workspace": func(r *harnessv1.ExecuteToolRequest) { r.Workspace = "a" },
+		"negative timeout":   func(r *harnessv1.ExecuteToolRequest) { r.Timeout = seconds(-1) },
+	} {
+		req := h.request(toolhost.ListDirectory, "", nil)
+		change(req)
+		if _, err := h.ExecuteTool(context.Background(), req); code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestModelGarbageIsAResult(t *testing.T) {
+	h := newHost(t, Config{})
+	req := h.request("reed_file", "", nil)
+	is(t, h.execute(req), ended, true, "no tool named", "read_file")
+	req = h.request(toolhost.RunCommand, "", nil)
+	req.Arguments = `{"comand":"true"`
+	is(t, h.execute(req), ended, true, "not valid JSON")
+	is(t, h.call(toolhost.ReadFile, map[string]any{"file": "a"}), ended, true, "missing property 'path'", "Expected JSON Schema")
+	req = h.request(toolhost.ListDirectory, "", nil)
+	req.Workspace = filepath.Join(h.dir, "gone")
+	is(t, h.execute(req), ended, true, "workspace cannot be used")
+}
+
+func TestASecondRequestJoins(t *testing.T) {
+	h := newHost(t, Config{})
+	pass := gate(t, h.dir)
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate; cat out"})
+	first := h.begin(context.Background(), req)
+	pass()
+	second := h.begin(context.Background(), req)
+	h.write("gate", "") // lets it end
+	a, b := <-first, <-second
+	if a.err != nil || b.err != nil || !proto.Equal(a.resp, b.resp) {
+		t.Fatalf("%v and %v", a, b)
+	}
+	is(t, h.execute(req), ended, false, "line\n[exit code 0]")
+	if got := h.read("out"); got != "line\n" {
+		t.Fatalf("ran more than once: %q", got)
+	}
+}
+
+func TestTheEndOfARequestDoesNotEndTheCall(t *testing.T) {
+	h := newHost(t, Config{})
+	pass := gate(t, h.dir)
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
+	ctx, leave := context.WithCancel(context.Background())
+	first := h.begin(ctx, req)
+	pass()
+	leave()
+	if a := <-first; !errors.Is(a.err, context.Canceled) {
+		t.Fatalf("got %v", a)
+	}
+	second := h.begin(context.Background(), req)
+	h.write("gate", "")
+	a := <-second
+	is(t, a.resp, ended, false)
+	if got := h.read("out"); got != "line\n" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestATombstoneStopsWhatHasNotBegun(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, Config{Dir: dir})
+	if resp := h.cancel("c", "d"); len(resp.GetKilled())+len(resp.GetFinished()) != 0 {
+		t.Fatalf("got %v", resp)
+	}
+	writes := h.request(toolhost.WriteFile, "d", map[string]any{"path": "x", "content": "y"})
+	runs := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	is(t, h.execute(runs), wasKilled, false)
+	is(t, h.execute(writes), wasKilled, false)
+
+	if err := h.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	h2 := newHost(t, Config{Dir: dir})
+	is(t, h2.execute(runs), wasKilled, false)
+	is(t, h2.execute(writes), wasKilled, false)
+	if names, _ := os.ReadDir(h.dir); len(names) != 0 {
+		t.Fatalf("something ran: %v", names)
+	}
+}
+
+func TestCancelReportsWhatHadFinished(t *testing.T) {
+	h := newHost(t, Config{})
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": "echo done"})
+	h.execute(req)
+	h.execute(h.request(toolhost.ListDirectory, "d", nil))
+	resp := h.cancel("c", "d", "e")
+	if !slices.Equal(resp.GetFinished(), []string{"c", "d"}) || len(resp.GetKilled()) != 0 {
+		t.Fatalf("got %v", resp)
+	}
+	is(t, h.execute(req), ended, false, "done")
+}
+
+func TestResultsOutliveTheHost(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, Config{Dir: dir, Sync: true})
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "exit 3"})
+	first := h.execute(req)
+	is(t, first, ended, true, "[exit code 3]")
+	if err := h.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	h2 := newHost(t, Config{Dir: dir})
+	if h2.ledger.id != h.ledger.id {
+		t.Fatal("another ledger")
+	}
+	if again := h2.execute(req); !proto.Equal(first, again) || again.GetExitCode() != 3 {
+		t.Fatalf("got %v, then %v", first, again)
+	}
+	if got := h.read("out"); got != "line\n" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestOldResultsAreForgottenAndNeverRunAgain(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, Config{Dir: dir})
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	h.execute(req)
+	if err := h.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLedger(dir, false, -time.Hour, h.log) // all that is older than in an hour
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	h2 := newHost(t, Config{Dir: dir})
+	is(t, h2.execute(req), unknown, false)
+	if resp := h2.cancel("c"); !slices.Equal(resp.GetFinished(), []string{"c"}) {
+		t.Fatalf("got %v", resp)
+	}
+}
+
+func TestAnotherLedgerMeansUnknown(t *testing.T) {
+	h := newHost(t, Config{})
+	runs := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	runs.LedgerId = "another"
+	is(t, h.execute(runs), unknown, false)
+	lists := h.request(toolhost.ListDirectory, "d", nil)
+	lists.LedgerId = "another"
+	is(t, h.execute(lists), ended, false, "[The folder is empty.]")
+	runs.LedgerId = h.ledger.id
+	is(t, h.execute(runs), ended, false)
+}
+
+func TestRunsOfTheSameNameAreToldApart(t *testing.T) {
+	h := newHost(t, Config{})
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	h.execute(req)
+	req.FirstSequence++
+	h.execute(req)
+	if got := h.read("out"); got != "line\nline\n" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestCloseKillsAndTheNextHostDoesNotKnow(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, Config{Dir: dir})
+	pass, sleep := gate(t, h.dir), uniqueSleep()
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; sleep " + sleep})
+	first := h.begin(context.Background(), req)
+	pass()
+	if err := h.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-first; code(a.err) != codes.Unavailable {
+		t.Fatalf("got %v", a)
+	}
+	if left := sleepers(sleep); left != nil {
+		t.Fatalf("still there: %v", left)
+	}
+	if _, err := h.ExecuteTool(context.Background(), req); code(err) != codes.Unavailable {
+		t.Fatalf("got %v", err)
+	}
+	h2 := newHost(t, Config{Dir: dir})
+	is(t, h2.execute(req), unknown, false)
+}
+
+func TestOneHostALedger(t *testing.T) {
+	dir := t.TempDir()
+	newHost(t, Config{Dir: dir})
+	begin := time.Now()
+	_, err := New(Config{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "in use by another tool host") {
+		t.Fatalf("got %v", err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Fatalf("took %v", took)
+	}
+}
+
+func TestADamagedLedgerIsPutAside(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ledgerFile), []byte(strings.Repeat("no ledger ", 5000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t, Config{Dir: dir})
+	is(t, h.command("true"), ended, false)
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	m := newMemory(10_000)
+	for i := range 1000 {
+		m.keep(string(rune('a'+i%26))+randomHex(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
+		if m.size > m.limit || len(m.order) > 100 {
+			t.Fatalf("%d bytes, %d in order", m.size, len(m.order))
+		}
+	}
+	m.keep("last", &harnessv1.ExecuteToolResponse{Result: "x"})
+	if m.recall("last") == nil {
+		t.Fatal("the newest is gone")
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	h := newHost(t, Config{})
+	host, err := h.DescribeHost(context.Background(), nil)
+	if err != nil || len(host.GetTools()) != 7 || host.GetLedgerId() == "" {
+		t.Fatalf("got %v, %v", host, err)
+	}
+	for _, name := range []string{"a.txt", ".git/HEAD", "node_modules/x/y", "src/deep/er.go", "src/main.go"} {
+		h.write(name, "")
+	}
+	resp, err := h.DescribeWorkspace(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: h.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = ".git/\na.txt\nnode_modules/\nsrc/\nsrc/deep/\nsrc/main.go\n"
+	if env := resp.GetEnvironment(); env.GetListing() != want || env.GetWorkingDirectory() != h.dir || env.GetPlatform() == "" {
+		t.Fatalf("got %v", env)
+	}
+	for name, dir := range map[string]string{
+		"relative": "a", "missing": h.dir + "/none", "a file": h.dir + "/a.txt", "empty": "",
+	} {
+		_, err := h.DescribeWorkspace(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: dir})
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Code != codes.InvalidArgument || e.Reason != harnessv1.ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheListingIsCapped(t *testing.T) {
+	h := newHost(t, Config{Limits: toolhost.Limits{ListingEntries: 20}})
+	for _, folder := range "abcdefghij" {
+		for _, file := range "0123456789" {
+			h.write(string(folder)+"/"+string(file), "")
+		}
+	}
+	resp, err := h.DescribeWorkspace(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: h.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := resp.GetEnvironment().GetListing()
+	if !strings.HasSuffix(text, "i/\nj/\n") || strings.Count(text, "\n") > 30 {
+		t.Fatalf("got %q", text)
+	}
+}

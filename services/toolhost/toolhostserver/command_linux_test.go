@@ -1,0 +1,233 @@
+package toolhostserver
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+// stubborn is a command that tries to get away: it ignores signals, forks
+// twice, leaves its session and drops its environment.
+func stubborn(sleep string) string {
+	return strings.ReplaceAll(stubbornText, "SLEEP", sleep)
+}
+
+const stubbornText = `trap '' TERM INT HUP
+(setsid sh -c 'trap "" TERM HUP; (env -i sleep SLEEP &) ; sleep SLEEP' &)
+nohup setsid sleep SLEEP >/dev/null 2>&1 &
+(env -i setsid sh -c 'sleep SLEEP & sleep SLEEP' &)
+echo before
+echo line >> out
+echo > gate
+while :; do sleep SLEEP; done`
+
+func TestATimeoutKillsEverything(t *testing.T) {
+	h := newHost(t, Config{})
+	pass, sleep := gate(t, h.dir), uniqueSleep()
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": stubborn(sleep), "timeout_seconds": 1})
+	first := h.begin(context.Background(), req)
+	pass()
+	a := <-first
+	is(t, a.resp, ended, true, "before\n[Stopped: it had not ended after 1s.")
+	if a.resp.GetExitCode() != 124 {
+		t.Errorf("exit code %d", a.resp.GetExitCode())
+	}
+	if left := sleepers(sleep); left != nil {
+		t.Fatalf("still there: %v", left)
+	}
+}
+
+func TestCancelKillsEverything(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, Config{Dir: dir})
+	pass, sleep := gate(t, h.dir), uniqueSleep()
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": stubborn(sleep)})
+	first := h.begin(context.Background(), req)
+	pass()
+	begin := time.Now()
+	if resp := h.cancel("c"); !slices.Equal(resp.GetKilled(), []string{"c"}) {
+		t.Fatalf("got %v", resp)
+	}
+	if left := sleepers(sleep); left != nil {
+		t.Fatalf("still there after %v: %v", time.Since(begin), left)
+	}
+	t.Logf("killed in %v", time.Since(begin))
+	a := <-first
+	is(t, a.resp, wasKilled, false)
+	is(t, h.execute(req), wasKilled, false)
+	if err := h.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	h2 := newHost(t, Config{Dir: dir})
+	is(t, h2.execute(req), wasKilled, false)
+	if got := h.read("out"); got != "line\n" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestWhatACommandLeavesBehindIsKilled(t *testing.T) {
+	h := newHost(t, Config{})
+	sleep := uniqueSleep()
+	// The daemon holds standard output open.
+	resp := h.command("setsid sleep " + sleep + " & setsid sleep " + sleep + " & echo hello")
+	is(t, resp, ended, false, "hello\n[exit code 0; killed the processes that it left running: sleep (2)]")
+	if left := sleepers(sleep); left != nil {
+		t.Fatalf("still there: %v", left)
+	}
+}
+
+func TestTheEndOfAPipelineStillWrites(t *testing.T) {
+	h := newHost(t, Config{})
+	is(t, h.command("(sleep 0.02; echo late) & echo early"), ended, false, "early\nlate\n[exit code 0]")
+}
+
+func TestACommandThatKillsItsSupervisor(t *testing.T) {
+	h := newHost(t, Config{})
+	sleep := uniqueSleep()
+	resp := h.command("setsid sleep " + sleep + " & kill -STOP $$ & kill -9 $PPID; sleep " + sleep)
+	is(t, resp, ended, true, "how far it had come is not known")
+	if left := sleepers(sleep); left != nil {
+		t.Fatalf("still there: %v", left)
+	}
+}
+
+func TestCommandResults(t *testing.T) {
+	t.Setenv("SOME_API_KEY", "leaked")
+	t.Setenv("HARNESS_THING", "leaked")
+	h := newHost(t, Config{})
+	for name, c := range map[string]struct {
+		line  string
+		code  int32
+		parts []string
+	}{
+		"nothing":           {"true", 0, []string{"[exit code 0]"}},
+		"output":            {"echo out; echo err >&2", 0, []string{"out\nerr\n[exit code 0]"}},
+		"no end of line":    {"printf x", 0, []string{"x\n[exit code 0]"}},
+		"failure":           {"echo x; exit 3", 3, []string{"x\n[exit code 3]"}},
+		"signal":            {"kill -9 $$", 137, []string{"[exit code 137, killed by signal 9]"}},
+		"not found":         {"no-such-program", 127, []string{"not found"}},
+		"syntax":            {"if", 2, []string{"[exit code 2]"}},
+		"workspace":         {"pwd; echo $PWD", 0, []string{h.dir + "\n" + h.dir}},
+		"no input":          {"cat; read x || echo eof", 0, []string{"eof"}},
+		"no credentials":    {"env | grep -c leaked", 1, []string{"0\n"}},
+		"signals as usual":  {"sh -c 'kill -TERM $$'; echo $?", 0, []string{"143"}},
+		"binary":            {`printf 'a\377b\000c'`, 0, []string{"a\uFFFDb\uFFFDc"}},
+		"no open files":     {"ls /proc/self/fd | tr '\\n' ' '", 0, []string{"0 1 2 3 \n[exit"}},
+		"background output": {"echo a & wait; echo b", 0, []string{"a\nb\n"}},
+	} {
+		resp := h.command(c.line)
+		if resp.GetExitCode() != c.code || resp.ExitCode == nil || !utf8.ValidString(resp.GetResult()) {
+			t.Errorf("%s: exit code %v: %q", name, resp.ExitCode, resp.GetResult())
+		}
+		if resp.GetIsError() != (c.code != 0) {
+			t.Errorf("%s: is_error %v", name, resp.GetIsError())
+		}
+		for _, part := range c.parts {
+			if !strings.Contains(resp.GetResult(), part) {
+				t.Errorf("%s: no %q in %q", name, part, resp.GetResult())
+			}
+		}
+	}
+}
+
+func TestLargeOutputIsBounded(t *testing.T) {
+	h := newHost(t, Config{})
+	resp := h.command("echo first; head -c 30000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo last")
+	is(t, resp, ended, false, "first\n", "left out here", "last\n[exit code 0]")
+	if n := len(resp.GetResult()); n > h.config.Limits.ResultBytes || n < 64<<10 {
+		t.Fatalf("%d bytes", n)
+	}
+}
+
+func TestAnEndlessWriterIsStopped(t *testing.T) {
+	h := newHost(t, Config{})
+	req := h.request(toolhost.RunCommand, "", map[string]any{"command": "yes"})
+	req.Timeout = seconds(1)
+	is(t, h.execute(req), ended, true, "left out here", "[Stopped: it had not ended after 1s.")
+}
+
+func TestAForkBombIsPutOut(t *testing.T) {
+	h := newHost(t, Config{})
+	sleep := uniqueSleep()
+	pass := gate(t, h.dir)
+	// Bounded, so that a failing test does not take the machine with it.
+	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": `
+echo > gate
+f() { [ $1 -gt 7 ] && sleep ` + sleep + `; f $(($1+1)) & f $(($1+1)) & wait; }
+f 1`})
+	first := h.begin(context.Background(), req)
+	pass()
+	h.cancel("c")
+	if left := sleepers(sleep); left != nil {
+		t.Fatalf("still there: %v", left)
+	}
+	is(t, (<-first).resp, wasKilled, false)
+}
+
+const (
+	hostVariable      = "TOOLHOST_TEST_LEDGER"
+	workspaceVariable = "TOOLHOST_TEST_WORKSPACE"
+	commandVariable   = "TOOLHOST_TEST_COMMAND"
+)
+
+func crashRequest(workspace, command string) *harnessv1.ExecuteToolRequest {
+	arguments, _ := json.Marshal(map[string]any{"command": command})
+	return &harnessv1.ExecuteToolRequest{
+		Namespace: "n", RunId: "r", CallId: "c", FirstSequence: 7,
+		Tool: toolhost.RunCommand, Arguments: string(arguments), Workspace: workspace,
+	}
+}
+
+// hostAndWait is a tool host in a process of its own, in the middle of a call.
+func hostAndWait() {
+	s, err := New(Config{Dir: os.Getenv(hostVariable)})
+	if err != nil {
+		panic(err)
+	}
+	_, _ = s.ExecuteTool(context.Background(), crashRequest(os.Getenv(workspaceVariable), os.Getenv(commandVariable)))
+	select {}
+}
+
+func TestAKilledHostLeavesNothingAndRunsNothingTwice(t *testing.T) {
+	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
+	pass := gate(t, workspace)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), hostVariable+"="+ledger, workspaceVariable+"="+workspace, commandVariable+"="+stubborn(sleep))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pass()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+
+	begin := time.Now()
+	h := newHost(t, Config{Dir: ledger})
+	t.Logf("opened after %v", time.Since(begin))
+	if left := sleepers(sleep); left != nil {
+		t.Fatalf("still there: %v", left)
+	}
+	resp, err := h.ExecuteTool(context.Background(), crashRequest(workspace, stubborn(sleep)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is(t, resp, unknown, false)
+	out, err := os.ReadFile(filepath.Join(workspace, "out"))
+	if err != nil || string(out) != "line\n" {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	h.cancel("c")
+	is(t, h.execute(crashRequest(workspace, stubborn(sleep))), wasKilled, false)
+}

@@ -1,0 +1,64 @@
+//go:build !linux
+
+package toolhostserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Supervise returns at once: there are no supervisors on this system.
+func Supervise() {}
+
+// awaitFormerLife cannot find the commands of an earlier host on this system.
+func awaitFormerLife(string) int { return 0 }
+
+// execute runs a command in a process group of its own. Weaker than on Linux: a
+// process that leaves the group outlives the command, and so does all of it
+// when the host is killed.
+func execute(ctx context.Context, o order) (ending, error) {
+	output, outputEnd, err := os.Pipe()
+	if err != nil {
+		return ending{}, err
+	}
+	defer func() { _ = output.Close() }()
+	cmd := exec.Command("/bin/sh", "-c", o.command)
+	cmd.Env = append(o.environ, markVariable+"="+o.mark)
+	cmd.Dir = o.dir
+	cmd.Stdout, cmd.Stderr = outputEnd, outputEnd
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return ending{Error: plain(err)}, errors.Join(outputEnd.Close())
+	}
+	_ = outputEnd.Close()
+	copied, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(o.output, output)
+	}()
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	stopped := false
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		stopped = true
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	<-ended
+	_ = output.SetReadDeadline(time.Now().Add(drainTime))
+	<-copied
+	end := ending{Code: cmd.ProcessState.ExitCode(), Stopped: stopped}
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		end.Signal = int(status.Signal())
+		end.Code = 128 + end.Signal
+	}
+	return end, nil
+}

@@ -1,0 +1,247 @@
+package toolhostserver
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+const (
+	ledgerFile = "ledger.db"
+	// How long to wait for another host that is about to end.
+	lockTimeout = 300 * time.Millisecond
+	// Entries that one commit takes at most.
+	maxGroup = 256
+	// Bytes before the response in a value: the state and when it was written,
+	// in seconds since 1970, big endian.
+	valueHeader = 9
+)
+
+var (
+	metaBucket  = []byte("meta")
+	callsBucket = []byte("calls")
+	idKey       = []byte("ledger_id")
+)
+
+// ledger is the durable part of what is known of calls: one bbolt file under an
+// exclusive lock. One goroutine commits; what is asked for while it is busy
+// goes into its next commit, so that many calls share a sync.
+type ledger struct {
+	db     *bbolt.DB
+	id     string
+	writes chan entry
+	// quit is closed to end the committing goroutine, stopped when it has ended.
+	quit, stopped chan struct{}
+}
+
+// entry is a value on its way to the ledger.
+type entry struct {
+	key, value []byte
+	stored     chan<- error
+}
+
+// openLedger opens or makes the ledger in dir. A file that is no ledger any
+// more is put aside and a new one begun: its new id says that what the old one
+// knew is lost. results older than keep are forgotten.
+func openLedger(dir string, sync bool, keep time.Duration, log *slog.Logger) (*ledger, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	path := filepath.Join(dir, ledgerFile)
+	db, err := openFile(path, sync)
+	if errors.Is(err, bbolterrors.ErrInvalid) || errors.Is(err, bbolterrors.ErrChecksum) {
+		aside := path + ".broken-" + randomHex(4)
+		if renamed := os.Rename(path, aside); renamed != nil {
+			return nil, fmt.Errorf("ledger: %w", errors.Join(err, renamed))
+		}
+		log.Error("the ledger is damaged; a new one was begun and calls of the old one are unknown",
+			"error", err, "aside", aside)
+		db, err = openFile(path, sync)
+	}
+	if errors.Is(err, bbolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("ledger %s is in use by another tool host; stop it or use another folder", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ledger %s: %w", path, err)
+	}
+	l := &ledger{db: db, writes: make(chan entry, maxGroup), quit: make(chan struct{}), stopped: make(chan struct{})}
+	if err := l.prepare(time.Now().Add(-keep)); err != nil {
+		return nil, fmt.Errorf("ledger %s: %w", path, errors.Join(err, db.Close()))
+	}
+	go l.commit()
+	return l, nil
+}
+
+func openFile(path string, sync bool) (*bbolt.DB, error) {
+	return bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout: lockTimeout, NoSync: !sync, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType,
+	})
+}
+
+// prepare gives a new ledger its id and drops results from before the limit.
+func (l *ledger) prepare(limit time.Time) error {
+	if err := l.db.Update(func(tx *bbolt.Tx) error {
+		meta, err := tx.CreateBucketIfNotExists(metaBucket)
+		if err != nil {
+			return err
+		}
+		if l.id = string(meta.Get(idKey)); l.id == "" {
+			l.id = randomHex(16)
+			if err := meta.Put(idKey, []byte(l.id)); err != nil {
+				return err
+			}
+		}
+		calls, err := tx.CreateBucketIfNotExists(callsBucket)
+		if err != nil {
+			return err
+		}
+		return forget(calls, limit)
+	}); err != nil {
+		return err
+	}
+	// The id holds also when the rest is not synced: a host that comes back
+	// under another id would call everything unknown.
+	return l.db.Sync()
+}
+
+// forget replaces results from before the limit by the fact that there was one.
+func forget(calls *bbolt.Bucket, limit time.Time) error {
+	var old [][]byte
+	if err := calls.ForEach(func(key, value []byte) error {
+		if len(value) > valueHeader && toolhost.State(value[0]) == toolhost.Done &&
+			int64(binary.BigEndian.Uint64(value[1:])) < limit.Unix() {
+			old = append(old, append([]byte(nil), key...))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, key := range old {
+		if err := calls.Put(key, header(toolhost.Forgotten, limit)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func header(s toolhost.State, at time.Time) []byte {
+	return binary.BigEndian.AppendUint64([]byte{byte(s)}, uint64(at.Unix()))
+}
+
+// read returns what is stored of a call. A Running that is stored was started by
+// an earlier process: whoever asks knows those of this one.
+func (l *ledger) read(key string) (state toolhost.State, resp *harnessv1.ExecuteToolResponse, err error) {
+	err = l.db.View(func(tx *bbolt.Tx) error {
+		value := tx.Bucket(callsBucket).Get([]byte(key))
+		if value == nil {
+			return nil
+		}
+		if len(value) < valueHeader {
+			return fmt.Errorf("the entry of %q has %d bytes", key, len(value))
+		}
+		switch state = toolhost.State(value[0]); state {
+		case toolhost.Running:
+			state = toolhost.Orphaned
+		case toolhost.Done:
+			resp = &harnessv1.ExecuteToolResponse{}
+			return proto.Unmarshal(value[valueHeader:], resp)
+		}
+		return nil
+	})
+	return state, resp, err
+}
+
+// write stores the state of a call, and its result when there is one, and
+// returns when it is durable. After close it fails.
+func (l *ledger) write(key string, state toolhost.State, resp *harnessv1.ExecuteToolResponse) error {
+	value := header(state, time.Now())
+	if state == toolhost.Done {
+		var err error
+		if value, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(value, resp); err != nil {
+			return err
+		}
+	}
+	stored := make(chan error, 1)
+	select {
+	case l.writes <- entry{key: []byte(key), value: value, stored: stored}:
+	case <-l.stopped:
+		return bbolterrors.ErrDatabaseNotOpen
+	}
+	select {
+	case err := <-stored:
+		return err
+	case <-l.stopped:
+	}
+	select {
+	case err := <-stored: // in the last commit
+		return err
+	default:
+		return bbolterrors.ErrDatabaseNotOpen
+	}
+}
+
+// commit stores entries until quit.
+func (l *ledger) commit() {
+	defer close(l.stopped)
+	for {
+		select {
+		case first := <-l.writes:
+			l.store(first)
+		case <-l.quit:
+			return
+		}
+	}
+}
+
+// store commits an entry with those that wait behind it.
+func (l *ledger) store(first entry) {
+	group := []entry{first}
+	for waiting := true; waiting && len(group) < maxGroup; {
+		select {
+		case next := <-l.writes:
+			group = append(group, next)
+		default:
+			waiting = false
+		}
+	}
+	err := l.db.Update(func(tx *bbolt.Tx) error {
+		calls := tx.Bucket(callsBucket)
+		for _, e := range group {
+			if err := calls.Put(e.key, e.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, e := range group {
+		e.stored <- err
+	}
+}
+
+// close ends the committing goroutine and lets go of the file. Writes that wait
+// then fail.
+func (l *ledger) close() error {
+	close(l.quit)
+	<-l.stopped
+	return errors.Join(l.db.Sync(), l.db.Close())
+}
+
+// randomHex is n random bytes in hexadecimal.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,186 @@
+package toolhostserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+func TestMain(m *testing.M) {
+	Supervise()
+	if os.Getenv(hostVariable) != "" {
+		hostAndWait()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// host is a server with a workspace.
+type host struct {
+	*Server
+	t   testing.TB
+	dir string
+}
+
+func newHost(t testing.TB, config Config) *host {
+	t.Helper()
+	if config.Dir == "" {
+		config.Dir = t.TempDir()
+	}
+	s, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &host{Server: s, t: t, dir: t.TempDir()}
+}
+
+// request is a call of run r, of a random id where none is given.
+func (h *host) request(tool, id string, arguments map[string]any) *harnessv1.ExecuteToolRequest {
+	h.t.Helper()
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if arguments == nil {
+		text = nil
+	}
+	if id == "" {
+		id = randomHex(8)
+	}
+	return &harnessv1.ExecuteToolRequest{
+		Namespace: "n", RunId: "r", CallId: id, FirstSequence: 7,
+		Tool: tool, Arguments: string(text), Workspace: h.dir,
+	}
+}
+
+func (h *host) execute(req *harnessv1.ExecuteToolRequest) *harnessv1.ExecuteToolResponse {
+	h.t.Helper()
+	resp, err := h.ExecuteTool(context.Background(), req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return resp
+}
+
+func (h *host) call(tool string, arguments map[string]any) *harnessv1.ExecuteToolResponse {
+	h.t.Helper()
+	return h.execute(h.request(tool, "", arguments))
+}
+
+func (h *host) command(line string) *harnessv1.ExecuteToolResponse {
+	h.t.Helper()
+	return h.call(toolhost.RunCommand, map[string]any{"command": line})
+}
+
+// begin executes in the background and hands over what came of it.
+func (h *host) begin(ctx context.Context, req *harnessv1.ExecuteToolRequest) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() {
+		resp, err := h.ExecuteTool(ctx, req)
+		answers <- answer{resp, err}
+	}()
+	return answers
+}
+
+type answer struct {
+	resp *harnessv1.ExecuteToolResponse
+	err  error
+}
+
+func (h *host) cancel(ids ...string) *harnessv1.CancelToolsResponse {
+	h.t.Helper()
+	resp, err := h.CancelTools(context.Background(), &harnessv1.CancelToolsRequest{
+		Namespace: "n", RunId: "r", FirstSequence: 7, CallIds: ids,
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return resp
+}
+
+func (h *host) write(name, content string) {
+	h.t.Helper()
+	path := filepath.Join(h.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *host) read(name string) string {
+	h.t.Helper()
+	content, err := os.ReadFile(filepath.Join(h.dir, name))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// gate makes a named pipe; pass returns when a command has written to it.
+func gate(t testing.TB, dir string) (pass func()) {
+	t.Helper()
+	path := filepath.Join(dir, "gate")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if _, err := os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// uniqueSleep is a time for sleep, of an hour, that no other process sleeps.
+func uniqueSleep() string {
+	var n uint64
+	_, _ = fmt.Sscanf(randomHex(6), "%x", &n)
+	return fmt.Sprintf("3600.%d", n)
+}
+
+// sleepers are the processes of whose command line text is a part.
+func sleepers(text string) (found []string) {
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		line, err := os.ReadFile(name)
+		if err == nil && strings.Contains(string(line), text) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func is(t testing.TB, resp *harnessv1.ExecuteToolResponse, outcome harnessv1.ToolOutcome, isError bool, parts ...string) {
+	t.Helper()
+	if resp.GetOutcome() != outcome || resp.GetIsError() != isError {
+		t.Fatalf("got %v, is_error %v: %q", resp.GetOutcome(), resp.GetIsError(), resp.GetResult())
+	}
+	for _, part := range parts {
+		if !strings.Contains(resp.GetResult(), part) {
+			t.Fatalf("no %q in %q", part, resp.GetResult())
+		}
+	}
+}
+
+func seconds(n int64) *durationpb.Duration { return &durationpb.Duration{Seconds: n} }
+
+const (
+	ended     = harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
+	unknown   = harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
+	wasKilled = harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
+)

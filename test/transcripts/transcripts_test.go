@@ -1,0 +1,250 @@
+package transcripts
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+var update = flag.Bool("update", false, "rewrite the stories in testdata")
+
+// A story is a list of blocks: what happens, ----, and the records that follow
+// from it, up to an empty line. What happens, a line each:
+//
+//	# words for the reader
+//	start GOAL                       with a first line such as: max_turns=5 prompts=off policy=strict tool_calls=3 yolo
+//	model TEXT                       what the model answers next; its calls follow, a line each:
+//	  NAME ARGUMENTS
+//	model cut off: TEXT              the same, ended by the length limit
+//	outage MESSAGE                   the model cannot be reached in the next turn
+//	refusal MESSAGE                  the provider refuses the next turn
+//	tool NAME RESULT                 what the tool returns next; "tool NAME ! RESULT" is an error
+//	say|interrupt|cancel [TEXT]      something comes into the inbox
+//	approve CALL once|run|deny [WHY]
+//	resume [tool_calls=N ...]
+//	timer [VERSION]                  the timer of the park at VERSION fires, by default the present one
+//	again                            the last item is sent a second time
+//	mid turn N: ...                  one of these while turn N is under way
+//	die at started|responded|tools|finished   the worker of the next turn dies there
+//	lose ledger                      the tool host forgets its calls when the worker dies
+func TestTranscripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no stories", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tell(t, string(want))
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(want) {
+				t.Errorf("the story goes otherwise now; see with -update and git diff:\n%s", firstDifference(string(want), got))
+			}
+		})
+	}
+}
+
+// tell plays a story and returns it with what happened.
+func tell(t *testing.T, story string) string {
+	t.Helper()
+	d := newDriver(t)
+	var out strings.Builder
+	told := 0
+	for _, block := range strings.Split(strings.TrimSpace(story), "\n\n") {
+		script, _, _ := strings.Cut(block, "----")
+		script = strings.TrimRight(script, "\n")
+		silent := true
+		for _, line := range strings.Split(script, "\n") {
+			if line != "" && !strings.HasPrefix(line, "#") {
+				silent = false
+				d.play(line)
+			}
+		}
+		out.WriteString(script + "\n")
+		if !silent {
+			d.rest()
+			out.WriteString("----\n")
+			for ; told < len(d.log); told++ {
+				out.WriteString(render(d.log[told]))
+			}
+		}
+		out.WriteByte('\n')
+	}
+	if len(d.answers) > 0 {
+		t.Errorf("%d answers of the model were never asked for", len(d.answers))
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// play makes one line of a script happen.
+func (d *driver) play(line string) {
+	d.t.Helper()
+	if call, ok := strings.CutPrefix(line, "  "); ok {
+		name, arguments, _ := strings.Cut(call, " ")
+		last := &d.answers[len(d.answers)-1].response
+		id := fmt.Sprintf("c%d", len(d.log)+len(d.answers)*10+len(last.ToolCalls)+1)
+		if first, rest, named := strings.Cut(name, ":"); named {
+			id, name = first, rest
+		}
+		last.ToolCalls = append(last.ToolCalls, &harnessv1.ToolCall{Id: id, Name: name, Arguments: runlog.Inline(arguments)})
+		return
+	}
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "start":
+		d.begin(specOf(d, rest))
+	case "model":
+		response := model.Response{Text: rest, FinishReason: "stop", Usage: &harnessv1.Usage{InputTokens: 100, OutputTokens: 10}}
+		if text, cut := strings.CutPrefix(rest, "cut off: "); cut {
+			response.Text, response.FinishReason = text, "length"
+		}
+		d.answers = append(d.answers, answer{response: response})
+	case "outage":
+		d.answers = append(d.answers, answer{failure: &harnessv1.TurnError{
+			Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE, Message: rest}})
+	case "refusal":
+		d.answers = append(d.answers, answer{failure: &harnessv1.TurnError{
+			Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, Message: rest}})
+	case "tool":
+		name, text, _ := strings.Cut(rest, " ")
+		text, failed := strings.CutPrefix(text, "! ")
+		d.results[name] = append(d.results[name], result{text: text, failed: failed})
+	case "mid":
+		at, what, _ := strings.Cut(strings.TrimPrefix(rest, "turn "), ": ")
+		n, err := strconv.Atoi(at)
+		if err != nil {
+			d.t.Fatal(line)
+		}
+		d.onTurn[uint32(n)] = append(d.onTurn[uint32(n)], func(d *driver) { d.play(what) }) //nolint:gosec // small
+	case "die":
+		d.crash = strings.TrimPrefix(rest, "at ")
+	case "lose":
+		d.forget = true
+	case "again":
+		d.send(proto.CloneOf(d.inbox[len(d.inbox)-1]))
+	default:
+		d.send(itemOf(d, word, rest))
+	}
+}
+
+func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
+	switch word {
+	case "say":
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(rest)}}}
+	case "interrupt":
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: rest}}}
+	case "cancel":
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: rest}}}
+	case "resume":
+		budgets := &harnessv1.Budgets{}
+		settings(d, rest, func(key string, n uint32) {
+			if key == "tool_calls" {
+				budgets.ToolCalls = &n
+			}
+		})
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: budgets}}}
+	case "timer":
+		version := d.snapshot().GetParkVersion()
+		if rest != "" {
+			version, _ = strconv.ParseUint(rest, 10, 64)
+		}
+		return &harnessv1.InboxItem{
+			Id:    fmt.Sprintf("timer-%d", version),
+			Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: version}},
+		}
+	case "approve":
+		part := strings.SplitN(rest, " ", 3)
+		a := &harnessv1.Approval{CallId: part[0], Decision: map[string]harnessv1.ApprovalDecision{
+			"once": harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE,
+			"run":  harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN,
+			"deny": harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY,
+		}[part[1]]}
+		if len(part) == 3 {
+			a.Reason = part[2]
+		}
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Approval{Approval: a}}
+	}
+	d.t.Fatalf("no story goes %q", word)
+	return nil
+}
+
+// specOf takes the settings off the front of a goal.
+func specOf(d *driver, text string) *harnessv1.RunSpec {
+	c := &harnessv1.LoopConfig{
+		Stop: &harnessv1.StopConfig{}, Continuation: &harnessv1.ContinuationConfig{}, Budgets: &harnessv1.Budgets{},
+		Tools: &harnessv1.ToolConfig{}, Model: &harnessv1.ModelConfig{OutageRetry: durationpb.New(time.Minute)},
+	}
+	goal := settings(d, text, func(key string, n uint32) {
+		no, yes := false, true
+		switch key {
+		case "max_turns":
+			c.Stop.MaxTurns = &n
+		case "retries":
+			c.Stop.WorkCompleteMaxRetries = &n
+		case "tool_calls":
+			c.Budgets.ToolCalls = &n
+		case "turns":
+			c.Budgets.Turns = &n
+		case "prompts":
+			c.Continuation.Enabled = &no
+		case "required":
+			c.Stop.RequireWorkComplete = &no
+		case "strict":
+			c.Stop.Policy = harnessv1.StopPolicy_STOP_POLICY_STRICT
+		case "yolo":
+			c.Tools.Yolo = &yes
+		default:
+			d.t.Fatalf("no setting is called %q", key)
+		}
+	})
+	return &harnessv1.RunSpec{Goal: runlog.Inline(goal), Agent: &harnessv1.AgentSpec{Instructions: "You are the hero of a story.", Model: "script:story"}, Config: c}
+}
+
+func settings(d *driver, text string, set func(key string, n uint32)) (rest string) {
+	for {
+		word, after, _ := strings.Cut(text, " ")
+		key, number, is := strings.Cut(word, "=")
+		if !is {
+			return text
+		}
+		n := uint64(0)
+		if number != "off" && number != "on" {
+			var err error
+			if n, err = strconv.ParseUint(number, 10, 32); err != nil {
+				d.t.Fatal(word, err)
+			}
+		}
+		set(key, uint32(n))
+		text = after
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return fmt.Sprintf("line %d\n  told %s\n  now  %s", i+1, w[i], g[i])
+		}
+	}
+	return fmt.Sprintf("told %d lines, now %d", len(w), len(g))
+}

@@ -1,0 +1,174 @@
+package transcripts
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// turning is one worker at one turn.
+type turning struct {
+	d       *driver
+	version uint64
+	s       *harnessv1.Snapshot
+	p       *turn.Progress
+}
+
+// turn carries out a turn, or what a worker that died has left of it.
+func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome, error) {
+	d.t.Helper()
+	w := &turning{d: d, version: version, s: step.GetSnapshot(), p: turn.Begin(step)}
+	for _, rec := range d.log[version:] {
+		w.p.Fold(rec)
+	}
+	entry, events := turn.Claim(w.s, w.p)
+	if err := w.note("started", entry, nil, events); err != nil {
+		return nil, err
+	}
+	for _, f := range d.onTurn[w.p.Number] {
+		f(d)
+	}
+	delete(d.onTurn, w.p.Number)
+	end := turn.Ending{ToolTokens: 100}
+	var err error
+	if end.Error, err = w.respond(); err != nil {
+		return nil, err
+	}
+	if end.Error == nil {
+		if end.Interrupted = d.stopAsked(w.s); !end.Interrupted {
+			if err := w.runTools(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s := proto.CloneOf(w.s)
+	for _, rec := range d.log[version:] {
+		for _, m := range rec.GetAppended() {
+			if s.TokenBudget == nil {
+				s.TokenBudget = &harnessv1.TokenBudget{}
+			}
+			s.MessageCount++
+			s.TokenBudget.UnreportedBytes += runstate.Weight(m)
+		}
+	}
+	outcome, err := turn.Complete(s, w.p, end)
+	if err != nil {
+		d.t.Fatalf("turn %d: %v", w.p.Number, err)
+	}
+	return outcome, nil
+}
+
+func (w *turning) respond() (*harnessv1.TurnError, error) {
+	if !w.p.NeedsModel() {
+		return nil, nil
+	}
+	d := w.d
+	request := turn.Prepare(w.s, d.conversation.Messages, d.tools.Specs())
+	checkView(d.t, request.GetMessages())
+	d.requests = append(d.requests, request)
+	if len(d.answers) == 0 {
+		d.t.Fatalf("turn %d: the script has no more answers", w.p.Number)
+	}
+	next := d.answers[0]
+	d.answers = d.answers[1:]
+	if next.failure != nil {
+		return next.failure, nil
+	}
+	a := turn.Answer(w.s, w.p, &next.response, turn.Surroundings{Tools: d.tools, Known: d.conversation.HasCall, Model: "script:story"})
+	return nil, w.note("responded", a.Entry, a.Appended, a.Events)
+}
+
+func (w *turning) runTools() error {
+	d := w.d
+	if calls := w.p.Unstarted(); len(calls) > 0 {
+		entry, events := turn.Start(w.s, w.p, calls, d.ledger)
+		if err := w.note("tools", entry, nil, events); err != nil {
+			return err
+		}
+	}
+	for _, group := range w.p.Unfinished() {
+		for _, call := range group {
+			entry, appended, events := turn.Finish(w.s, w.p, call, d.result(call, w.p.LedgerID))
+			if err := w.note("finished", entry, appended, events); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// result is what the tool host says of a call. One that has lost its ledger
+// knows nothing of a call that was started under the former one.
+func (d *driver) result(call turn.Call, ledger string) *harnessv1.ExecuteToolResponse {
+	if ledger != d.ledger && !call.Idempotent {
+		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
+	}
+	r := result{text: "ok"}
+	if queued := d.results[call.Tool]; len(queued) > 0 {
+		r, d.results[call.Tool] = queued[0], queued[1:]
+	}
+	return &harnessv1.ExecuteToolResponse{
+		Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: r.text, IsError: r.failed, Duration: durationpb.New(0),
+	}
+}
+
+// stopAsked looks for an interrupt or a cancel beyond the cursor.
+func (d *driver) stopAsked(s *harnessv1.Snapshot) bool {
+	for _, item := range d.inbox {
+		if item.GetSequence() > s.GetInboxCursor() && (item.GetInterrupt() != nil || item.GetCancel() != nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// note appends to the journal. The worker dies behind the entry that the story says.
+func (w *turning) note(at string, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
+	for i, m := range appended {
+		m.Id = uint64(len(w.d.conversation.Messages) + i + 1)
+	}
+	rec := &harnessv1.Record{Appended: appended, Events: events, Body: &harnessv1.Record_Journal{Journal: entry}}
+	w.d.append(turn.Name, rec)
+	w.p.Fold(rec)
+	if w.d.crash == at {
+		w.d.crash = ""
+		if w.d.forget {
+			w.d.forget, w.d.ledger = false, w.d.ledger+"+"
+		}
+		return errDied
+	}
+	return nil
+}
+
+// checkView is written without a look at the view's own code: each call is
+// answered exactly once directly behind the message that holds it, in order,
+// nothing else is an answer, and no message is blank.
+func checkView(t fatal, messages []*harnessv1.Message) {
+	t.Helper()
+	var waiting []string
+	for i, m := range messages {
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
+			if len(waiting) == 0 || waiting[0] != m.GetToolCallId() {
+				t.Fatal(fmt.Sprintf("message %d answers %q, waiting: %q", i, m.GetToolCallId(), waiting))
+			}
+			waiting = waiting[1:]
+		} else if len(waiting) > 0 {
+			t.Fatal(fmt.Sprintf("message %d stands before the answers to %q", i, waiting))
+		}
+		if runlog.Text(m.GetContent()) == "" && len(m.GetToolCalls()) == 0 {
+			t.Fatal(fmt.Sprintf("message %d is empty", i))
+		}
+		for _, c := range m.GetToolCalls() {
+			waiting = append(waiting, c.GetId())
+		}
+	}
+	if len(waiting) > 0 {
+		t.Fatal(fmt.Sprintf("no answer to %q", waiting))
+	}
+}
