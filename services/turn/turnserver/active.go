@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -47,6 +48,79 @@ func (a *active) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
 			delete(a.turns, run)
 		}
 	}
+}
+
+// lookout watches the inbox of a run for what would stop its turn.
+type lookout struct {
+	look  func(context.Context) error
+	now   func() time.Time
+	first chan struct{} // closed when the first look is over
+
+	err error // of the first look
+
+	mu sync.Mutex
+	at time.Time // when the newest look began
+}
+
+// fresh is how long a look counts. Within it a poke, or at the latest a
+// heartbeat, brings what came in behind the look.
+const fresh = runlog.AckWait / 3
+
+// watchInbox looks at the inbox at once and at each poke, and ends the turn
+// through cancel when an interrupt or a cancel is there. It listens before it
+// looks, so that nothing falls between. stop waits for it to end.
+func (w *Server) watchInbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, cursor uint64) (*lookout, func()) {
+	pokes, leave := w.active.enter(run)
+	l := &lookout{now: w.cfg.Now, first: make(chan struct{})}
+	l.look = func(ctx context.Context) error {
+		at := l.now()
+		asked, err := w.stopAsked(ctx, run, cursor)
+		if asked {
+			cancel(errInterrupted)
+		}
+		if err == nil {
+			l.mu.Lock()
+			l.at = at
+			l.mu.Unlock()
+		}
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.err = l.look(context.WithoutCancel(ctx))
+		close(l.first)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-pokes:
+				if err := l.look(ctx); err != nil && ctx.Err() == nil {
+					w.cfg.Logger.Warn("inbox", "run", run.ID, "error", err)
+				}
+			}
+		}
+	}()
+	return l, func() {
+		cancel(nil)
+		<-ended
+		leave()
+	}
+}
+
+// looked returns when there is a fresh look at the inbox.
+func (l *lookout) looked(ctx context.Context) error {
+	<-l.first
+	if l.err != nil {
+		return l.err
+	}
+	l.mu.Lock()
+	stale := l.now().Sub(l.at) > fresh
+	l.mu.Unlock()
+	if stale {
+		return l.look(ctx)
+	}
+	return nil
 }
 
 // stopAsked says whether an interrupt or a cancel lies in the inbox beyond the

@@ -69,57 +69,29 @@ func (w *Server) attend(ctx context.Context, t *working, task *executor.Task) (*
 		ctx, stop = context.WithDeadlineCause(ctx, deadline, errOutOfTime)
 		defer stop()
 	}
-	pokes, leave := w.active.enter(t.run)
-	defer leave()
-	look := func(lctx context.Context) error {
-		asked, err := w.stopAsked(lctx, t.run, t.s.GetInboxCursor())
-		if asked {
-			cancel(errInterrupted)
-		}
-		return err
-	}
+	lookout, stop := w.watchInbox(ctx, cancel, t.run, t.s.GetInboxCursor())
+	defer stop()
 	if task != nil {
 		task.OnHeartbeat(func(hctx context.Context, view runlog.View) {
 			if view.InboxSequence > t.s.GetInboxCursor() {
-				_ = look(hctx) // the next heartbeat looks again
+				_ = lookout.look(hctx) // the next heartbeat looks again
 			}
 		})
 	}
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-pokes:
-				if err := look(ctx); err != nil {
-					w.cfg.Logger.Warn("inbox", "run", t.run.ID, "error", err)
-				}
-			}
-		}
-	}()
-	defer func() {
-		cancel(nil)
-		<-listening
-	}()
-	return t.carryOut(ctx, look)
+	return t.carryOut(ctx, lookout.looked)
 }
 
-// carryOut takes the turn from wherever it stands to its end.
-func (t *working) carryOut(ctx context.Context, look func(context.Context) error) (*harnessv1.Outcome, error) {
+// carryOut takes the turn from wherever it stands to its end. looked returns
+// when the inbox has been looked at a moment ago; what it finds ends ctx.
+func (t *working) carryOut(ctx context.Context, looked func(context.Context) error) (*harnessv1.Outcome, error) {
 	// What ends the turn must not end the records about it.
 	keep := context.WithoutCancel(ctx)
-	if entry, events := turn.Claim(t.s, t.p); entry != nil {
-		if err := t.note(keep, entry, nil, events); err != nil {
-			return nil, err
-		}
-	}
-	if err := look(keep); err != nil {
+	entry, events := turn.Claim(t.s, t.p)
+	if err := t.note(keep, entry, nil, events); err != nil {
 		return nil, err
 	}
 	end := turn.Ending{ToolTokens: t.host.tokens}
-	err := t.work(ctx, keep, look)
+	err := t.work(ctx, keep, looked)
 	var failed *turnError
 	switch {
 	case err == nil:
@@ -144,19 +116,22 @@ func stopped(ctx context.Context) bool {
 }
 
 // work asks the model and runs the tools, as far as that is still to be done.
-func (t *working) work(ctx, keep context.Context, look func(context.Context) error) error {
+func (t *working) work(ctx, keep context.Context, looked func(context.Context) error) error {
 	if t.p.NeedsModel() {
 		if err := t.ask(ctx, keep); err != nil {
 			return err
 		}
 	}
+	if len(t.p.Unfinished()) == 0 {
+		return nil
+	}
+	if err := looked(keep); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if calls := t.p.Unstarted(); len(calls) > 0 {
-		if err := look(keep); err != nil {
-			return err
-		}
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
 		entry, events := turn.Start(t.s, t.p, calls, t.host.ledgerID)
 		if err := t.note(keep, entry, nil, events); err != nil {
 			return err
