@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 )
@@ -62,6 +63,33 @@ func split(b *testing.B, entries []runlog.Entry) []oneTurn {
 		b.Fatalf("the log holds %d turns, want %d", len(all), late+window)
 	}
 	return all
+}
+
+// between is the median time between records of two kinds, a line each: where
+// a turn's time goes.
+func between(all []oneTurn) string {
+	gaps := map[string][]float64{}
+	for _, t := range all {
+		for i := 1; i < len(t.records); i++ {
+			from, to := t.records[i-1].Record, t.records[i].Record
+			key := fmt.Sprintf("%-14s → %s", kindOf(from), kindOf(to))
+			gaps[key] = append(gaps[key], float64(to.GetCommitTime().AsTime().Sub(from.GetCommitTime().AsTime()).Microseconds()))
+		}
+	}
+	var lines []string
+	for key, values := range gaps {
+		lines = append(lines, fmt.Sprintf("%6.0f µs  %s", median(values), key))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func kindOf(r *harnessv1.Record) string {
+	if step := r.GetStep(); step != nil {
+		return "to " + step.GetTo()
+	}
+	m := r.GetJournal().ProtoReflect()
+	return string(m.WhichOneof(m.Descriptor().Oneofs().ByName("entry")).Name())
 }
 
 func sum(all []oneTurn, spent effort) figures {

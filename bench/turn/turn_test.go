@@ -30,6 +30,7 @@ func BenchmarkTurnOverhead(b *testing.B) {
 			var mesh, floor figures
 			var growth, bytesGrowth float64
 			var snapshot int
+			var where string
 			for range b.N {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				data := filepath.Join(b.TempDir(), "data")
@@ -43,7 +44,7 @@ func BenchmarkTurnOverhead(b *testing.B) {
 				floor = appendBare(b, all, mode)
 				growth = mesh.median(all, late) / mesh.median(all, early)
 				bytesGrowth = medianOf(all[late:late+window], turnBytes) / medianOf(all[early:early+window], turnBytes)
-				snapshot = largestSnapshot(records)
+				snapshot, where = largestSnapshot(records), between(all)
 				b.StartTimer()
 			}
 			b.ReportMetric(mesh.micros, "mesh-µs/turn")
@@ -55,6 +56,7 @@ func BenchmarkTurnOverhead(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 			report(b, "mesh", mesh)
 			report(b, "floor", floor)
+			b.Logf("median time between records, the model, the tools and the request included:\n%s", where)
 		})
 	}
 }

@@ -10,19 +10,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ServerOptions translate errors to statuses at the edge of a server, once.
-// What is not an Error becomes INTERNAL with a fixed text, and its cause is
-// logged here; so is a panic.
+// ServerOptions are Unary and Stream.
 func ServerOptions(logger *slog.Logger) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
-			defer func() { err = translate(logger, info.FullMethod, recover(), err) }()
-			return next(ctx, req)
-		}),
-		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
-			defer func() { err = translate(logger, info.FullMethod, recover(), err) }()
-			return next(srv, stream)
-		}),
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(Unary(logger)), grpc.ChainStreamInterceptor(Stream(logger))}
+}
+
+// Unary translates the errors of unary calls to statuses at the edge of a
+// server, once. What is not an Error becomes INTERNAL with a fixed text, and
+// its cause is logged here; so is a panic.
+func Unary(logger *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+		defer func() { err = translate(logger, info.FullMethod, recover(), err) }()
+		return next(ctx, req)
+	}
+}
+
+// Stream is Unary for streams.
+func Stream(logger *slog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+		defer func() { err = translate(logger, info.FullMethod, recover(), err) }()
+		return next(srv, stream)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
@@ -33,6 +34,7 @@ type worker interface {
 // when they begin, everything that they call is there.
 func (n *Node) startRoles(ctx context.Context) error {
 	has := func(role string) bool { return slices.Contains(n.cfg.Roles, role) }
+	var here harnessv1.ToolHostServiceServer
 	if has("toolhost") {
 		host, err := toolhostserver.New(toolhostserver.Config{
 			Dir: filepath.Join(n.cfg.Data, toolsDir), Sync: n.cfg.Sync != "interval", Logger: n.cfg.Logger,
@@ -41,11 +43,12 @@ func (n *Node) startRoles(ctx context.Context) error {
 			return err
 		}
 		n.closers = append(n.closers, host.Close)
+		here = host
 		if err := n.register("toolhost", func(r grpc.ServiceRegistrar) { harnessv1.RegisterToolHostServiceServer(r, host) }); err != nil {
 			return err
 		}
 	}
-	toolHost, err := n.toolHost(has("toolhost"))
+	toolHost, err := n.toolHost(here)
 	if err != nil {
 		return err
 	}
@@ -104,9 +107,9 @@ func (n *Node) startRoles(ctx context.Context) error {
 
 // toolHost calls the tool host: the one in this process, or wherever one has
 // announced itself.
-func (n *Node) toolHost(here bool) (harnessv1.ToolHostServiceClient, error) {
-	if here {
-		return harnessv1.NewToolHostServiceClient(n.local.conn), nil
+func (n *Node) toolHost(here harnessv1.ToolHostServiceServer) (harnessv1.ToolHostServiceClient, error) {
+	if here != nil {
+		return &insideToolHost{host: here, unary: fault.Unary(n.cfg.Logger)}, nil
 	}
 	conn, err := dialRole("toolhost", n.log.Locate)
 	if err != nil {

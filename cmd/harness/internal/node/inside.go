@@ -1,0 +1,52 @@
+package node
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// insideToolHost is a client of a tool host in the same process: the same
+// interface, the same interceptor, copied messages, and no wire. A call takes
+// microseconds where a connection inside the process takes a tenth of a
+// millisecond, which is more than the append before it.
+type insideToolHost struct {
+	host  harnessv1.ToolHostServiceServer
+	unary grpc.UnaryServerInterceptor
+}
+
+var _ harnessv1.ToolHostServiceClient = (*insideToolHost)(nil)
+
+// call makes a call as a server would: on a copy of the request, behind the
+// interceptor. A caller that leaves does not end it, as over a connection.
+func call[Req, Resp any, PReq interface {
+	*Req
+	proto.Message
+}](ctx context.Context, c *insideToolHost, method string, req PReq, f func(context.Context, PReq) (Resp, error)) (Resp, error) {
+	var none Resp
+	handler := func(ctx context.Context, req any) (any, error) { return f(ctx, req.(PReq)) }
+	out, err := c.unary(ctx, proto.CloneOf(req), &grpc.UnaryServerInfo{Server: c.host, FullMethod: method}, handler)
+	if err != nil {
+		return none, err
+	}
+	return out.(Resp), nil
+}
+
+func (c *insideToolHost) DescribeHost(ctx context.Context, in *harnessv1.DescribeHostRequest, _ ...grpc.CallOption) (*harnessv1.DescribeHostResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_DescribeHost_FullMethodName, in, c.host.DescribeHost)
+}
+
+func (c *insideToolHost) DescribeWorkspace(ctx context.Context, in *harnessv1.DescribeWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_DescribeWorkspace_FullMethodName, in, c.host.DescribeWorkspace)
+}
+
+func (c *insideToolHost) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteToolRequest, _ ...grpc.CallOption) (*harnessv1.ExecuteToolResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_ExecuteTool_FullMethodName, in, c.host.ExecuteTool)
+}
+
+func (c *insideToolHost) CancelTools(ctx context.Context, in *harnessv1.CancelToolsRequest, _ ...grpc.CallOption) (*harnessv1.CancelToolsResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_CancelTools_FullMethodName, in, c.host.CancelTools)
+}
