@@ -142,7 +142,7 @@ func TestInterruptKillAndResume(t *testing.T) {
 		errs.expect(t, "turn 2/50", 1)
 		return cmd, errs
 	}
-	cmd, errs := start("killed")
+	cmd, _ := start("killed")
 	if got := call(t, nil, "", p.run("go")...); got.code != 1 || !strings.Contains(got.err, fmt.Sprintf("held by process %d", cmd.Process.Pid)) {
 		t.Errorf("a second run: %+v", got)
 	}
@@ -155,7 +155,7 @@ func TestInterruptKillAndResume(t *testing.T) {
 	_ = cmd.Wait()
 
 	// Another run interrupts what was left; so does a signal.
-	cmd, errs = start("signalled")
+	cmd, errs := start("signalled")
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,9 @@ func Decode(data []byte, header Header) (*harnessv1.Record, error) {
 	if err := proto.Unmarshal(data, rec); err != nil {
 		return nil, fmt.Errorf("decode record: %w", err)
 	}
+	if rec.GetSchema() != header.Schema {
+		return nil, fmt.Errorf("record says schema %d, its header %d", rec.GetSchema(), header.Schema)
+	}
 	if rec.GetVersion() != header.Version {
 		return nil, fmt.Errorf("record says version %d, its header %d", rec.GetVersion(), header.Version)
 	}
@@ -77,19 +80,40 @@ func RefOf(data []byte) *harnessv1.BlobRef {
 }
 
 // Cut is the longest prefix of s that has at most limit bytes and ends at a
-// rune border; invalid UTF-8 is replaced first.
+// rune border; invalid UTF-8 is replaced first, a run of bytes by one U+FFFD.
 func Cut(s string, limit int) string {
-	if len(s) > limit+utf8.UTFMax {
-		s = s[:limit+utf8.UTFMax]
+	end := 0
+	for end < len(s) {
+		r, width := utf8.DecodeRuneInString(s[end:])
+		if r == utf8.RuneError && width == 1 {
+			return cutInvalid(s, end, limit)
+		}
+		if end+width > limit {
+			break
+		}
+		end += width
 	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= limit {
-		return s
+	return s[:end]
+}
+
+// cutInvalid is Cut for a string whose bytes are valid up to valid only.
+func cutInvalid(s string, valid, limit int) string {
+	var b strings.Builder
+	b.WriteString(s[:valid])
+	replaced := false
+	for rest := s[valid:]; rest != ""; {
+		r, width := utf8.DecodeRuneInString(rest)
+		invalid := r == utf8.RuneError && width == 1
+		if !invalid || !replaced {
+			if b.Len()+utf8.RuneLen(r) > limit {
+				break
+			}
+			b.WriteRune(r)
+		}
+		replaced = invalid
+		rest = rest[width:]
 	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
+	return b.String()
 }
 
 // Spill moves contents out of rec until it fits: all that are longer than
@@ -107,9 +131,11 @@ func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Cont
 	sort.SliceStable(contents, func(i, j int) bool {
 		return len(contents[i].GetInline()) > len(contents[j].GetInline())
 	})
+	saved := 0
 	for _, c := range contents {
 		if c.GetBlob() != nil {
-			continue // one content in two places, spilled with the first
+			size -= saved // one content in two places, spilled with the first
+			continue
 		}
 		text := c.GetInline()
 		if len(text) <= MaxInline && (size <= target || len(text) <= MaxPreview) {
@@ -120,7 +146,8 @@ func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Cont
 			return fmt.Errorf("spill %d bytes: %w", len(text), err)
 		}
 		c.Value = &harnessv1.Content_Blob{Blob: ref}
-		size -= len(text) - proto.Size(ref)
+		saved = len(text) - proto.Size(ref)
+		size -= saved
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func ParseFired(subject string) (r Run, parkVersion uint64, err error) {
 	}
 	r = Run{Namespace: parts[3], ID: parts[4]}
 	parkVersion, err = strconv.ParseUint(parts[5], 10, 64)
-	if err != nil || !r.Valid() {
+	if err != nil || strconv.FormatUint(parkVersion, 10) != parts[5] || !r.Valid() {
 		return Run{}, 0, fmt.Errorf("subject %q is no fired timer", subject)
 	}
 	return r, parkVersion, nil

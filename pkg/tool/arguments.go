@@ -108,7 +108,7 @@ func (c *compiled) validate(arguments string) error {
 }
 
 func (c *compiled) refuse(what string) error {
-	return fmt.Errorf("The arguments of %s were refused: %s.\nExpected JSON Schema: %s",
+	return fmt.Errorf("The arguments of %s were refused: %s.\nExpected JSON Schema: %s", //nolint:staticcheck // a text for the model
 		c.spec.GetName(), what, c.shown)
 }
 

@@ -12,10 +12,10 @@ const maxLinesNamed = 5
 // ReplaceOnce replaces the one occurrence of old in content and returns the
 // line, from 1, at which it begins. The error's text is for the model.
 func ReplaceOnce(content, old, replacement string) (edited string, line int, err error) {
-	switch {
-	case old == "":
+	switch old {
+	case "":
 		return "", 0, errors.New("old is empty; give the text to replace, or use write_file for a new file")
-	case old == replacement:
+	case replacement:
 		return "", 0, errors.New("old and new are the same text; nothing to change")
 	}
 	places := occurrences(content, old)

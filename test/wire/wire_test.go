@@ -62,7 +62,7 @@ func start(t *testing.T) string {
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		<-ended
+		_ = <-ended
 		for range lines { // until the reader has left
 		}
 	})

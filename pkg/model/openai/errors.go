@@ -51,7 +51,7 @@ func (p *Provider) fail(parent, try context.Context, limit time.Duration, err er
 	if parent.Err() != nil {
 		return &model.Error{RetryAfter: -1, Message: "the model call was broken off: " + parent.Err().Error(), Err: parent.Err()}
 	}
-	if context.Cause(try) == errSilent {
+	if errors.Is(context.Cause(try), errSilent) {
 		return cut(fmt.Sprintf("%s sent nothing for %s", p.host, limit), errSilent)
 	}
 	var failed *model.Error

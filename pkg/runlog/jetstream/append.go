@@ -60,8 +60,8 @@ func (l *Log) fenced(run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
 // Append stores rec behind the record that it names as its predecessor.
 func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	run := runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}
-	if rec.GetStep() == nil && rec.GetJournal() == nil {
-		return 0, errors.New("append: the record has no body")
+	if err := appendable(run, rec); err != nil {
+		return 0, fmt.Errorf("append: %w", err)
 	}
 	msg, err := l.fenced(run, rec)
 	if err != nil {
@@ -70,18 +70,18 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	for {
-		ack, err := l.js.PublishMsg(ctx, msg)
+		ack, err := l.publish(ctx, msg)
 		if err == nil {
 			l.remember(run, ack.Sequence, rec, len(msg.Data))
 			return ack.Sequence, nil
 		}
 		if !undecided(err) {
-			return 0, unavailable("append to "+run.String(), err)
+			return 0, refused("append to "+run.String(), err)
 		}
 		sequence, settled, serr := l.settle(ctx, run, rec)
 		switch {
 		case serr != nil:
-			return 0, unavailable("append to "+run.String(), errors.Join(err, serr))
+			return 0, unavailable("append to "+run.String(), fmt.Errorf("%w; settling it: %w", err, serr))
 		case settled && sequence == 0:
 			return 0, fmt.Errorf("version %d of %s: %w", rec.GetVersion(), run, runlog.ErrFenced)
 		case settled:
@@ -96,14 +96,48 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	}
 }
 
+// appendable says what is wrong with a record that no log can hold.
+func appendable(run runlog.Run, rec *harnessv1.Record) error {
+	switch {
+	case !run.Valid():
+		return fmt.Errorf("run %q has an invalid name", run)
+	case rec.GetStep() == nil && rec.GetJournal() == nil:
+		return errors.New("the record has no body")
+	case rec.GetStep() != nil && !runlog.Name.MatchString(rec.GetStep().GetTo()):
+		return fmt.Errorf("step to %q: not a name", rec.GetStep().GetTo())
+	case rec.GetVersion() == 0, (rec.GetVersion() == 1) != (rec.GetPrevSequence() == 0):
+		return fmt.Errorf("version %d cannot follow sequence %d", rec.GetVersion(), rec.GetPrevSequence())
+	}
+	return nil
+}
+
+// publish sends a message that may be sent again. One try has only a part of the
+// time, so that a lost answer leaves enough to find out what came of it.
+func (l *Log) publish(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
+	defer cancel()
+	return l.js.PublishMsg(ctx, msg)
+}
+
+// tries is how often a write whose answers are lost is sent within one timeout.
+const tries = 3
+
+// refused wraps a failure after which the same bytes need not be sent again.
+func refused(op string, err error) error {
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return fmt.Errorf("%s: %w: %w", op, runlog.ErrTooLarge, err)
+	}
+	return unavailable(op, err)
+}
+
 // undecided says that an append may or may not have been stored, now or by an
-// earlier try. A timeout of the caller is one; the settling read then fails too.
+// earlier try.
 func undecided(err error) bool {
 	switch apiCode(err) {
 	case codeWrongSequence, codeWrongSequenceReplicated:
 		return true
 	case 0: // no answer of the stream: time-out, no responders, connection lost
-		return !errors.Is(err, nats.ErrConnectionClosed)
+		return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload)
 	}
 	return false
 }
@@ -120,7 +154,11 @@ func (l *Log) settle(ctx context.Context, run runlog.Run, rec *harnessv1.Record)
 		return 0, false, err
 	}
 	if view.Newest.Header.Version < rec.GetVersion() {
-		return 0, false, nil
+		// Behind a fence that the log has passed nothing can be stored any more.
+		return 0, view.Newest.Sequence > rec.GetPrevSequence(), nil
+	}
+	if view.Newest.Header.Version == rec.GetVersion() && view.Newest.Record == nil {
+		return 0, true, nil // a record that this program cannot read is not its own
 	}
 	entries, err := runlog.Back(ctx, l, view.Newest, rec.GetVersion()-1)
 	if err != nil {
@@ -139,6 +177,9 @@ func (l *Log) remember(run runlog.Run, sequence uint64, rec *harnessv1.Record, s
 
 // AppendInbox stores an input behind the newest one.
 func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (uint64, bool, error) {
+	if !run.Valid() {
+		return 0, false, fmt.Errorf("input: run %q has an invalid name", run)
+	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	subject := runlog.InboxSubject(l.partition(run), run)
@@ -148,14 +189,15 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 			return 0, false, err
 		}
 		if last > after {
-			stored, err := l.Inbox(ctx, run, after, last)
-			if err != nil {
-				return 0, false, err
-			}
-			for _, s := range stored {
+			var same uint64
+			err := l.walkInbox(ctx, run, after, last, func(s *harnessv1.InboxItem) bool {
 				if s.GetId() == item.GetId() {
-					return s.GetSequence(), true, nil
+					same = s.GetSequence()
 				}
+				return same == 0
+			})
+			if err != nil || same != 0 {
+				return same, same != 0, err
 			}
 		}
 		item := proto.CloneOf(item)
@@ -167,7 +209,7 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 		if len(data) > runlog.MaxRecord {
 			return 0, false, fmt.Errorf("input of %d bytes, the limit is %d: %w", len(data), runlog.MaxRecord, runlog.ErrTooLarge)
 		}
-		ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
+		ack, err := l.publish(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
 			jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(last, 10)},
 			jetstream.ExpectedLastSubjSeqSubjHeader: {subject},
 		}})
@@ -175,7 +217,7 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 			return ack.Sequence, false, nil
 		}
 		if !undecided(err) {
-			return 0, false, unavailable("input to "+run.String(), err)
+			return 0, false, refused("input to "+run.String(), err)
 		}
 		select { // another sender was first, or ours landed unseen: look again
 		case <-ctx.Done():

@@ -27,12 +27,16 @@ const blobLag = 2 * time.Second
 // PutBlob stores data under its digest: the parts first, so that a blob whose
 // first message is there is whole.
 func (l *Log) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*harnessv1.BlobRef, error) {
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
+	if !run.Valid() {
+		return nil, fmt.Errorf("store blob: run %q has an invalid name", run)
+	}
 	ref := runlog.RefOf(data)
 	p := l.partition(run)
 	if len(data) <= chunkSize {
-		return ref, l.once(ctx, &nats.Msg{Subject: runlog.BlobSubject(p, run, ref.GetDigest(), -1), Data: data, Header: nats.Header{}})
+		if err := l.once(ctx, &nats.Msg{Subject: runlog.BlobSubject(p, run, ref.GetDigest(), -1), Data: data, Header: nats.Header{}}); err != nil {
+			return nil, err
+		}
+		return ref, nil
 	}
 	chunks := 0
 	for rest := data; len(rest) > 0; chunks++ {
@@ -43,18 +47,25 @@ func (l *Log) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*harnes
 		}
 		rest = rest[n:]
 	}
-	return ref, l.once(ctx, &nats.Msg{
+	err := l.once(ctx, &nats.Msg{
 		Subject: runlog.BlobSubject(p, run, ref.GetDigest(), -1),
 		Header:  nats.Header{headerChunks: {strconv.Itoa(chunks)}},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return ref, nil
 }
 
-// once stores a message unless its subject already has one.
+// once stores a message unless its subject already has one. Each message of a
+// blob has the time of a request, so that a large one does not fail for its size.
 func (l *Log) once(ctx context.Context, msg *nats.Msg) error {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{"0"}
 	msg.Header[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{msg.Subject}
 	for {
-		_, err := l.js.PublishMsg(ctx, msg)
+		_, err := l.publish(ctx, msg)
 		code := apiCode(err)
 		switch {
 		case err == nil || code == codeWrongSequence:
@@ -65,7 +76,7 @@ func (l *Log) once(ctx context.Context, msg *nats.Msg) error {
 				return nil
 			}
 		case !undecided(err):
-			return unavailable("store blob", err)
+			return refused("store blob", err)
 		}
 		if !pause(ctx, retryPause) {
 			return unavailable("store blob", err)
@@ -83,11 +94,15 @@ func (l *Log) getBlob(ctx context.Context, subject string) (*nats.Msg, error) {
 
 // Blob reads a blob and checks that its bytes have the digest asked for.
 func (l *Log) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(l.timeout, blobLag))
-	defer cancel()
 	p := l.partition(run)
+	missing := fmt.Errorf("blob %.12s of %s: %w", digest, run, runlog.ErrNotFound)
+	if a, err := runlog.ParseSubject(runlog.BlobSubject(p, run, digest, -1)); err != nil || a.Digest != digest {
+		return nil, missing
+	}
 	read := func(chunk int) (*nats.Msg, error) {
-		for {
+		ctx, cancel := l.bounded(ctx)
+		defer cancel()
+		for since := time.Now(); ; {
 			m, err := l.getBlob(ctx, runlog.BlobSubject(p, run, digest, chunk))
 			if err == nil {
 				return m, nil
@@ -95,8 +110,11 @@ func (l *Log) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, 
 			if !errors.Is(err, errMissing) {
 				return nil, unavailable("blob of "+run.String(), err)
 			}
+			if time.Since(since) > blobLag {
+				return nil, missing
+			}
 			if !pause(ctx, 10*lagPause) {
-				return nil, fmt.Errorf("blob %.12s of %s: %w", digest, run, runlog.ErrNotFound)
+				return nil, unavailable("blob of "+run.String(), context.Cause(ctx))
 			}
 		}
 	}
@@ -108,7 +126,7 @@ func (l *Log) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, 
 	if n := first.Header.Get(headerChunks); n != "" {
 		chunks, err := strconv.Atoi(n)
 		if err != nil {
-			return nil, fmt.Errorf("blob %.12s of %s: %d chunks: %w", digest, run, chunks, err)
+			return nil, fmt.Errorf("blob %.12s of %s: number of parts: %w", digest, run, err)
 		}
 		for i := range chunks {
 			m, err := read(i)

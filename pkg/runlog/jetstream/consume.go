@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,22 +41,18 @@ func (l *Log) ConsumeWakes(ctx context.Context, concurrency int, handle func(con
 	return l.consume(ctx, wakeConsumer, concurrency, handle)
 }
 
-// prefetch bounds the messages in the client's buffer: AckWait runs for them too.
+// prefetch bounds the messages in the client's buffer: AckWait runs for them too,
+// so a worker that has few slots must not hoard what another could begin.
 const prefetch = 32
 
 func (l *Log) consume(ctx context.Context, durable string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
 	slots := make(chan struct{}, max(concurrency, 1))
 	var handling sync.WaitGroup
 	defer handling.Wait()
-	var running []jetstream.ConsumeContext
-	defer func() {
-		for _, c := range running {
-			c.Stop()
-		}
-		for _, c := range running {
-			<-c.Closed()
-		}
-	}()
+	var running intake
+	defer running.stop()
+	ctx, cancel := context.WithCancelCause(ctx) // ends before the intake stops
+	defer cancel(context.Canceled)
 	for p := range l.partitions {
 		consumer, err := l.js.Consumer(ctx, runsStream(p), durable)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -70,6 +67,10 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 			case <-ctx.Done():
 				return // unhandled: it is delivered again, to another worker
 			}
+			if ctx.Err() != nil { // both were possible
+				<-slots
+				return
+			}
 			d, err := l.delivered(m)
 			if err != nil {
 				l.logger.Error("message of unknown shape dropped", "subject", m.Subject(), "error", err)
@@ -83,7 +84,7 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 				defer func() { <-slots }()
 				handle(ctx, d)
 			}()
-		}, jetstream.PullMaxMessages(prefetch), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		}, jetstream.PullMaxMessages(min(prefetch, cap(slots))), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			if ctx.Err() == nil && !errors.Is(err, jetstream.ErrNoHeartbeat) {
 				l.logger.Warn("consumer", "consumer", durable, "error", err)
 			}
@@ -91,10 +92,39 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 		if err != nil {
 			return unavailable("consumer "+durable, err)
 		}
-		running = append(running, c)
+		running.add(c, func() { cancel(fmt.Errorf("consumer %s: %w: deliveries have stopped", durable, runlog.ErrUnavailable)) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// intake is what brings messages in.
+type intake struct {
+	running []jetstream.ConsumeContext
+	watched sync.WaitGroup
+}
+
+// add takes c in; lost is called when c ends, by stop or because its consumer
+// was deleted or the connection closed for good.
+func (i *intake) add(c jetstream.ConsumeContext, lost func()) {
+	// The client's Closed answers "closed" as soon as the subscription is
+	// cancelled. Only a channel taken before that waits for the last callback.
+	ended := c.Closed()
+	i.running = append(i.running, c)
+	i.watched.Add(1)
+	go func() {
+		defer i.watched.Done()
+		<-ended
+		lost()
+	}()
+}
+
+// stop ends all of it and returns after the last callback.
+func (i *intake) stop() {
+	for _, c := range i.running {
+		c.Stop()
+	}
+	i.watched.Wait()
 }
 
 func (l *Log) delivered(m jetstream.Msg) (*delivery, error) {
@@ -124,7 +154,22 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 			caughtUp()
 		}
 	}
+	var running intake
+	over := false // the client may still be in a callback when it says that it has stopped
+	defer func() {
+		running.stop()
+		mu.Lock()
+		over = true
+		mu.Unlock()
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(context.Canceled)
 	for p := range l.partitions {
+		stream, err := l.js.Stream(ctx, runsStream(p))
+		if err != nil {
+			return unavailable("follow runs", err)
+		}
+		stored := stream.CachedInfo().State.LastSeq
 		at := "hm.run." + fmt.Sprint(p) + ".*.*.log.step."
 		consumer, err := l.js.OrderedConsumer(ctx, runsStream(p), jetstream.OrderedConsumerConfig{
 			FilterSubjects: []string{at + "repair", at + runlog.Park, at + runlog.End},
@@ -133,8 +178,11 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 		if err != nil {
 			return unavailable("follow runs", err)
 		}
-		pending := consumer.CachedInfo().NumPending
-		if pending == 0 {
+		// What was stored is through at a message with none behind it, or at one
+		// that was stored later. Messages are not counted: an ordered consumer
+		// that had to be made anew delivers others than were counted.
+		through := consumer.CachedInfo().NumPending == 0
+		if through {
 			mu.Lock()
 			arrived()
 			mu.Unlock()
@@ -142,28 +190,35 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 		c, err := consumer.Consume(func(m jetstream.Msg) {
 			mu.Lock()
 			defer mu.Unlock()
+			if over || ctx.Err() != nil {
+				return
+			}
+			meta, err := m.Metadata()
+			if err != nil {
+				return
+			}
+			if !through && meta.Sequence.Stream > stored {
+				through = true
+				arrived()
+			}
 			if d, err := l.delivered(m); err == nil {
 				handle(d.entry)
 			}
-			if pending > 0 {
-				if pending--; pending == 0 {
-					arrived()
-				}
+			if !through && meta.NumPending == 0 {
+				through = true
+				arrived()
 			}
 		})
 		if err != nil {
 			return unavailable("follow runs", err)
 		}
-		defer func() {
-			c.Stop()
-			<-c.Closed()
-		}()
+		running.add(c, func() { cancel(fmt.Errorf("follow runs: %w: deliveries have stopped", runlog.ErrUnavailable)) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// Executors lists the executors that have a durable consumer in every partition.
+// Executors lists the executors that have a durable consumer, by name.
 func (l *Log) Executors(ctx context.Context) ([]string, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -181,5 +236,6 @@ func (l *Log) Executors(ctx context.Context) ([]string, error) {
 	if err := lister.Err(); err != nil {
 		return nil, unavailable("list executors", err)
 	}
+	slices.Sort(names)
 	return names, nil
 }

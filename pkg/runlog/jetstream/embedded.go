@@ -98,12 +98,23 @@ func (e *Embedded) Stop() {
 // rest for those who debug.
 type serverLog struct{ to *slog.Logger }
 
-func (l serverLog) Noticef(format string, v ...any) { l.to.Debug(fmt.Sprintf(format, v...)) }
-func (l serverLog) Warnf(format string, v ...any)   { l.to.Warn("nats: " + fmt.Sprintf(format, v...)) }
-func (l serverLog) Fatalf(format string, v ...any)  { l.to.Error("nats: " + fmt.Sprintf(format, v...)) }
-func (l serverLog) Errorf(format string, v ...any)  { l.to.Error("nats: " + fmt.Sprintf(format, v...)) }
-func (l serverLog) Debugf(format string, v ...any)  { l.to.Debug(fmt.Sprintf(format, v...)) }
-func (l serverLog) Tracef(format string, v ...any)  { l.to.Debug(fmt.Sprintf(format, v...)) }
+func (l serverLog) Noticef(format string, v ...any) { l.debug(format, v) }
+func (l serverLog) Warnf(format string, v ...any) {
+	l.to.Warn(fromServer, "text", fmt.Sprintf(format, v...))
+}
+func (l serverLog) Fatalf(format string, v ...any) { l.fail(format, v) }
+func (l serverLog) Errorf(format string, v ...any) { l.fail(format, v) }
+func (l serverLog) Debugf(format string, v ...any) { l.debug(format, v) }
+func (l serverLog) Tracef(format string, v ...any) { l.debug(format, v) }
+
+const fromServer = "embedded nats"
+
+func (l serverLog) debug(format string, v []any) {
+	l.to.Debug(fromServer, "text", fmt.Sprintf(format, v...))
+}
+func (l serverLog) fail(format string, v []any) {
+	l.to.Error(fromServer, "text", fmt.Sprintf(format, v...))
+}
 
 func splitListen(address string) (string, int, error) {
 	host, port, err := net.SplitHostPort(address)

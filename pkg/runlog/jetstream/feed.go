@@ -24,7 +24,7 @@ func (l *Log) Subscribe(_ context.Context, run runlog.Run, handle func(*runlog.E
 		}
 	}
 	sub, err := l.nc.Subscribe(runlog.LiveFilter(l.partition(run), run), func(m *nats.Msg) {
-		e, err := l.decode(m)
+		e, _, err := l.decode(m)
 		if err != nil || e.Run != run || e.Record == nil {
 			return // a gap: the watcher reads the log
 		}

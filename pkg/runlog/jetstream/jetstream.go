@@ -98,6 +98,10 @@ func connect(cfg Config) (*Log, error) {
 		nats.Timeout(cfg.Wait),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
+		// A connection that died without a word is found out in half a minute;
+		// the client's own default takes minutes.
+		nats.PingInterval(10 * time.Second),
+		nats.MaxPingsOutstanding(2),
 		nats.ReconnectHandler(func(*nats.Conn) { l.reconnected() }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			cfg.Logger.Warn("bus", "error", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -66,7 +67,9 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 	} else if have != 0 && have != layout.Partitions {
 		return fmt.Errorf("the bus has %d partitions, not %d: their number is fixed at install; provision with --partitions %d", have, layout.Partitions, have)
 	}
-	for p := range layout.Partitions {
+	// From the last to the first: the partitions count from 0 up to the first one
+	// that is missing, so an install that was cut off can be run again.
+	for p := layout.Partitions - 1; p >= 0; p-- {
 		for _, cfg := range streams(p, layout) {
 			if err := ensureStream(ctx, js, cfg); err != nil {
 				return err
@@ -159,15 +162,22 @@ func checkStream(cfg jetstream.StreamConfig) error {
 	bad := func(what string) error {
 		return fmt.Errorf("stream %s %s: the log could lose records; move its data to a stream made by `harness provision`", cfg.Name, what)
 	}
-	timers := cfg.Subjects[0][:min(len(cfg.Subjects[0]), len("hm.timer."))] == "hm.timer."
 	switch {
 	case cfg.MaxAge != 0:
 		return bad("has a maximum age")
+	case cfg.MaxMsgsPerSubject > 0:
+		return bad("has a maximum of messages per subject")
+	case cfg.Storage != jetstream.FileStorage:
+		return bad("is kept in memory")
+	case cfg.PersistMode != jetstream.DefaultPersistMode:
+		return bad("acknowledges before it writes")
+	case cfg.NoAck:
+		return bad("does not acknowledge")
 	case cfg.Retention != jetstream.LimitsPolicy:
 		return bad("does not keep by limits")
 	case !cfg.AllowDirect:
 		return bad("does not allow direct gets")
-	case timers:
+	case strings.HasPrefix(cfg.Name, "TIMERS_"):
 		return nil
 	case cfg.AllowRollup || cfg.AllowMsgSchedules:
 		return bad("allows roll-up or schedules")

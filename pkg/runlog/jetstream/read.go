@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -23,6 +24,8 @@ const (
 	natsSubject  = "Nats-Subject"
 	natsSequence = "Nats-Sequence"
 	natsUpTo     = "Nats-UpTo-Sequence"
+	natsLast     = "Nats-Last-Sequence"
+	natsPending  = "Nats-Num-Pending"
 	natsStatus   = "Status"
 )
 
@@ -58,26 +61,42 @@ func (l *Log) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog
 	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
+	m, err := l.at(ctx, run, sequence)
+	if err != nil {
+		return runlog.Entry{}, err
+	}
+	e, kind, err := l.decode(m)
+	if err != nil || e.Run != run || kind == runlog.KindInbox {
+		return runlog.Entry{}, fmt.Errorf("sequence %d holds no record of %s: %w", sequence, run, runlog.ErrNotFound)
+	}
+	return e, nil
+}
+
+// at returns the message with the given sequence in the partition of run, which
+// need not be one of that run. A replica that does not have it is asked again
+// until it has or the message is known to be gone.
+func (l *Log) at(ctx context.Context, run runlog.Run, sequence uint64) (*nats.Msg, error) {
+	p := l.partition(run)
+	missing := fmt.Errorf("sequence %d of %s: %w", sequence, run, runlog.ErrNotFound)
+	if sequence == 0 {
+		return nil, missing
+	}
 	request := []byte(`{"seq":` + strconv.FormatUint(sequence, 10) + `}`)
-	for {
+	for wait := lagPause; ; wait = min(2*wait, 50*lagPause) {
 		m, err := l.get(ctx, directSubject(runsStream(p)), request)
 		if err == nil {
-			e, err := l.decode(m)
-			if err != nil || e.Run != run {
-				return runlog.Entry{}, fmt.Errorf("sequence %d holds no record of %s: %w", sequence, run, runlog.ErrNotFound)
-			}
-			return e, nil
+			return m, nil
 		}
 		if !errors.Is(err, errMissing) {
-			return runlog.Entry{}, unavailable("read "+run.String(), err)
+			return nil, unavailable("read "+run.String(), err)
 		}
-		// Either this replica lags, or the record was deleted, which happens
+		// Either this replica lags, or the message was deleted, which happens
 		// only to expired runs: the stream's own first sequence tells.
 		if gone, gerr := l.deleted(ctx, p, sequence); gerr == nil && gone {
-			return runlog.Entry{}, fmt.Errorf("sequence %d of %s: %w", sequence, run, runlog.ErrNotFound)
+			return nil, missing
 		}
-		if !pause(ctx, lagPause) {
-			return runlog.Entry{}, unavailable("read "+run.String(), err)
+		if !pause(ctx, wait) {
+			return nil, unavailable("read "+run.String(), err)
 		}
 	}
 }
@@ -110,23 +129,23 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // decode makes an entry of a stored record, as a direct get or the feed brings it.
-func (l *Log) decode(m *nats.Msg) (runlog.Entry, error) {
+func (l *Log) decode(m *nats.Msg) (runlog.Entry, runlog.Kind, error) {
 	subject := m.Header.Get(natsSubject)
 	address, err := runlog.ParseSubject(subject)
 	if err != nil {
-		return runlog.Entry{}, err
+		return runlog.Entry{}, 0, err
 	}
 	sequence, err := strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
 	if err != nil {
-		return runlog.Entry{}, fmt.Errorf("message without a sequence on %s", subject)
+		return runlog.Entry{}, 0, fmt.Errorf("message without a sequence on %s", subject)
 	}
-	return l.entry(address, sequence, m.Header, m.Data), nil
+	return l.entry(address, sequence, m.Header, m.Data), address.Kind, nil
 }
 
 // entry makes an entry of a stored message. Records that this process has
 // written or read before are not decoded again: stored records never change.
 func (l *Log) entry(a runlog.Address, sequence uint64, header nats.Header, data []byte) runlog.Entry {
-	if e, ok := l.cache.get(a.Partition, sequence); ok {
+	if e, ok := l.cache.get(a.Partition, sequence); ok && e.Run == a.Run {
 		return e
 	}
 	e := runlog.Entry{Run: a.Run, Sequence: sequence}
@@ -146,8 +165,10 @@ func parseHeader(h nats.Header) (runlog.Header, error) {
 	version, err1 := strconv.ParseUint(h.Get(headerVersion), 10, 64)
 	schema, err2 := strconv.ParseUint(h.Get(headerSchema), 10, 32)
 	cursor, err3 := strconv.ParseUint(h.Get(headerCursor), 10, 64)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return runlog.Header{}, fmt.Errorf("headers of a record: %w", err)
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return runlog.Header{}, fmt.Errorf("headers of a record: %w", err)
+		}
 	}
 	return runlog.Header{Version: version, Schema: uint32(schema), InboxCursor: cursor}, nil
 }
@@ -171,7 +192,7 @@ func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog
 			return l.viewOf(run, messages)
 		case errors.Is(err, errMissing) && contains == 0:
 			return runlog.View{}, fmt.Errorf("run %s: %w", run, runlog.ErrNotFound)
-		case err != nil && !errors.Is(err, errMissing):
+		case err != nil && !errors.Is(err, errMissing) && !errors.Is(err, errIncomplete):
 			return runlog.View{}, unavailable("view "+run.String(), err)
 		}
 		if !pause(ctx, lagPause) {
@@ -183,15 +204,11 @@ func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog
 func (l *Log) viewOf(run runlog.Run, messages []*nats.Msg) (runlog.View, error) {
 	var v runlog.View
 	for _, m := range messages {
-		address, err := runlog.ParseSubject(m.Header.Get(natsSubject))
+		e, kind, err := l.decode(m)
 		if err != nil {
 			return v, fmt.Errorf("view %s: %w", run, err)
 		}
-		e, err := l.decode(m)
-		if err != nil {
-			return v, fmt.Errorf("view %s: %w", run, err)
-		}
-		switch address.Kind {
+		switch kind {
 		case runlog.KindInbox:
 			v.InboxSequence = e.Sequence
 			continue
@@ -212,6 +229,8 @@ func (l *Log) viewOf(run runlog.Run, messages []*nats.Msg) (runlog.View, error) 
 
 // LastInbox returns the sequence of the newest inbox item.
 func (l *Log) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	p := l.partition(run)
 	m, err := l.get(ctx, directSubject(runsStream(p))+"."+runlog.InboxSubject(p, run), nil)
 	switch {
@@ -223,32 +242,23 @@ func (l *Log) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
 	return strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
 }
 
-// Inbox walks back from upTo along prev_sequence, so that it never scans other
-// runs' traffic, and returns what repair may take at once.
+// Inbox walks back from upTo along the chain of items, so that it never scans
+// other runs' traffic, and returns what repair may take at once.
 func (l *Log) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	p := l.partition(run)
 	var newestFirst []*harnessv1.InboxItem
-	for sequence := upTo; sequence > after; {
-		m, err := l.get(ctx, directSubject(runsStream(p)), []byte(`{"seq":`+strconv.FormatUint(sequence, 10)+`}`))
-		if errors.Is(err, errMissing) && pause(ctx, lagPause) {
-			continue
-		}
-		if err != nil {
-			return nil, unavailable("inbox of "+run.String(), err)
-		}
-		item := &harnessv1.InboxItem{}
-		if err := proto.Unmarshal(m.Data, item); err != nil {
-			// The item cannot be read by anyone; it is passed on as one without
-			// an input, so that the cursor moves past it.
-			item = &harnessv1.InboxItem{Id: "unreadable-" + strconv.FormatUint(sequence, 10), PrevSequence: after}
-		}
-		item.Sequence = sequence
+	err := l.walkInbox(ctx, run, after, upTo, func(item *harnessv1.InboxItem) bool {
 		newestFirst = append(newestFirst, item)
-		sequence = item.GetPrevSequence()
+		if len(newestFirst) > 2*runlog.MaxDrainItems { // only the oldest are wanted
+			newestFirst = append(newestFirst[:0], newestFirst[runlog.MaxDrainItems:]...)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
 	}
-	items := make([]*harnessv1.InboxItem, 0, len(newestFirst))
+	items := make([]*harnessv1.InboxItem, 0, min(len(newestFirst), runlog.MaxDrainItems))
 	size := 0
 	for i := len(newestFirst) - 1; i >= 0; i-- {
 		size += proto.Size(newestFirst[i])
@@ -258,4 +268,38 @@ func (l *Log) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) ([]
 		items = append(items, newestFirst[i])
 	}
 	return items, nil
+}
+
+// walkInbox visits the items in (after, upTo], newest first, until visit says no.
+func (l *Log) walkInbox(ctx context.Context, run runlog.Run, after, upTo uint64, visit func(*harnessv1.InboxItem) bool) error {
+	subject := runlog.InboxSubject(l.partition(run), run)
+	for sequence := upTo; sequence > after; {
+		m, err := l.at(ctx, run, sequence)
+		if err != nil {
+			return fmt.Errorf("inbox: %w", err)
+		}
+		if m.Header.Get(natsSubject) != subject {
+			return fmt.Errorf("sequence %d is no input to %s: %w", sequence, run, runlog.ErrNotFound)
+		}
+		item := &harnessv1.InboxItem{}
+		if err := proto.Unmarshal(m.Data, item); err != nil {
+			// The item cannot be read by anyone; it is passed on as one without
+			// an input, so that the cursor moves past it.
+			item = &harnessv1.InboxItem{Id: "unreadable-" + strconv.FormatUint(sequence, 10)}
+		}
+		// The fence, which the server has checked, is the link to the item
+		// before: it holds for unreadable items too.
+		if prev, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64); err == nil {
+			item.PrevSequence = prev
+		}
+		if item.GetPrevSequence() >= sequence {
+			return fmt.Errorf("input at sequence %d of %s names %d as the one before", sequence, run, item.GetPrevSequence())
+		}
+		item.Sequence = sequence
+		if !visit(item) {
+			return nil
+		}
+		sequence = item.GetPrevSequence()
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,21 +19,35 @@ type replies struct {
 
 	mu   sync.Mutex
 	next uint64
-	open map[string]chan *nats.Msg
+	open map[string]*batch
 }
 
+// batch is a request whose answers are being collected.
+type batch struct {
+	messages []*nats.Msg
+	last     string // sequence of the newest message, as the server writes it
+	upTo     uint64
+	err      error
+	done     chan struct{} // closed when nothing else changes
+}
+
+// errIncomplete says that a part of a batch was lost on the way. What is left
+// must not be taken for the newest records.
+var errIncomplete = errors.New("a part of the answer was lost")
+
 func newReplies(nc *nats.Conn) (*replies, error) {
-	r := &replies{nc: nc, prefix: nats.NewInbox() + ".", open: map[string]chan *nats.Msg{}}
+	r := &replies{nc: nc, prefix: nats.NewInbox() + ".", open: map[string]*batch{}}
 	_, err := nc.Subscribe(r.prefix+"*", func(m *nats.Msg) {
+		id := strings.TrimPrefix(m.Subject, r.prefix)
 		r.mu.Lock()
-		ch := r.open[strings.TrimPrefix(m.Subject, r.prefix)]
-		r.mu.Unlock()
-		if ch == nil {
+		defer r.mu.Unlock()
+		b := r.open[id]
+		if b == nil {
 			return // the one who asked has left
 		}
-		select {
-		case ch <- m:
-		default: // more than a run has subjects: not an answer to our request
+		if b.add(m) {
+			delete(r.open, id)
+			close(b.done)
 		}
 	})
 	if err != nil {
@@ -41,43 +56,59 @@ func newReplies(nc *nats.Conn) (*replies, error) {
 	return r, nil
 }
 
+// add takes in an answer and says whether it is the last one. Each message names
+// the one before it in the batch, and so does the mark at the end.
+func (b *batch) add(m *nats.Msg) (last bool) {
+	status := m.Header.Get(natsStatus)
+	if (status == "" || status == "204") && m.Header.Get(natsLast) != b.last {
+		b.err = errIncomplete
+		return true
+	}
+	switch status {
+	case "":
+		b.messages = append(b.messages, m)
+		b.last = m.Header.Get(natsSequence)
+		return false
+	case "204":
+		if m.Header.Get(natsPending) != "0" {
+			b.err = errIncomplete
+			return true
+		}
+		b.upTo, b.err = strconv.ParseUint(m.Header.Get(natsUpTo), 10, 64)
+	case "404":
+		b.err = errMissing
+	case "503":
+		b.err = nats.ErrNoResponders
+	default:
+		b.err = fmt.Errorf("batch get: %s %s", status, m.Header.Get("Description"))
+	}
+	return true
+}
+
 // multi sends a batch request and collects its answers up to the end-of-batch
 // mark, which says how far the answering replica is.
 func (r *replies) multi(ctx context.Context, subject string, request []byte) (messages []*nats.Msg, upTo uint64, err error) {
-	// One answer for each subject of a run: its executors, park, end, journal,
-	// inbox, and the end mark.
-	ch := make(chan *nats.Msg, 128)
+	b := &batch{last: "0", done: make(chan struct{})}
 	r.mu.Lock()
 	r.next++
 	id := strconv.FormatUint(r.next, 36)
-	r.open[id] = ch
+	r.open[id] = b
 	r.mu.Unlock()
-	defer func() {
-		r.mu.Lock()
-		delete(r.open, id)
-		r.mu.Unlock()
-	}()
 	if err := r.nc.PublishRequest(subject, r.prefix+id, request); err != nil {
+		r.forget(id)
 		return nil, 0, err
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, 0, context.Cause(ctx)
-		case m := <-ch:
-			switch m.Header.Get(natsStatus) {
-			case "":
-				messages = append(messages, m)
-			case "204":
-				upTo, err := strconv.ParseUint(m.Header.Get(natsUpTo), 10, 64)
-				return messages, upTo, err
-			case "404":
-				return nil, 0, errMissing
-			case "503":
-				return nil, 0, nats.ErrNoResponders
-			default:
-				return nil, 0, fmt.Errorf("batch get: %s %s", m.Header.Get(natsStatus), m.Header.Get("Description"))
-			}
-		}
+	select {
+	case <-ctx.Done():
+		r.forget(id)
+		return nil, 0, context.Cause(ctx)
+	case <-b.done:
+		return b.messages, b.upTo, b.err
 	}
+}
+
+func (r *replies) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, id)
 }

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,19 +38,31 @@ func (l *Log) SetTimer(ctx context.Context, run runlog.Run, parkVersion uint64, 
 
 // ConsumeTimers delivers timers that fired.
 func (l *Log) ConsumeTimers(ctx context.Context, handle func(context.Context, runlog.Run, uint64) error) error {
+	var running intake
+	defer running.stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(context.Canceled)
 	for p := range l.partitions {
 		consumer, err := l.js.Consumer(ctx, timersStream(p), timerConsumer)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return fmt.Errorf("stream %s has no consumer %s: run `harness provision`", timersStream(p), timerConsumer)
+		}
 		if err != nil {
-			return fmt.Errorf("stream %s has no consumer %s: run `harness provision`: %w", timersStream(p), timerConsumer, err)
+			return unavailable("timers", err)
 		}
 		c, err := consumer.Consume(func(m jetstream.Msg) {
+			if ctx.Err() != nil {
+				return // unhandled: it is delivered again
+			}
 			run, version, err := runlog.ParseFired(m.Subject())
 			if err != nil {
 				_ = m.Term()
 				return
 			}
 			if err := handle(ctx, run, version); err != nil {
-				l.logger.Warn("timer", "run", run.String(), "error", err)
+				if ctx.Err() == nil {
+					l.logger.Warn("timer", "run", run.String(), "error", err)
+				}
 				_ = m.NakWithDelay(time.Second)
 				return
 			}
@@ -58,10 +71,7 @@ func (l *Log) ConsumeTimers(ctx context.Context, handle func(context.Context, ru
 		if err != nil {
 			return unavailable("timers", err)
 		}
-		defer func() {
-			c.Stop()
-			<-c.Closed()
-		}()
+		running.add(c, func() { cancel(fmt.Errorf("timers: %w: deliveries have stopped", runlog.ErrUnavailable)) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)

@@ -2,6 +2,7 @@ package gatewayserver_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -307,7 +308,7 @@ func TestRunStreamRefusals(t *testing.T) {
 		s, err := b.client.Run(b.ctx)
 		b.must(err)
 		for _, r := range requests {
-			if err := s.Send(r); err != nil && err != io.EOF {
+			if err := s.Send(r); err != nil && !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
 		}

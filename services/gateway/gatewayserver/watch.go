@@ -121,7 +121,7 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	}
 	defer func() {
 		cancel()
-		for range ended { //nolint:revive // waits for the goroutine
+		for range ended {
 		}
 	}()
 	for {

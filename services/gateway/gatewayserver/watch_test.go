@@ -1,6 +1,7 @@
 package gatewayserver_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -55,7 +56,7 @@ func (u updates) expect(want ...string) {
 
 func (u updates) end() {
 	u.b.t.Helper()
-	if got, err := u.recv(); err != io.EOF {
+	if got, err := u.recv(); !errors.Is(err, io.EOF) {
 		u.b.t.Fatalf("got %s, %v; want the end of the stream", line(got), err)
 	}
 }

@@ -184,3 +184,27 @@ const (
 	unknown   = harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
 	wasKilled = harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 )
+
+const (
+	hostVariable      = "TOOLHOST_TEST_LEDGER"
+	workspaceVariable = "TOOLHOST_TEST_WORKSPACE"
+	commandVariable   = "TOOLHOST_TEST_COMMAND"
+)
+
+func crashRequest(workspace, command string) *harnessv1.ExecuteToolRequest {
+	arguments, _ := json.Marshal(map[string]any{"command": command})
+	return &harnessv1.ExecuteToolRequest{
+		Namespace: "n", RunId: "r", CallId: "c", FirstSequence: 7,
+		Tool: toolhost.RunCommand, Arguments: string(arguments), Workspace: workspace,
+	}
+}
+
+// hostAndWait is a tool host in a process of its own, in the middle of a call.
+func hostAndWait() {
+	s, err := New(Config{Dir: os.Getenv(hostVariable)})
+	if err != nil {
+		panic(err)
+	}
+	_, _ = s.ExecuteTool(context.Background(), crashRequest(os.Getenv(workspaceVariable), os.Getenv(commandVariable)))
+	select {}
+}

@@ -109,6 +109,9 @@ type Server struct {
 // New opens the ledger, sees to it that no command of an earlier process on it
 // is still running, and serves. It fails when another host has the ledger open.
 func New(config Config) (*Server, error) {
+	if !supervisable.Load() {
+		return nil, errors.New("tool host: the program did not call toolhostserver.Supervise first in main, so each command would start the program itself")
+	}
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}

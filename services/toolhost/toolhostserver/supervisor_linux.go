@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,6 +43,7 @@ const (
 // engine, at, systemd-run), and a process that first kills its supervisor and
 // has neither its environment nor a parent left to be known by.
 func Supervise() {
+	supervisable.Store(true)
 	if len(os.Args) != 2 || os.Args[0] != supervisorName {
 		return
 	}
@@ -57,6 +59,10 @@ func Supervise() {
 	}
 	os.Exit(0)
 }
+
+// supervisable says that Supervise was called: that this program, started once
+// more, would supervise a command and not do its own work all over again.
+var supervisable atomic.Bool
 
 func supervise(command string) ending {
 	// The command gets neither these two nor what the host itself inherited.

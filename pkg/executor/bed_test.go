@@ -1,0 +1,214 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// bed is a real log with one run on it. The loop under test reads through a
+// connection of its own, so that nothing is served from the writer's memory.
+type bed struct {
+	t      *testing.T
+	log    *jetstream.Log // the loop's
+	writer *jetstream.Log // everyone else's
+	raw    natsjs.JetStream
+	run    runlog.Run
+	newest runlog.Entry
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	t.Parallel()
+	e, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	open := func() *jetstream.Log {
+		l, err := e.Open(t.Context(), jetstream.Config{}, jetstream.Layout{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Close)
+		return l
+	}
+	nc, err := nats.Connect(e.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	raw, err := natsjs.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bed{t: t, log: open(), writer: open(), raw: raw, run: runlog.Run{Namespace: "default", ID: "r"}}
+}
+
+// put appends a record behind the newest one, as another process does.
+func (b *bed) put(rec *harnessv1.Record) runlog.Entry {
+	b.t.Helper()
+	rec.Namespace, rec.RunId = b.run.Namespace, b.run.ID
+	rec.Version, rec.PrevSequence = b.newest.Header.Version+1, b.newest.Sequence
+	if rec.GetSchema() == 0 {
+		rec.Schema = runlog.Schema
+	}
+	rec.Writer = &harnessv1.Writer{Executor: "elsewhere", Instance: "other", Nonce: rec.GetVersion()}
+	sequence, err := b.writer.Append(b.t.Context(), rec)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.newest = runlog.Entry{Run: b.run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}
+	return b.newest
+}
+
+// step appends a step to an executor, in EXECUTING.
+func (b *bed) step(to string) runlog.Entry {
+	b.t.Helper()
+	return b.put(&harnessv1.Record{Body: &harnessv1.Record_Step{Step: stepTo(to)}})
+}
+
+func stepTo(to string) *harnessv1.Step {
+	return &harnessv1.Step{
+		From: "before", To: to,
+		Snapshot: &harnessv1.Snapshot{
+			Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 3, MessageCount: 7,
+			Config: runstate.Resolve(nil, 0), Workflow: runstate.DefaultWorkflow(),
+		},
+		Message: &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}},
+	}
+}
+
+// journal appends what another worker notes.
+func (b *bed) journal(entry *harnessv1.Journal) runlog.Entry {
+	b.t.Helper()
+	return b.put(&harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: entry}})
+}
+
+func claimed(attempt uint32) *harnessv1.Journal {
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 4, Attempt: attempt}}}
+}
+
+// broken stores bytes that are no record.
+func (b *bed) broken(subject string) runlog.Entry {
+	b.t.Helper()
+	version := b.newest.Header.Version + 1
+	ack, err := b.raw.PublishMsg(b.t.Context(), &nats.Msg{Subject: subject, Data: []byte("\xff\xff not a record"), Header: nats.Header{
+		"Hm-Version": {fmt.Sprint(version)}, "Hm-Schema": {"1"}, "Hm-Cursor": {"0"},
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.newest = runlog.Entry{
+		Run: b.run, Sequence: ack.Sequence, Header: runlog.Header{Version: version, Schema: 1}, Err: errors.New("decode record"),
+	}
+	return b.newest
+}
+
+// tail are the records behind version after, as the log has them.
+func (b *bed) tail(after uint64) []*harnessv1.Record {
+	b.t.Helper()
+	view, err := b.writer.View(b.t.Context(), b.run, b.newest.Sequence)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	entries, err := runlog.Back(b.t.Context(), b.writer, view.Newest, after)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var records []*harnessv1.Record
+	for _, e := range entries {
+		records = append(records, e.Record)
+		b.newest = e
+	}
+	return records
+}
+
+// deliver hands an entry to a loop around x and returns what became of it.
+func (b *bed) deliver(ctx context.Context, x Executor, e runlog.Entry, redelivered bool) *delivered {
+	b.t.Helper()
+	l := &loop{cfg: Config{Log: b.log, Instance: "mine", Now: func() time.Time { return noon }}.withDefaults(), x: x}
+	l.logger = l.cfg.Logger
+	d := &delivered{entry: e, again: redelivered}
+	l.handle(ctx, d)
+	return d
+}
+
+// delivered is a delivery that notes what is said of it.
+type delivered struct {
+	entry runlog.Entry
+	again bool
+
+	mu    sync.Mutex
+	said  []string
+	beats chan struct{}
+}
+
+func (d *delivered) say(what string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said = append(d.said, what)
+	return nil
+}
+
+func (d *delivered) Entry() runlog.Entry           { return d.entry }
+func (d *delivered) IsInbox() bool                 { return false }
+func (d *delivered) Redelivered() bool             { return d.again }
+func (d *delivered) Ack() error                    { return d.say("ack") }
+func (d *delivered) Nak(after time.Duration) error { return d.say("nak " + after.String()) }
+func (d *delivered) InProgress() error {
+	if d.beats != nil {
+		d.beats <- struct{}{}
+	}
+	return nil
+}
+
+// verdict is what was said, empty for silence.
+func (d *delivered) verdict() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fmt.Sprint(d.said)
+}
+
+const (
+	acked  = "[ack]"
+	silent = "[]"
+)
+
+// does is an executor of a function.
+type does struct {
+	name string
+	f    func(ctx context.Context, task *Task) (*harnessv1.Outcome, error)
+}
+
+func (x does) Name() string { return x.name }
+func (x does) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+	return x.f(ctx, task)
+}
+
+// passOn hands the run on to the stop decision.
+func passOn(task *Task) *harnessv1.Outcome {
+	s := task.Snapshot()
+	step := &harnessv1.Step{From: "turn", To: runstate.StopDecision, Snapshot: s, Message: &harnessv1.Step_TurnComplete{
+		TurnComplete: &harnessv1.TurnComplete{TurnNumber: 4},
+	}}
+	if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED); err != nil {
+		panic(err)
+	}
+	return &harnessv1.Outcome{Step: step}
+}
+
+func handsOn(_ context.Context, task *Task) (*harnessv1.Outcome, error) { return passOn(task), nil }

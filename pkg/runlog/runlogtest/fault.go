@@ -1,0 +1,264 @@
+package runlogtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Faults is a log that fails on demand, in the ways in which a bus does. Without
+// a demand it is the log that it wraps.
+type Faults struct {
+	runlog.Log
+
+	mu         sync.Mutex
+	lostAcks   int
+	lostWrites int
+	drop       func(*runlog.Entry) bool
+	held       chan struct{} // closed when reads may go on
+	waiting    int
+	arrived    chan struct{} // closed and renewed when a read begins to wait
+	feeds      map[int]func(*runlog.Entry)
+	nextFeed   int
+}
+
+var _ runlog.Log = (*Faults)(nil)
+
+// NewFaults wraps a log.
+func NewFaults(log runlog.Log) *Faults {
+	return &Faults{Log: log, arrived: make(chan struct{}), feeds: map[int]func(*runlog.Entry){}}
+}
+
+// LoseAcks makes the next n writes land and answer ErrUnavailable.
+func (f *Faults) LoseAcks(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lostAcks = n
+}
+
+// LoseWrites makes the next n writes answer ErrUnavailable without landing.
+func (f *Faults) LoseWrites(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lostWrites = n
+}
+
+// DropFeed keeps from subscribers the records for which drop says so. It is
+// called with one record at a time; nil drops nothing.
+func (f *Faults) DropFeed(drop func(*runlog.Entry) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drop = drop
+}
+
+// Interrupt tells all subscribers that their feed was interrupted.
+func (f *Faults) Interrupt() {
+	f.mu.Lock()
+	feeds := make([]func(*runlog.Entry), 0, len(f.feeds))
+	for _, feed := range f.feeds {
+		feeds = append(feeds, feed)
+	}
+	f.mu.Unlock()
+	for _, feed := range feeds {
+		feed(nil)
+	}
+}
+
+// HoldReads makes reads wait until release or the end of their context.
+func (f *Faults) HoldReads() (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held == nil {
+		f.held = make(chan struct{})
+	}
+	held := f.held
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.held == held {
+			close(held)
+			f.held = nil
+		}
+	}
+}
+
+// AwaitReads returns when at least n reads are held.
+func (f *Faults) AwaitReads(ctx context.Context, n int) error {
+	for {
+		f.mu.Lock()
+		waiting, arrived := f.waiting, f.arrived
+		f.mu.Unlock()
+		if waiting >= n {
+			return nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *Faults) await(ctx context.Context) error {
+	f.mu.Lock()
+	held := f.held
+	if held == nil {
+		f.mu.Unlock()
+		return nil
+	}
+	f.waiting++
+	close(f.arrived)
+	f.arrived = make(chan struct{})
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.waiting--
+	}()
+	select {
+	case <-held:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("held read: %w: %w", runlog.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+// write does a write as the faults have it.
+func (f *Faults) write(do func() error) error {
+	f.mu.Lock()
+	lost := f.lostWrites > 0
+	if lost {
+		f.lostWrites--
+	}
+	f.mu.Unlock()
+	if lost {
+		return fmt.Errorf("lost write: %w", runlog.ErrUnavailable)
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lostAcks > 0 {
+		f.lostAcks--
+		return fmt.Errorf("lost answer: %w", runlog.ErrUnavailable)
+	}
+	return nil
+}
+
+// Append is the log's, or fails.
+func (f *Faults) Append(ctx context.Context, rec *harnessv1.Record) (sequence uint64, err error) {
+	err = f.write(func() (err error) {
+		sequence, err = f.Log.Append(ctx, rec)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return sequence, nil
+}
+
+// AppendInbox is the log's, or fails.
+func (f *Faults) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (sequence uint64, existed bool, err error) {
+	err = f.write(func() (err error) {
+		sequence, existed, err = f.Log.AppendInbox(ctx, run, item, after)
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return sequence, existed, nil
+}
+
+// PutBlob is the log's, or fails.
+func (f *Faults) PutBlob(ctx context.Context, run runlog.Run, data []byte) (ref *harnessv1.BlobRef, err error) {
+	err = f.write(func() (err error) {
+		ref, err = f.Log.PutBlob(ctx, run, data)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ref, nil
+}
+
+// Read is the log's, perhaps later.
+func (f *Faults) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
+	if err := f.await(ctx); err != nil {
+		return runlog.Entry{}, err
+	}
+	return f.Log.Read(ctx, run, sequence)
+}
+
+// View is the log's, perhaps later.
+func (f *Faults) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+	if err := f.await(ctx); err != nil {
+		return runlog.View{}, err
+	}
+	return f.Log.View(ctx, run, contains)
+}
+
+// LastInbox is the log's, perhaps later.
+func (f *Faults) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
+	if err := f.await(ctx); err != nil {
+		return 0, err
+	}
+	return f.Log.LastInbox(ctx, run)
+}
+
+// Inbox is the log's, perhaps later.
+func (f *Faults) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
+	if err := f.await(ctx); err != nil {
+		return nil, err
+	}
+	return f.Log.Inbox(ctx, run, after, upTo)
+}
+
+// Blob is the log's, perhaps later.
+func (f *Faults) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, error) {
+	if err := f.await(ctx); err != nil {
+		return nil, err
+	}
+	return f.Log.Blob(ctx, run, digest)
+}
+
+// Subscribe is the log's without the records that are dropped.
+func (f *Faults) Subscribe(ctx context.Context, run runlog.Run, handle func(*runlog.Entry)) (func(), error) {
+	var mu sync.Mutex // Interrupt calls from another goroutine
+	stopped := false
+	feed := func(e *runlog.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			handle(e)
+		}
+	}
+	stop, err := f.Log.Subscribe(ctx, run, func(e *runlog.Entry) {
+		f.mu.Lock()
+		dropped := e != nil && f.drop != nil && f.drop(e)
+		f.mu.Unlock()
+		if !dropped {
+			feed(e)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := f.nextFeed
+	f.nextFeed++
+	f.feeds[id] = feed
+	return func() {
+		f.mu.Lock()
+		delete(f.feeds, id)
+		f.mu.Unlock()
+		stop()
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+	}, nil
+}

@@ -1,0 +1,149 @@
+package runlogtest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+var readCases = map[string]func(*bed){
+	"read/exact":     readExact,
+	"read/backwards": readBack,
+	"view/contains":  viewContains,
+	"view/newest":    viewNewest,
+	"view/nothing":   viewNothing,
+	"view/ctx":       viewCtx,
+}
+
+func readExact(b *bed) {
+	c, other := b.chain("r"), b.chain("other")
+	for range 5 {
+		c.grow(2)
+		other.grow(1)
+	}
+	item, _, err := b.log.AppendInbox(b.ctx, c.run, &harnessv1.InboxItem{Id: "i"}, 0)
+	b.must(err)
+	for _, e := range c.entries {
+		got, err := b.log.Read(b.ctx, c.run, e.Sequence)
+		b.must(err)
+		b.same(got, e)
+	}
+	for what, sequence := range map[string]uint64{
+		"nothing": 0, "another run": other.entries[1].Sequence, "an input": item, "the future": item + 1000,
+	} {
+		if _, err := b.log.Read(b.ctx, c.run, sequence); !errors.Is(err, runlog.ErrNotFound) {
+			b.Errorf("reading %s: got %v, want %v", what, err, runlog.ErrNotFound)
+		}
+	}
+}
+
+func readBack(b *bed) {
+	c := b.chain("r")
+	c.grow(40)
+	newest := c.entries[39]
+	for _, after := range []uint64{0, 1, 17, 38, 39, 40, 50} {
+		entries, err := runlog.Back(b.ctx, b.log, newest, after)
+		b.must(err)
+		want := c.entries[min(after, 40):]
+		if len(entries) != len(want) {
+			b.Fatalf("after %d: %d records, want %d", after, len(entries), len(want))
+		}
+		for i, e := range entries {
+			b.same(e, want[i])
+		}
+	}
+}
+
+// viewContains: a view with contains is never older than that, while others write.
+func viewContains(b *bed) {
+	c := b.chain("r")
+	var wg sync.WaitGroup
+	for range 100 {
+		e := c.append([]string{"turn", ""}[c.version()%2])
+		want := e
+		wg.Go(func() {
+			view, err := b.log.View(b.ctx, c.run, e.Sequence)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if view.Newest.Sequence < e.Sequence || view.Newest.Header.Version < want.Header.Version {
+				b.Errorf("view that contains %d has version %d at %d", e.Sequence, view.Newest.Header.Version, view.Newest.Sequence)
+			}
+			if view.Step.Sequence > view.Newest.Sequence || view.Step.Record.GetStep() == nil {
+				b.Errorf("newest %d, step %d", view.Newest.Sequence, view.Step.Sequence)
+			}
+		})
+	}
+	wg.Wait()
+	c.whole()
+}
+
+func viewNewest(b *bed) {
+	c, other := b.chain("r"), b.chain("other")
+	check := func(newest, step int, inbox uint64, quiescent bool) {
+		b.Helper()
+		view, err := b.log.View(b.ctx, c.run, max(c.newest(), inbox))
+		b.must(err)
+		b.same(view.Newest, c.entries[newest])
+		if step >= 0 {
+			b.same(view.Step, c.entries[step])
+		} else if view.Step.Record != nil {
+			b.Fatalf("a step %v", view.Step)
+		}
+		if view.InboxSequence != inbox {
+			b.Fatalf("inbox at %d, want %d", view.InboxSequence, inbox)
+		}
+		if view.Quiescent() != quiescent {
+			b.Fatalf("quiescent is %v", view.Quiescent())
+		}
+	}
+	c.append("repair")
+	check(0, 0, 0, false)
+	other.grow(3)
+	c.append("turn")
+	check(1, 1, 0, false)
+	c.append("")
+	check(2, 1, 0, false)
+	c.append(runlog.Park)
+	check(3, 3, 0, true)
+	item, _, err := b.log.AppendInbox(b.ctx, c.run, &harnessv1.InboxItem{Id: "i"}, 0)
+	b.must(err)
+	check(3, 3, item, true)
+	c.append("repair")
+	check(4, 4, item, false)
+	c.append("")
+	check(5, 4, item, false)
+	c.append(runlog.End)
+	check(6, 6, item, true)
+}
+
+func viewNothing(b *bed) {
+	c := b.chain("r")
+	_, err := b.log.View(b.ctx, c.run, 0)
+	b.wantErr(err, runlog.ErrNotFound)
+	b.chain("r2").grow(1) // a run whose name begins in the same way is another run
+	_, err = b.log.View(b.ctx, c.run, 0)
+	b.wantErr(err, runlog.ErrNotFound)
+	_, _, err = b.log.AppendInbox(b.ctx, c.run, &harnessv1.InboxItem{Id: "i"}, 0)
+	b.must(err)
+	_, err = b.log.View(b.ctx, c.run, 0)
+	b.wantErr(err, runlog.ErrNotFound)
+}
+
+// viewCtx: a view that cannot be had yet ends with its context.
+func viewCtx(b *bed) {
+	c := b.chain("r")
+	c.grow(1)
+	ctx, cancel := context.WithCancel(b.ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.log.View(ctx, c.run, c.newest()+1_000_000)
+		ended <- err
+	}()
+	cancel()
+	b.wantErr(recv(b, ended, "the end of View"), runlog.ErrUnavailable)
+}

@@ -1,0 +1,145 @@
+package runlogtest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+var runsCases = map[string]func(*bed){
+	"runs/empty":           runsEmpty,
+	"runs/stored, live":    runsStored,
+	"runs/while it starts": runsWhile,
+}
+
+// sight is a call of Runs: an entry, or that it has caught up.
+type sight struct {
+	entry    runlog.Entry
+	caughtUp bool
+}
+
+func (b *bed) runs() (<-chan sight, func() error) {
+	ch := make(chan sight, 10_000)
+	return ch, b.background(func(ctx context.Context) error {
+		return b.log.Runs(ctx, func() { ch <- sight{caughtUp: true} }, func(e runlog.Entry) { ch <- sight{entry: e} })
+	})
+}
+
+func runsEmpty(b *bed) {
+	ch, stop := b.runs()
+	if s := recv(b, ch, "the end of what is stored"); !s.caughtUp {
+		b.Fatalf("an entry of an empty log: %v", s.entry)
+	}
+	c := b.chain("r")
+	want := c.append("repair")
+	s := recv(b, ch, "a step")
+	if s.caughtUp {
+		b.Fatal("caught up twice")
+	}
+	b.same(s.entry, want)
+	b.wantErr(stop(), context.Canceled)
+}
+
+func runsStored(b *bed) {
+	want := map[runlog.Run]uint64{}
+	chains := make([]*chain, 30)
+	for i := range chains {
+		c := b.chain(fmt.Sprint("r", i))
+		chains[i] = c
+		for range 1 + i%3 {
+			want[c.run] = c.append("repair").Sequence
+			c.append("turn")
+			c.append("")
+		}
+		switch i % 4 {
+		case 1:
+			want[c.run] = c.append(runlog.Park).Sequence
+		case 2:
+			want[c.run] = c.append(runlog.End).Sequence
+		case 3:
+			b.send(c.run, message("i", ""))
+		}
+	}
+	ch, stop := b.runs()
+	newest := map[runlog.Run]uint64{}
+	for {
+		s := recv(b, ch, "the end of what is stored")
+		if s.caughtUp {
+			break
+		}
+		if to := s.entry.Record.GetStep().GetTo(); to != "repair" && !runlog.IsRest(to) {
+			b.Fatalf("a step to %q", to)
+		}
+		newest[s.entry.Run] = max(newest[s.entry.Run], s.entry.Sequence)
+	}
+	for run, sequence := range want {
+		if newest[run] != sequence {
+			b.Errorf("%v stands at %d, want %d", run, newest[run], sequence)
+		}
+	}
+	for range 3 {
+		for _, c := range chains[:5] {
+			c.append("turn")
+			want := c.append("repair")
+			s := recv(b, ch, "a live step")
+			if s.caughtUp {
+				b.Fatal("caught up twice")
+			}
+			b.same(s.entry, want)
+		}
+	}
+	b.wantErr(stop(), context.Canceled)
+}
+
+// runsWhile: with runs going on all the time, what was stored before the start is
+// through when it has caught up, once, and nothing that comes later is missed.
+func runsWhile(b *bed) {
+	var over atomic.Bool
+	c := b.chain("busy")
+	written := make(chan struct{})
+	busy := b.background(func(ctx context.Context) error {
+		defer close(written)
+		for n := 0; !over.Load() && n < 5000; n++ {
+			rec := c.next([]string{"repair", runlog.Park}[n%2])
+			sequence, err := b.log.Append(ctx, rec)
+			if err != nil {
+				return err
+			}
+			c.stored(rec, sequence)
+		}
+		return nil
+	})
+	for round := range 20 {
+		before := b.chain(fmt.Sprint("r", round))
+		want := before.append("repair").Sequence
+		ch, stop := b.runs()
+		seen := false
+		for {
+			s := recv(b, ch, "the end of what is stored")
+			if s.caughtUp {
+				break
+			}
+			seen = seen || s.entry.Sequence == want
+		}
+		if !seen {
+			b.Errorf("round %d: caught up without the step at %d", round, want)
+		}
+		if round == 19 {
+			over.Store(true)
+			recv(b, written, "the end of the busy run")
+			b.must(busy())
+			newest := c.newest()
+			for s := (sight{}); s.entry.Sequence < newest; {
+				if s = recv(b, ch, "the newest step"); s.caughtUp {
+					b.Fatal("caught up twice")
+				}
+				if s.entry.Run != c.run {
+					s = sight{}
+				}
+			}
+		}
+		b.wantErr(stop(), context.Canceled)
+	}
+}

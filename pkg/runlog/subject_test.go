@@ -1,0 +1,128 @@
+package runlog
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var digestOfNothing = Digest(nil)
+
+// build is the subject that an address came from.
+func build(a Address) string {
+	switch a.Kind {
+	case KindStep:
+		return StepSubject(a.Partition, a.Run, a.Executor)
+	case KindJournal:
+		return JournalSubject(a.Partition, a.Run)
+	case KindInbox:
+		return InboxSubject(a.Partition, a.Run)
+	default:
+		return BlobSubject(a.Partition, a.Run, a.Digest, a.Chunk)
+	}
+}
+
+func drawRun(t *rapid.T) Run {
+	name := rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
+	return Run{Namespace: name.Draw(t, "namespace"), ID: name.Draw(t, "run")}
+}
+
+func TestSubjectsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := Address{Partition: rapid.IntRange(0, 1000).Draw(t, "partition"), Run: drawRun(t), Chunk: -1}
+		want.Kind = rapid.SampledFrom([]Kind{KindStep, KindJournal, KindInbox, KindBlob}).Draw(t, "kind")
+		switch want.Kind {
+		case KindStep:
+			want.Executor = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "executor")
+		case KindBlob:
+			want.Digest = Digest([]byte(rapid.String().Draw(t, "data")))
+			want.Chunk = rapid.IntRange(-1, 5000).Draw(t, "chunk")
+		}
+		subject := build(want)
+		got, err := ParseSubject(subject)
+		if err != nil || got != want {
+			t.Fatalf("%s: got %+v (%v), want %+v", subject, got, err, want)
+		}
+		logged := want.Kind == KindStep || want.Kind == KindJournal
+		filter := strings.TrimSuffix(LogFilter(want.Partition, want.Run), ">")
+		if strings.HasPrefix(subject, filter) != logged {
+			t.Fatalf("%s and the filter %s>", subject, filter)
+		}
+	})
+}
+
+func TestTimersRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		run, version := drawRun(t), rapid.Uint64().Draw(t, "version")
+		r, v, err := ParseFired(TimerSubject(3, run, version, true))
+		if err != nil || r != run || v != version {
+			t.Fatalf("got %v %d (%v), want %v %d", r, v, err, run, version)
+		}
+		if _, _, err := ParseFired(TimerSubject(3, run, version, false)); err == nil {
+			t.Fatal("a timer that was set has fired")
+		}
+		r, err = ParseControl(ControlSubject(run))
+		if err != nil || r != run {
+			t.Fatalf("got %v (%v), want %v", r, err, run)
+		}
+	})
+}
+
+// Where a run is stored must never change.
+func TestPartitionIsFixed(t *testing.T) {
+	for id, want := range map[string]int{"r1": 1, "r2": 6, "run-with-a-long-name_7": 3, "x": 1} {
+		if got := Partition(Run{"default", id}, 7); got != want {
+			t.Errorf("run %s is in partition %d of 7, was in %d", id, got, want)
+		}
+	}
+	if got := HashID("message-1"); got != 0 {
+		t.Errorf("the id's hash is %#x", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(-1, 64).Draw(t, "n")
+		if p := Partition(drawRun(t), n); p < 0 || p >= max(n, 1) {
+			t.Fatalf("partition %d of %d", p, n)
+		}
+	})
+}
+
+func TestSubjectsRefused(t *testing.T) {
+	for _, subject := range []string{
+		"", "hm", "hm.run.0.ns.r", "hm.run.0.ns.r.", "hm.run.0.ns.r.log", "hm.run.0.ns.r.log.", "hm.run.0.ns.r.log.step",
+		"hm.run.0.ns.r.log.step.", "hm.run.0.ns.r.log.step.a.b", "hm.run.0.ns.r.log.step.*", "hm.run.0.ns.r.log.>",
+		"hm.run.00.ns.r.inbox", "hm.run.-1.ns.r.inbox", "hm.run.+1.ns.r.inbox", "hm.run.x.ns.r.inbox",
+		"hm.run.0..r.inbox", "hm.run.0.ns.*.inbox", "hm.run.0.n s.r.inbox", "hm.run.0.ns.r.inbox.x", "xx.run.0.ns.r.inbox",
+		"hm.run.0." + strings.Repeat("n", 65) + ".r.inbox", "hm.live.0.ns.r.inbox",
+		"hm.blob.0.ns.r.abc", "hm.blob.0.ns.r." + strings.ToUpper(digestOfNothing), "hm.blob.0.ns.r." + digestOfNothing + ".01",
+		"hm.blob.0.ns.r." + digestOfNothing + ".-1", "hm.blob.0.ns.r." + digestOfNothing + ".1.2", "hm.run.0.ns.r." + digestOfNothing,
+	} {
+		if a, err := ParseSubject(subject); err == nil {
+			t.Errorf("%q was taken for %+v", subject, a)
+		}
+	}
+}
+
+func FuzzParseSubject(f *testing.F) {
+	r := Run{"ns", "r"}
+	for _, s := range []string{
+		StepSubject(0, r, "turn"), JournalSubject(12, r), InboxSubject(3, r), BlobSubject(1, r, digestOfNothing, -1),
+		BlobSubject(1, r, digestOfNothing, 7), TimerSubject(0, r, 7, true), ControlSubject(r), "hm.run.0.ns.r.log.>",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, subject string) {
+		if a, err := ParseSubject(subject); err == nil && (build(a) != subject || !a.Run.Valid()) {
+			t.Errorf("%q was taken for %+v, which is %q", subject, a, build(a))
+		}
+		if r, version, err := ParseFired(subject); err == nil {
+			partition := strings.Split(subject, ".")[2]
+			if got := TimerSubject(0, r, version, true); strings.Replace(got, ".0.", "."+partition+".", 1) != subject {
+				t.Errorf("%q was taken for %q", subject, got)
+			}
+		}
+		if r, err := ParseControl(subject); err == nil && ControlSubject(r) != subject {
+			t.Errorf("%q was taken for the control subject of %v", subject, r)
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package stopdecision_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/stopdecision"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// at is the state behind turn n of 10.
+func at(n uint32) *harnessv1.Snapshot {
+	return &harnessv1.Snapshot{
+		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_REFLECTING, TurnCount: n, MaxTurns: 10, MessageCount: 20,
+		Turn: &harnessv1.TurnState{Number: n}, Workflow: runstate.DefaultWorkflow(), Config: runstate.Resolve(nil, 0),
+		RunningSince: timestamppb.New(noon.Add(-time.Minute)),
+	}
+}
+
+func failed(kind harnessv1.TurnErrorKind) *harnessv1.TurnError {
+	return &harnessv1.TurnError{Kind: kind, Message: "why"}
+}
+
+// decide decides twice, on an input that must stay as it is.
+func decide(t *testing.T, s *harnessv1.Snapshot, turn *harnessv1.TurnComplete) *harnessv1.Outcome {
+	t.Helper()
+	in := &harnessv1.StepInput{Now: timestamppb.New(noon), Step: &harnessv1.Step{
+		Snapshot: s, Message: &harnessv1.Step_TurnComplete{TurnComplete: turn},
+	}}
+	before := proto.CloneOf(in)
+	out, err := stopdecision.Decide(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := stopdecision.Decide(in)
+	if err != nil || !bytes.Equal(encode(t, out), encode(t, again)) {
+		t.Fatalf("decided otherwise the second time: %v", err)
+	}
+	if !proto.Equal(in, before) {
+		t.Fatal("the input was changed")
+	}
+	if err := runstate.CheckPhases(s, out.GetOutcome().GetStep()); err != nil {
+		t.Fatal(err)
+	}
+	return out.GetOutcome()
+}
+
+func encode(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// verdict is where a run goes, and why.
+func verdict(o *harnessv1.Outcome) string {
+	step := o.GetStep()
+	switch step.GetTo() {
+	case runlog.End:
+		r := step.GetResult()
+		return fmt.Sprintf("%s %s %v", strings.TrimPrefix(r.GetStatus().String(), "RUN_STATUS_"), r.GetReason().GetKind(), r.GetAccepted())
+	case runlog.Park:
+		return "PARKED " + step.GetParked().GetReason().GetKind()
+	}
+	for _, e := range o.GetEvents() {
+		if r := e.GetStopRejected(); r != nil {
+			return step.GetTo() + " " + r.GetKind()
+		}
+	}
+	return step.GetTo()
+}
+
+// TestLayers: everything that could decide is true at once; then, one after the
+// other, what has decided is taken away. The first that matches wins.
+func TestLayers(t *testing.T) {
+	s := at(10)
+	s.PendingToolCalls = []*harnessv1.PendingCall{{CallId: "c", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}}
+	turn := &harnessv1.TurnComplete{TurnNumber: 10, AgentDone: true, Interrupted: true, Awaiting: true}
+	for _, layer := range []struct {
+		want  string
+		set   func()
+		clear func()
+	}{
+		{"CANCELLED cancelled false", func() { turn.Error = failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED) }, nil},
+		{"PARKED provider_unavailable", func() { turn.Error = failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE) }, nil},
+		{"FAILED context_exhausted false", func() { turn.Error = failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED) }, func() { turn.Error = nil }},
+		{"repair", nil, func() { turn.Interrupted = false }},
+		{"PARKED approval", nil, func() { turn.Awaiting, s.PendingToolCalls = false, nil }},
+		{"DONE max_turns false", nil, func() { s.MaxTurns = 11 }},
+		{"repair work_complete_not_called", nil, func() { s.WorkCompleteRetries = 3 }},
+		{"DONE agent_done false", nil, func() { s.Config.Stop.Policy = harnessv1.StopPolicy_STOP_POLICY_STRICT }},
+		{"repair work_complete_required_strict", nil, func() { turn.CalledWorkComplete = true }},
+		{"DONE agent_done true", nil, func() { turn.AgentDone = false }},
+		{"repair", nil, nil},
+	} {
+		if layer.set != nil {
+			layer.set()
+		}
+		if got := verdict(decide(t, s, turn)); got != layer.want {
+			t.Errorf("got %s, want %s", got, layer.want)
+		}
+		if layer.clear != nil {
+			layer.clear()
+		}
+	}
+}
+
+// TestErrors end the run by their kind, in whatever phase it is.
+func TestErrors(t *testing.T) {
+	for _, phase := range []harnessv1.Phase{
+		harnessv1.Phase_PHASE_IDLE, harnessv1.Phase_PHASE_PLANNING, harnessv1.Phase_PHASE_EXECUTING,
+		harnessv1.Phase_PHASE_AWAITING_TOOL, harnessv1.Phase_PHASE_REFLECTING,
+	} {
+		for kind, want := range map[harnessv1.TurnErrorKind]string{
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED:             "FAILED failed false",
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED:  "FAILED context_exhausted false",
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON:             "FAILED poison false",
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION: "FAILED illegal_transition false",
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:     "FAILED provider_error false",
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE: "FAILED snapshot_too_large false",
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED:          "CANCELLED cancelled false",
+			99: "FAILED failed false",
+		} {
+			s := at(3)
+			s.Phase = phase
+			s.PendingToolCalls = []*harnessv1.PendingCall{{CallId: "c"}}
+			o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 3, Error: failed(kind)})
+			got := o.GetStep().GetSnapshot()
+			if verdict(o) != want || got.GetPhase() != harnessv1.Phase_PHASE_DONE || len(got.GetPendingToolCalls()) > 0 ||
+				o.GetStep().GetResult().GetReason().GetMessage() != "why" {
+				t.Errorf("%s in %s: %v", kind, phase, o)
+			}
+		}
+	}
+}
+
+// TestEndOfARun: the result, the clock and the event say the same.
+func TestEndOfARun(t *testing.T) {
+	o := decide(t, at(4), &harnessv1.TurnComplete{TurnNumber: 4, AgentDone: true, CalledWorkComplete: true})
+	s, result := o.GetStep().GetSnapshot(), o.GetStep().GetResult()
+	want := &harnessv1.StopReason{Kind: "agent_done", Message: s.GetStopReason().GetMessage(), Details: &harnessv1.StopDetails{Turn: 4, WorkCompleteCalled: true}}
+	if !proto.Equal(s.GetStopReason(), want) || !proto.Equal(result, runstate.Result(s, noon)) {
+		t.Errorf("ended with %v, result %v", s.GetStopReason(), result)
+	}
+	if s.GetRunningSince() != nil || result.GetDuration().AsDuration() != time.Minute || !s.GetAccepted() {
+		t.Errorf("the state is %v", s)
+	}
+	if len(o.GetEvents()) != 1 || !proto.Equal(o.GetEvents()[0].GetSessionComplete(), &harnessv1.SessionComplete{
+		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Reason: want,
+	}) {
+		t.Errorf("events %v", o.GetEvents())
+	}
+}
+
+// TestOpenTurnEndsWithItsRun: its number is not used again.
+func TestOpenTurnEndsWithItsRun(t *testing.T) {
+	s := at(3)
+	s.Phase, s.Turn = harnessv1.Phase_PHASE_AWAITING_TOOL, &harnessv1.TurnState{Number: 4, Open: true}
+	o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 4, Error: failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED)})
+	if got := o.GetStep().GetSnapshot(); got.GetTurnCount() != 4 || got.GetTurn().GetOpen() {
+		t.Errorf("stands at %v", got)
+	}
+}
+
+// TestRetriesExhausted is among the details, once they are.
+func TestRetriesExhausted(t *testing.T) {
+	s := at(5)
+	for want := range uint32(3) {
+		o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 5, AgentDone: true})
+		rejected := o.GetEvents()[0].GetStopRejected()
+		if rejected.GetCount() != want+1 || len(o.GetAppended()) != 1 || runlog.Text(o.GetAppended()[0].GetContent()) != rejected.GetMessage() {
+			t.Errorf("rejection %d: %v, the model is told %v", want+1, rejected, o.GetAppended())
+		}
+		s.WorkCompleteRetries = o.GetStep().GetSnapshot().GetWorkCompleteRetries()
+	}
+	o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 5, AgentDone: true})
+	if details := o.GetStep().GetResult().GetReason().GetDetails(); !details.GetWorkCompleteRetriesExhausted() || details.GetWorkCompleteCalled() || len(o.GetAppended()) > 0 {
+		t.Errorf("ended with %v", o)
+	}
+}
+
+// TestNotRequired: without the rule silence is an end that counts.
+func TestNotRequired(t *testing.T) {
+	s := at(2)
+	s.Config.Stop.RequireWorkComplete = proto.Bool(false)
+	if got := verdict(decide(t, s, &harnessv1.TurnComplete{TurnNumber: 2, AgentDone: true})); got != "DONE agent_done true" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestOutage parks with a timer, in IDLE, and the turn is not counted.
+func TestOutage(t *testing.T) {
+	s := at(2)
+	s.Config.Model.OutageRetry, s.ParkVersion = durationpb.New(90*time.Second), 5
+	o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 3, Error: failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE)})
+	got, parked := o.GetStep().GetSnapshot(), o.GetStep().GetParked()
+	if !parked.GetWakeAt().AsTime().Equal(noon.Add(90*time.Second)) || got.GetTurnCount() != 2 || got.GetParkVersion() != 0 ||
+		got.GetPhase() != harnessv1.Phase_PHASE_IDLE || got.GetPausedPhase() != harnessv1.Phase_PHASE_EXECUTING || got.GetRunningSince() != nil {
+		t.Errorf("parked %v at %v", parked, got)
+	}
+	if len(o.GetEvents()) != 1 || !proto.Equal(o.GetEvents()[0].GetSessionPause().GetReason(), parked.GetReason()) {
+		t.Errorf("events %v", o.GetEvents())
+	}
+}
+
+// TestApprovalParksWithoutAPause, in AWAITING_TOOL, with the calls that wait.
+func TestApprovalParksWithoutAPause(t *testing.T) {
+	s := at(2)
+	s.Phase = harnessv1.Phase_PHASE_AWAITING_TOOL
+	s.PendingToolCalls = []*harnessv1.PendingCall{
+		{CallId: "u", Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN},
+		{CallId: "c", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL},
+	}
+	o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 3, Awaiting: true})
+	parked := o.GetStep().GetParked()
+	if len(o.GetEvents()) > 0 || len(parked.GetPending()) != 1 || parked.GetWakeAt() != nil || o.GetStep().GetSnapshot().GetPhase() != harnessv1.Phase_PHASE_AWAITING_TOOL {
+		t.Errorf("parked %v with %v", parked, o.GetEvents())
+	}
+}
+
+// TestRefusedInputs are those that no executor writes: errors, never panics.
+func TestRefusedInputs(t *testing.T) {
+	done := at(3)
+	done.Phase = harnessv1.Phase_PHASE_DONE
+	for name, in := range map[string]*harnessv1.StepInput{
+		"nothing":           nil,
+		"no message":        {Step: &harnessv1.Step{Snapshot: at(1)}},
+		"another message":   {Step: &harnessv1.Step{Snapshot: at(1), Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{}}}},
+		"no snapshot":       {Step: &harnessv1.Step{Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{AgentDone: true}}}},
+		"nothing waits":     {Step: &harnessv1.Step{Snapshot: at(1), Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{Awaiting: true}}}},
+		"an end of the end": {Step: &harnessv1.Step{Snapshot: done, Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{AgentDone: true, CalledWorkComplete: true}}}},
+	} {
+		if out, err := stopdecision.Decide(in); err == nil {
+			t.Errorf("%s: %v", name, out)
+		}
+	}
+	// A state that someone posts without a workflow gets the default one.
+	s := at(1)
+	s.Workflow = nil
+	if o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 1}); o.GetStep().GetTo() != "repair" {
+		t.Errorf("goes to %q", o.GetStep().GetTo())
+	}
+}

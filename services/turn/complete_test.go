@@ -1,0 +1,199 @@
+package turn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// answered is a worker at a turn whose model gave r; its calls have not run.
+func answered(t *testing.T, s *harnessv1.Snapshot, r *model.Response) *worker {
+	t.Helper()
+	w := newWorker(t)
+	w.step.Snapshot = s
+	w.p = turn.Begin(w.step)
+	a := answer(t, s, r)
+	w.note(a.Entry, a.Appended, a.Events)
+	return w
+}
+
+// runs runs what is to be run.
+func (w *worker) runs() *worker {
+	for _, group := range w.p.Unfinished() {
+		for _, c := range group {
+			w.note(turn.Finish(w.step.GetSnapshot(), w.p, c, &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE}))
+		}
+	}
+	return w
+}
+
+var (
+	reads     = call("r", "read_file", `{"path":"a"}`)
+	commands  = call("c", "run_command", `{}`)
+	completes = call("w", "work_complete", `{"summary":"s"}`)
+	down      = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE, Message: "down"}
+)
+
+// TestComplete says how a turn counts, by how it went.
+func TestComplete(t *testing.T) {
+	const reflecting, awaiting = harnessv1.Phase_PHASE_REFLECTING, harnessv1.Phase_PHASE_AWAITING_TOOL
+	fresh := func(r *model.Response) func(*testing.T) *worker {
+		return func(t *testing.T) *worker { return answered(t, snapshot(), r).runs() }
+	}
+	for _, c := range []struct {
+		name    string
+		work    func(*testing.T) *worker
+		end     turn.Ending
+		want    *harnessv1.TurnComplete
+		turns   uint32
+		phase   harnessv1.Phase
+		outcome string // of step.end
+		pending int
+	}{
+		{"calls", fresh(response(reads)), turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1}, 1, reflecting, "completed", 0},
+		{"work_complete", fresh(response(completes)), turn.Ending{},
+			&harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
+		{"work_complete among others", fresh(response(reads, completes)), turn.Ending{},
+			&harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
+		{"an approval", fresh(response(reads, commands)), turn.Ending{},
+			&harnessv1.TurnComplete{TurnNumber: 1, Awaiting: true}, 0, awaiting, "awaiting_tool", 1},
+		{"an approval beside work_complete", fresh(response(completes, commands)), turn.Ending{},
+			&harnessv1.TurnComplete{TurnNumber: 1, Awaiting: true}, 0, awaiting, "awaiting_tool", 1},
+		{"silence that is nudged", fresh(response()), turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1}, 1, reflecting, "completed", 0},
+		{"silence after the nudges", func(t *testing.T) *worker {
+			s := snapshot()
+			s.ContinuationCount = 2
+			return answered(t, s, response())
+		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
+		{"silence without nudges", func(t *testing.T) *worker {
+			s := snapshot()
+			s.Config.Continuation.Enabled = proto.Bool(false)
+			return answered(t, s, response())
+		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
+		{"interrupted before the answer", newWorkerAt, turn.Ending{Interrupted: true},
+			&harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 0, reflecting, "interrupted", 0},
+		{"interrupted before its calls", func(t *testing.T) *worker { return answered(t, snapshot(), response(reads, commands)) },
+			turn.Ending{Interrupted: true}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
+		{"an outage", newWorkerAt, turn.Ending{Error: down}, &harnessv1.TurnComplete{TurnNumber: 1, Error: down}, 0, reflecting, "error", 0},
+		{"the rest of a turn", resumed, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
+		{"the rest of a turn, interrupted", resumed, turn.Ending{Interrupted: true},
+			&harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true, Interrupted: true}, 1, reflecting, "interrupted", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := c.work(t)
+			outcome := w.complete(c.end)
+			step, s := outcome.GetStep(), outcome.GetStep().GetSnapshot()
+			if !proto.Equal(step.GetTurnComplete(), c.want) || step.GetTo() != "stopdecision" {
+				t.Errorf("to %s: %v, want %v", step.GetTo(), step.GetTurnComplete(), c.want)
+			}
+			if s.GetTurnCount() != c.turns || s.GetPhase() != c.phase || len(s.GetPendingToolCalls()) != c.pending || s.GetTurn().GetOpen() != c.want.GetAwaiting() {
+				t.Errorf("stands at %v", s)
+			}
+			var ended []string
+			for _, e := range outcome.GetEvents() {
+				if e.GetStepEnd() != nil {
+					ended = append(ended, e.GetStepEnd().GetOutcome())
+				}
+			}
+			if fmt.Sprint(ended) != fmt.Sprint([]string{c.outcome}) {
+				t.Errorf("step.end says %v", ended)
+			}
+			results := map[string]int{}
+			for _, m := range append(appendedBy(w.journal), outcome.GetAppended()...) {
+				results[m.GetToolCallId()]++
+			}
+			for _, m := range appendedBy(w.journal) {
+				for _, call := range m.GetToolCalls() {
+					if want := 1 - waits(s, call.GetId()); results[call.GetId()] != want {
+						t.Errorf("call %s has %d results, want %d", call.GetId(), results[call.GetId()], want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func newWorkerAt(t *testing.T) *worker {
+	w := newWorker(t)
+	w.p = turn.Begin(w.step)
+	return w
+}
+
+// resumed is a turn that goes on with a call that was approved; its agent had
+// called work_complete beside it.
+func resumed(t *testing.T) *worker {
+	s := snapshot()
+	s.Turn = &harnessv1.TurnState{Number: 1, Open: true, AgentDone: true, CalledWorkComplete: true, CalledTools: true}
+	s.PendingToolCalls = []*harnessv1.PendingCall{{
+		CallId: "c", Tool: "run_command", Arguments: runlog.Inline("{}"), Class: harnessv1.PendingClass_PENDING_CLASS_APPROVED, TurnNumber: 1,
+	}}
+	w := newWorker(t)
+	w.step.Snapshot = s
+	if w.carryOut(); fmt.Sprint(w.effects) != "[run c]" {
+		t.Errorf("a turn that goes on did %v", w.effects)
+	}
+	for _, rec := range w.journal {
+		for _, e := range rec.GetEvents() {
+			if e.GetToolCall() != nil {
+				t.Error("a call is announced twice")
+			}
+		}
+	}
+	return w
+}
+
+func appendedBy(journal []*harnessv1.Record) []*harnessv1.Message {
+	var all []*harnessv1.Message
+	for _, rec := range journal {
+		all = append(all, rec.GetAppended()...)
+	}
+	return all
+}
+
+func waits(s *harnessv1.Snapshot, id string) int {
+	for _, c := range s.GetPendingToolCalls() {
+		if c.GetCallId() == id {
+			return 1
+		}
+	}
+	return 0
+}
+
+// TestNudge: its text can be set, and the count is reset by calls only.
+func TestNudge(t *testing.T) {
+	s := snapshot()
+	s.Config.Continuation.Text = "Go on."
+	outcome := answered(t, s, response()).complete(turn.Ending{})
+	if got := outcome.GetAppended(); len(got) != 1 || runlog.Text(got[0].GetContent()) != "Go on." ||
+		got[0].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION || got[0].GetId() != 4 {
+		t.Errorf("nudged with %v", got)
+	}
+	for _, c := range []struct {
+		r    *model.Response
+		want uint32
+	}{{response(), 2}, {response(reads), 0}, {response(call("x", "nothing", "{}")), 0}} {
+		s := snapshot()
+		s.ContinuationCount = 1
+		if got := answered(t, s, c.r).runs().complete(turn.Ending{}).GetStep().GetSnapshot().GetContinuationCount(); got != c.want {
+			t.Errorf("after %d calls the count is %d, want %d", len(c.r.ToolCalls), got, c.want)
+		}
+	}
+}
+
+// TestOutageRemembersItsTries, so that a scripted model knows where it stands.
+func TestOutageRemembersItsTries(t *testing.T) {
+	w := newWorkerAt(t)
+	w.step.Snapshot.FailedTries = 2
+	for range 3 {
+		w.note(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{}}}, nil, nil)
+	}
+	if got := w.complete(turn.Ending{Error: down}).GetStep().GetSnapshot().GetFailedTries(); got != 5 {
+		t.Errorf("%d tries failed", got)
+	}
+}
