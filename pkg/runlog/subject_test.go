@@ -69,14 +69,15 @@ func TestTimersRoundTrip(t *testing.T) {
 	})
 }
 
-// Where a run is stored must never change.
+// Where a run is stored must never change. The figures are from an independent
+// implementation of FNV-1a.
 func TestPartitionIsFixed(t *testing.T) {
-	for id, want := range map[string]int{"r1": 1, "r2": 6, "run-with-a-long-name_7": 3, "x": 1} {
+	for id, want := range map[string]int{"r1": 0, "r2": 2, "run-with-a-long-name_7": 5, "x": 1} {
 		if got := Partition(Run{"default", id}, 7); got != want {
 			t.Errorf("run %s is in partition %d of 7, was in %d", id, got, want)
 		}
 	}
-	if got := HashID("message-1"); got != 0 {
+	if got := HashID("message-1"); got != 0xf071ea3c14cb82ce {
 		t.Errorf("the id's hash is %#x", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {

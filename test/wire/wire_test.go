@@ -54,15 +54,15 @@ func start(t *testing.T) string {
 			}
 		}
 	}()
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
-		err := cmd.Wait()
+		defer close(ended)
+		_ = cmd.Wait() // it is killed at the end
 		_ = in.Close()
-		ended <- err
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = <-ended
+		<-ended
 		for range lines { // until the reader has left
 		}
 	})
