@@ -22,7 +22,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*?## "} /^[a-z-]+:.*?## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## See an agent survive a crash, without an API key
+demo: ## See an agent mend a program, without an API key
 	@$(GO) run ./cmd/harness demo
 
 .PHONY: build

@@ -112,6 +112,22 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	return r
 }
 
+// FillIn completes a snapshot that did not come from a log, such as one that was
+// posted to a service by hand: unset numbers get their defaults, an unset phase
+// becomes phase. A snapshot of a log is left as it is. It changes s.
+func FillIn(s *harnessv1.Snapshot, phase harnessv1.Phase) {
+	if s.GetConfig().GetStop().GetMaxTurns() != 0 && s.GetMaxTurns() != 0 && s.GetPhase() != harnessv1.Phase_PHASE_UNSPECIFIED {
+		return
+	}
+	s.Config = Resolve(s.GetConfig(), 0)
+	if s.GetMaxTurns() == 0 {
+		s.MaxTurns = s.GetConfig().GetStop().GetMaxTurns()
+	}
+	if s.GetPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
+		s.Phase = phase
+	}
+}
+
 func unset[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value

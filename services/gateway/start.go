@@ -12,6 +12,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Writer is the name under which the gateway writes.
@@ -92,7 +93,7 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, now 
 				Status:         harnessv1.RunStatus_RUN_STATUS_RUNNING,
 				Phase:          harnessv1.Phase_PHASE_IDLE,
 				Workflow:       workflow,
-				MaxTurns:       spec.GetConfig().GetStop().GetMaxTurns(),
+				MaxTurns:       maxTurns(spec),
 				Model:          spec.GetAgent().GetModel(),
 				FallbackModels: spec.GetAgent().GetFallbackModels(),
 				ToolRules:      spec.GetAgent().GetTools(),
@@ -108,4 +109,12 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, now 
 			}},
 		}},
 	}
+}
+
+// maxTurns is what the run's first segment may take, until repair has resolved it.
+func maxTurns(spec *harnessv1.RunSpec) uint32 {
+	if stop := spec.GetConfig().GetStop(); stop != nil && stop.MaxTurns != nil {
+		return stop.GetMaxTurns()
+	}
+	return runstate.DefaultMaxTurns
 }

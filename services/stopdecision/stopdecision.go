@@ -61,6 +61,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 		s:    proto.CloneOf(in.GetStep().GetSnapshot()),
 		step: &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
+	runstate.FillIn(d.s, harnessv1.Phase_PHASE_REFLECTING)
 	if err := d.decide(); err != nil {
 		return nil, err
 	}

@@ -150,17 +150,35 @@ func TestCutOff(t *testing.T) {
 // TestManyApprovals: more calls than may wait are refused, not kept.
 func TestManyApprovals(t *testing.T) {
 	s := snapshot()
-	s.PendingToolCalls = []*harnessv1.PendingCall{{CallId: "former"}}
+	const former = runstate.MaxPending - 20
+	for i := range former {
+		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{CallId: fmt.Sprint("former-", i)})
+	}
 	var calls []*harnessv1.ToolCall
-	for i := range 130 {
+	for i := range 30 {
 		calls = append(calls, call(fmt.Sprint(i), "run_command", `{}`))
 	}
 	count := map[harnessv1.CallDisposition]int{}
 	for _, c := range answer(t, s, response(calls...)).Entry.GetModelResponded().GetCalls() {
 		count[c.GetDisposition()]++
 	}
-	if count[ask] != runstate.MaxPending-1 || count[invalid] != 3 {
+	if count[ask] != runstate.MaxPending-former || count[invalid] != 10 {
 		t.Errorf("prepared %v", count)
+	}
+}
+
+// TestManyCalls: a response has a bound, and the model is told of it.
+func TestManyCalls(t *testing.T) {
+	var calls []*harnessv1.ToolCall
+	for i := range 100 {
+		calls = append(calls, call(fmt.Sprint(i), "read_file", `{"path":"x"}`))
+	}
+	a := answer(t, snapshot(), response(calls...))
+	if n := len(a.Appended[0].GetToolCalls()); n != 64 || len(a.Entry.GetModelResponded().GetCalls()) != n {
+		t.Errorf("%d calls were taken", n)
+	}
+	if last := a.Appended[len(a.Appended)-1]; last.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE || !strings.Contains(last.GetContent().GetInline(), "100") {
+		t.Errorf("the model is told %v", last)
 	}
 }
 

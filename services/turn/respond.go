@@ -53,6 +53,9 @@ type Surroundings struct {
 	Preparation, Latency *durationpb.Duration
 }
 
+// maxCalls bounds the calls that are taken from one response.
+const maxCalls = 64
+
 const (
 	cutOff = "Your response was cut off by the length limit, so its tool calls were dropped and nothing of it ran. " +
 		"Answer again in smaller pieces: fewer calls, or less content in each."
@@ -86,7 +89,8 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 	} else {
 		seen := map[string]bool{}
 		waiting := len(s.GetPendingToolCalls())
-		for i, c := range r.ToolCalls {
+		taken := r.ToolCalls[:min(len(r.ToolCalls), maxCalls)]
+		for i, c := range taken {
 			call := &harnessv1.ToolCall{
 				Id:        uniqueID(c.GetId(), p.Number, i, func(id string) bool { return seen[id] || in.Known(id) }),
 				Name:      usableName(c.GetName()),
@@ -106,6 +110,12 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 			prepared.Message = runlog.Cut(prepared.GetMessage(), runlog.MaxPreview) // whole in the result
 			a.Appended = append(a.Appended, results...)
 			after = append(after, events...)
+		}
+		if len(taken) < len(r.ToolCalls) {
+			a.Appended = append(a.Appended, &harnessv1.Message{
+				Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, TurnNumber: p.Number,
+				Content: runlog.Inline(fmt.Sprintf("Your response had %d tool calls; only the first %d were taken. Make the others in later responses.", len(r.ToolCalls), maxCalls)),
+			})
 		}
 	}
 	a.Events = append(a.Events, event(s, p, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{

@@ -283,7 +283,7 @@ func TestRequestBytes(t *testing.T) {
 	}
 	const body = `"messages":[` +
 		`{"role":"system","content":"You are tested."},{"role":"user","content":"Read a and b."},{"role":"user","content":"Guidance."},` +
-		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"read_file","arguments":"{\"path\": "}},{"id":"c2","type":"function","function":{"name":"read_file","arguments":""}}]},` +
+		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"read_file","arguments":"{\"not_a_json_object\":\"{\\\"path\\\": \"}"}},{"id":"c2","type":"function","function":{"name":"read_file","arguments":"{}"}}]},` +
 		`{"role":"tool","tool_call_id":"c1","content":"not JSON"},{"role":"tool","tool_call_id":"c2","content":""},` +
 		`{"role":"assistant","content":"Hm <&>."},{"role":"assistant","content":""},{"role":"user","content":"Go on."}],` +
 		`"model":"test-model",` +

@@ -59,7 +59,7 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 			return fmt.Errorf("stream %s has no consumer %s: run `harness provision` for it first", runsStream(p), durable)
 		}
 		if err != nil {
-			return unavailable("consumer "+durable, err)
+			return ended(ctx, unavailable("consumer "+durable, err))
 		}
 		c, err := consumer.Consume(func(m jetstream.Msg) {
 			select {
@@ -90,12 +90,20 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 			}
 		}))
 		if err != nil {
-			return unavailable("consumer "+durable, err)
+			return ended(ctx, unavailable("consumer "+durable, err))
 		}
 		running.add(c, func() { cancel(fmt.Errorf("consumer %s: %w: deliveries have stopped", durable, runlog.ErrUnavailable)) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// ended is the cause of the end of ctx, or err where it has not ended.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // intake is what brings messages in.
@@ -167,7 +175,7 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 	for p := range l.partitions {
 		stream, err := l.js.Stream(ctx, runsStream(p))
 		if err != nil {
-			return unavailable("follow runs", err)
+			return ended(ctx, unavailable("follow runs", err))
 		}
 		stored := stream.CachedInfo().State.LastSeq
 		at := "hm.run." + fmt.Sprint(p) + ".*.*.log.step."
@@ -176,7 +184,7 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 			DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
 		})
 		if err != nil {
-			return unavailable("follow runs", err)
+			return ended(ctx, unavailable("follow runs", err))
 		}
 		// What was stored is through at a message with none behind it, or at one
 		// that was stored later. Messages are not counted: an ordered consumer
@@ -210,7 +218,7 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 			}
 		})
 		if err != nil {
-			return unavailable("follow runs", err)
+			return ended(ctx, unavailable("follow runs", err))
 		}
 		running.add(c, func() { cancel(fmt.Errorf("follow runs: %w: deliveries have stopped", runlog.ErrUnavailable)) })
 	}

@@ -16,7 +16,8 @@ import (
 // The caller holds the data directory's lock: two servers on one directory
 // start happily and destroy it.
 type Embedded struct {
-	server *server.Server
+	server  *server.Server
+	listens bool
 }
 
 // EmbeddedConfig configures an embedded server.
@@ -64,7 +65,7 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 		s.Shutdown()
 		return nil, errors.New("embedded NATS did not become ready in 30 s; the log at level debug says why")
 	}
-	return &Embedded{server: s}, nil
+	return &Embedded{server: s, listens: cfg.Listen != ""}, nil
 }
 
 // Open connects to the server, provisions it and opens the log.
@@ -86,7 +87,12 @@ func (e *Embedded) Open(ctx context.Context, cfg Config, layout Layout) (*Log, e
 }
 
 // URL is the address for other processes; empty when there is no listener.
-func (e *Embedded) URL() string { return e.server.ClientURL() }
+func (e *Embedded) URL() string {
+	if !e.listens {
+		return ""
+	}
+	return e.server.ClientURL()
+}
 
 // Stop shuts the server down and waits for it.
 func (e *Embedded) Stop() {

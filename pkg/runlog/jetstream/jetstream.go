@@ -132,7 +132,14 @@ func (l *Log) Close() {
 }
 
 // Flush waits until everything that was published has reached the server.
-func (l *Log) Flush(ctx context.Context) error { return l.nc.FlushWithContext(ctx) }
+func (l *Log) Flush(ctx context.Context) error {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	if err := l.nc.FlushWithContext(ctx); err != nil {
+		return unavailable("flush", err)
+	}
+	return nil
+}
 
 // Partitions is the number of partitions that the bus was provisioned with.
 func (l *Log) Partitions() int { return l.partitions }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -32,8 +33,9 @@ type Layout struct {
 	Replicas int
 	// Executors that get a durable consumer, besides the stock ones.
 	Executors []string
-	// MaxBytes bounds each RUNS and each TIMERS stream. Default 64 GiB; BLOBS
-	// get four times as much. A full stream refuses new records.
+	// MaxBytes bounds each RUNS stream; BLOBS get twice as much, TIMERS an eighth.
+	// The server sets the space aside, so it must fit its own storage limit.
+	// Default 8 GiB. A full stream refuses new records.
 	MaxBytes int64
 }
 
@@ -55,7 +57,7 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 	layout.Partitions = max(layout.Partitions, 1)
 	layout.Replicas = max(layout.Replicas, 1)
 	if layout.MaxBytes <= 0 {
-		layout.MaxBytes = 64 << 30
+		layout.MaxBytes = 8 << 30
 	}
 	for _, name := range layout.Executors {
 		if !runlog.Name.MatchString(name) || runlog.IsRest(name) {
@@ -112,9 +114,10 @@ func streams(p int, layout Layout) []jetstream.StreamConfig {
 	}
 	blobs := runs
 	blobs.Name, blobs.Subjects, blobs.RePublish = blobsStream(p), []string{fmt.Sprintf(root, "blob") + ">"}, nil
-	blobs.MaxBytes *= 4
+	blobs.MaxBytes *= 2
 	timers := runs
 	timers.Name, timers.Subjects, timers.RePublish = timersStream(p), []string{fmt.Sprintf(root, "timer") + ">"}, nil
+	timers.MaxBytes /= 8
 	// Scheduling implies roll-up, which must never be possible on RUNS.
 	timers.Discard, timers.AllowMsgSchedules, timers.AllowRollup = jetstream.DiscardOld, true, true
 	return []jetstream.StreamConfig{runs, blobs, timers}
@@ -143,10 +146,16 @@ func consumers(p int, layout Layout) []jetstream.ConsumerConfig {
 	return append(all, durable(wakeConsumer, at+"inbox", at+"log.step."+runlog.Park, at+"log.step."+runlog.End))
 }
 
+// codeNoStorage is the server's refusal of a stream larger than its storage.
+const codeNoStorage jetstream.ErrorCode = 10047
+
 func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) error {
 	stream, err := js.Stream(ctx, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if _, err = js.CreateStream(ctx, cfg); err != nil {
+			if apiCode(err) == codeNoStorage {
+				return fmt.Errorf("create stream %s: the server does not have %d bytes of storage to set aside: raise max_file_store in its configuration, or provision with a smaller --max-bytes", cfg.Name, cfg.MaxBytes)
+			}
 			return fmt.Errorf("create stream %s: %w", cfg.Name, err)
 		}
 		return nil
@@ -193,7 +202,8 @@ func countPartitions(ctx context.Context, js jetstream.JetStream) (int, error) {
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return p, nil
-		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
+			errors.Is(err, nats.ErrNoResponders): // nobody listens to the requests of JetStream
 			return 0, errors.New("this NATS server has JetStream switched off: start it with JetStream (nats-server -js)")
 		case err != nil:
 			return 0, fmt.Errorf("look at stream %s: %w", runsStream(p), err)

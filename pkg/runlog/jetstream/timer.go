@@ -48,7 +48,7 @@ func (l *Log) ConsumeTimers(ctx context.Context, handle func(context.Context, ru
 			return fmt.Errorf("stream %s has no consumer %s: run `harness provision`", timersStream(p), timerConsumer)
 		}
 		if err != nil {
-			return unavailable("timers", err)
+			return ended(ctx, unavailable("timers", err))
 		}
 		c, err := consumer.Consume(func(m jetstream.Msg) {
 			if ctx.Err() != nil {
@@ -69,7 +69,7 @@ func (l *Log) ConsumeTimers(ctx context.Context, handle func(context.Context, ru
 			_ = m.Ack()
 		}, jetstream.PullMaxMessages(prefetch))
 		if err != nil {
-			return unavailable("timers", err)
+			return ended(ctx, unavailable("timers", err))
 		}
 		running.add(c, func() { cancel(fmt.Errorf("timers: %w: deliveries have stopped", runlog.ErrUnavailable)) })
 	}

@@ -23,7 +23,7 @@ func (t *working) ask(ctx, keep context.Context) error {
 		return err
 	}
 	prepared := turn.Prepare(t.s, messages, t.host.tools.Specs())
-	if prepared.Messages, err = t.w.inline(ctx, t.run, prepared.GetMessages()); err != nil {
+	if prepared.Messages, err = t.w.inline(ctx, t.run, t.s.GetModel(), t.s.GetConfig().GetTools().GetShownTokens(), prepared.GetMessages()); err != nil {
 		return err
 	}
 	request := &model.Request{

@@ -31,6 +31,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -63,6 +64,7 @@ type Server struct {
 	cfg           Config
 	conversations *conversations
 	active        *active
+	shown         *shownCache
 
 	mu        sync.Mutex
 	providers map[string]*opened
@@ -104,6 +106,7 @@ func New(cfg Config) *Server {
 		cfg:           cfg,
 		conversations: newConversations(cfg.Log, cfg.CacheBytes),
 		active:        newActive(),
+		shown:         &shownCache{entries: map[shownKey]string{}},
 		providers:     map[string]*opened{},
 	}
 }
@@ -133,9 +136,14 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	return &harnessv1.PrepareResponse{
-		Request: turn.Prepare(req.GetInput().GetStep().GetSnapshot(), req.GetConversation(), h.tools.Specs()),
-	}, nil
+	s := proto.CloneOf(req.GetInput().GetStep().GetSnapshot())
+	runstate.FillIn(s, harnessv1.Phase_PHASE_EXECUTING)
+	request := turn.Prepare(s, req.GetConversation(), h.tools.Specs())
+	run := runlog.Run{Namespace: req.GetInput().GetNamespace(), ID: req.GetInput().GetRunId()}
+	if request.Messages, err = w.inline(ctx, run, s.GetModel(), s.GetConfig().GetTools().GetShownTokens(), request.GetMessages()); err != nil {
+		return nil, err
+	}
+	return &harnessv1.PrepareResponse{Request: request}, nil
 }
 
 // provider resolves a model reference, once.
@@ -185,12 +193,14 @@ func (w *Server) toolHost(ctx context.Context, anew bool) (*host, error) {
 	return h, nil
 }
 
-// inline puts texts in place of references.
-func (w *Server) inline(ctx context.Context, run runlog.Run, messages []*harnessv1.Message) ([]*harnessv1.Message, error) {
+// inline puts texts in place of references, and shows tool results no longer
+// than the model is to be shown them.
+func (w *Server) inline(ctx context.Context, run runlog.Run, model string, shown uint32, messages []*harnessv1.Message) ([]*harnessv1.Message, error) {
 	out := messages
 	copied := false
 	for i, m := range messages {
-		if m.GetContent().GetBlob() == nil && !hasBlobArguments(m) {
+		long := m.GetRole() == harnessv1.Role_ROLE_TOOL && len(m.GetContent().GetInline()) > int(shown)
+		if m.GetContent().GetBlob() == nil && !long && !hasBlobArguments(m) {
 			continue
 		}
 		if !copied {
@@ -198,7 +208,12 @@ func (w *Server) inline(ctx context.Context, run runlog.Run, messages []*harness
 		}
 		m = proto.CloneOf(m)
 		var err error
-		if m.Content, err = w.text(ctx, run, m.GetContent()); err != nil {
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
+			m.Content, err = w.result(ctx, run, model, shown, m.GetContent())
+		} else {
+			m.Content, err = w.text(ctx, run, m.GetContent())
+		}
+		if err != nil {
 			return nil, err
 		}
 		for _, c := range m.GetToolCalls() {
@@ -209,6 +224,25 @@ func (w *Server) inline(ctx context.Context, run runlog.Run, messages []*harness
 		out[i] = m
 	}
 	return out, nil
+}
+
+// result is the text of a tool result as the model is shown it.
+func (w *Server) result(ctx context.Context, run runlog.Run, model string, shown uint32, c *harnessv1.Content) (*harnessv1.Content, error) {
+	key := shownKey{digest: c.GetBlob().GetDigest(), limit: shown}
+	if key.digest != "" {
+		if text, ok := w.shown.get(key); ok {
+			return runlog.Inline(text), nil
+		}
+	}
+	whole, err := w.text(ctx, run, c)
+	if err != nil {
+		return nil, err
+	}
+	text := shorten(model, whole.GetInline(), shown)
+	if key.digest != "" {
+		w.shown.put(key, text)
+	}
+	return runlog.Inline(text), nil
 }
 
 func hasBlobArguments(m *harnessv1.Message) bool {

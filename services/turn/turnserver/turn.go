@@ -5,11 +5,13 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -24,6 +26,8 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 	if !run.Valid() {
 		return fault.Invalid("input.run_id", "namespace and run_id must match %s", runlog.Name)
 	}
+	in = proto.CloneOf(in)
+	runstate.FillIn(in.GetStep().GetSnapshot(), harnessv1.Phase_PHASE_EXECUTING)
 	ctx := stream.Context()
 	h, err := w.toolHost(ctx, false)
 	if err != nil {

@@ -53,8 +53,9 @@ func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
 }
 
 // Provision makes the streams and consumers of an external NATS server.
-func Provision(ctx context.Context, url string, executors []string) error {
-	return node.Provision(ctx, url, 0, jetstream.Layout{Executors: executors})
+// maxBytes bounds the stream of records; 0 means the default.
+func Provision(ctx context.Context, url string, executors []string, maxBytes int64) error {
+	return node.Provision(ctx, url, 0, jetstream.Layout{Executors: executors, MaxBytes: maxBytes})
 }
 
 // DefaultData is the data directory of the user: XDG_DATA_HOME/harness, else

@@ -3,7 +3,8 @@
 // service with health and reflection.
 //
 // The code path is the same wherever a role runs: executors meet only on the
-// bus, and call the tool host over gRPC also when it is in the same process.
+// bus, and call the tool host through its gRPC interface; one in the same
+// process is called without the wire (see insideToolHost).
 //
 // Stopping goes in the order intake, work, tools, bus; see Stop.
 package node
@@ -160,6 +161,9 @@ func (n *Node) start(ctx context.Context) error {
 	return writeHolder(n.cfg.Data, n.local.socket)
 }
 
+// embeddedBytes bounds the embedded streams; the disk is the real bound.
+const embeddedBytes = 1 << 40
+
 func (n *Node) openLog(ctx context.Context) error {
 	cfg := jetstream.Config{Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger}
 	if n.cfg.NATS != "" {
@@ -181,7 +185,7 @@ func (n *Node) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.log, err = n.embedded.Open(ctx, cfg, jetstream.Layout{})
+	n.log, err = n.embedded.Open(ctx, cfg, jetstream.Layout{MaxBytes: embeddedBytes})
 	return err
 }
 
