@@ -82,8 +82,6 @@ func newDriver(t testing.TB) *driver {
 
 func (d *driver) now() time.Time { return start.Add(time.Duration(len(d.log)) * time.Second) }
 
-func (d *driver) newest() *harnessv1.Record { return d.log[len(d.log)-1] }
-
 // step is the newest step, with its version.
 func (d *driver) step() (*harnessv1.Step, uint64) {
 	for i := len(d.log) - 1; i >= 0; i-- {
