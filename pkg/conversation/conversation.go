@@ -9,6 +9,7 @@ package conversation
 
 import (
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -25,19 +26,28 @@ type Conversation struct {
 	// Bytes of the messages.
 	Bytes uint64
 
-	calls map[string]struct{}
+	calls *callIDs
+}
+
+// callIDs is shared by everyone who holds a conversation, also by one who has
+// lost the run's step and does not know it yet.
+type callIDs struct {
+	mu  sync.RWMutex
+	ids map[string]struct{}
 }
 
 // Fold adds the messages of a record that follows the version folded so far.
 func (c *Conversation) Fold(rec *harnessv1.Record) {
 	if c.calls == nil {
-		c.calls = map[string]struct{}{}
+		c.calls = &callIDs{ids: map[string]struct{}{}}
 	}
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
 	for _, m := range rec.GetAppended() {
 		c.Messages = append(c.Messages, m)
 		c.Bytes += uint64(len(runlog.Text(m.GetContent()))) + 256
 		for _, call := range m.GetToolCalls() {
-			c.calls[call.GetId()] = struct{}{}
+			c.calls.ids[call.GetId()] = struct{}{}
 			c.Bytes += uint64(len(runlog.Text(call.GetArguments()))) + 128
 		}
 	}
@@ -46,7 +56,12 @@ func (c *Conversation) Fold(rec *harnessv1.Record) {
 
 // HasCall says whether a call with this id is in the conversation.
 func (c *Conversation) HasCall(id string) bool {
-	_, ok := c.calls[id]
+	if c.calls == nil {
+		return false
+	}
+	c.calls.mu.RLock()
+	defer c.calls.mu.RUnlock()
+	_, ok := c.calls.ids[id]
 	return ok
 }
 

@@ -20,6 +20,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -32,10 +33,20 @@ import (
 // MaxFailures is the number of errors at one step after which a run is failed.
 const MaxFailures = 5
 
+// ErrRetry marks an error that says nothing against the step: something that the
+// executor needs cannot be reached now. The step is put back and the error is
+// not counted.
+var ErrRetry = errors.New("cannot be reached now")
+
+// Retry marks err with ErrRetry.
+func Retry(op string, err error) error { return fmt.Errorf("%s: %w: %w", op, ErrRetry, err) }
+
 // Bounds of a snapshot.
 const (
 	// MaxSnapshot fails a run, in encoded bytes.
 	MaxSnapshot = 64 << 10
+	// spillSnapshot moves the largest texts of a snapshot to blobs.
+	spillSnapshot = 16 << 10
 )
 
 // Executor does the work of one place in a workflow.

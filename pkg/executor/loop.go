@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -42,6 +43,34 @@ type loop struct {
 	cfg    Config
 	x      Executor
 	logger *slog.Logger
+
+	mu      sync.Mutex
+	working map[place]bool // steps in work in this process
+}
+
+// place is where a step stands.
+type place struct {
+	run      runlog.Run
+	sequence uint64
+}
+
+// begin notes that a step is in work here; first is false when it was already.
+func (l *loop) begin(e runlog.Entry) (end func(), first bool) {
+	p := place{e.Run, e.Sequence}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.working[p] {
+		return nil, false
+	}
+	if l.working == nil {
+		l.working = map[place]bool{}
+	}
+	l.working[p] = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.working, p)
+	}, true
 }
 
 // handle takes one delivery to its end.
@@ -53,6 +82,14 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 		_ = d.Nak(schemaDelay)
 		return
 	}
+	end, first := l.begin(e)
+	if !first {
+		// A copy that waited for its turn while the original was begun: to
+		// claim the step again would rob ourselves. Should that work die, the
+		// next delivery finds it gone.
+		return
+	}
+	defer end()
 	var journal []runlog.Entry
 	if d.Redelivered() || e.Record == nil {
 		view, err := l.cfg.Log.View(ctx, e.Run, e.Sequence)
@@ -110,7 +147,7 @@ func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err er
 		logger.Debug("step is another worker's", "error", err)
 	case ctx.Err() != nil:
 		_ = d.Nak(0) // stopping: someone else goes on at once
-	case errors.Is(err, runlog.ErrUnavailable):
+	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
 		logger.Warn("step put back", "error", err)
 		_ = d.Nak(unavailableDelay)
 	default:

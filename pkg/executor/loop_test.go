@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -76,6 +77,35 @@ func TestFirstDeliveryThatFindsAnotherWorkerIsSilent(t *testing.T) {
 	}
 }
 
+// TestACopyOfAStepInWorkIsLeftAlone: a redelivery that waited while the
+// original was begun in the same process must not rob it.
+func TestACopyOfAStepInWorkIsLeftAlone(t *testing.T) {
+	b := newBed(t)
+	e := b.step("turn")
+	began, finish := make(chan struct{}), make(chan struct{})
+	var times atomic.Int32
+	l := &loop{cfg: Config{Log: b.log, Instance: "mine"}.withDefaults(), x: does{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+		times.Add(1)
+		close(began)
+		<-finish
+		return passOn(task), nil
+	}}}
+	l.logger = l.cfg.Logger
+	original, again := &delivered{entry: e}, &delivered{entry: e, again: true}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.handle(t.Context(), original)
+	}()
+	<-began
+	l.handle(t.Context(), again)
+	close(finish)
+	<-ended
+	if again.verdict() != silent || original.verdict() != acked || times.Load() != 1 {
+		t.Errorf("the copy said %s, the original %s, after %d executions", again.verdict(), original.verdict(), times.Load())
+	}
+}
+
 // TestFailuresAreRecordsAndThenPoison: errors and panics alike.
 func TestFailuresAreRecordsAndThenPoison(t *testing.T) {
 	for name, f := range map[string]func() error{
@@ -125,6 +155,7 @@ func TestPassingTroubleIsNoFailure(t *testing.T) {
 		want string
 	}{
 		{"the log cannot be reached", context.Background(), fmt.Errorf("read: %w", runlog.ErrUnavailable), "[nak 1s]"},
+		{"the tool host cannot be reached", context.Background(), Retry("tool host", errors.New("away")), "[nak 1s]"},
 		{"fenced off", context.Background(), fmt.Errorf("note: %w", runlog.ErrFenced), silent},
 		{"stopping", stopped, context.Canceled, "[nak 0s]"},
 	} {

@@ -188,6 +188,11 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	if err := runlog.Spill(ctx, rec, put); err != nil {
 		return err
 	}
+	if s := rec.GetStep().GetSnapshot(); s != nil && proto.Size(s) > spillSnapshot {
+		if err := runlog.SpillTo(ctx, s, spillSnapshot, put); err != nil {
+			return err
+		}
+	}
 	if step := rec.GetStep(); step != nil && !ending(step) && proto.Size(step.GetSnapshot()) > MaxSnapshot {
 		return fmt.Errorf("%d bytes, the limit is %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
 	}

@@ -121,13 +121,22 @@ func cutInvalid(s string, valid, limit int) string {
 // MaxRecord. It calls put for each and changes rec in place; rec must be the
 // caller's own.
 func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
-	const target = MaxRecord / 2
-	size := proto.Size(rec)
-	if size <= MaxInline {
+	if proto.Size(rec) <= MaxInline {
 		return nil
 	}
+	return spill(ctx, rec, MaxInline, MaxRecord/2, put)
+}
+
+// SpillTo moves the largest contents out of a message until it has at most
+// target bytes or none of more than MaxPreview is left.
+func SpillTo(ctx context.Context, m proto.Message, target int, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
+	return spill(ctx, m, MaxRecord, target, put)
+}
+
+func spill(ctx context.Context, m proto.Message, inline, target int, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
+	size := proto.Size(m)
 	var contents []*harnessv1.Content
-	collectContents(rec.ProtoReflect(), &contents)
+	collectContents(m.ProtoReflect(), &contents)
 	sort.SliceStable(contents, func(i, j int) bool {
 		return len(contents[i].GetInline()) > len(contents[j].GetInline())
 	})
@@ -138,7 +147,7 @@ func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Cont
 			continue
 		}
 		text := c.GetInline()
-		if len(text) <= MaxInline && (size <= target || len(text) <= MaxPreview) {
+		if len(text) <= inline && (size <= target || len(text) <= MaxPreview) {
 			break
 		}
 		ref, err := put(ctx, []byte(text))

@@ -106,9 +106,10 @@ func IsRest(to string) bool { return to == Park || to == End }
 // for concurrent use.
 type Log interface {
 	// Append stores rec as the record that follows the one with sequence
-	// rec.PrevSequence and returns its sequence. It sets nothing in rec. A
-	// first record (version 1, fence 0) that is already stored with the same
-	// nonce counts as stored now.
+	// rec.PrevSequence and returns its sequence. It sets nothing in rec, and
+	// keeps it for readers in this process: nobody may change it from then on.
+	// A record that is already stored with the same writer, instance and nonce
+	// counts as stored now.
 	//
 	// Errors: ErrFenced, ErrTooLarge, ErrUnavailable.
 	Append(ctx context.Context, rec *harnessv1.Record) (sequence uint64, err error)
@@ -124,7 +125,8 @@ type Log interface {
 	// that contains the message with sequence contains. contains 0 accepts any
 	// answer: good for people, not for decisions.
 	//
-	// Errors: ErrNotFound (only with contains 0), ErrUnavailable.
+	// Errors: ErrNotFound (with contains above 0 only when all that the run is
+	// known to have is an inbox), ErrUnavailable.
 	View(ctx context.Context, run Run, contains uint64) (View, error)
 
 	// AppendInbox stores an item behind the newest one. An item whose id is
@@ -139,7 +141,10 @@ type Log interface {
 	LastInbox(ctx context.Context, run Run) (uint64, error)
 
 	// Inbox returns the items in (after, upTo], oldest first, Sequence filled
-	// in, cut at MaxDrainItems and MaxDrainBytes but never to nothing.
+	// in, cut at MaxDrainItems and MaxDrainBytes but never to nothing. upTo is
+	// the sequence of an item of run, or not above after.
+	//
+	// Errors: ErrNotFound when upTo is none of run's, ErrUnavailable.
 	Inbox(ctx context.Context, run Run, after, upTo uint64) ([]*harnessv1.InboxItem, error)
 
 	// PutBlob stores data and returns its reference. Storing the same bytes
@@ -155,8 +160,11 @@ type Log interface {
 	Subscribe(ctx context.Context, run Run, handle func(*Entry)) (stop func(), err error)
 
 	// Consume delivers the steps addressed to an executor until ctx ends, then
-	// returns once handle has returned for all of them. handle is called from
-	// its own goroutine for each delivery, at most concurrency at a time.
+	// returns its cause once handle has returned for all of them. handle is
+	// called from its own goroutine for each delivery, at most concurrency at a
+	// time, so in no certain order. When deliveries stop for good, because the
+	// consumer was deleted or the connection closed, Consume ends with
+	// ErrUnavailable, and so do the other Consume methods and Runs.
 	Consume(ctx context.Context, executor string, concurrency int, handle func(context.Context, Delivery)) error
 
 	// ConsumeWakes delivers what can wake a run, steps to park and end and inbox

@@ -38,8 +38,8 @@ func Back(ctx context.Context, log Log, from Entry, after uint64) ([]Entry, erro
 }
 
 // Watch calls handle with the records of run after version after, strictly by
-// version, each once, until handle returns an error (which Watch returns) or
-// ctx ends. caughtUp, when not nil, is called once after everything that was
+// version, each once, until handle returns an error (which Watch returns),
+// ctx ends or the log cannot be read; a new watch may go on from there. caughtUp, when not nil, is called once after everything that was
 // stored at the start has been handled; its error ends the watch too.
 //
 // It listens to the feed first and reads the log then; on a gap, an

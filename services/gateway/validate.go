@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"encoding/hex"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -162,6 +164,18 @@ func checkText(field string, c *harnessv1.Content) error {
 	}
 	if strings.TrimSpace(c.GetInline()) == "" {
 		return fault.Invalid(field, "must not be empty")
+	}
+	return nil
+}
+
+// CheckTools refuses rules for tools that are not there: a deny that names
+// nothing would deny nothing.
+func CheckTools(rules []*harnessv1.ToolRule, names []string) error {
+	for i, r := range rules {
+		if r.GetName() != "*" && !slices.Contains(names, r.GetName()) {
+			return fault.Invalid(fmt.Sprintf("spec.agent.tools[%d].name", i), "there is no tool %q; the tools are %s",
+				r.GetName(), strings.Join(names, ", "))
+		}
 	}
 	return nil
 }

@@ -211,8 +211,7 @@ const maxID = 64
 // uniqueID keeps the provider's id where it is usable, and makes one where it
 // is missing, too long or taken.
 func uniqueID(id string, turn uint32, index int, taken func(string) bool) string {
-	id = strings.ToValidUTF8(strings.TrimSpace(id), "")
-	if id != "" && len(id) <= maxID && !taken(id) {
+	if usableID(id) && !taken(id) {
 		return id
 	}
 	made := fmt.Sprintf("call_%d_%d", turn, index)
@@ -220,6 +219,17 @@ func uniqueID(id string, turn uint32, index int, taken func(string) bool) string
 		made = fmt.Sprintf("call_%d_%d_%d", turn, index, n)
 	}
 	return made
+}
+
+// usableID says whether an id can be stored, sent back and used as a key: up to
+// maxID printable ASCII characters without space and slash.
+func usableID(id string) bool {
+	for _, r := range []byte(id) {
+		if r <= ' ' || r > '~' || r == '/' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxID
 }
 
 // summaryOf is what a response gave to work_complete; nil when it did not call it.

@@ -62,6 +62,9 @@ func openOpenAI(base, key string) (model.Provider, error) {
 	if base == "" {
 		base = openai.DefaultBaseURL
 	}
+	if strings.ContainsAny(key, "\r\n") {
+		return nil, fmt.Errorf("%s holds a line break: set it to the key alone", EnvOpenAIKey)
+	}
 	if key == "" && ownAddress(base) {
 		return nil, fmt.Errorf("%s is not set: set it, or %s for a compatible server that needs no key", EnvOpenAIKey, EnvOpenAIBaseURL)
 	}

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -132,7 +133,9 @@ func BenchmarkFourHops(b *testing.B) {
 		compare(b, least, 4)
 		cancel()
 		for range StockExecutors {
-			<-ended
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				b.Error(err)
+			}
 		}
 	})
 }

@@ -134,7 +134,7 @@ func TestAppendOverNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, n, sound := overNetwork(t, 1500*time.Millisecond)
-			rec, sequence := first("r"), uint64(0)
+			rec := first("r")
 			for range 3 {
 				var lost atomic.Int64
 				lose(n, &lost)
@@ -149,8 +149,7 @@ func TestAppendOverNetwork(t *testing.T) {
 				if err != nil || view.Newest.Sequence != got || view.Newest.Header.Version != rec.GetVersion() {
 					t.Fatalf("the answer is %d, the log ends with version %d at %d (%v)", got, view.Newest.Header.Version, view.Newest.Sequence, err)
 				}
-				sequence = got
-				rec = after(rec, sequence, rec.GetWriter().GetNonce()+1)
+				rec = after(rec, got, rec.GetWriter().GetNonce()+1)
 			}
 		})
 	}

@@ -222,8 +222,8 @@ func consumeEnd(b *bed) {
 	cancel(errEnough)
 	recv(b, heard, "the end of the handler's context")
 	select {
-	case <-ended:
-		b.Fatal("Consume did not wait for its handler")
+	case err := <-ended:
+		b.Fatalf("Consume did not wait for its handler: %v", err)
 	default:
 	}
 	close(finish)

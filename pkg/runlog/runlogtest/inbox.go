@@ -207,12 +207,11 @@ func inboxItems(b *bed) {
 
 func inboxBytes(b *bed) {
 	run := b.chain("r").run
-	var last uint64
 	for i := range 9 {
-		last = b.send(run, message(fmt.Sprint(i), strings.Repeat("x", 31<<10)))[0]
+		b.send(run, message(fmt.Sprint(i), strings.Repeat("x", 31<<10)))
 	}
-	last = b.send(run, message("large", strings.Repeat("x", runlog.MaxDrainBytes+1)))[0]
-	last = max(last, b.send(run, message("small", ""))[0])
+	b.send(run, message("large", strings.Repeat("x", runlog.MaxDrainBytes+1)))
+	last := b.send(run, message("small", ""))[0]
 	var sizes []int
 	for _, part := range b.drain(run, last) {
 		sizes = append(sizes, len(part))
@@ -227,7 +226,7 @@ func inboxLong(b *bed) {
 	run := b.chain("r").run
 	var sequences []uint64
 	for i := range 600 {
-		sequence, _, err := b.log.AppendInbox(b.ctx, run, message(fmt.Sprint(i), ""), uint64(0)+last(sequences))
+		sequence, _, err := b.log.AppendInbox(b.ctx, run, message(fmt.Sprint(i), ""), last(sequences))
 		b.must(err)
 		sequences = append(sequences, sequence)
 	}

@@ -115,13 +115,19 @@ func runsWhile(b *bed) {
 		before := b.chain(fmt.Sprint("r", round))
 		want := before.append("repair").Sequence
 		ch, stop := b.runs()
-		seen := false
+		seen, newest := false, uint64(0)
+		note := func(e runlog.Entry) {
+			seen = seen || e.Run == before.run && e.Sequence == want
+			if e.Run == c.run {
+				newest = max(newest, e.Sequence)
+			}
+		}
 		for {
 			s := recv(b, ch, "the end of what is stored")
 			if s.caughtUp {
 				break
 			}
-			seen = seen || s.entry.Sequence == want
+			note(s.entry)
 		}
 		if !seen {
 			b.Errorf("round %d: caught up without the step at %d", round, want)
@@ -130,14 +136,12 @@ func runsWhile(b *bed) {
 			over.Store(true)
 			recv(b, written, "the end of the busy run")
 			b.must(busy())
-			newest := c.newest()
-			for s := (sight{}); s.entry.Sequence < newest; {
-				if s = recv(b, ch, "the newest step"); s.caughtUp {
+			for newest < c.newest() {
+				s := recv(b, ch, "the newest step")
+				if s.caughtUp {
 					b.Fatal("caught up twice")
 				}
-				if s.entry.Run != c.run {
-					s = sight{}
-				}
+				note(s.entry)
 			}
 		}
 		b.wantErr(stop(), context.Canceled)

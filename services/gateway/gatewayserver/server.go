@@ -50,6 +50,9 @@ type Config struct {
 	// Workspaces asks the tool host whether a workspace can be used. Nil means
 	// that it is not asked.
 	Workspaces func(ctx context.Context, workspace string) error
+	// Tools lists the names of the tools that a policy can speak of. Nil means
+	// that names are not checked.
+	Tools func(ctx context.Context) ([]string, error)
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Instance names this process in the records that it writes; unique over
@@ -70,6 +73,7 @@ type Server struct {
 
 	log        runlog.Log
 	workspaces func(ctx context.Context, workspace string) error
+	tools      func(ctx context.Context) ([]string, error)
 	logger     *slog.Logger
 	instance   string
 	now        func() time.Time
@@ -106,6 +110,7 @@ func New(cfg Config) *Server {
 	return &Server{
 		log:        cfg.Log,
 		workspaces: cfg.Workspaces,
+		tools:      cfg.Tools,
 		logger:     cfg.Logger,
 		instance:   cfg.Instance,
 		now:        cfg.Now,

@@ -77,6 +77,16 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_EXECUTOR_MISSING,
 			"nobody serves executor "+strconv.Quote(missing)+": provision it and start it, or leave it out of spec.workflow", "executor", missing)
 	}
+	if s.tools != nil && len(spec.GetAgent().GetTools()) > 0 {
+		names, err := s.tools(ctx)
+		if err != nil {
+			return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_TOOL_HOST_UNAVAILABLE,
+				"the tool host, which knows the tools, cannot be reached; send the same request again")
+		}
+		if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); err != nil {
+			return err
+		}
+	}
 	if s.workspaces == nil {
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -88,6 +90,9 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 		}
 		r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
 		if err != nil {
+			if code := status.Code(err); code != codes.InvalidArgument && code != codes.NotFound {
+				return nil, executor.Retry("tool host", err)
+			}
 			return nil, err
 		}
 		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Environment{Environment: r.GetEnvironment()}}, nil
@@ -174,10 +179,9 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 // timer that is delivered twice has one effect.
 func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) error {
 	view, err := s.log.View(ctx, run, 0)
-	if errors.Is(err, runlog.ErrNotFound) {
-		return nil // the run is gone
-	}
 	if err != nil {
+		// A run that is not there may only not be there yet on the replica that
+		// answered. The timer comes again.
 		return err
 	}
 	_, _, err = s.log.AppendInbox(ctx, run, &harnessv1.InboxItem{

@@ -8,6 +8,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // errInterrupted ends a turn because an interrupt or a cancel is in the inbox.
@@ -69,12 +70,12 @@ const fresh = runlog.AckWait / 3
 // watchInbox looks at the inbox at once and at each poke, and ends the turn
 // through cancel when an interrupt or a cancel is there. It listens before it
 // looks, so that nothing falls between. stop waits for it to end.
-func (w *Server) watchInbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, cursor uint64) (*lookout, func()) {
+func (w *Server) watchInbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (*lookout, func()) {
 	pokes, leave := w.active.enter(run)
 	l := &lookout{now: w.cfg.Now, first: make(chan struct{})}
 	l.look = func(ctx context.Context) error {
 		at := l.now()
-		asked, err := w.stopAsked(ctx, run, cursor)
+		asked, err := w.stopAsked(ctx, run, s)
 		if asked {
 			cancel(errInterrupted)
 		}
@@ -125,7 +126,8 @@ func (l *lookout) looked(ctx context.Context) error {
 
 // stopAsked says whether an interrupt or a cancel lies in the inbox beyond the
 // cursor. Only repair takes items in; this is a look.
-func (w *Server) stopAsked(ctx context.Context, run runlog.Run, cursor uint64) (bool, error) {
+func (w *Server) stopAsked(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (bool, error) {
+	cursor := s.GetInboxCursor()
 	last, err := w.cfg.Log.LastInbox(ctx, run)
 	if err != nil || last <= cursor {
 		return false, err
@@ -138,7 +140,9 @@ func (w *Server) stopAsked(ctx context.Context, run runlog.Run, cursor uint64) (
 		for _, item := range items {
 			switch item.GetInput().(type) {
 			case *harnessv1.InboxItem_Interrupt, *harnessv1.InboxItem_Cancel:
-				return true, nil
+				if !runstate.Drained(s, item.GetId()) { // repair passes over what it has had
+					return true, nil
+				}
 			}
 			cursor = item.GetSequence()
 		}

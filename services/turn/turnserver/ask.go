@@ -59,12 +59,11 @@ func (t *working) ask(ctx, keep context.Context) error {
 func (t *working) unanswered(failures []error) error {
 	kind := harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
 	for _, err := range failures {
-		e := model.AsError(err)
-		if e.ContextExceeded {
-			return failTurn(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
-		}
-		if e.Retryable {
+		switch e := model.AsError(err); {
+		case e.Retryable: // one that may answer later wins over all that never will
 			kind = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
+		case e.ContextExceeded && kind == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:
+			kind = harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
 		}
 	}
 	return failTurn(kind, errors.Join(failures...).Error())

@@ -69,7 +69,7 @@ func (w *Server) attend(ctx context.Context, t *working, task *executor.Task) (*
 		ctx, stop = context.WithDeadlineCause(ctx, deadline, errOutOfTime)
 		defer stop()
 	}
-	lookout, stop := w.watchInbox(ctx, cancel, t.run, t.s.GetInboxCursor())
+	lookout, stop := w.watchInbox(ctx, cancel, t.run, t.s)
 	defer stop()
 	if task != nil {
 		task.OnHeartbeat(func(hctx context.Context, view runlog.View) {

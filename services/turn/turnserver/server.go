@@ -176,7 +176,7 @@ func (w *Server) toolHost(ctx context.Context, anew bool) (*host, error) {
 	}
 	r, err := w.cfg.ToolHost.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("tool host: %w", err)
+		return nil, executor.Retry("tool host", err)
 	}
 	specs := append(append([]*harnessv1.ToolSpec(nil), r.GetTools()...), turn.HarnessTools()...)
 	set, err := tool.NewSet(specs)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -104,6 +105,9 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 	}
 	sent := t.takeover // an earlier worker may have sent it
 	for {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause // nothing starts behind an interrupt
+		}
 		r, err := t.w.cfg.ToolHost.ExecuteTool(ctx, request)
 		switch {
 		case context.Cause(ctx) != nil:
@@ -119,11 +123,12 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 			continue
 		case err == nil:
 			return r, nil
-		case status.Code(err) == codes.Unavailable:
+		case !refusedAsRequest(err):
+			// Nobody knows whether it began: by its id it is joined, or its
+			// result is returned.
 			sent = true
 			t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "call", c.ID, "error", err)
 		default:
-			// Refused as a request, not failed as a tool: it never ran.
 			return &harnessv1.ExecuteToolResponse{
 				Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true,
 				Result: fmt.Sprintf("The tool host refused the call: %s", status.Convert(err).Message()),
@@ -137,6 +142,16 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 		case <-timer.C:
 		}
 	}
+}
+
+// refusedAsRequest says that a tool host did not take a call at all, so that it
+// never ran.
+func refusedAsRequest(err error) bool {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated:
+		return true
+	}
+	return false
 }
 
 // killTimeout bounds the wait for a tool host to kill what runs.
@@ -164,7 +179,7 @@ func (t *working) kill(ctx context.Context) error {
 		Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: ids, FirstSequence: t.s.GetFirstSequence(),
 	})
 	if err != nil {
-		return fmt.Errorf("kill %d call(s): %w", len(ids), err)
+		return executor.Retry(fmt.Sprintf("kill %d call(s)", len(ids)), err)
 	}
 	done := map[string]bool{}
 	for _, id := range r.GetFinished() {
@@ -177,7 +192,7 @@ func (t *working) kill(ctx context.Context) error {
 		}
 		if done[id] {
 			if end, err = t.send(ctx, calls[id]); err != nil {
-				return err
+				return executor.Retry("result of a finished call", err)
 			}
 		}
 		if err := t.finish(ctx, calls[id], end); err != nil {

@@ -92,6 +92,12 @@ func (j *streamed) Snapshot() *harnessv1.Snapshot {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s.MessageCount += uint64(len(j.appended))
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	for _, m := range j.appended {
+		s.TokenBudget.UnreportedBytes += runstate.Weight(m)
+	}
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -27,6 +28,9 @@ func call[Req, Resp any, PReq interface {
 	proto.Message
 }](ctx context.Context, c *insideToolHost, method string, req PReq, f func(context.Context, PReq) (Resp, error)) (Resp, error) {
 	var none Resp
+	if err := ctx.Err(); err != nil {
+		return none, status.FromContextError(err).Err() // as a connection would
+	}
 	handler := func(ctx context.Context, req any) (any, error) { return f(ctx, req.(PReq)) }
 	out, err := c.unary(ctx, proto.CloneOf(req), &grpc.UnaryServerInfo{Server: c.host, FullMethod: method}, handler)
 	if err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ type holder struct {
 	Socket  string `json:"socket"`
 }
 
+// lockWait is how long a lock is tried for.
+const lockWait = 250 * time.Millisecond
+
 // hold locks a data directory for this process. The lock is the kernel's and
 // ends with the process, however it ends.
 func hold(dir string) (*flock.Flock, error) {
@@ -51,13 +55,21 @@ func hold(dir string) (*flock.Flock, error) {
 		return nil, fmt.Errorf("data directory: %w; give another with --data", err)
 	}
 	lock := flock.New(filepath.Join(dir, lockFile))
-	ok, err := lock.TryLock()
-	if err != nil {
+	// Whoever asks whether the directory is held locks it for a moment.
+	wait, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	ok, err := lock.TryLockContext(wait, 10*time.Millisecond)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
 	if !ok {
 		h, _ := readHolder(dir)
 		return nil, &HeldError{Dir: dir, PID: h.PID, Command: h.Command}
+	}
+	// A former holder that was killed left its word behind: nobody is to attach
+	// to a socket that no one serves.
+	if err := os.Remove(filepath.Join(dir, holderFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Join(fmt.Errorf("data directory: %w", err), lock.Unlock())
 	}
 	return lock, nil
 }

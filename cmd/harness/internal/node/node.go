@@ -218,8 +218,12 @@ func (n *Node) Stop(ctx context.Context) error {
 	var err error
 	n.stopOnce.Do(func() {
 		defer close(n.done)
-		if n.gateway != nil && n.working {
-			n.settleOthers(ctx)
+		select {
+		case <-n.workEnded: // a role failed: nothing will come to rest
+		default:
+			if n.gateway != nil && n.working {
+				n.settleOthers(ctx)
+			}
 		}
 		if n.local != nil {
 			n.local.drain(ctx)
@@ -258,6 +262,9 @@ func (n *Node) Stop(ctx context.Context) error {
 // ready notes where a role listens, and tells the bus and whoever reads stderr.
 func (n *Node) ready(role, address string) error {
 	n.addresses[role] = address
+	if n.cfg.NATS != "" && n.cfg.Listen == "" {
+		return nil // a socket of this machine is nothing to tell the others
+	}
 	stop, err := n.log.Announce(role, address)
 	if err != nil {
 		return err

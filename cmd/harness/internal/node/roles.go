@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
+	"github.com/harnessmesh/harnessmesh/services/turn"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
 )
 
@@ -76,6 +77,14 @@ func (n *Node) startRoles(ctx context.Context) error {
 		cfg.Workspaces = func(ctx context.Context, workspace string) error {
 			_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
 			return err
+		}
+		cfg.Tools = func(ctx context.Context) ([]string, error) {
+			r, err := toolHost.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
+			names := make([]string, 0, len(r.GetTools()))
+			for _, t := range append(r.GetTools(), turn.HarnessTools()...) {
+				names = append(names, t.GetName())
+			}
+			return names, err
 		}
 		gateway = gatewayserver.New(cfg)
 		if err := n.register("gateway", func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) }); err != nil {
@@ -144,7 +153,7 @@ func (n *Node) startWork(working []worker) {
 }
 
 // readyWait bounds the wait for the gateway's list of runs.
-const readyWait = 60 * time.Second
+const readyWait = 30 * time.Second
 
 func awaitReady(ctx context.Context, gateway *gatewayserver.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
@@ -156,7 +165,7 @@ func awaitReady(ctx context.Context, gateway *gatewayserver.Server) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the gateway is not ready: %w", err)
+			return fmt.Errorf("the list of runs could not be made within %s, so the stored log may be damaged (HARNESS_LOG_LEVEL=debug says more): %w", readyWait, err)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

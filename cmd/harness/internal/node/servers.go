@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -83,8 +84,9 @@ func socketPath(data string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("socket directory: %w", err)
 	}
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("socket directory %s is open to others: remove it, or set TMPDIR", dir)
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Getuid() {
+		return "", fmt.Errorf("socket directory %s is not this user's alone: remove it, or set TMPDIR", dir)
 	}
 	sum := sha256.Sum256([]byte(data))
 	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock"), nil

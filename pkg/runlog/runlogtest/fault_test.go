@@ -1,0 +1,78 @@
+package runlogtest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T) runlog.Log {
+	t.Helper()
+	e, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	l, err := e.Open(t.Context(), jetstream.Config{}, jetstream.Layout{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// Without a demand a log with faults is a log.
+func TestFaultlessLog(t *testing.T) {
+	runlogtest.Suite(t, func(t *testing.T) runlog.Log { return runlogtest.NewFaults(open(t)) })
+}
+
+func TestHeldReads(t *testing.T) {
+	f := runlogtest.NewFaults(open(t))
+	ctx, run := t.Context(), runlog.Run{Namespace: "default", ID: "r"}
+	if _, err := f.Append(ctx, &harnessv1.Record{
+		Namespace: run.Namespace, RunId: run.ID, Version: 1, Schema: runlog.Schema,
+		Body: &harnessv1.Record_Step{Step: &harnessv1.Step{To: "repair"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	release := f.HoldReads()
+	read := func(ctx context.Context) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := f.View(ctx, run, 0)
+			ended <- err
+		}()
+		return ended
+	}
+	impatient, leave := context.WithCancel(ctx)
+	left, waits := read(impatient), read(ctx)
+	if err := f.AwaitReads(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if err := <-left; !errors.Is(err, runlog.ErrUnavailable) {
+		t.Errorf("who left heard %v", err)
+	}
+	select {
+	case err := <-waits:
+		t.Errorf("a held read ended with %v", err)
+	default:
+	}
+	release()
+	release()
+	if err := <-waits; err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Read(ctx, run, 1); err != nil {
+		t.Error(err)
+	}
+}
