@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 // cli is the command line. A flag that is not given is taken from the
@@ -136,7 +137,10 @@ func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), fmt.Sprintf("rpc error: code = %s desc = ", st.Code()), "")
 	switch st.Code() {
 	case codes.Unavailable:
-		return "the gateway cannot be reached: " + text
+		if fault.ReasonOf(err) != "" {
+			return text // it answered, and says what it cannot reach
+		}
+		return "the gateway cannot be reached; is harness serve running there? " + text
 	case codes.Unauthenticated:
 		return text + " (--token-file)"
 	case codes.Unimplemented:

@@ -110,9 +110,9 @@ func connect(cfg Config) (*Log, error) {
 	if cfg.InProcess != nil {
 		options = append(options, nats.InProcessServer(cfg.InProcess))
 	}
-	nc, err := nats.Connect(cfg.URL, options...)
+	nc, err := dial(cfg, options)
 	if err != nil {
-		return nil, fmt.Errorf("cannot reach NATS at %s: %w; is the server running and the URL right?", cfg.URL, err)
+		return nil, err
 	}
 	l.nc = nc
 	if l.js, err = jetstream.New(nc); err != nil {
@@ -124,6 +124,23 @@ func connect(cfg Config) (*Log, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// dialPause is the wait between two tries to reach a server that is not there.
+const dialPause = 100 * time.Millisecond
+
+// dial connects, and waits up to cfg.Wait for a server that is only starting.
+// What a server refuses is not tried again.
+func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
+	for end := time.Now().Add(cfg.Wait); ; time.Sleep(dialPause) {
+		nc, err := nats.Connect(cfg.URL, options...)
+		if err == nil {
+			return nc, nil
+		}
+		if !errors.Is(err, nats.ErrNoServers) || time.Now().After(end) {
+			return nil, fmt.Errorf("cannot reach NATS at %s within %s: %w; is the server running and the URL right?", cfg.URL, cfg.Wait, err)
+		}
+	}
 }
 
 // Close leaves the bus. Consumers must have ended before.
