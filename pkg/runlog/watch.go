@@ -3,6 +3,7 @@ package runlog
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -47,10 +48,12 @@ func Back(ctx context.Context, log Log, from Entry, after uint64) ([]Entry, erro
 // drop records.
 func Watch(ctx context.Context, log Log, run Run, after uint64, handle func(Entry) error, caughtUp func() error) error {
 	feed := make(chan *Entry, 256)
+	var missed atomic.Bool
 	stop, err := log.Subscribe(ctx, run, func(e *Entry) {
 		select {
 		case feed <- e:
-		default: // the reader is behind; it will see a gap and read the log
+		default: // the reader is behind; it reads the log once it has emptied the feed
+			missed.Store(true)
 		}
 	})
 	if err != nil {
@@ -105,6 +108,9 @@ func Watch(ctx context.Context, log Log, run Run, after uint64, handle func(Entr
 				err = deliver(*e)
 			}
 		case <-quiet.C:
+			err = catchUp(0)
+		}
+		if err == nil && len(feed) == 0 && missed.Swap(false) {
 			err = catchUp(0)
 		}
 		if err != nil {
