@@ -15,7 +15,8 @@ const maxHeld = 256
 // a loss the rest of the try is left out: the whole text comes with the
 // model.response event.
 //
-// The zero Splice is one whose watcher has seen no record yet.
+// The zero Splice is one whose watcher goes on behind records that it saw
+// earlier; see NewSplice.
 type Splice struct {
 	// open says that records show a turn in which the model may be writing.
 	open bool
@@ -30,6 +31,11 @@ type Splice struct {
 	// held are deltas that came before their record.
 	held []*harnessv1.Delta
 }
+
+// NewSplice is for a watcher that is delivered the records behind version after.
+// One that begins at the start is shown no text before the record it belongs to;
+// one that goes on may have seen that record before.
+func NewSplice(after uint64) Splice { return Splice{seen: after == 0} }
 
 // Record notes a record that was delivered and returns the deltas that waited
 // for it.

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 func delta(turn, attempt, try uint32, offset uint64, text string) *harnessv1.Delta {
@@ -121,4 +122,23 @@ func TestSplicePrefix(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSpliceFromTheStart: whoever watches from the start is shown no text before
+// the record that claims its turn, however late the records come.
+func TestSpliceFromTheStart(t *testing.T) {
+	early := &harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 1, Text: "hi"}
+	s := NewSplice(0)
+	if s.Delta(early) {
+		t.Error("text is shown before its turn")
+	}
+	claim := runlog.Entry{Record: &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{
+		Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 1, Attempt: 1}},
+	}}}}
+	if released := s.Record(claim); len(released) != 1 {
+		t.Errorf("the claim released %v", released)
+	}
+	if on := NewSplice(7); !on.Delta(early) {
+		t.Error("a watcher that goes on is not shown the text of the turn it is in")
+	}
 }

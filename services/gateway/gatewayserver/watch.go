@@ -87,6 +87,7 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	w.splice = gateway.NewSplice(w.after)
 	deltas := make(chan *harnessv1.Delta, queuedDeltas)
 	if w.text {
 		stop, err := s.log.SubscribeDeltas(w.run, func(d *harnessv1.Delta) {

@@ -1137,7 +1137,8 @@ func (x *ModelResponse) GetLatency() *durationpb.Duration {
 	return nil
 }
 
-// ModelRetry says that a try at the model failed and another follows.
+// ModelRetry says that a try at the model failed. Another follows after wait,
+// or, when these were all tries at this model, the next model or none.
 type ModelRetry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The try that failed, from 1.

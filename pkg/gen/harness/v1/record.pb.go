@@ -961,7 +961,7 @@ func (x *TurnStarted) GetAttempt() uint32 {
 	return 0
 }
 
-// ModelRetried says that a try at the model failed and another follows.
+// ModelRetried says that a try at the model failed.
 type ModelRetried struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The try that failed, from 1.
