@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
@@ -61,33 +59,26 @@ func (c *listCmd) runs(ctx context.Context, a *app, statuses []harnessv1.RunStat
 	request := &harnessv1.ListRunsRequest{Namespace: c.Namespace, Statuses: statuses, PageSize: 1000}
 	var runs []*harnessv1.Run
 	for {
-		page, err := c.page(ctx, session, request)
+		page, err := session.Client.ListRuns(ctx, request)
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, page.GetRuns()...)
 		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
+			sayIdle(a, session, runs)
 			return runs, nil
 		}
 	}
 }
 
-// listPatience is how long a gateway may take to make its list of runs, which
-// it does when it starts.
-const listPatience = 20 * time.Second
-
-// page asks for a page, and again while the list is still being made.
-func (c *listCmd) page(ctx context.Context, s *backend.Session, request *harnessv1.ListRunsRequest) (*harnessv1.ListRunsResponse, error) {
-	deadline := time.Now().Add(listPatience)
-	for {
-		page, err := s.Client.ListRuns(ctx, request)
-		if err == nil || !s.Local || status.Code(err) != codes.Unavailable || time.Now().After(deadline) {
-			return page, err
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+// sayIdle says that a run that is RUNNING by its log has nobody who works on it.
+func sayIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
+	if !s.Local || s.Working {
+		return
+	}
+	for _, run := range runs {
+		if run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING {
+			a.note("no process works on %s at the moment; harness resume %s lets it go on", run.GetRunId(), run.GetRunId())
 		}
 	}
 }
