@@ -26,7 +26,6 @@ const (
 	defaultOutageRetry    = 60 * time.Second
 	defaultToolTimeout    = 120 * time.Second
 	defaultShownTokens    = 10_000
-	maxFallbackModels     = 8
 	maxPendingCalls       = 128
 	maxGrants             = 64
 	rememberedInputs      = 256

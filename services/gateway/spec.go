@@ -148,7 +148,6 @@ func checkConfig(c *harnessv1.LoopConfig) error {
 		func() error {
 			return positive("spec.config.tools.shown_tokens", tools == nil || tools.ShownTokens == nil, tools.GetShownTokens())
 		},
-		func() error { return duration("spec.config.tools.approval_deadline", tools.GetApprovalDeadline()) },
 		func() error { return checkBudgets("spec.config.budgets", c.GetBudgets()) },
 	)
 }

@@ -117,7 +117,6 @@ func TestCheckStart(t *testing.T) {
 		{"spec.config.model.outage_retry", false, func(r *request) { r.Spec.Config.Model.OutageRetry = durationpb.New(0) }},
 		{"spec.config.tools.timeout", false, func(r *request) { r.Spec.Config.Tools.Timeout = durationpb.New(-time.Second) }},
 		{"spec.config.tools.shown_tokens", false, func(r *request) { r.Spec.Config.Tools.ShownTokens = proto.Uint32(0) }},
-		{"spec.config.tools.approval_deadline", false, func(r *request) { r.Spec.Config.Tools.ApprovalDeadline = durationpb.New(0) }},
 		{"spec.config.budgets.turns", false, func(r *request) { r.Spec.Config.Budgets.Turns = proto.Uint32(0) }},
 		{"spec.config.budgets.tool_calls", false, func(r *request) { r.Spec.Config.Budgets.ToolCalls = proto.Uint32(0) }},
 		{"spec.config.budgets.wall_clock", false, func(r *request) { r.Spec.Config.Budgets.WallClock = durationpb.New(0) }},

@@ -477,11 +477,9 @@ type ToolConfig struct {
 	// Tokens of a result, or of a long string in arguments, that the model is shown. Default 10,000.
 	ShownTokens *uint32 `protobuf:"varint,2,opt,name=shown_tokens,json=shownTokens,proto3,oneof" json:"shown_tokens,omitempty"`
 	// Approvals are given without a question; a deny stays a deny. Default false.
-	Yolo *bool `protobuf:"varint,3,opt,name=yolo,proto3,oneof" json:"yolo,omitempty"`
-	// How long an approval is waited for. Default: for ever.
-	ApprovalDeadline *durationpb.Duration `protobuf:"bytes,4,opt,name=approval_deadline,json=approvalDeadline,proto3" json:"approval_deadline,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Yolo          *bool `protobuf:"varint,3,opt,name=yolo,proto3,oneof" json:"yolo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolConfig) Reset() {
@@ -533,13 +531,6 @@ func (x *ToolConfig) GetYolo() bool {
 		return *x.Yolo
 	}
 	return false
-}
-
-func (x *ToolConfig) GetApprovalDeadline() *durationpb.Duration {
-	if x != nil {
-		return x.ApprovalDeadline
-	}
-	return nil
 }
 
 // Budgets are limits that park a run when they are reached; a person may
@@ -677,15 +668,14 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"_max_triesB\f\n" +
 	"\n" +
-	"_streaming\"\xe4\x01\n" +
+	"_streaming\"\xb5\x01\n" +
 	"\n" +
 	"ToolConfig\x123\n" +
 	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12&\n" +
 	"\fshown_tokens\x18\x02 \x01(\rH\x00R\vshownTokens\x88\x01\x01\x12\x17\n" +
-	"\x04yolo\x18\x03 \x01(\bH\x01R\x04yolo\x88\x01\x01\x12F\n" +
-	"\x11approval_deadline\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x10approvalDeadlineB\x0f\n" +
+	"\x04yolo\x18\x03 \x01(\bH\x01R\x04yolo\x88\x01\x01B\x0f\n" +
 	"\r_shown_tokensB\a\n" +
-	"\x05_yolo\"\xf0\x01\n" +
+	"\x05_yoloJ\x04\b\x04\x10\x05R\x11approval_deadline\"\xf0\x01\n" +
 	"\aBudgets\x12\x19\n" +
 	"\x05turns\x18\x01 \x01(\rH\x00R\x05turns\x88\x01\x01\x12\"\n" +
 	"\n" +
@@ -742,13 +732,12 @@ var file_harness_v1_config_proto_depIdxs = []int32{
 	8,  // 9: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
 	8,  // 10: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
 	8,  // 11: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	8,  // 12: harness.v1.ToolConfig.approval_deadline:type_name -> google.protobuf.Duration
-	8,  // 13: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	8,  // 12: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }

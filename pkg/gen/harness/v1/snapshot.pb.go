@@ -378,8 +378,6 @@ type Snapshot struct {
 	Summary *Content `protobuf:"bytes,28,opt,name=summary,proto3" json:"summary,omitempty"`
 	// Models to try when the one in use cannot be reached; at most 8.
 	FallbackModels []string `protobuf:"bytes,29,rep,name=fallback_models,json=fallbackModels,proto3" json:"fallback_models,omitempty"`
-	// Executor errors in a row at the current step.
-	ExecutorFailures uint32 `protobuf:"varint,30,opt,name=executor_failures,json=executorFailures,proto3" json:"executor_failures,omitempty"`
 	// When the run was last taken up; parked time lies before it.
 	RunningSince *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=running_since,json=runningSince,proto3" json:"running_since,omitempty"`
 	// The run ended and its work counts as done.
@@ -623,13 +621,6 @@ func (x *Snapshot) GetFallbackModels() []string {
 		return x.FallbackModels
 	}
 	return nil
-}
-
-func (x *Snapshot) GetExecutorFailures() uint32 {
-	if x != nil {
-		return x.ExecutorFailures
-	}
-	return 0
 }
 
 func (x *Snapshot) GetRunningSince() *timestamppb.Timestamp {
@@ -1079,7 +1070,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xb1\v\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x9d\v\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1114,12 +1105,11 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"tool_rules\x18\x1a \x03(\v2\x14.harness.v1.ToolRuleR\ttoolRules\x12+\n" +
 	"\x06answer\x18\x1b \x01(\v2\x13.harness.v1.ContentR\x06answer\x12-\n" +
 	"\asummary\x18\x1c \x01(\v2\x13.harness.v1.ContentR\asummary\x12'\n" +
-	"\x0ffallback_models\x18\x1d \x03(\tR\x0efallbackModels\x12+\n" +
-	"\x11executor_failures\x18\x1e \x01(\rR\x10executorFailures\x12?\n" +
+	"\x0ffallback_models\x18\x1d \x03(\tR\x0efallbackModels\x12?\n" +
 	"\rrunning_since\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\frunningSince\x12\x1a\n" +
 	"\baccepted\x18  \x01(\bR\baccepted\x12!\n" +
 	"\fpark_version\x18! \x01(\x04R\vparkVersion\x12!\n" +
-	"\ffailed_tries\x18\" \x01(\rR\vfailedTriesJ\x04\b(\x10=\"\xc4\x02\n" +
+	"\ffailed_tries\x18\" \x01(\rR\vfailedTriesJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
