@@ -78,7 +78,7 @@ const (
 // and blank messages left out. Messages that arrived between a call and its result come after the
 // result. Arranging a view again changes nothing.
 func View(messages []*harnessv1.Message) []*harnessv1.Message {
-	results := map[string]*harnessv1.Message{}
+	results := make(map[string]*harnessv1.Message, len(messages)/2)
 	for _, m := range messages {
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL && results[m.GetToolCallId()] == nil {
 			results[m.GetToolCallId()] = m
