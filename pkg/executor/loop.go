@@ -176,7 +176,7 @@ func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outc
 // heartbeat holds off the redelivery every AckWait/3, each time only after a
 // validated view has shown that the step is still this task's.
 func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d runlog.Delivery, task *Task) (stop func()) {
-	const every = runlog.AckWait / 3
+	every := runlog.Lapse(l.cfg.Log.AckWait())
 	done := make(chan struct{})
 	beating := make(chan struct{}, 1)
 	timer := time.AfterFunc(every, func() {

@@ -195,6 +195,9 @@ type Log interface {
 	Poke(run Run) error
 	OnPoke(handle func(Run)) (stop func(), err error)
 
+	// AckWait is the time after which an unacknowledged delivery is repeated.
+	AckWait() time.Duration
+
 	// Executors returns the names of the executors that have a durable consumer.
 	Executors(ctx context.Context) ([]string, error)
 }
@@ -216,6 +219,20 @@ type Delivery interface {
 	InProgress() error
 }
 
-// AckWait is the time after which an unacknowledged delivery is repeated. A
-// worker that dies is replaced after at most this time.
-const AckWait = 3 * time.Second
+// Bounds of the takeover time: how long a worker may be dead, hung or cut off
+// before another one has its step. It is set when the bus is provisioned.
+const (
+	DefaultTakeover = 5 * time.Second
+	MinTakeover     = time.Second
+)
+
+// AckWaitOf is the time after which an unacknowledged delivery is repeated, for
+// a takeover time. The rest of that time is for a delivery to a worker that hangs:
+// its requests for more lapse after Lapse.
+func AckWaitOf(takeover time.Duration) time.Duration { return takeover * 3 / 5 }
+
+// Lapse is how long a worker's request for deliveries lasts, and a third of the
+// time in which a worker has to show that it lives. Within it a worker that
+// hangs is still given deliveries; a step that it held by heartbeats comes back
+// later than that, and so to another worker.
+func Lapse(ackWait time.Duration) time.Duration { return ackWait / 3 }

@@ -9,14 +9,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // delivery is one delivery of a message.
 type delivery struct {
-	msg         jetstream.Msg
+	msg         *nats.Msg
 	entry       runlog.Entry
 	inbox       bool
 	redelivered bool
@@ -41,61 +43,51 @@ func (l *Log) ConsumeWakes(ctx context.Context, concurrency int, handle func(con
 	return l.consume(ctx, wakeConsumer, concurrency, handle)
 }
 
-// prefetch bounds the messages in the client's buffer: AckWait runs for them too,
-// so a worker that has few slots must not hoard what another could begin.
-const prefetch = 32
-
 func (l *Log) consume(ctx context.Context, durable string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
-	slots := make(chan struct{}, max(concurrency, 1))
+	return l.pullAll(ctx, runsStream, durable, concurrency, func(ctx context.Context, m *nats.Msg) {
+		d, err := l.delivered(m)
+		if err != nil {
+			l.logger.Error("message of unknown shape dropped", "subject", m.Subject, "error", err)
+			_ = m.Term()
+			return
+		}
+		handle(ctx, d)
+	})
+}
+
+// pullAll pulls from a durable consumer of every partition until ctx ends or one
+// of them is gone, then returns once handle has returned for all messages.
+func (l *Log) pullAll(ctx context.Context, stream func(int) string, durable string, concurrency int, handle func(context.Context, *nats.Msg)) error {
 	var handling sync.WaitGroup
 	defer handling.Wait()
-	var running intake
-	defer running.stop()
-	ctx, cancel := context.WithCancelCause(ctx) // ends before the intake stops
-	defer cancel(context.Canceled)
-	for p := range l.partitions {
-		consumer, err := l.js.Consumer(ctx, runsStream(p), durable)
-		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return fmt.Errorf("stream %s has no consumer %s: run `harness provision` for it first", runsStream(p), durable)
+	g, ctx := errgroup.WithContext(ctx)
+	slots := make(chan struct{}, max(concurrency, 1))
+	var pulls []*pull
+	free := func() { // the partitions share the slots
+		<-slots
+		for _, p := range pulls {
+			signal(p.freed)
 		}
-		if err != nil {
-			return ended(ctx, unavailable("consumer "+durable, err))
-		}
-		c, err := consumer.Consume(func(m jetstream.Msg) {
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return // unhandled: it is delivered again, to another worker
-			}
-			if ctx.Err() != nil { // both were possible
-				<-slots
-				return
-			}
-			d, err := l.delivered(m)
-			if err != nil {
-				l.logger.Error("message of unknown shape dropped", "subject", m.Subject(), "error", err)
-				_ = m.Term()
-				<-slots
-				return
-			}
-			handling.Add(1)
-			go func() {
-				defer handling.Done()
-				defer func() { <-slots }()
-				handle(ctx, d)
-			}()
-		}, jetstream.PullMaxMessages(min(prefetch, cap(slots))), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-			if ctx.Err() == nil && !errors.Is(err, jetstream.ErrNoHeartbeat) {
-				l.logger.Warn("consumer", "consumer", durable, "error", err)
-			}
-		}))
-		if err != nil {
-			return ended(ctx, unavailable("consumer "+durable, err))
-		}
-		running.add(c, func() { cancel(fmt.Errorf("consumer %s: %w: deliveries have stopped", durable, runlog.ErrUnavailable)) })
 	}
-	<-ctx.Done()
-	return context.Cause(ctx)
+	for p := range l.partitions {
+		info, err := l.js.Consumer(ctx, stream(p), durable)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return fmt.Errorf("stream %s has no consumer %s: run `harness provision` for it first", stream(p), durable)
+		}
+		if err != nil {
+			return ended(ctx, unavailable("consumer "+durable, err))
+		}
+		pulls = append(pulls, &pull{
+			log: l, stream: stream(p), durable: durable,
+			batch: max(1, min(prefetch, cap(slots)/l.partitions)), lapse: runlog.Lapse(info.CachedInfo().Config.AckWait),
+			slots: slots, free: free, freed: make(chan struct{}, 1), handling: &handling, handle: handle,
+		})
+	}
+	for _, p := range pulls {
+		g.Go(func() error { return p.run(ctx) })
+	}
+	err := g.Wait()
+	return ended(ctx, err)
 }
 
 // ended is the cause of the end of ctx, or err where it has not ended.
@@ -135,8 +127,8 @@ func (i *intake) stop() {
 	i.watched.Wait()
 }
 
-func (l *Log) delivered(m jetstream.Msg) (*delivery, error) {
-	address, err := runlog.ParseSubject(m.Subject())
+func (l *Log) delivered(m *nats.Msg) (*delivery, error) {
+	address, err := runlog.ParseSubject(m.Subject)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +138,7 @@ func (l *Log) delivered(m jetstream.Msg) (*delivery, error) {
 	}
 	return &delivery{
 		msg:         m,
-		entry:       l.entry(address, meta.Sequence.Stream, m.Headers(), m.Data()),
+		entry:       l.entry(address, meta.Sequence.Stream, m.Header, m.Data),
 		inbox:       address.Kind == runlog.KindInbox,
 		redelivered: meta.NumDelivered > 1,
 	}, nil
@@ -209,8 +201,8 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 				through = true
 				arrived()
 			}
-			if d, err := l.delivered(m); err == nil {
-				handle(d.entry)
+			if address, err := runlog.ParseSubject(m.Subject()); err == nil {
+				handle(l.entry(address, meta.Sequence.Stream, m.Headers(), m.Data()))
 			}
 			if !through && meta.NumPending == 0 {
 				through = true

@@ -79,7 +79,7 @@ func (e *Embedded) Open(ctx context.Context, cfg Config, layout Layout) (*Log, e
 		l.Close()
 		return nil, err
 	}
-	if l.partitions, err = checkProvisioned(ctx, l.js); err != nil {
+	if err := l.inspect(ctx); err != nil {
 		l.Close()
 		return nil, err
 	}

@@ -52,6 +52,8 @@ type Log struct {
 	cache      *cache
 	replies    *replies
 	logger     *slog.Logger
+	ackWait    time.Duration
+	closed     chan struct{} // when the connection is closed for good
 
 	mu          sync.Mutex
 	onReconnect map[int]func()
@@ -67,7 +69,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.partitions, err = checkProvisioned(ctx, l.js); err != nil {
+	if err := l.inspect(ctx); err != nil {
 		l.nc.Close()
 		return nil, err
 	}
@@ -91,6 +93,8 @@ func connect(cfg Config) (*Log, error) {
 		timeout:     cfg.Timeout,
 		cache:       newCache(cfg.CacheBytes),
 		logger:      cfg.Logger,
+		ackWait:     runlog.AckWaitOf(runlog.DefaultTakeover),
+		closed:      make(chan struct{}),
 		onReconnect: map[int]func(){},
 	}
 	options := append([]nats.Option{
@@ -103,6 +107,7 @@ func connect(cfg Config) (*Log, error) {
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.ReconnectHandler(func(*nats.Conn) { l.reconnected() }),
+		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			cfg.Logger.Warn("bus", "error", err)
 		}),
@@ -157,6 +162,10 @@ func (l *Log) Flush(ctx context.Context) error {
 	}
 	return nil
 }
+
+// AckWait is the time after which an unacknowledged delivery is repeated, as the
+// bus was provisioned when it was opened.
+func (l *Log) AckWait() time.Duration { return l.ackWait }
 
 // Partitions is the number of partitions that the bus was provisioned with.
 func (l *Log) Partitions() int { return l.partitions }

@@ -37,6 +37,9 @@ type Layout struct {
 	// The server sets the space aside, so it must fit its own storage limit.
 	// Default 8 GiB. A full stream refuses new records.
 	MaxBytes int64
+	// Takeover is how long a worker may be dead, hung or cut off before another
+	// one has its step, from 1 s. Default 5 s.
+	Takeover time.Duration
 }
 
 // maxAckPending is how many steps of one executor may be in work at once.
@@ -58,6 +61,12 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 	layout.Replicas = max(layout.Replicas, 1)
 	if layout.MaxBytes <= 0 {
 		layout.MaxBytes = 8 << 30
+	}
+	if layout.Takeover == 0 {
+		layout.Takeover = runlog.DefaultTakeover
+	}
+	if layout.Takeover < runlog.MinTakeover {
+		return fmt.Errorf("a takeover time of %s is too short: workers are to show a sign of life five times in it, so it is at least %s", layout.Takeover, runlog.MinTakeover)
 	}
 	for _, name := range layout.Executors {
 		if !runlog.Name.MatchString(name) || runlog.IsRest(name) {
@@ -85,7 +94,7 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 		timer := jetstream.ConsumerConfig{
 			Durable:       timerConsumer,
 			AckPolicy:     jetstream.AckExplicitPolicy,
-			AckWait:       10 * time.Second,
+			AckWait:       runlog.AckWaitOf(layout.Takeover),
 			MaxDeliver:    -1,
 			FilterSubject: fmt.Sprintf("hm.timer.%d.*.*.*.fired", p),
 		}
@@ -129,7 +138,7 @@ func consumers(p int, layout Layout) []jetstream.ConsumerConfig {
 		return jetstream.ConsumerConfig{
 			Durable:        name,
 			AckPolicy:      jetstream.AckExplicitPolicy,
-			AckWait:        runlog.AckWait,
+			AckWait:        runlog.AckWaitOf(layout.Takeover),
 			MaxDeliver:     -1,
 			MaxAckPending:  maxAckPending,
 			FilterSubjects: filters,
@@ -211,24 +220,30 @@ func countPartitions(ctx context.Context, js jetstream.JetStream) (int, error) {
 	}
 }
 
-func checkProvisioned(ctx context.Context, js jetstream.JetStream) (int, error) {
-	n, err := countPartitions(ctx, js)
+// inspect checks that the bus is provisioned and notes how.
+func (l *Log) inspect(ctx context.Context) error {
+	n, err := countPartitions(ctx, l.js)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if n == 0 {
-		return 0, errors.New("the bus is not provisioned: run `harness provision --nats URL` once")
+		return errors.New("the bus is not provisioned: run `harness provision --nats URL` once")
 	}
 	for p := range n {
 		for _, name := range []string{runsStream(p), blobsStream(p), timersStream(p)} {
-			stream, err := js.Stream(ctx, name)
+			stream, err := l.js.Stream(ctx, name)
 			if err != nil {
-				return 0, fmt.Errorf("stream %s: %w; run `harness provision`", name, err)
+				return fmt.Errorf("stream %s: %w; run `harness provision`", name, err)
 			}
 			if err := checkStream(stream.CachedInfo().Config); err != nil {
-				return 0, err
+				return err
 			}
 		}
 	}
-	return n, nil
+	wake, err := l.js.Consumer(ctx, runsStream(0), wakeConsumer)
+	if err != nil {
+		return fmt.Errorf("consumer %s on %s: %w; run `harness provision`", wakeConsumer, runsStream(0), err)
+	}
+	l.partitions, l.ackWait = n, wake.CachedInfo().Config.AckWait
+	return nil
 }

@@ -2,12 +2,9 @@ package jetstream
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -36,43 +33,24 @@ func (l *Log) SetTimer(ctx context.Context, run runlog.Run, parkVersion uint64, 
 	return nil
 }
 
+// timersAtOnce bounds the timers in work.
+const timersAtOnce = 8
+
 // ConsumeTimers delivers timers that fired.
 func (l *Log) ConsumeTimers(ctx context.Context, handle func(context.Context, runlog.Run, uint64) error) error {
-	var running intake
-	defer running.stop()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(context.Canceled)
-	for p := range l.partitions {
-		consumer, err := l.js.Consumer(ctx, timersStream(p), timerConsumer)
-		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return fmt.Errorf("stream %s has no consumer %s: run `harness provision`", timersStream(p), timerConsumer)
-		}
+	return l.pullAll(ctx, timersStream, timerConsumer, timersAtOnce, func(ctx context.Context, m *nats.Msg) {
+		run, version, err := runlog.ParseFired(m.Subject)
 		if err != nil {
-			return ended(ctx, unavailable("timers", err))
+			_ = m.Term()
+			return
 		}
-		c, err := consumer.Consume(func(m jetstream.Msg) {
-			if ctx.Err() != nil {
-				return // unhandled: it is delivered again
+		if err := handle(ctx, run, version); err != nil {
+			if ctx.Err() == nil {
+				l.logger.Warn("timer", "run", run.String(), "error", err)
 			}
-			run, version, err := runlog.ParseFired(m.Subject())
-			if err != nil {
-				_ = m.Term()
-				return
-			}
-			if err := handle(ctx, run, version); err != nil {
-				if ctx.Err() == nil {
-					l.logger.Warn("timer", "run", run.String(), "error", err)
-				}
-				_ = m.NakWithDelay(time.Second)
-				return
-			}
-			_ = m.Ack()
-		}, jetstream.PullMaxMessages(prefetch))
-		if err != nil {
-			return ended(ctx, unavailable("timers", err))
+			_ = m.NakWithDelay(time.Second)
+			return
 		}
-		running.add(c, func() { cancel(fmt.Errorf("timers: %w: deliveries have stopped", runlog.ErrUnavailable)) })
-	}
-	<-ctx.Done()
-	return context.Cause(ctx)
+		_ = m.Ack()
+	})
 }

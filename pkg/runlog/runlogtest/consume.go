@@ -42,7 +42,7 @@ func consumeRedelivery(b *bed) {
 	}
 	delivered := time.Now()
 	d = recv(b, deliveries, "the redelivery")
-	if since := time.Since(delivered); since < runlog.AckWait/2 || since > 3*runlog.AckWait {
+	if since := time.Since(delivered); since < b.log.AckWait()/2 || since > 3*b.log.AckWait() {
 		b.Fatalf("delivered again after %v", since)
 	}
 	b.same(d.Entry(), c.entries[0])
@@ -67,7 +67,7 @@ func consumeInProgress(b *bed) {
 	c, sentinel := b.chain("r"), b.chain("sentinel")
 	c.append("turn")
 	d := recv(b, deliveries, "the step")
-	beat := time.NewTicker(runlog.AckWait / 4)
+	beat := time.NewTicker(b.log.AckWait() / 4)
 	defer beat.Stop()
 	sentinel.append("turn")
 	recv(b, deliveries, "the sentinel")
@@ -96,7 +96,7 @@ func consumeNak(b *bed) {
 		begun := time.Now()
 		b.must(d.Nak(delay))
 		d = recv(b, deliveries, "the redelivery")
-		if since := time.Since(begun); since < delay-50*time.Millisecond || since > runlog.AckWait {
+		if since := time.Since(begun); since < delay-50*time.Millisecond || since > b.log.AckWait() {
 			b.Fatalf("delivered again after %v, want %v", since, delay)
 		}
 		b.must(d.Nak(0))

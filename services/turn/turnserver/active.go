@@ -55,6 +55,9 @@ func (a *active) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
 type lookout struct {
 	look  func(context.Context) error
 	now   func() time.Time
+	// fresh is how long a look counts. Within it a poke, or at the latest a
+	// heartbeat, brings what came in behind the look.
+	fresh time.Duration
 	first chan struct{} // closed when the first look is over
 
 	err error // of the first look
@@ -63,16 +66,12 @@ type lookout struct {
 	at time.Time // when the newest look began
 }
 
-// fresh is how long a look counts. Within it a poke, or at the latest a
-// heartbeat, brings what came in behind the look.
-const fresh = runlog.AckWait / 3
-
 // watchInbox looks at the inbox at once and at each poke, and ends the turn
 // through cancel when an interrupt or a cancel is there. It listens before it
 // looks, so that nothing falls between. stop waits for it to end.
 func (w *Server) watchInbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (*lookout, func()) {
 	pokes, leave := w.active.enter(run)
-	l := &lookout{now: w.cfg.Now, first: make(chan struct{})}
+	l := &lookout{now: w.cfg.Now, fresh: runlog.Lapse(w.cfg.Log.AckWait()), first: make(chan struct{})}
 	l.look = func(ctx context.Context) error {
 		at := l.now()
 		asked, err := w.stopAsked(ctx, run, s)
@@ -116,7 +115,7 @@ func (l *lookout) looked(ctx context.Context) error {
 		return l.err
 	}
 	l.mu.Lock()
-	stale := l.now().Sub(l.at) > fresh
+	stale := l.now().Sub(l.at) > l.fresh
 	l.mu.Unlock()
 	if stale {
 		return l.look(ctx)

@@ -174,7 +174,7 @@ func awaitReady(ctx context.Context, gateway *gatewayserver.Server) error {
 // settleWait bounds the wait for interrupted runs to rest: a dead worker's step
 // is delivered again after AckWait, once or, when the server has forgotten that
 // it was delivered, twice.
-const settleWait = 3 * runlog.AckWait
+const settleWait = 3 * runlog.DefaultTakeover
 
 // settleOthers waits until the runs that were interrupted at the start rest,
 // so that a short-lived process does not leave them half-way.

@@ -902,6 +902,196 @@ func (x *WatchRunResponse) GetUpdate() *RunUpdate {
 	return nil
 }
 
+// WatchRunsRequest asks how runs stand, now and from now on.
+type WatchRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default, "*" means all.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Only runs with one of these statuses; empty means all. A run that was told
+	// of and no longer has one of them is told of once more.
+	Statuses []RunStatus `protobuf:"varint,2,rep,packed,name=statuses,proto3,enum=harness.v1.RunStatus" json:"statuses,omitempty"`
+	// Leave out what is stored at the start: tell only of changes.
+	ChangesOnly   bool `protobuf:"varint,3,opt,name=changes_only,json=changesOnly,proto3" json:"changes_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRunsRequest) Reset() {
+	*x = WatchRunsRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRunsRequest) ProtoMessage() {}
+
+func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
+func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WatchRunsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WatchRunsRequest) GetStatuses() []RunStatus {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *WatchRunsRequest) GetChangesOnly() bool {
+	if x != nil {
+		return x.ChangesOnly
+	}
+	return false
+}
+
+// WatchRunsResponse is one thing that a watcher of runs is told.
+type WatchRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	//
+	// Types that are valid to be assigned to Update:
+	//
+	//	*WatchRunsResponse_Run
+	//	*WatchRunsResponse_CaughtUp
+	Update        isWatchRunsResponse_Update `protobuf_oneof:"update"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRunsResponse) Reset() {
+	*x = WatchRunsResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRunsResponse) ProtoMessage() {}
+
+func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
+func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *WatchRunsResponse) GetUpdate() isWatchRunsResponse_Update {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
+func (x *WatchRunsResponse) GetRun() *Run {
+	if x != nil {
+		if x, ok := x.Update.(*WatchRunsResponse_Run); ok {
+			return x.Run
+		}
+	}
+	return nil
+}
+
+func (x *WatchRunsResponse) GetCaughtUp() *CaughtUp {
+	if x != nil {
+		if x, ok := x.Update.(*WatchRunsResponse_CaughtUp); ok {
+			return x.CaughtUp
+		}
+	}
+	return nil
+}
+
+type isWatchRunsResponse_Update interface {
+	isWatchRunsResponse_Update()
+}
+
+type WatchRunsResponse_Run struct {
+	// How a run stands. Versions of one run never go back; of changes in quick
+	// succession a slow client is told the newest.
+	Run *Run `protobuf:"bytes,1,opt,name=run,proto3,oneof"`
+}
+
+type WatchRunsResponse_CaughtUp struct {
+	// All that was stored at the start has been told; sent once.
+	CaughtUp *CaughtUp `protobuf:"bytes,2,opt,name=caught_up,json=caughtUp,proto3,oneof"`
+}
+
+func (*WatchRunsResponse_Run) isWatchRunsResponse_Update() {}
+
+func (*WatchRunsResponse_CaughtUp) isWatchRunsResponse_Update() {}
+
+// CaughtUp says that what follows is news.
+type CaughtUp struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CaughtUp) Reset() {
+	*x = CaughtUp{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CaughtUp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CaughtUp) ProtoMessage() {}
+
+func (x *CaughtUp) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CaughtUp.ProtoReflect.Descriptor instead.
+func (*CaughtUp) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{12}
+}
+
 // GetRunRequest asks how a run stands.
 type GetRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -915,7 +1105,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	mi := &file_harness_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +1117,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	mi := &file_harness_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1130,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetRunRequest) GetNamespace() string {
@@ -972,7 +1162,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	mi := &file_harness_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +1174,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	mi := &file_harness_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +1187,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1036,7 +1226,7 @@ type GetStateRequest struct {
 
 func (x *GetStateRequest) Reset() {
 	*x = GetStateRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1238,7 @@ func (x *GetStateRequest) String() string {
 func (*GetStateRequest) ProtoMessage() {}
 
 func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1251,7 @@ func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateRequest.ProtoReflect.Descriptor instead.
 func (*GetStateRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetStateRequest) GetNamespace() string {
@@ -1100,7 +1290,7 @@ type GetStateResponse struct {
 
 func (x *GetStateResponse) Reset() {
 	*x = GetStateResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[13]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1302,7 @@ func (x *GetStateResponse) String() string {
 func (*GetStateResponse) ProtoMessage() {}
 
 func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[13]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1315,7 @@ func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateResponse.ProtoReflect.Descriptor instead.
 func (*GetStateResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetStateResponse) GetSnapshot() *Snapshot {
@@ -1164,7 +1354,7 @@ type GetConversationRequest struct {
 
 func (x *GetConversationRequest) Reset() {
 	*x = GetConversationRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[14]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1366,7 @@ func (x *GetConversationRequest) String() string {
 func (*GetConversationRequest) ProtoMessage() {}
 
 func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[14]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1379,7 @@ func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationRequest.ProtoReflect.Descriptor instead.
 func (*GetConversationRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetConversationRequest) GetNamespace() string {
@@ -1224,7 +1414,7 @@ type GetConversationResponse struct {
 
 func (x *GetConversationResponse) Reset() {
 	*x = GetConversationResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1426,7 @@ func (x *GetConversationResponse) String() string {
 func (*GetConversationResponse) ProtoMessage() {}
 
 func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1439,7 @@ func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationResponse.ProtoReflect.Descriptor instead.
 func (*GetConversationResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetConversationResponse) GetMessages() []*Message {
@@ -1274,7 +1464,7 @@ type GetBlobRequest struct {
 
 func (x *GetBlobRequest) Reset() {
 	*x = GetBlobRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1476,7 @@ func (x *GetBlobRequest) String() string {
 func (*GetBlobRequest) ProtoMessage() {}
 
 func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1489,7 @@ func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
 func (*GetBlobRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetBlobRequest) GetNamespace() string {
@@ -1334,7 +1524,7 @@ type GetBlobResponse struct {
 
 func (x *GetBlobResponse) Reset() {
 	*x = GetBlobResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1536,7 @@ func (x *GetBlobResponse) String() string {
 func (*GetBlobResponse) ProtoMessage() {}
 
 func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1549,7 @@ func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
 func (*GetBlobResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetBlobResponse) GetChunk() []byte {
@@ -1386,7 +1576,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1588,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1601,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListRunsRequest) GetNamespace() string {
@@ -1455,7 +1645,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1657,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1670,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -1510,7 +1700,7 @@ type ListPendingRequest struct {
 
 func (x *ListPendingRequest) Reset() {
 	*x = ListPendingRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1712,7 @@ func (x *ListPendingRequest) String() string {
 func (*ListPendingRequest) ProtoMessage() {}
 
 func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1725,7 @@ func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingRequest.ProtoReflect.Descriptor instead.
 func (*ListPendingRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListPendingRequest) GetNamespace() string {
@@ -1563,7 +1753,7 @@ type ListPendingResponse struct {
 
 func (x *ListPendingResponse) Reset() {
 	*x = ListPendingResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1765,7 @@ func (x *ListPendingResponse) String() string {
 func (*ListPendingResponse) ProtoMessage() {}
 
 func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1778,7 @@ func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingResponse.ProtoReflect.Descriptor instead.
 func (*ListPendingResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListPendingResponse) GetPending() []*PendingInRun {
@@ -1613,7 +1803,7 @@ type PendingInRun struct {
 
 func (x *PendingInRun) Reset() {
 	*x = PendingInRun{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +1815,7 @@ func (x *PendingInRun) String() string {
 func (*PendingInRun) ProtoMessage() {}
 
 func (x *PendingInRun) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +1828,7 @@ func (x *PendingInRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingInRun.ProtoReflect.Descriptor instead.
 func (*PendingInRun) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PendingInRun) GetNamespace() string {
@@ -1684,7 +1874,7 @@ type SendInputRequest struct {
 
 func (x *SendInputRequest) Reset() {
 	*x = SendInputRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1886,7 @@ func (x *SendInputRequest) String() string {
 func (*SendInputRequest) ProtoMessage() {}
 
 func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1899,7 @@ func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputRequest.ProtoReflect.Descriptor instead.
 func (*SendInputRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SendInputRequest) GetNamespace() string {
@@ -1789,7 +1979,7 @@ type SendInputResponse struct {
 
 func (x *SendInputResponse) Reset() {
 	*x = SendInputResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +1991,7 @@ func (x *SendInputResponse) String() string {
 func (*SendInputResponse) ProtoMessage() {}
 
 func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +2004,7 @@ func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputResponse.ProtoReflect.Descriptor instead.
 func (*SendInputResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SendInputResponse) GetRequestId() string {
@@ -1848,7 +2038,7 @@ type InterruptRunRequest struct {
 
 func (x *InterruptRunRequest) Reset() {
 	*x = InterruptRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +2050,7 @@ func (x *InterruptRunRequest) String() string {
 func (*InterruptRunRequest) ProtoMessage() {}
 
 func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +2063,7 @@ func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunRequest.ProtoReflect.Descriptor instead.
 func (*InterruptRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *InterruptRunRequest) GetNamespace() string {
@@ -1916,7 +2106,7 @@ type InterruptRunResponse struct {
 
 func (x *InterruptRunResponse) Reset() {
 	*x = InterruptRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2118,7 @@ func (x *InterruptRunResponse) String() string {
 func (*InterruptRunResponse) ProtoMessage() {}
 
 func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2131,7 @@ func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunResponse.ProtoReflect.Descriptor instead.
 func (*InterruptRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *InterruptRunResponse) GetRequestId() string {
@@ -1968,7 +2158,7 @@ type ResumeRunRequest struct {
 
 func (x *ResumeRunRequest) Reset() {
 	*x = ResumeRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2170,7 @@ func (x *ResumeRunRequest) String() string {
 func (*ResumeRunRequest) ProtoMessage() {}
 
 func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2183,7 @@ func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResumeRunRequest) GetNamespace() string {
@@ -2037,7 +2227,7 @@ type ResumeRunResponse struct {
 
 func (x *ResumeRunResponse) Reset() {
 	*x = ResumeRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2049,7 +2239,7 @@ func (x *ResumeRunResponse) String() string {
 func (*ResumeRunResponse) ProtoMessage() {}
 
 func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2062,7 +2252,7 @@ func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResumeRunResponse) GetRequestId() string {
@@ -2096,7 +2286,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2298,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2311,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CancelRunRequest) GetNamespace() string {
@@ -2163,7 +2353,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2365,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2378,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CancelRunResponse) GetRequestId() string {
@@ -2256,7 +2446,17 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x05until\x18\x04 \x01(\x0e2\x16.harness.v1.WatchUntilR\x05until\x12\x1b\n" +
 	"\tno_deltas\x18\x05 \x01(\bR\bnoDeltas\"A\n" +
 	"\x10WatchRunResponse\x12-\n" +
-	"\x06update\x18\x01 \x01(\v2\x15.harness.v1.RunUpdateR\x06update\"D\n" +
+	"\x06update\x18\x01 \x01(\v2\x15.harness.v1.RunUpdateR\x06update\"\x86\x01\n" +
+	"\x10WatchRunsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x121\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x15.harness.v1.RunStatusR\bstatuses\x12!\n" +
+	"\fchanges_only\x18\x03 \x01(\bR\vchangesOnly\"w\n" +
+	"\x11WatchRunsResponse\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x0f.harness.v1.RunH\x00R\x03run\x123\n" +
+	"\tcaught_up\x18\x02 \x01(\v2\x14.harness.v1.CaughtUpH\x00R\bcaughtUpB\b\n" +
+	"\x06update\"\n" +
+	"\n" +
+	"\bCaughtUp\"D\n" +
 	"\rGetRunRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x8f\x01\n" +
@@ -2348,11 +2548,12 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x17WATCH_UNTIL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fWATCH_UNTIL_END\x10\x01\x12\x14\n" +
 	"\x10WATCH_UNTIL_REST\x10\x02\x12\x13\n" +
-	"\x0fWATCH_UNTIL_NOW\x10\x032\xce\a\n" +
+	"\x0fWATCH_UNTIL_NOW\x10\x032\x9a\b\n" +
 	"\x0eGatewayService\x12:\n" +
 	"\x03Run\x12\x16.harness.v1.RunRequest\x1a\x17.harness.v1.RunResponse(\x010\x01\x12E\n" +
 	"\bStartRun\x12\x1b.harness.v1.StartRunRequest\x1a\x1c.harness.v1.StartRunResponse\x12G\n" +
-	"\bWatchRun\x12\x1b.harness.v1.WatchRunRequest\x1a\x1c.harness.v1.WatchRunResponse0\x01\x12?\n" +
+	"\bWatchRun\x12\x1b.harness.v1.WatchRunRequest\x1a\x1c.harness.v1.WatchRunResponse0\x01\x12J\n" +
+	"\tWatchRuns\x12\x1c.harness.v1.WatchRunsRequest\x1a\x1d.harness.v1.WatchRunsResponse0\x01\x12?\n" +
 	"\x06GetRun\x12\x19.harness.v1.GetRunRequest\x1a\x1a.harness.v1.GetRunResponse\x12E\n" +
 	"\bGetState\x12\x1b.harness.v1.GetStateRequest\x1a\x1c.harness.v1.GetStateResponse\x12Z\n" +
 	"\x0fGetConversation\x12\".harness.v1.GetConversationRequest\x1a#.harness.v1.GetConversationResponse\x12D\n" +
@@ -2377,7 +2578,7 @@ func file_harness_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_harness_v1_gateway_proto_goTypes = []any{
 	(WatchUntil)(0),                 // 0: harness.v1.WatchUntil
 	(*RunRequest)(nil),              // 1: harness.v1.RunRequest
@@ -2390,103 +2591,111 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*StartRunResponse)(nil),        // 8: harness.v1.StartRunResponse
 	(*WatchRunRequest)(nil),         // 9: harness.v1.WatchRunRequest
 	(*WatchRunResponse)(nil),        // 10: harness.v1.WatchRunResponse
-	(*GetRunRequest)(nil),           // 11: harness.v1.GetRunRequest
-	(*GetRunResponse)(nil),          // 12: harness.v1.GetRunResponse
-	(*GetStateRequest)(nil),         // 13: harness.v1.GetStateRequest
-	(*GetStateResponse)(nil),        // 14: harness.v1.GetStateResponse
-	(*GetConversationRequest)(nil),  // 15: harness.v1.GetConversationRequest
-	(*GetConversationResponse)(nil), // 16: harness.v1.GetConversationResponse
-	(*GetBlobRequest)(nil),          // 17: harness.v1.GetBlobRequest
-	(*GetBlobResponse)(nil),         // 18: harness.v1.GetBlobResponse
-	(*ListRunsRequest)(nil),         // 19: harness.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),        // 20: harness.v1.ListRunsResponse
-	(*ListPendingRequest)(nil),      // 21: harness.v1.ListPendingRequest
-	(*ListPendingResponse)(nil),     // 22: harness.v1.ListPendingResponse
-	(*PendingInRun)(nil),            // 23: harness.v1.PendingInRun
-	(*SendInputRequest)(nil),        // 24: harness.v1.SendInputRequest
-	(*SendInputResponse)(nil),       // 25: harness.v1.SendInputResponse
-	(*InterruptRunRequest)(nil),     // 26: harness.v1.InterruptRunRequest
-	(*InterruptRunResponse)(nil),    // 27: harness.v1.InterruptRunResponse
-	(*ResumeRunRequest)(nil),        // 28: harness.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),       // 29: harness.v1.ResumeRunResponse
-	(*CancelRunRequest)(nil),        // 30: harness.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),       // 31: harness.v1.CancelRunResponse
-	(*UserMessage)(nil),             // 32: harness.v1.UserMessage
-	(*Approval)(nil),                // 33: harness.v1.Approval
-	(*Interrupt)(nil),               // 34: harness.v1.Interrupt
-	(*Resume)(nil),                  // 35: harness.v1.Resume
-	(*Cancel)(nil),                  // 36: harness.v1.Cancel
-	(*Event)(nil),                   // 37: harness.v1.Event
-	(*Delta)(nil),                   // 38: harness.v1.Delta
-	(*HarnessResult)(nil),           // 39: harness.v1.HarnessResult
-	(*RunSpec)(nil),                 // 40: harness.v1.RunSpec
-	(*Run)(nil),                     // 41: harness.v1.Run
-	(*Snapshot)(nil),                // 42: harness.v1.Snapshot
-	(*Message)(nil),                 // 43: harness.v1.Message
+	(*WatchRunsRequest)(nil),        // 11: harness.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),       // 12: harness.v1.WatchRunsResponse
+	(*CaughtUp)(nil),                // 13: harness.v1.CaughtUp
+	(*GetRunRequest)(nil),           // 14: harness.v1.GetRunRequest
+	(*GetRunResponse)(nil),          // 15: harness.v1.GetRunResponse
+	(*GetStateRequest)(nil),         // 16: harness.v1.GetStateRequest
+	(*GetStateResponse)(nil),        // 17: harness.v1.GetStateResponse
+	(*GetConversationRequest)(nil),  // 18: harness.v1.GetConversationRequest
+	(*GetConversationResponse)(nil), // 19: harness.v1.GetConversationResponse
+	(*GetBlobRequest)(nil),          // 20: harness.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),         // 21: harness.v1.GetBlobResponse
+	(*ListRunsRequest)(nil),         // 22: harness.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),        // 23: harness.v1.ListRunsResponse
+	(*ListPendingRequest)(nil),      // 24: harness.v1.ListPendingRequest
+	(*ListPendingResponse)(nil),     // 25: harness.v1.ListPendingResponse
+	(*PendingInRun)(nil),            // 26: harness.v1.PendingInRun
+	(*SendInputRequest)(nil),        // 27: harness.v1.SendInputRequest
+	(*SendInputResponse)(nil),       // 28: harness.v1.SendInputResponse
+	(*InterruptRunRequest)(nil),     // 29: harness.v1.InterruptRunRequest
+	(*InterruptRunResponse)(nil),    // 30: harness.v1.InterruptRunResponse
+	(*ResumeRunRequest)(nil),        // 31: harness.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),       // 32: harness.v1.ResumeRunResponse
+	(*CancelRunRequest)(nil),        // 33: harness.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),       // 34: harness.v1.CancelRunResponse
+	(*UserMessage)(nil),             // 35: harness.v1.UserMessage
+	(*Approval)(nil),                // 36: harness.v1.Approval
+	(*Interrupt)(nil),               // 37: harness.v1.Interrupt
+	(*Resume)(nil),                  // 38: harness.v1.Resume
+	(*Cancel)(nil),                  // 39: harness.v1.Cancel
+	(*Event)(nil),                   // 40: harness.v1.Event
+	(*Delta)(nil),                   // 41: harness.v1.Delta
+	(*HarnessResult)(nil),           // 42: harness.v1.HarnessResult
+	(*RunSpec)(nil),                 // 43: harness.v1.RunSpec
 	(RunStatus)(0),                  // 44: harness.v1.RunStatus
-	(*PendingCall)(nil),             // 45: harness.v1.PendingCall
-	(*Budgets)(nil),                 // 46: harness.v1.Budgets
+	(*Run)(nil),                     // 45: harness.v1.Run
+	(*Snapshot)(nil),                // 46: harness.v1.Snapshot
+	(*Message)(nil),                 // 47: harness.v1.Message
+	(*PendingCall)(nil),             // 48: harness.v1.PendingCall
+	(*Budgets)(nil),                 // 49: harness.v1.Budgets
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
 	2,  // 1: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	32, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	33, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	34, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	35, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	36, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	35, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	36, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	37, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	38, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	39, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
 	4,  // 7: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
 	5,  // 8: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	37, // 9: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	38, // 10: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	39, // 11: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	40, // 9: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	41, // 10: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	42, // 11: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
 	6,  // 12: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	40, // 13: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	43, // 13: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
 	0,  // 14: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
 	4,  // 15: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	41, // 16: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	39, // 17: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	40, // 18: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
-	42, // 19: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	43, // 20: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	44, // 21: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	41, // 22: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
-	23, // 23: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	45, // 24: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	32, // 25: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	33, // 26: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	46, // 27: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	1,  // 28: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	7,  // 29: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	9,  // 30: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	11, // 31: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	13, // 32: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	15, // 33: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	17, // 34: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	19, // 35: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	21, // 36: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	24, // 37: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	26, // 38: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	28, // 39: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	30, // 40: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	3,  // 41: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	8,  // 42: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	10, // 43: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	12, // 44: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	14, // 45: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	16, // 46: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	18, // 47: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	20, // 48: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	22, // 49: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	25, // 50: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	27, // 51: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	29, // 52: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	31, // 53: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	41, // [41:54] is the sub-list for method output_type
-	28, // [28:41] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	44, // 16: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	45, // 17: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	13, // 18: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
+	45, // 19: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	42, // 20: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	43, // 21: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	46, // 22: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	47, // 23: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	44, // 24: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	45, // 25: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	26, // 26: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
+	48, // 27: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	35, // 28: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	36, // 29: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	49, // 30: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	1,  // 31: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	7,  // 32: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	9,  // 33: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	11, // 34: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	14, // 35: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	16, // 36: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	18, // 37: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	20, // 38: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	22, // 39: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	24, // 40: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	27, // 41: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	29, // 42: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	31, // 43: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	33, // 44: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	3,  // 45: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	8,  // 46: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	10, // 47: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	12, // 48: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	15, // 49: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	17, // 50: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	19, // 51: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	21, // 52: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	23, // 53: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	25, // 54: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	28, // 55: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	30, // 56: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	32, // 57: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	34, // 58: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	45, // [45:59] is the sub-list for method output_type
+	31, // [31:45] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -2518,7 +2727,11 @@ func file_harness_v1_gateway_proto_init() {
 		(*RunUpdate_Result)(nil),
 		(*RunUpdate_Receipt)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[23].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[11].OneofWrappers = []any{
+		(*WatchRunsResponse_Run)(nil),
+		(*WatchRunsResponse_CaughtUp)(nil),
+	}
+	file_harness_v1_gateway_proto_msgTypes[26].OneofWrappers = []any{
 		(*SendInputRequest_UserMessage)(nil),
 		(*SendInputRequest_Approval)(nil),
 	}
@@ -2528,7 +2741,7 @@ func file_harness_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_gateway_proto_rawDesc), len(file_harness_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   31,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	GatewayService_Run_FullMethodName             = "/harness.v1.GatewayService/Run"
 	GatewayService_StartRun_FullMethodName        = "/harness.v1.GatewayService/StartRun"
 	GatewayService_WatchRun_FullMethodName        = "/harness.v1.GatewayService/WatchRun"
+	GatewayService_WatchRuns_FullMethodName       = "/harness.v1.GatewayService/WatchRuns"
 	GatewayService_GetRun_FullMethodName          = "/harness.v1.GatewayService/GetRun"
 	GatewayService_GetState_FullMethodName        = "/harness.v1.GatewayService/GetState"
 	GatewayService_GetConversation_FullMethodName = "/harness.v1.GatewayService/GetConversation"
@@ -49,6 +50,8 @@ type GatewayServiceClient interface {
 	StartRun(ctx context.Context, in *StartRunRequest, opts ...grpc.CallOption) (*StartRunResponse, error)
 	// WatchRun delivers what happens in a run, strictly by version.
 	WatchRun(ctx context.Context, in *WatchRunRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunResponse], error)
+	// WatchRuns lists runs and then tells of each that changes how it stands.
+	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
 	// GetRun says how a run stands.
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error)
 	// GetState returns the state of a run at a version.
@@ -122,6 +125,25 @@ func (c *gatewayServiceClient) WatchRun(ctx context.Context, in *WatchRunRequest
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type GatewayService_WatchRunClient = grpc.ServerStreamingClient[WatchRunResponse]
 
+func (c *gatewayServiceClient) WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &GatewayService_ServiceDesc.Streams[2], GatewayService_WatchRuns_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRunsRequest, WatchRunsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type GatewayService_WatchRunsClient = grpc.ServerStreamingClient[WatchRunsResponse]
+
 func (c *gatewayServiceClient) GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRunResponse)
@@ -154,7 +176,7 @@ func (c *gatewayServiceClient) GetConversation(ctx context.Context, in *GetConve
 
 func (c *gatewayServiceClient) GetBlob(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &GatewayService_ServiceDesc.Streams[2], GatewayService_GetBlob_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &GatewayService_ServiceDesc.Streams[3], GatewayService_GetBlob_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -246,6 +268,8 @@ type GatewayServiceServer interface {
 	StartRun(context.Context, *StartRunRequest) (*StartRunResponse, error)
 	// WatchRun delivers what happens in a run, strictly by version.
 	WatchRun(*WatchRunRequest, grpc.ServerStreamingServer[WatchRunResponse]) error
+	// WatchRuns lists runs and then tells of each that changes how it stands.
+	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
 	// GetRun says how a run stands.
 	GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	// GetState returns the state of a run at a version.
@@ -285,6 +309,9 @@ func (UnimplementedGatewayServiceServer) StartRun(context.Context, *StartRunRequ
 }
 func (UnimplementedGatewayServiceServer) WatchRun(*WatchRunRequest, grpc.ServerStreamingServer[WatchRunResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchRun not implemented")
+}
+func (UnimplementedGatewayServiceServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchRuns not implemented")
 }
 func (UnimplementedGatewayServiceServer) GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRun not implemented")
@@ -372,6 +399,17 @@ func _GatewayService_WatchRun_Handler(srv interface{}, stream grpc.ServerStream)
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type GatewayService_WatchRunServer = grpc.ServerStreamingServer[WatchRunResponse]
+
+func _GatewayService_WatchRuns_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRunsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(GatewayServiceServer).WatchRuns(m, &grpc.GenericServerStream[WatchRunsRequest, WatchRunsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type GatewayService_WatchRunsServer = grpc.ServerStreamingServer[WatchRunsResponse]
 
 func _GatewayService_GetRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRunRequest)
@@ -604,6 +642,11 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "WatchRun",
 			Handler:       _GatewayService_WatchRun_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchRuns",
+			Handler:       _GatewayService_WatchRuns_Handler,
 			ServerStreams: true,
 		},
 		{

@@ -65,6 +65,8 @@ type DescribeHostResponse struct {
 	// The tools, in the order in which the model is to see them.
 	Tools []*ToolSpec `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
 	// Names the ledger; another one means that what was started is not known.
+	// It is PLACE-RANDOM: a host with the same place and another random part has
+	// replaced the one before it, whose ledger is lost.
 	LedgerId      string `protobuf:"bytes,2,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -427,6 +429,8 @@ type CancelToolsRequest struct {
 	CallIds []string `protobuf:"bytes,3,rep,name=call_ids,json=callIds,proto3" json:"call_ids,omitempty"`
 	// First sequence of the run, as in ExecuteToolRequest.
 	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	// Ledger under which the calls were committed as started; empty means this one.
+	LedgerId      string `protobuf:"bytes,5,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -489,13 +493,23 @@ func (x *CancelToolsRequest) GetFirstSequence() uint64 {
 	return 0
 }
 
+func (x *CancelToolsRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
 // CancelToolsResponse says what became of them.
 type CancelToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Calls that ran and were killed.
 	Killed []string `protobuf:"bytes,1,rep,name=killed,proto3" json:"killed,omitempty"`
 	// Calls that had finished before; ask for their results with ExecuteTool.
-	Finished      []string `protobuf:"bytes,2,rep,name=finished,proto3" json:"finished,omitempty"`
+	Finished []string `protobuf:"bytes,2,rep,name=finished,proto3" json:"finished,omitempty"`
+	// Calls of which nothing runs and whose effects nobody knows: they were
+	// started by an earlier process or under another ledger. They cannot start again.
+	Unknown       []string `protobuf:"bytes,3,rep,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +558,13 @@ func (x *CancelToolsResponse) GetFinished() []string {
 	return nil
 }
 
+func (x *CancelToolsResponse) GetUnknown() []string {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
+}
+
 var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 
 const file_harness_v1_toolhost_proto_rawDesc = "" +
@@ -576,15 +597,17 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\texit_code\x18\x05 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12#\n" +
 	"\rfiles_changed\x18\x06 \x03(\tR\ffilesChangedB\f\n" +
 	"\n" +
-	"_exit_code\"\x8b\x01\n" +
+	"_exit_code\"\xa8\x01\n" +
 	"\x12CancelToolsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x19\n" +
 	"\bcall_ids\x18\x03 \x03(\tR\acallIds\x12%\n" +
-	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\"I\n" +
+	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\x12\x1b\n" +
+	"\tledger_id\x18\x05 \x01(\tR\bledgerId\"c\n" +
 	"\x13CancelToolsResponse\x12\x16\n" +
 	"\x06killed\x18\x01 \x03(\tR\x06killed\x12\x1a\n" +
-	"\bfinished\x18\x02 \x03(\tR\bfinished2\xe6\x02\n" +
+	"\bfinished\x18\x02 \x03(\tR\bfinished\x12\x18\n" +
+	"\aunknown\x18\x03 \x03(\tR\aunknown2\xe6\x02\n" +
 	"\x0fToolHostService\x12Q\n" +
 	"\fDescribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n" +
 	"\x11DescribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n" +

@@ -1,0 +1,9 @@
+//go:build !failpoint
+
+package failpoint
+
+// Enabled says that this program has failpoints.
+const Enabled = false
+
+// Hit does nothing in this program.
+func Hit(string, string) {}

@@ -1,0 +1,76 @@
+//go:build failpoint
+
+package failpoint
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// Enabled says that this program has failpoints.
+const Enabled = true
+
+// armed is what is to happen at a point.
+type armed struct {
+	signal syscall.Signal
+	name   string
+	at     int64
+	hits   atomic.Int64
+}
+
+var points = parse(os.Getenv(Variable))
+
+var actions = map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
+
+// parse ends the program when the list is wrong: a test that arms nothing would
+// prove nothing.
+func parse(list string) map[string]*armed {
+	all := map[string]*armed{}
+	for item := range strings.SplitSeq(list, ",") {
+		if item == "" {
+			continue
+		}
+		name, what, _ := strings.Cut(item, "=")
+		role, point, _ := strings.Cut(name, ".")
+		action, count, counted := strings.Cut(what, "@")
+		a := &armed{name: action, at: 1}
+		var ok bool
+		if a.signal, ok = actions[action]; !ok || !Known(role, point) {
+			fail(item)
+		}
+		if counted {
+			n, err := strconv.ParseInt(count, 10, 64)
+			if err != nil || n < 1 {
+				fail(item)
+			}
+			a.at = n
+		}
+		all[name] = a
+	}
+	return all
+}
+
+func fail(item string) {
+	fmt.Fprintf(os.Stderr, "%s: %q: want ROLE.POINT=kill|stop[@N] with a point of that role\n", Variable, item)
+	os.Exit(1)
+}
+
+// Hit does what is armed at a role's point.
+func Hit(role, point string) {
+	if len(points) == 0 {
+		return
+	}
+	a := points[role+"."+point]
+	if a == nil || a.hits.Add(1) != a.at {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "failpoint %s.%s %s\n", role, point, a.name)
+	_ = syscall.Kill(os.Getpid(), a.signal)
+	if a.signal == syscall.SIGKILL {
+		select {} // nothing may happen before it arrives
+	}
+}
