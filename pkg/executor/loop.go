@@ -22,7 +22,7 @@ const (
 )
 
 // commitTimeout bounds a commit, which goes on when its worker is stopped.
-const commitTimeout = 10 * time.Second
+const commitTimeout = patience
 
 // errLost ends the work on a step that is someone else's now.
 var errLost = errors.New("another worker has the step")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -170,6 +171,12 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 	return nil
 }
 
+// A record that could not be stored is offered again for so long, at such pauses.
+const (
+	patience    = 30 * time.Second
+	appendPause = 250 * time.Millisecond
+)
+
 var errSnapshotTooLarge = errors.New("the snapshot is over its bound")
 
 // append completes rec and stores it behind the tail. The caller holds mu.
@@ -197,6 +204,16 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 		return fmt.Errorf("%d bytes, the limit is %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
 	}
 	sequence, err := t.cfg.Log.Append(ctx, rec)
+	// What stands in the record may have cost a model's answer. While the bus is
+	// away nobody else goes on either, so it is kept and offered again.
+	for end := time.Now().Add(patience); errors.Is(err, runlog.ErrUnavailable) && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(appendPause):
+			sequence, err = t.cfg.Log.Append(ctx, rec)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		if !undecided(err) {
 			return 0, refused("append to "+run.String(), err)
 		}
+		l.counts.note(err)
 		sequence, settled, serr := l.settle(ctx, run, rec)
 		switch {
 		case serr != nil:
@@ -85,6 +86,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		case settled && sequence == 0:
 			return 0, fmt.Errorf("version %d of %s: %w", rec.GetVersion(), run, runlog.ErrFenced)
 		case settled:
+			l.counts.landed.Add(1)
 			l.remember(run, sequence, rec, len(msg.Data))
 			return sequence, nil
 		}
@@ -92,7 +94,20 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		case <-ctx.Done():
 			return 0, unavailable("append to "+run.String(), err)
 		case <-time.After(retryPause):
+			l.counts.resent.Add(1)
 		}
+	}
+}
+
+// note counts an undecided append.
+func (c *counters) note(err error) {
+	switch apiCode(err) {
+	case codeWrongSequence:
+		c.fenced.Add(1)
+	case codeWrongSequenceReplicated:
+		c.fencedReplicated.Add(1)
+	default:
+		c.unanswered.Add(1)
 	}
 }
 

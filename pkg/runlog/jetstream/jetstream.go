@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -54,10 +55,22 @@ type Log struct {
 	logger     *slog.Logger
 	ackWait    time.Duration
 	closed     chan struct{} // when the connection is closed for good
+	counts     counters
 
 	mu          sync.Mutex
 	onReconnect map[int]func()
 	nextHook    int
+}
+
+// counters count what a replicated bus does that a single server never would,
+// and what undecided appends came to.
+type counters struct {
+	fenced           atomic.Int64 // refused with 10071
+	fencedReplicated atomic.Int64 // refused with 10164
+	unanswered       atomic.Int64 // appends whose answer did not come
+	resent           atomic.Int64 // the same bytes sent again
+	landed           atomic.Int64 // found stored after an undecided answer
+	stale            atomic.Int64 // answers of replicas that were behind
 }
 
 var _ runlog.Log = (*Log)(nil)

@@ -95,6 +95,7 @@ func (l *Log) at(ctx context.Context, run runlog.Run, sequence uint64) (*nats.Ms
 		if gone, gerr := l.deleted(ctx, p, sequence); gerr == nil && gone {
 			return nil, missing
 		}
+		l.counts.stale.Add(1)
 		if !pause(ctx, wait) {
 			return nil, unavailable("read "+run.String(), err)
 		}
@@ -195,6 +196,7 @@ func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog
 		case err != nil && !errors.Is(err, errMissing) && !errors.Is(err, errIncomplete):
 			return runlog.View{}, unavailable("view "+run.String(), err)
 		}
+		l.counts.stale.Add(1)
 		if !pause(ctx, lagPause) {
 			return runlog.View{}, unavailable("view "+run.String(), fmt.Errorf("replica at %d, need %d", upTo, contains))
 		}
