@@ -13,17 +13,25 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 )
+
+// defaultDrain is how long work may go on after the signal.
+const defaultDrain = 10 * time.Second
 
 // serveCmd serves roles until a signal comes.
 type serveCmd struct {
-	Roles    []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
-	Listen   string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
-	NATS     string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
-	NATSWait *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
-	Insecure bool          `help:"Listen beyond this machine without TLS and without a token. Whoever reaches the address can run commands here."`
-	Data     string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
-	Sync     string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
+	Roles     []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
+	Listen    string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
+	NATS      string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
+	NATSWait  *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
+	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
+	Takeover  *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s; for the embedded server. Default: 5s."`
+	Drain     *durationFlag `placeholder:"D" help:"How long work may go on after SIGTERM; what is not finished then is put back. Default: 10s."`
+	Instance  string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
+	Insecure  bool          `help:"Listen beyond this machine without TLS and without a token. Whoever reaches the address can run commands here."`
+	Data      string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
+	Sync      string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
@@ -35,6 +43,16 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		if c.Roles[i] != "all" && !slices.Contains(node.Roles, c.Roles[i]) {
 			return follow.ExitError, fmt.Errorf("--roles: %q: want all, %s", role, strings.Join(node.Roles, ", "))
 		}
+	}
+	if c.Takeover != nil && c.NATS != "" {
+		return follow.ExitError, errors.New("--takeover: with --nats it is set on the bus: say it to `harness provision`")
+	}
+	if c.Instance != "" && !nameForm.MatchString(c.Instance) {
+		return follow.ExitError, fmt.Errorf("--instance: %q: want letters, digits, - and _, at most 64", c.Instance)
+	}
+	drain := defaultDrain
+	if c.Drain != nil {
+		drain = c.Drain.d
 	}
 	if err := c.checkListen(a); err != nil {
 		return follow.ExitError, err
@@ -51,11 +69,15 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, fmt.Errorf("--data: %w", err)
 	}
 	cfg := node.Config{
-		Data: data, NATS: c.NATS, Roles: c.Roles, Listen: c.Listen, Sync: c.Sync,
+		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Sync: c.Sync,
+		Drain: drain, Instance: c.Instance, Program: version,
 		ModelEnv: a.env, Logger: a.log, Stderr: a.err,
 	}
 	if c.NATSWait != nil {
 		cfg.NATSWait = c.NATSWait.d
+	}
+	if c.Takeover != nil {
+		cfg.Takeover = c.Takeover.d
 	}
 	starting, stop := a.cancelOnSignal(ctx)
 	n, err := backend.StartNode(starting, cfg)
@@ -72,7 +94,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	case <-starting.Done(): // the signal came as the start ended
 	case <-a.signals:
 	}
-	ending, cancel := context.WithTimeout(ctx, 2*stopTime)
+	ending, cancel := context.WithTimeout(ctx, drain+2*stopTime)
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.Stop(ending) }()
@@ -106,9 +128,14 @@ func (c *serveCmd) checkListen(a *app) error {
 
 // provisionCmd makes the streams and consumers on a NATS server.
 type provisionCmd struct {
-	NATS     string   `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
-	Executor []string `placeholder:"NAME" help:"Executor of one's own that gets a consumer too; may be given again."`
-	MaxBytes int64    `placeholder:"N" help:"Bytes for the stream of records; twice as many are set aside for blobs. Default: 8 GiB."`
+	NATS       string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
+	NATSCreds  string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
+	NATSWait   *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach. Default: 3s."`
+	Executor   []string      `placeholder:"NAME" help:"Executor of one's own that gets a consumer too; may be given again."`
+	Partitions int           `placeholder:"N" help:"Streams that runs are spread over; fixed for ever. Default: 1."`
+	Replicas   int           `placeholder:"N" help:"Servers that keep each stream: 1, 3 or 5. Default: 1."`
+	Takeover   *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s. Workers see a change when they start again. Default: 5s."`
+	MaxBytes   int64         `placeholder:"N" help:"Bytes for each stream of records; twice as many are set aside for blobs. Default: 8 GiB."`
 }
 
 func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
@@ -117,13 +144,30 @@ func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 			return follow.ExitError, fmt.Errorf("--executor: %q: want letters, digits, - and _, at most 64", name)
 		}
 	}
+	if c.Partitions < 0 || c.Partitions > maxPartitions {
+		return follow.ExitError, fmt.Errorf("--partitions: %d: want 1 to %d", c.Partitions, maxPartitions)
+	}
+	if c.Replicas != 0 && c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5 {
+		return follow.ExitError, fmt.Errorf("--replicas: %d: want 1, 3 or 5", c.Replicas)
+	}
+	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds}
+	if c.NATSWait != nil {
+		bus.Wait = c.NATSWait.d
+	}
+	layout := jetstream.Layout{Partitions: c.Partitions, Replicas: c.Replicas, Executors: c.Executor, MaxBytes: c.MaxBytes}
+	if c.Takeover != nil {
+		layout.Takeover = c.Takeover.d
+	}
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, bus.Wait+time.Minute)
 	defer cancel()
-	if err := backend.Provision(ctx, c.NATS, c.Executor, c.MaxBytes); err != nil {
-		return follow.ExitError, fmt.Errorf("--nats: %s: %w", c.NATS, err)
+	if err := backend.Provision(ctx, bus, layout); err != nil {
+		return follow.ExitError, fmt.Errorf("--nats: %w", err)
 	}
-	a.note("%s is provisioned", c.NATS)
+	a.note("%s is provisioned", jetstream.Redacted(c.NATS))
 	return follow.ExitDone, nil
 }
+
+// maxPartitions is more than a NATS cluster can spread.
+const maxPartitions = 256

@@ -67,6 +67,9 @@ type Config struct {
 	Instance string
 	// Concurrency bounds the steps in work at once. Default 256.
 	Concurrency int
+	// Drain is how long work may go on after the loop was told to stop; then it
+	// is broken off and its steps are put back. Default 0.
+	Drain time.Duration
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -32,11 +33,32 @@ var errLost = errors.New("another worker has the step")
 func Run(ctx context.Context, cfg Config, x Executor) error {
 	cfg = cfg.withDefaults()
 	l := &loop{cfg: cfg, x: x, logger: cfg.Logger.With("executor", x.Name())}
-	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, l.handle)
+	work, cancel := draining(ctx, cfg.Drain)
+	defer cancel()
+	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, func(_ context.Context, d runlog.Delivery) {
+		l.handle(work, d)
+	})
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// draining is a context that ends so long after ctx.
+func draining(ctx context.Context, drain time.Duration) (work context.Context, cancel context.CancelFunc) {
+	work, end := context.WithCancel(context.WithoutCancel(ctx))
+	if drain <= 0 {
+		stop := context.AfterFunc(ctx, end)
+		return work, func() { stop(); end() }
+	}
+	timer := make(chan *time.Timer, 1)
+	stop := context.AfterFunc(ctx, func() { timer <- time.AfterFunc(drain, end) })
+	return work, func() {
+		if !stop() {
+			(<-timer).Stop()
+		}
+		end()
+	}
 }
 
 type loop struct {
@@ -118,6 +140,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 			return
 		}
 	}
+	failpoint.Hit(l.x.Name(), "received")
 	task := newTask(l.cfg, l.x.Name(), d, journal)
 	outcome, err := l.execute(ctx, d, task)
 	var illegal *runstate.IllegalTransition
@@ -125,6 +148,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 		outcome, err = task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION, err.Error()), nil
 	}
 	if err == nil {
+		failpoint.Hit(l.x.Name(), "executed")
 		err = l.commit(ctx, task, outcome)
 	}
 	l.finish(ctx, d, task, err, logger)
@@ -140,9 +164,11 @@ func passing(err error) bool {
 func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) {
 	switch {
 	case err == nil:
+		failpoint.Hit(l.x.Name(), "committed")
 		if aerr := d.Ack(); aerr != nil {
 			logger.Debug("acknowledge", "error", aerr) // delivered again and dropped then
 		}
+		failpoint.Hit(l.x.Name(), "acked")
 	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
 		logger.Debug("step is another worker's", "error", err)
 	case ctx.Err() != nil:

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -28,6 +30,8 @@ type row struct {
 	run   *harnessv1.Run
 	// sequence is that of the newest step, seen of the newest message of any kind.
 	sequence, seen uint64
+	// version is the newest that is known; it is not below run's.
+	version uint64
 	// awaits says that the run is parked for answers.
 	awaits bool
 }
@@ -39,18 +43,37 @@ type Place struct {
 	Run     runlog.Run
 }
 
+// Change is what a step changed in the index.
+type Change struct {
+	Run runlog.Run
+	// Before is how the run stood, nil for a new one, and Was its place.
+	Before *harnessv1.Run
+	Was    Place
+	// After is how it stands, Is its place.
+	After *harnessv1.Run
+	Is    Place
+}
+
 // Apply folds a step. Steps that are older than what the index has, and records
-// that cannot be read, change nothing.
-func (x *Index) Apply(e runlog.Entry) {
-	if e.Record.GetStep() == nil {
-		return
+// that cannot be read, change nothing: changed is then false.
+func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
+	step := e.Record.GetStep()
+	if step == nil {
+		return Change{}, false
 	}
 	r := x.rows[e.Run]
 	if r != nil && e.Sequence <= r.sequence {
-		return
+		return Change{}, false
 	}
 	run := RunOf(e, e.Header.Version)
 	place := Place{Created: run.GetCreateTime().AsTime().UnixNano(), Run: e.Run}
+	if r != nil && r.place == place && runlog.IsRest(step.GetTo()) && e.Header.Version < r.version {
+		return Change{}, false // it is known to have left this rest
+	}
+	c = Change{Run: e.Run, After: run, Is: place}
+	if r != nil {
+		c.Before, c.Was = r.run, r.place
+	}
 	switch {
 	case r == nil:
 		r = &row{place: place}
@@ -62,11 +85,56 @@ func (x *Index) Apply(e runlog.Entry) {
 	case r.place != place: // another incarnation of the name
 		i, _ := x.find(r.place)
 		x.order = slices.Delete(x.order, i, i+1)
-		r.place = place
+		r.place, r.version = place, 0
 		x.insert(r)
 	}
 	r.run, r.sequence, r.seen = run, e.Sequence, max(r.seen, e.Sequence)
-	r.awaits = e.Record.GetStep().GetTo() == runlog.Park && len(Awaited(e.Record.GetStep().GetSnapshot())) > 0
+	r.version = max(r.version, e.Header.Version)
+	r.awaits = step.GetTo() == runlog.Park && len(Awaited(step.GetSnapshot())) > 0
+	return c, true
+}
+
+// Lists says whether a record is one of those that the index is made of when the
+// runs are followed: a step to the first executor of a cycle or to a place of rest.
+func Lists(e runlog.Entry) bool {
+	to := e.Record.GetStep().GetTo()
+	return to == beginning || runlog.IsRest(to)
+}
+
+// beginning is the executor that every cycle begins with.
+const beginning = "repair"
+
+// Lacks says whether the index has no step of a run that is as new as e.
+func (x *Index) Lacks(e runlog.Entry) bool {
+	r := x.rows[e.Run]
+	return r == nil || e.Sequence > r.sequence
+}
+
+// News says whether a record shows a run at a newer version than the index does,
+// without changing how it stands: the run works, and the record is another one
+// of its work.
+func (x *Index) News(e runlog.Entry) bool {
+	r := x.rows[e.Run]
+	return r != nil && e.Record != nil && !runlog.IsRest(e.Record.GetStep().GetTo()) &&
+		r.run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING &&
+		e.Sequence > r.sequence && e.Header.Version > r.version
+}
+
+// Advance notes the version of a record that is News.
+func (x *Index) Advance(e runlog.Entry) {
+	if x.News(e) {
+		x.rows[e.Run].version = e.Header.Version
+	}
+}
+
+// stands is how the run of a row stands, at its newest known version.
+func (r *row) stands() *harnessv1.Run {
+	if r.run.GetVersion() == r.version {
+		return r.run
+	}
+	run := proto.CloneOf(r.run)
+	run.Version = r.version
+	return run
 }
 
 // Saw notes that a message of a run is stored.
@@ -101,7 +169,7 @@ func (x *Index) List(namespace string, statuses []harnessv1.RunStatus, from Plac
 		if len(runs) == size {
 			return runs, next, true
 		}
-		runs = append(runs, r.run)
+		runs = append(runs, r.stands())
 		next = r.place
 	}
 	return runs, Place{}, false

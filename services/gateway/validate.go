@@ -93,13 +93,20 @@ func CheckList(r *harnessv1.ListRunsRequest) (namespace string, size int, from P
 	case size > MaxPage:
 		return "", 0, Place{}, fault.Invalid("page_size", "%d is not in 1 to %d", r.GetPageSize(), MaxPage)
 	}
-	for _, s := range r.GetStatuses() {
-		if _, ok := harnessv1.RunStatus_name[int32(s)]; !ok || s == harnessv1.RunStatus_RUN_STATUS_UNSPECIFIED {
-			return "", 0, Place{}, fault.Invalid("statuses", "%d is no status", int32(s))
-		}
+	if err := checkStatuses(r.GetStatuses()); err != nil {
+		return "", 0, Place{}, err
 	}
 	from, err = ParsePlace(r.GetPageToken())
 	return namespace, size, from, err
+}
+
+func checkStatuses(statuses []harnessv1.RunStatus) error {
+	for _, s := range statuses {
+		if _, ok := harnessv1.RunStatus_name[int32(s)]; !ok || s == harnessv1.RunStatus_RUN_STATUS_UNSPECIFIED {
+			return fault.Invalid("statuses", "%d is no status", int32(s))
+		}
+	}
+	return nil
 }
 
 // Scope is the namespace that a listing means, empty for all.

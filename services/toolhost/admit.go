@@ -101,31 +101,56 @@ func Admit(s State, c Call) Admission {
 	return AnswerUnknown
 }
 
+// Fate is what a tombstone says of the call under it.
+type Fate byte
+
+// The fates; their numbers are stored in ledgers and never change meaning.
+const (
+	// Unstarted: nothing of it ever ran under this ledger. Tombstones of earlier
+	// versions, which did not say, read so too.
+	Unstarted Fate = 0
+	// Killed: it ran and was killed.
+	Killed Fate = 1
+	// Unknown: nothing of it runs; how far it came is not known.
+	Unknown Fate = 2
+)
+
 // Revocation is what happens to a request to cancel a call.
 type Revocation byte
 
 // The revocations.
 const (
-	// Kill: stop it with all that it started, then bury it.
+	// Kill: stop it with all that it started, then bury it as Killed.
 	Kill Revocation = iota + 1
-	// Bury: see to it that nothing of it is left, then write the tombstone.
+	// Bury: it never began; write the tombstone.
 	Bury
+	// BuryUnknown: it may have begun in a life that is over. See to it that
+	// nothing of that life is left, then bury it as Unknown.
+	BuryUnknown
 	// Finished: it ended before; leave it as it is.
 	Finished
-	// Buried: it has its tombstone.
+	// Buried: its tombstone says what became of it.
 	Buried
 )
 
-// Revoke decides a request to cancel a call. It is total: what it does not know
-// is buried.
-func Revoke(s State) Revocation {
+// Revoke decides a request to cancel a call; f is what its tombstone says, for
+// one that is Cancelled. It is total: what it does not know is buried as
+// Unknown.
+func Revoke(s State, f Fate, c Call) Revocation {
 	switch s {
 	case Cancelled:
+		if f == Unstarted && c.ForeignLedger {
+			return BuryUnknown // not started here, and there nobody can say
+		}
 		return Buried
 	case Done, Forgotten:
 		return Finished
 	case Running:
 		return Kill
+	case Absent:
+		if !c.ForeignLedger {
+			return Bury
+		}
 	}
-	return Bury
+	return BuryUnknown
 }

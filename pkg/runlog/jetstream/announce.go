@@ -4,36 +4,136 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// announcements are answered on hm.where.ROLE by every process that has the role.
-const announcements = "hm.where."
+// Subjects on which processes say what they are: the first is answered by those
+// that have a role and do its work, the second by all.
+const (
+	whereSubject = "hm.where."
+	hereSubject  = "hm.here"
+)
 
-// Announce answers those who look for a role with an address until stop.
-func (l *Log) Announce(role, address string) (stop func(), err error) {
-	sub, err := l.nc.Subscribe(announcements+role, func(m *nats.Msg) {
-		if err := m.Respond([]byte(address)); err != nil {
-			l.logger.Debug("announce", "role", role, "error", err)
+// Announce answers those who look for a role, under its name and the aliases,
+// with what say returns, until stop. A role that is not ready is only shown to
+// those who ask for all. say is called on other goroutines.
+func (l *Log) Announce(role string, aliases []string, say func() *harnessv1.Presence) (stop func(), err error) {
+	var subs []*nats.Subscription
+	stop = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
 		}
-	})
-	if err != nil {
-		return nil, unavailable("announce "+role, err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil
+	listen := func(subject string, always bool) error {
+		sub, err := l.nc.Subscribe(subject, func(m *nats.Msg) {
+			p := say()
+			if !p.GetReady() && !always {
+				return
+			}
+			data, err := proto.Marshal(p)
+			if err == nil {
+				err = m.Respond(data)
+			}
+			if err != nil {
+				l.logger.Debug("announce", "role", role, "error", err)
+			}
+		})
+		if err != nil {
+			return unavailable("announce "+role, err)
+		}
+		subs = append(subs, sub)
+		return nil
+	}
+	err = listen(hereSubject, true)
+	for _, name := range append([]string{role}, aliases...) {
+		if err == nil {
+			err = listen(whereSubject+name, false)
+		}
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
 }
 
-// Locate asks for the address of a role; the first answer counts.
-func (l *Log) Locate(ctx context.Context, role string) (address string, err error) {
+// locateWait bounds a search: who has the role and is ready answers at once.
+const locateWait = time.Second
+
+// Locate returns what a process says that has a role, or an alias of one, and is
+// ready; the first answer counts.
+func (l *Log) Locate(ctx context.Context, role string) (*harnessv1.Presence, error) {
+	ctx, cancel := context.WithTimeout(ctx, locateWait)
+	defer cancel()
+	m, err := l.nc.RequestWithContext(ctx, whereSubject+role, nil)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded) && l.nc.IsConnected():
+		return nil, fmt.Errorf("no process with the role %s is ready: start `harness serve --roles %s`", role, role)
+	case err != nil:
+		return nil, unavailable("look for "+role, err)
+	}
+	p := &harnessv1.Presence{}
+	if err := proto.Unmarshal(m.Data, p); err != nil {
+		return nil, fmt.Errorf("what %s says of itself cannot be read: %w", role, err)
+	}
+	return p, nil
+}
+
+// quietWait is the silence after which nobody else is expected to answer.
+const quietWait = 250 * time.Millisecond
+
+// Presences returns what all processes of the mesh say of themselves, in the
+// order of their answers. It takes a quarter of a second longer than the answers.
+func (l *Log) Presences(ctx context.Context) ([]*harnessv1.Presence, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	m, err := l.nc.RequestWithContext(ctx, announcements+role, nil)
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return "", fmt.Errorf("no process with the role %s has announced itself: start `harness serve --roles %s`", role, role)
-	case err != nil:
-		return "", unavailable("look for "+role, err)
+	inbox := l.nc.NewInbox()
+	sub, err := l.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, unavailable("look around", err)
 	}
-	return string(m.Data), nil
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := l.nc.PublishRequest(hereSubject, inbox, nil); err != nil {
+		return nil, unavailable("look around", err)
+	}
+	var all []*harnessv1.Presence
+	for {
+		wait, stop := context.WithTimeout(ctx, quietWait)
+		m, err := sub.NextMsgWithContext(wait)
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return nil, unavailable("look around", ctx.Err())
+		case errors.Is(err, context.DeadlineExceeded):
+			return all, nil
+		case errors.Is(err, nats.ErrNoResponders), err == nil && m.Header.Get(natsStatus) == "503":
+			return nil, nil // nobody
+		case err != nil:
+			return nil, unavailable("look around", err)
+		}
+		p := &harnessv1.Presence{}
+		if proto.Unmarshal(m.Data, p) == nil {
+			all = append(all, p)
+		}
+	}
+}
+
+// Connected says whether the bus can be reached now, and if not why.
+func (l *Log) Connected() error {
+	switch {
+	case l.nc.IsConnected():
+		return nil
+	case l.nc.IsClosed():
+		return errors.New("the connection to NATS is closed")
+	}
+	err := fmt.Errorf("NATS at %s cannot be reached", l.url)
+	if last := l.nc.LastError(); last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return err
 }

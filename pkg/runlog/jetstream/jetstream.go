@@ -14,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +40,10 @@ type Config struct {
 	Timeout time.Duration
 	// CacheBytes bounds the records kept in memory, encoded size. Default 64 MiB.
 	CacheBytes int
-	// Options are further options of the connection, such as credentials.
+	// Credentials is a file with a NATS user's JWT and key; empty means what the
+	// URL says (nats://USER:PASSWORD@HOST).
+	Credentials string
+	// Options are further options of the connection.
 	Options []nats.Option
 	// Logger; nil discards.
 	Logger *slog.Logger
@@ -47,6 +52,7 @@ type Config struct {
 // Log is a runlog.Log on JetStream.
 type Log struct {
 	nc         *nats.Conn
+	url        string // without a password
 	js         jetstream.JetStream
 	partitions int
 	timeout    time.Duration
@@ -82,16 +88,18 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.inspect(ctx); err != nil {
+	if err := l.await(ctx, max(cfg.Wait, defaultWait)); err != nil {
 		l.nc.Close()
 		return nil, err
 	}
 	return l, nil
 }
 
+const defaultWait = 3 * time.Second
+
 func connect(cfg Config) (*Log, error) {
 	if cfg.Wait <= 0 {
-		cfg.Wait = 3 * time.Second
+		cfg.Wait = defaultWait
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 5 * time.Second
@@ -106,6 +114,7 @@ func connect(cfg Config) (*Log, error) {
 		timeout:     cfg.Timeout,
 		cache:       newCache(cfg.CacheBytes),
 		logger:      cfg.Logger,
+		url:         Redacted(cfg.URL),
 		ackWait:     runlog.AckWaitOf(runlog.DefaultTakeover),
 		closed:      make(chan struct{}),
 		onReconnect: map[int]func(){},
@@ -128,6 +137,12 @@ func connect(cfg Config) (*Log, error) {
 	if cfg.InProcess != nil {
 		options = append(options, nats.InProcessServer(cfg.InProcess))
 	}
+	if cfg.Credentials != "" {
+		if _, err := os.Stat(cfg.Credentials); err != nil {
+			return nil, fmt.Errorf("NATS credentials: %w", err)
+		}
+		options = append(options, nats.UserCredentials(cfg.Credentials))
+	}
 	nc, err := dial(cfg, options)
 	if err != nil {
 		return nil, err
@@ -135,7 +150,7 @@ func connect(cfg Config) (*Log, error) {
 	l.nc = nc
 	if l.js, err = jetstream.New(nc); err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("JetStream on %s: %w", cfg.URL, err)
+		return nil, fmt.Errorf("JetStream on %s: %w", Redacted(cfg.URL), err)
 	}
 	if l.replies, err = newReplies(nc); err != nil {
 		nc.Close()
@@ -152,13 +167,34 @@ const dialPause = 100 * time.Millisecond
 func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
 	for end := time.Now().Add(cfg.Wait); ; time.Sleep(dialPause) {
 		nc, err := nats.Connect(cfg.URL, options...)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nc, nil
-		}
-		if !errors.Is(err, nats.ErrNoServers) || time.Now().After(end) {
-			return nil, fmt.Errorf("cannot reach NATS at %s within %s: %w; is the server running and the URL right?", cfg.URL, cfg.Wait, err)
+		case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
+			return nil, fmt.Errorf("NATS at %s refuses the credentials: %w; put nats://USER:PASSWORD@HOST into the URL, or a credentials file into --nats-creds", Redacted(cfg.URL), err)
+		case !errors.Is(err, nats.ErrNoServers) || time.Now().After(end):
+			return nil, fmt.Errorf("cannot reach NATS at %s within %s: %w; is the server running and the URL right?", Redacted(cfg.URL), cfg.Wait, err)
 		}
 	}
+}
+
+// Redacted is a list of URLs without passwords and tokens.
+func Redacted(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, text := range list {
+		at := strings.LastIndexByte(text, '@')
+		if at < 0 {
+			continue
+		}
+		scheme, _, found := strings.Cut(text, "://")
+		if found {
+			scheme += "://"
+		} else {
+			scheme = ""
+		}
+		list[i] = scheme + "…" + text[at:]
+	}
+	return strings.Join(list, ",")
 }
 
 // Close leaves the bus. Consumers must have ended before.

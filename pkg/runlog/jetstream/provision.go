@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +54,12 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 		return err
 	}
 	defer l.Close()
-	return provision(ctx, l.js, layout)
+	for end := time.Now().Add(max(cfg.Wait, defaultWait)); ; {
+		err := provision(ctx, l.js, layout)
+		if err == nil || !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
+			return err
+		}
+	}
 }
 
 func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error {
@@ -82,7 +88,7 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 	// that is missing, so an install that was cut off can be run again.
 	for p := layout.Partitions - 1; p >= 0; p-- {
 		for _, cfg := range streams(p, layout) {
-			if err := ensureStream(ctx, js, cfg); err != nil {
+			if err := ensureStream(ctx, js, cfg, layout.Partitions); err != nil {
 				return err
 			}
 		}
@@ -115,6 +121,7 @@ func streams(p int, layout Layout) []jetstream.StreamConfig {
 		Discard:     jetstream.DiscardNew,
 		MaxBytes:    layout.MaxBytes,
 		Replicas:    layout.Replicas,
+		Metadata:    map[string]string{partitionsKey: strconv.Itoa(layout.Partitions)},
 		AllowDirect: true,
 		RePublish: &jetstream.RePublish{
 			Source:      fmt.Sprintf("hm.run.%d.*.*.log.>", p),
@@ -155,10 +162,22 @@ func consumers(p int, layout Layout) []jetstream.ConsumerConfig {
 	return append(all, durable(wakeConsumer, at+"inbox", at+"log.step."+runlog.Park, at+"log.step."+runlog.End))
 }
 
+// partitionsKey is where a stream says how many partitions it was made for.
+const partitionsKey = "harness.partitions"
+
+// checkPartitions refuses a stream that belongs to an installation of another
+// size: runs would be looked for where they are not.
+func checkPartitions(cfg jetstream.StreamConfig, partitions int) error {
+	if made := cfg.Metadata[partitionsKey]; made != "" && made != strconv.Itoa(partitions) {
+		return fmt.Errorf("stream %s was made for %s partitions, and here are %d: their number is fixed at install; run `harness provision --partitions %s`", cfg.Name, made, partitions, made)
+	}
+	return nil
+}
+
 // codeNoStorage is the server's refusal of a stream larger than its storage.
 const codeNoStorage jetstream.ErrorCode = 10047
 
-func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) error {
+func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, partitions int) error {
 	stream, err := js.Stream(ctx, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if _, err = js.CreateStream(ctx, cfg); err != nil {
@@ -171,6 +190,9 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.Str
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", cfg.Name, err)
+	}
+	if err := checkPartitions(stream.CachedInfo().Config, partitions); err != nil {
+		return err
 	}
 	return checkStream(stream.CachedInfo().Config)
 }
@@ -205,6 +227,14 @@ func checkStream(cfg jetstream.StreamConfig) error {
 	return nil
 }
 
+var errNoJetStream = errors.New("this NATS server has JetStream switched off, for this account at least: start it with JetStream (nats-server -js)")
+
+// codeNotYet is the answer of a cluster without a leader.
+const (
+	codeNotYet  jetstream.ErrorCode = 10008
+	codeNoPeers jetstream.ErrorCode = 10005
+)
+
 func countPartitions(ctx context.Context, js jetstream.JetStream) (int, error) {
 	for p := 0; ; p++ {
 		_, err := js.Stream(ctx, runsStream(p))
@@ -213,11 +243,33 @@ func countPartitions(ctx context.Context, js jetstream.JetStream) (int, error) {
 			return p, nil
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
 			errors.Is(err, nats.ErrNoResponders): // nobody listens to the requests of JetStream
-			return 0, errors.New("this NATS server has JetStream switched off: start it with JetStream (nats-server -js)")
+			return 0, errNoJetStream
 		case err != nil:
 			return 0, fmt.Errorf("look at stream %s: %w", runsStream(p), err)
 		}
 	}
+}
+
+var errNotProvisioned = errors.New("the bus is not provisioned: run `harness provision --nats URL` once")
+
+// await inspects the bus until it is provisioned and has elected its leaders, as
+// long as wait: in a mesh that is just starting both may still be under way.
+func (l *Log) await(ctx context.Context, wait time.Duration) error {
+	for end := time.Now().Add(wait); ; {
+		err := l.inspect(ctx)
+		if err == nil || !errors.Is(err, errNotProvisioned) && !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
+			return err
+		}
+	}
+}
+
+// starting says that a failure may be one of a bus that has only just started.
+func starting(err error) bool {
+	switch apiCode(err) {
+	case codeNotYet, codeNoPeers:
+		return true
+	}
+	return errors.Is(err, errNoJetStream) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // inspect checks that the bus is provisioned and notes how.
@@ -227,13 +279,16 @@ func (l *Log) inspect(ctx context.Context) error {
 		return err
 	}
 	if n == 0 {
-		return errors.New("the bus is not provisioned: run `harness provision --nats URL` once")
+		return errNotProvisioned
 	}
 	for p := range n {
 		for _, name := range []string{runsStream(p), blobsStream(p), timersStream(p)} {
 			stream, err := l.js.Stream(ctx, name)
 			if err != nil {
 				return fmt.Errorf("stream %s: %w; run `harness provision`", name, err)
+			}
+			if err := checkPartitions(stream.CachedInfo().Config, n); err != nil {
+				return err
 			}
 			if err := checkStream(stream.CachedInfo().Config); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,15 +226,27 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	stop, err := l.Announce("gateway", "127.0.0.1:1")
+	var ready atomic.Bool
+	ready.Store(true)
+	stop, err := l.Announce("gateway", []string{"gateway.here"}, func() *harnessv1.Presence {
+		return &harnessv1.Presence{Role: "gateway", Address: "127.0.0.1:1", Ready: ready.Load(), Instance: "i"}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := l.Locate(t.Context(), "gateway"); err != nil || at != "127.0.0.1:1" {
-		t.Errorf("%q, %v", at, err)
+	for _, name := range []string{"gateway", "gateway.here"} {
+		if at, err := l.Locate(t.Context(), name); err != nil || at.GetAddress() != "127.0.0.1:1" {
+			t.Errorf("%s: %v, %v", name, at, err)
+		}
+	}
+	ready.Store(false)
+	_, err = l.Locate(t.Context(), "gateway")
+	says(t, err, "gateway")
+	if all, err := l.Presences(t.Context()); err != nil || len(all) != 1 || all[0].GetInstance() != "i" || all[0].GetReady() {
+		t.Errorf("%v, %v", all, err)
 	}
 	stop()
 	if err := l.Flush(t.Context()); err != nil {

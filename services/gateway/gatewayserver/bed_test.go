@@ -69,52 +69,72 @@ func withLog(m *testing.M) (int, error) {
 
 // bed is a gateway on a loopback listener, a client of it, and a namespace.
 type bed struct {
-	t         *testing.T
+	t         testing.TB
 	ctx       context.Context
 	log       runlog.Log
+	config    gatewayserver.Config
 	server    *gatewayserver.Server
+	address   string
 	client    harnessv1.GatewayServiceClient
 	namespace string
+	// stop ends the gateway as it is.
+	stop func()
 }
 
 var beds atomic.Int64
 
-func newBed(t *testing.T, change ...func(*gatewayserver.Config)) *bed {
+func newBed(t testing.TB, change ...func(*gatewayserver.Config)) *bed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
-	b := &bed{t: t, ctx: ctx, log: shared, namespace: fmt.Sprintf("ns%d", beds.Add(1))}
-	cfg := gatewayserver.Config{Log: shared}
+	b := &bed{t: t, ctx: ctx, config: gatewayserver.Config{Log: shared}, namespace: fmt.Sprintf("ns%d", beds.Add(1)), address: "127.0.0.1:0"}
 	for _, f := range change {
-		f(&cfg)
+		f(&b.config)
 	}
-	b.server = gatewayserver.New(cfg)
-	b.server.Start(ctx)
-	b.eventually("the server is ready", func() bool { return b.server.Ready() == nil })
+	b.log = shared
+	b.serve()
+	b.client = b.dial()
+	t.Cleanup(func() { b.stop() })
+	return b
+}
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+// serve starts a gateway on the bed's address.
+func (b *bed) serve() {
+	b.t.Helper()
+	server := gatewayserver.New(b.config)
+	server.Start(b.ctx)
+	b.eventually("the server is ready", func() bool { return server.Ready() == nil })
+	listener, err := net.Listen("tcp", b.address)
+	b.must(err)
 	rpc := grpc.NewServer(fault.ServerOptions(slog.New(slog.DiscardHandler))...)
-	harnessv1.RegisterGatewayServiceServer(rpc, b.server)
+	harnessv1.RegisterGatewayServiceServer(rpc, server)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = rpc.Serve(listener)
 	}()
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.client = harnessv1.NewGatewayServiceClient(conn)
-	t.Cleanup(func() {
-		_ = conn.Close()
-		b.server.Close()
+	b.server, b.address = server, listener.Addr().String()
+	b.stop = func() {
+		server.Close()
 		rpc.Stop()
 		<-served
-	})
-	return b
+	}
+}
+
+// dial makes a connection of its own to the gateway.
+func (b *bed) dial() harnessv1.GatewayServiceClient {
+	b.t.Helper()
+	conn, err := grpc.NewClient(b.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	b.must(err)
+	b.t.Cleanup(func() { _ = conn.Close() })
+	return harnessv1.NewGatewayServiceClient(conn)
+}
+
+// restart ends the gateway and starts another one on the same port.
+func (b *bed) restart() {
+	b.t.Helper()
+	b.stop()
+	b.serve()
 }
 
 func (b *bed) must(err error) {

@@ -3,90 +3,14 @@ package gatewayserver
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
-	"google.golang.org/grpc/codes"
-
-	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-const (
-	// followPause is the wait before the runs are followed again after a failure.
-	followPause = time.Second
-	// maxPending bounds the calls in one ListPending.
-	maxPending = 1000
-)
-
-// runs is the index of all runs, shared by all calls.
-type runs struct {
-	mu       sync.RWMutex
-	index    gateway.Index
-	complete bool
-	// broken is why the runs are not being followed.
-	broken error
-}
-
-func (r *runs) apply(e runlog.Entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.index.Apply(e)
-}
-
-func (r *runs) saw(run runlog.Run, sequence uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.index.Saw(run, sequence)
-}
-
-func (r *runs) seen(run runlog.Run) uint64 {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.index.Seen(run)
-}
-
-func (r *runs) set(complete bool, broken error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.complete, r.broken = complete, broken
-}
-
-func (r *runs) ready() error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	switch {
-	case r.complete:
-		return nil
-	case r.broken != nil:
-		return because(r.broken, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-			"the list of runs cannot be made: the log cannot be reached; try again")
-	}
-	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-		"the list of runs is still being made; try again in a moment")
-}
-
-// follow keeps the index up to date until ctx ends.
-func (s *Server) follow(ctx context.Context) {
-	for {
-		err := s.log.Runs(ctx, func() { s.runs.set(true, nil) }, s.runs.apply)
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			err = errors.New("the log ended the list of runs")
-		}
-		s.runs.set(false, err)
-		s.logger.Warn("runs are not being followed; trying again", "error", err, "wait", followPause)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(followPause):
-		}
-	}
-}
+// maxPending bounds the calls in one ListPending.
+const maxPending = 1000
 
 // ListRuns lists runs, newest first.
 func (s *Server) ListRuns(_ context.Context, r *harnessv1.ListRunsRequest) (*harnessv1.ListRunsResponse, error) {

@@ -18,6 +18,11 @@
 // One that attaches to a run that has ended already is told its result and
 // stays open for a message, until the client closes its side.
 //
+// A watcher of runs is served from the list of runs, which one follower of the
+// log keeps up to date: there is nothing on the bus for each of them.
+//
+// A watch outlives a log that cannot be reached, up to Config.Patience.
+//
 // # Failing
 //
 // Methods return *fault.Error, errors of the context, or others, which an
@@ -65,6 +70,9 @@ type Config struct {
 	// Timeout bounds what a unary call does before its commit, and the commit.
 	// Default 5 s.
 	Timeout time.Duration
+	// Patience is how long a watch outlives a log that cannot be reached.
+	// Default 60 s.
+	Patience time.Duration
 }
 
 // Server serves harness.v1.GatewayService. Make it with New.
@@ -79,6 +87,7 @@ type Server struct {
 	now        func() time.Time
 	random     func() uint64
 	timeout    time.Duration
+	patience   time.Duration
 
 	mu      sync.Mutex // guards closed, stop, and that nothing is spawned after it
 	closed  bool
@@ -107,6 +116,9 @@ func New(cfg Config) *Server {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 5 * time.Second
 	}
+	if cfg.Patience <= 0 {
+		cfg.Patience = time.Minute
+	}
 	return &Server{
 		log:        cfg.Log,
 		workspaces: cfg.Workspaces,
@@ -116,6 +128,7 @@ func New(cfg Config) *Server {
 		now:        cfg.Now,
 		random:     cfg.Random,
 		timeout:    cfg.Timeout,
+		patience:   cfg.Patience,
 		closing:    make(chan struct{}),
 		stop:       func() {},
 		executors:  executors{log: cfg.Log, now: cfg.Now},
@@ -184,10 +197,11 @@ func (s *Server) view(ctx context.Context, run runlog.Run) (runlog.View, error) 
 	if err != nil {
 		return v, err
 	}
-	for _, e := range []runlog.Entry{v.Newest, v.Step} {
+	for _, e := range []runlog.Entry{v.Step, v.Newest} {
 		if e.Record == nil {
 			return v, unreadable(e)
 		}
+		s.runs.heard(e)
 	}
 	return v, nil
 }

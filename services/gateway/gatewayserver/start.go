@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -112,6 +113,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	caller := ctx
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
+	failpoint.Hit(gateway.Writer, "start_received")
 	spec := r.GetSpec()
 	if text := spec.GetGoal().GetInline(); len(text) > runlog.MaxInline {
 		ref, err := s.log.PutBlob(ctx, run, []byte(text))
@@ -128,6 +130,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	sequence, err := s.log.Append(ctx, rec)
 	switch {
 	case err == nil:
+		failpoint.Hit(gateway.Writer, "started")
 		s.runs.apply(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec})
 		return false, nil
 	case !errors.Is(err, runlog.ErrFenced) && !errors.Is(err, runlog.ErrUnavailable):

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -78,6 +79,7 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 	if item.GetId() == "" {
 		item.Id = gateway.InputID(s.random())
 	}
+	failpoint.Hit(gateway.Writer, "input_received")
 	a, err = s.give(ctx, run, item)
 	return item.GetId(), a, failure(ctx, "give an input to", run, err)
 }
@@ -122,6 +124,7 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 	if err != nil {
 		return 0, err
 	}
+	failpoint.Hit(gateway.Writer, "input_stored")
 	s.runs.saw(run, sequence)
 	if existed {
 		return gateway.Existed, nil

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -58,12 +61,18 @@ type watcher struct {
 	stays bool
 
 	splice gateway.Splice
+	// known is the sequence of a record that the run is known to have.
+	known uint64
 	// caughtUp says that what was stored at the start was delivered.
 	caughtUp bool
 	// newest is the newest entry that was delivered; result the version whose
 	// result was.
 	newest runlog.Entry
 	result uint64
+	// away counts looks at the run that failed; again fires when the next is due,
+	// nil while none is.
+	away  runlog.Away
+	again <-chan time.Time
 }
 
 // news is what the goroutine that follows the log tells the watch.
@@ -73,12 +82,13 @@ type news struct {
 }
 
 func (s *Server) watch(ctx context.Context, w *watcher) error {
-	caller := ctx
 	err := s.deliver(ctx, w)
-	if errors.Is(err, runlog.ErrNotFound) && w.caughtUp {
-		err = fmt.Errorf("%w: %w", runlog.ErrUnavailable, err) // it was there: a replica lags
+	var known *fault.Error
+	if errors.Is(err, runlog.ErrUnavailable) && !errors.As(err, &known) && ctx.Err() == nil {
+		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+			fmt.Sprintf("watch %s: the log cannot be reached; attach again with after_version %d", w.run, max(w.after, w.newest.Header.Version)))
 	}
-	return failure(caller, "watch", w.run, err)
+	return failure(ctx, "watch", w.run, err)
 }
 
 func (s *Server) deliver(ctx context.Context, w *watcher) error {
@@ -113,9 +123,11 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	ended := make(chan error, 1)
 	follow := func() {
 		defer close(ended)
-		ended <- runlog.Watch(ctx, s.log, w.run, w.after,
-			func(e runlog.Entry) error { return tell(news{entry: e}) },
-			func() error { return tell(news{caughtUp: true}) })
+		ended <- runlog.Watcher{
+			After: w.after, Contains: w.known, Patience: s.patience,
+			Handle:   func(e runlog.Entry) error { return tell(news{entry: e}) },
+			CaughtUp: func() error { return tell(news{caughtUp: true}) },
+		}.Watch(ctx, s.log, w.run)
 	}
 	if !s.spawn(follow) {
 		return errClosing()
@@ -154,19 +166,49 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 		return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Receipt{Receipt: r}})
 	case <-w.left:
 		w.left, w.stays = nil, false
-		return s.over(ctx, w)
+		return s.look(ctx, w)
+	case <-w.again:
+		return s.look(ctx, w)
 	case n := <-entries:
 		if n.caughtUp {
-			return s.arrive(ctx, w)
+			w.caughtUp = true
+			return s.look(ctx, w)
 		}
+		s.runs.heard(n.entry)
 		if err := w.record(n.entry); err != nil {
 			return false, err
 		}
+		failpoint.Hit(gateway.Writer, "watching")
 		if w.caughtUp {
 			w.stays = false // what ends from now on ends before the client's eyes
 		}
-		return s.over(ctx, w)
+		return s.look(ctx, w)
 	}
+}
+
+// look finds out whether the watch is over. While the log cannot be reached it
+// is not, and another look is due.
+func (s *Server) look(ctx context.Context, w *watcher) (done bool, err error) {
+	w.again = nil
+	if !w.caughtUp {
+		return false, nil
+	}
+	if done, err = s.arrived(ctx, w); err == nil {
+		w.away = runlog.Away{}
+		return done, nil
+	}
+	if errors.Is(err, runlog.ErrNotFound) {
+		err = fmt.Errorf("%w: it was there: %w", runlog.ErrUnavailable, err)
+	}
+	if ctx.Err() != nil || !errors.Is(err, runlog.ErrUnavailable) {
+		return false, err
+	}
+	pause, ok := w.away.Again(time.Now(), s.patience)
+	if !ok {
+		return false, err
+	}
+	w.again = time.After(pause)
+	return false, nil
 }
 
 // attach tells the client which run it watches.
@@ -174,19 +216,24 @@ func (s *Server) attach(ctx context.Context, w *watcher) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	v, err := s.view(ctx, w.run)
+	if errors.Is(err, runlog.ErrNotFound) {
+		if unknown := s.runs.ready(); unknown != nil {
+			return unknown // a replica that lags may have answered
+		}
+	}
 	if err != nil {
 		return err
 	}
+	w.known = v.Newest.Sequence
 	w.stays = w.stays && v.Quiescent() && v.Step.Record.GetStep().GetTo() == runlog.End
 	return w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Attached{Attached: &harnessv1.Attached{
 		Namespace: w.run.Namespace, RunId: w.run.ID, Version: v.Newest.Header.Version,
 	}}})
 }
 
-// arrive is called when all that was stored has been delivered. A client that
-// had all of it before is still told the result of a run that rests.
-func (s *Server) arrive(ctx context.Context, w *watcher) (done bool, err error) {
-	w.caughtUp = true
+// arrived says whether a watch that was delivered all that was stored is over. A
+// client that had all of it before is still told the result of a run that rests.
+func (s *Server) arrived(ctx context.Context, w *watcher) (done bool, err error) {
 	if w.newest.Sequence == 0 {
 		v, err := s.view(ctx, w.run)
 		if err != nil {
@@ -208,7 +255,7 @@ func (s *Server) arrive(ctx context.Context, w *watcher) (done bool, err error) 
 // over says whether the watch has reached what it was to last until.
 func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 	to := w.newest.Record.GetStep().GetTo()
-	if !w.caughtUp || w.stays || !runlog.IsRest(to) || w.until == harnessv1.WatchUntil_WATCH_UNTIL_NOW ||
+	if w.stays || !runlog.IsRest(to) ||
 		to != runlog.End && w.until != harnessv1.WatchUntil_WATCH_UNTIL_REST {
 		return false, nil
 	}

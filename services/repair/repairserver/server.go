@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -151,6 +152,7 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 			_ = d.Ack()
 			return
 		}
+		failpoint.Hit(repair.Name, "wake_seen")
 		_, err = s.log.Append(ctx, &harnessv1.Record{
 			Namespace:    e.Run.Namespace,
 			RunId:        e.Run.ID,
@@ -163,6 +165,7 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		})
 		switch {
 		case err == nil:
+			failpoint.Hit(repair.Name, "woken")
 			_ = d.Ack()
 			return
 		case errors.Is(err, runlog.ErrFenced):
@@ -184,10 +187,14 @@ func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) 
 		// answered. The timer comes again.
 		return err
 	}
+	failpoint.Hit(repair.Name, "timer_fired")
 	_, _, err = s.log.AppendInbox(ctx, run, &harnessv1.InboxItem{
 		Id:    "timer-" + strconv.FormatUint(parkVersion, 10),
 		Time:  timestamppb.New(time.Now()),
 		Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: parkVersion}},
 	}, view.Step.Header.InboxCursor)
+	if err == nil {
+		failpoint.Hit(repair.Name, "timer_kept")
+	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
@@ -70,6 +71,7 @@ func callKey(namespace, run string, firstSequence uint64, id string) (string, er
 // ExecuteTool runs a call once. Responses are shared between those who ask for
 // the same call and must not be changed.
 func (s *Server) ExecuteTool(ctx context.Context, req *harnessv1.ExecuteToolRequest) (*harnessv1.ExecuteToolResponse, error) {
+	failpoint.Hit(role, "received")
 	key, err := callKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence(), req.GetCallId())
 	if err != nil {
 		return nil, err
@@ -98,22 +100,25 @@ func (s *Server) admit(ctx context.Context, key string, req *harnessv1.ExecuteTo
 	facts := toolhost.Call{
 		// A tool that does not exist has no effect.
 		Idempotent:    spec == nil || spec.GetAnnotations().GetIdempotent(),
-		ForeignLedger: req.GetLedgerId() != "" && req.GetLedgerId() != s.ledger.id,
+		ForeignLedger: s.foreign(req.GetLedgerId()),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state, c, resp, err := s.look(key)
+	k, err := s.look(key)
 	if err != nil {
 		return nil, nil, err
 	}
-	switch toolhost.Admit(state, facts) {
+	switch toolhost.Admit(k.state, facts) {
 	case toolhost.Join:
-		return c, nil, nil
+		return k.call, nil, nil
 	case toolhost.Replay:
-		return nil, resp, nil
+		return nil, k.resp, nil
 	case toolhost.AnswerCancelled:
 		return nil, cancelled(0), nil
 	case toolhost.Start:
+		if s.draining {
+			return nil, nil, unavailable(closingText, nil)
+		}
 		if err := s.tools.Validate(req.GetTool(), req.GetArguments()); err != nil {
 			return nil, done(failed(err.Error()), 0), nil
 		}
@@ -122,25 +127,30 @@ func (s *Server) admit(ctx context.Context, key string, req *harnessv1.ExecuteTo
 	return nil, &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}, nil
 }
 
+// foreign says that a request names another ledger.
+func (s *Server) foreign(ledgerID string) bool {
+	return ledgerID != "" && ledgerID != s.ledger.id
+}
+
 // look says what is known of a call; mu is held.
-func (s *Server) look(key string) (toolhost.State, *call, *harnessv1.ExecuteToolResponse, error) {
+func (s *Server) look(key string) (known, error) {
 	if s.closing {
-		return 0, nil, nil, unavailable("the tool host is closing; send the request again", nil)
+		return known{}, unavailable(closingText, nil)
 	}
-	if s.buried[key] {
-		return toolhost.Cancelled, nil, nil, nil
+	if f, has := s.buried[key]; has {
+		return known{state: toolhost.Cancelled, fate: f}, nil
 	}
 	if c := s.calls[key]; c != nil {
-		return toolhost.Running, c, nil, nil
+		return known{state: toolhost.Running, call: c}, nil
 	}
 	if resp := s.remembered.recall(key); resp != nil {
-		return toolhost.Done, nil, resp, nil
+		return known{state: toolhost.Done, resp: resp}, nil
 	}
-	state, resp, err := s.ledger.read(key)
+	k, err := s.ledger.read(key)
 	if err != nil {
-		return 0, nil, nil, unavailable("the ledger cannot be read", err)
+		return known{}, unavailable("the ledger cannot be read", err)
 	}
-	return state, nil, resp, nil
+	return k, nil
 }
 
 // start runs the call in a goroutine of its own; mu is held.
@@ -164,55 +174,57 @@ func (s *Server) run(ctx context.Context, c *call, req *harnessv1.ExecuteToolReq
 		close(c.done)
 	}()
 	if !c.idempotent {
-		if err := s.ledger.write(c.key, toolhost.Running, nil); err != nil {
+		if err := s.ledger.mark(c.key); err != nil {
 			s.log.Error("a call could not be marked as started; it was not run", "error", err,
 				"namespace", req.GetNamespace(), "run", req.GetRunId(), "call", req.GetCallId())
 			c.err = unavailable("the ledger cannot be written; nothing was run", err)
 			return
 		}
+		failpoint.Hit(role, "marked")
 	}
 	begin := time.Now()
 	e := effect{interrupted: true}
 	if ctx.Err() == nil {
 		e = s.perform(ctx, req)
+		failpoint.Hit(role, "performed")
 	}
 	s.settle(c, e, context.Cause(ctx), time.Since(begin))
 }
 
 // settle decides and stores how a call ended.
 func (s *Server) settle(c *call, e effect, cause error, took time.Duration) {
-	stored := toolhost.Done
-	switch {
-	case e.interrupted && errors.Is(cause, errClosing):
-		// The mark stays: the next host says UNKNOWN.
-		c.err = unavailable("the tool host closed while the call ran; send the request again", cause)
-		return
-	case e.interrupted && errors.Is(cause, errCancelled):
-		stored = toolhost.Cancelled
-		c.resp = cancelled(took)
-	default:
-		e.text = toolhost.Cut(e.text, s.config.Limits.ResultBytes, "Ask for less at a time.")
-		c.resp = done(e, took)
+	if e.interrupted {
+		switch {
+		case errors.Is(cause, errClosing):
+			// The mark stays: the next host says UNKNOWN.
+			c.err = unavailable("the tool host closed while the call ran; send the request again", cause)
+			return
+		case errors.Is(cause, errCancelled):
+			c.resp = cancelled(took)
+			s.mu.Lock()
+			s.buried[c.key] = toolhost.Killed
+			s.mu.Unlock()
+			_ = s.bury(c.key, toolhost.Killed) // CancelTools sees that it failed
+			return
+		}
 	}
-	if c.idempotent && stored == toolhost.Done {
+	e.text = toolhost.Cut(e.text, s.config.Limits.ResultBytes, "Ask for less at a time.")
+	c.resp = done(e, took)
+	if c.idempotent {
 		s.remember(c)
-		return
-	}
-	if err := s.ledger.write(c.key, stored, c.resp); err != nil {
+	} else if err := s.ledger.finish(c.key, c.resp); err != nil {
 		// The effect is there and this process knows of it. A later one finds
 		// the mark without an end, which is UNKNOWN: never run again.
 		s.log.Error("the end of a call could not be stored", "error", err, "outcome", c.resp.GetOutcome())
 		s.remember(c)
+		return
 	}
+	failpoint.Hit(role, "stored")
 }
 
 func (s *Server) remember(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.resp.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
-		s.buried[c.key] = true
-		return
-	}
 	s.remembered.keep(c.key, c.resp)
 }
 

@@ -2,15 +2,18 @@ package toolhostserver
 
 import (
 	"context"
+	"slices"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
 // CancelTools kills the calls that run, forbids those that did not begin, and
-// returns when nothing of them is left. When ctx ends first, the killing goes
-// on; the same request can be sent again.
+// returns when nothing of them is left, also of those that an earlier host had
+// begun. When ctx ends first, the killing goes on; the same request can be sent
+// again, and its answer is the same.
 func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequest) (*harnessv1.CancelToolsResponse, error) {
 	keys := make([]string, len(req.GetCallIds()))
 	for i, id := range req.GetCallIds() {
@@ -22,35 +25,31 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	if len(keys) == 0 {
 		return nil, fault.Invalid("call_ids", "names no call")
 	}
-	plan, err := s.revoke(keys)
+	plan, err := s.revoke(keys, toolhost.Call{ForeignLedger: s.foreign(req.GetLedgerId())})
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(plan, func(r revocation) bool { return r.store && r.fate == toolhost.Unknown }) {
+		if err := s.endFormerLife(); err != nil {
+			return nil, err
+		}
 	}
 	resp := &harnessv1.CancelToolsResponse{}
 	var failure error
 	for i, key := range keys {
+		finished, err := s.carryOut(ctx, key, plan[i])
 		id := req.GetCallIds()[i]
-		switch plan[i].what {
-		case toolhost.Finished:
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			failure = err
+		case finished:
 			resp.Finished = append(resp.Finished, id)
-		case toolhost.Bury:
-			if err := s.bury(key); err != nil {
-				failure = err
-			}
-		case toolhost.Kill:
-			select {
-			case <-plan[i].call.done:
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-			switch c := plan[i].call; {
-			case c.resp.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED:
-				resp.Killed = append(resp.Killed, id)
-			case c.resp != nil:
-				resp.Finished = append(resp.Finished, id)
-			default:
-				failure = c.err
-			}
+		case plan[i].fate == toolhost.Killed:
+			resp.Killed = append(resp.Killed, id)
+		case plan[i].fate == toolhost.Unknown:
+			resp.Unknown = append(resp.Unknown, id)
 		}
 	}
 	if failure != nil {
@@ -62,44 +61,100 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 // revocation is what happens to one call.
 type revocation struct {
 	what toolhost.Revocation
+	// fate is what its tombstone says in the end.
+	fate toolhost.Fate
+	// store: the tombstone is not in the ledger yet.
+	store bool
+	// call is the one to wait for.
 	call *call
 }
 
 // revoke decides for all calls at one moment and stops those that run. From
 // here on none of them can start.
-func (s *Server) revoke(keys []string) ([]revocation, error) {
+func (s *Server) revoke(keys []string, facts toolhost.Call) ([]revocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	plan := make([]revocation, len(keys))
 	for i, key := range keys {
-		state, c, _, err := s.look(key)
+		k, err := s.look(key)
 		if err != nil {
 			return nil, err
 		}
-		plan[i] = revocation{toolhost.Revoke(state), c}
-		if s.buried[key] {
-			plan[i].what = toolhost.Bury // its tombstone is not stored yet
+		_, waits := s.buried[key]
+		r := revocation{what: toolhost.Revoke(k.state, k.fate, facts), fate: k.fate, store: waits, call: k.call}
+		switch r.what {
+		case toolhost.Kill:
+			r.fate = toolhost.Killed
+		case toolhost.Bury:
+			r.fate, r.store = toolhost.Unstarted, true
+		case toolhost.BuryUnknown:
+			r.fate, r.store = toolhost.Unknown, true
 		}
+		plan[i] = r
 	}
 	for i, key := range keys {
-		switch plan[i].what {
-		case toolhost.Kill:
+		switch {
+		case plan[i].what == toolhost.Kill:
 			plan[i].call.stop(errCancelled)
-		case toolhost.Bury:
-			s.buried[key] = true
+		case plan[i].store:
+			s.buried[key] = plan[i].fate
 		}
 	}
 	return plan, nil
 }
 
+// carryOut returns when a call is dead and buried, or says that it had finished.
+func (s *Server) carryOut(ctx context.Context, key string, r revocation) (finished bool, err error) {
+	switch {
+	case r.what == toolhost.Finished:
+		return true, nil
+	case r.what == toolhost.Kill:
+		select {
+		case <-r.call.done:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		if r.call.err != nil {
+			return false, r.call.err
+		}
+		if r.call.resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
+			return true, nil
+		}
+		s.mu.Lock()
+		_, waits := s.buried[key]
+		s.mu.Unlock()
+		if waits { // it could not be stored
+			err = s.bury(key, r.fate)
+		}
+	case r.store:
+		err = s.bury(key, r.fate)
+	default:
+		return false, nil // buried before
+	}
+	if err == nil {
+		failpoint.Hit(role, "cancelled")
+	}
+	return false, err
+}
+
 // bury stores a tombstone. When that fails it holds in this process at least.
-func (s *Server) bury(key string) error {
-	if err := s.ledger.write(key, toolhost.Cancelled, nil); err != nil {
+func (s *Server) bury(key string, f toolhost.Fate) error {
+	if err := s.ledger.bury(key, f); err != nil {
 		s.log.Error("a tombstone could not be stored", "error", err)
 		return unavailable("the ledger cannot be written; the calls are cancelled only until this host ends", err)
 	}
 	s.mu.Lock()
 	delete(s.buried, key)
 	s.mu.Unlock()
+	return nil
+}
+
+// endFormerLife returns when nothing is left of what earlier hosts at this place
+// or on this ledger had started.
+func (s *Server) endFormerLife() error {
+	if left := awaitFormerLife(s.life.former); left > 0 {
+		s.log.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", s.ledger.id)
+		return unavailable("commands of an earlier tool host could not be killed yet; send the request again", nil)
+	}
 	return nil
 }

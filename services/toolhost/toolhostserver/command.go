@@ -12,7 +12,7 @@ import (
 
 const (
 	// markVariable is the environment variable by which everything that a call
-	// started can be found: the ledger's id, a dot, and the call's own number.
+	// started can be found; its value is a mark, see life.
 	markVariable = "HARNESS_CALL"
 	// killGrace is how long a supervisor may take to kill all; then it is killed
 	// itself and the host kills what it finds.
@@ -57,7 +57,7 @@ func (s *Server) runCommand(ctx context.Context, w *workspace, a arguments) effe
 		command: a.Command,
 		dir:     w.dir,
 		environ: append(toolhost.CommandEnvironment(os.Environ(), s.config.PassEnvironment), "PWD="+w.dir),
-		mark:    s.ledger.id + "." + randomHex(8),
+		mark:    s.life.mark(),
 		output:  output,
 	})
 	text := output.Text("To see all of it, write it to a file and read that.")

@@ -2,9 +2,6 @@ package toolhostserver
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -170,38 +167,4 @@ f 1`})
 		t.Fatalf("still there: %v", left)
 	}
 	is(t, (<-first).resp, wasKilled, false)
-}
-
-func TestAKilledHostLeavesNothingAndRunsNothingTwice(t *testing.T) {
-	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
-	pass := gate(t, workspace)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), hostVariable+"="+ledger, workspaceVariable+"="+workspace, commandVariable+"="+stubborn(sleep))
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	pass()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-
-	begin := time.Now()
-	h := newHost(t, Config{Dir: ledger})
-	t.Logf("opened after %v", time.Since(begin))
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there: %v", left)
-	}
-	resp, err := h.ExecuteTool(context.Background(), crashRequest(workspace, stubborn(sleep)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	is(t, resp, unknown, false)
-	out, err := os.ReadFile(filepath.Join(workspace, "out"))
-	if err != nil || string(out) != "line\n" {
-		t.Fatalf("got %q, %v", out, err)
-	}
-	h.cancel("c")
-	is(t, h.execute(crashRequest(workspace, stubborn(sleep))), wasKilled, false)
 }

@@ -70,7 +70,7 @@ func execute(ctx context.Context, o order) (ending, error) {
 	err := json.Unmarshal(told, &end)
 	if err != nil {
 		err = fmt.Errorf("the supervisor was killed before it could report: %w", err)
-		if left := sweep(o.mark, killGrace); left > 0 {
+		if left := sweep(func(mark string) bool { return mark == o.mark }, killGrace); left > 0 {
 			err = errors.Join(err, fmt.Errorf("%d processes could not be killed", left))
 		}
 	}

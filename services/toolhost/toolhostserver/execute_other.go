@@ -19,8 +19,8 @@ var supervisable atomic.Bool
 // Supervise returns at once: there are no supervisors on this system.
 func Supervise() { supervisable.Store(true) }
 
-// awaitFormerLife cannot find the commands of an earlier host on this system.
-func awaitFormerLife(string) int { return 0 }
+// awaitFormerLife cannot find the commands of earlier hosts on this system.
+func awaitFormerLife(func(mark string) bool) int { return 0 }
 
 // execute runs a command in a process group of its own. Weaker than on Linux: a
 // process that leaves the group outlives the command, and so does all of it

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -23,10 +24,13 @@ const (
 	ledgerFile = "ledger.db"
 	// How long to wait for another host that is about to end.
 	lockTimeout = 300 * time.Millisecond
+	// How often to look meanwhile.
+	lockPause = 10 * time.Millisecond
 	// Entries that one commit takes at most.
 	maxGroup = 256
 	// Bytes before the response in a value: the state and when it was written,
-	// in seconds since 1970, big endian.
+	// in seconds since 1970, big endian. A result follows as protobuf, a
+	// tombstone's fate as one byte.
 	valueHeader = 9
 )
 
@@ -40,8 +44,14 @@ var (
 // exclusive lock. One goroutine commits; what is asked for while it is busy
 // goes into its next commit, so that many calls share a sync.
 type ledger struct {
-	db     *bbolt.DB
-	id     string
+	db *bbolt.DB
+	id string
+	// place is where it lies now: that of its id, unless it was moved or is
+	// from an earlier version.
+	place string
+	// folder is locked too, so that nobody takes the place of a host whose file
+	// was deleted while it runs.
+	folder *os.File
 	writes chan entry
 	// quit is closed to end the committing goroutine, stopped when it has ended.
 	quit, stopped chan struct{}
@@ -60,29 +70,85 @@ func openLedger(dir string, sync bool, keep time.Duration, log *slog.Logger) (*l
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	path := filepath.Join(dir, ledgerFile)
+	place, err := placeOf(dir)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	folder, err := lockFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l := &ledger{place: place, folder: folder}
+	if err := l.open(filepath.Join(dir, ledgerFile), sync, keep, log); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return l, nil
+}
+
+// open opens or makes the file and begins to commit.
+func (l *ledger) open(path string, sync bool, keep time.Duration, log *slog.Logger) error {
 	db, err := openFile(path, sync)
 	if errors.Is(err, bbolterrors.ErrInvalid) || errors.Is(err, bbolterrors.ErrChecksum) {
 		aside := path + ".broken-" + randomHex(4)
 		if renamed := os.Rename(path, aside); renamed != nil {
-			return nil, fmt.Errorf("ledger: %w", errors.Join(err, renamed))
+			return fmt.Errorf("ledger: %w", errors.Join(err, renamed))
 		}
 		log.Error("the ledger is damaged; a new one was begun and calls of the old one are unknown",
 			"error", err, "aside", aside)
 		db, err = openFile(path, sync)
 	}
 	if errors.Is(err, bbolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("ledger %s is in use by another tool host; stop it or use another folder", path)
+		return inUse(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ledger %s: %w", path, err)
+		return fmt.Errorf("ledger %s: %w", path, err)
 	}
-	l := &ledger{db: db, writes: make(chan entry, maxGroup), quit: make(chan struct{}), stopped: make(chan struct{})}
+	l.db = db
+	l.writes, l.quit, l.stopped = make(chan entry, maxGroup), make(chan struct{}), make(chan struct{})
 	if err := l.prepare(time.Now().Add(-keep)); err != nil {
-		return nil, fmt.Errorf("ledger %s: %w", path, errors.Join(err, db.Close()))
+		return fmt.Errorf("ledger %s: %w", path, errors.Join(err, db.Close()))
 	}
 	go l.commit()
-	return l, nil
+	return nil
+}
+
+func inUse(path string) error {
+	return fmt.Errorf("ledger %s is in use by another tool host; stop it or use another folder", path)
+}
+
+// placeOf is the place of a ledger in dir on this machine.
+func placeOf(dir string) (string, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	return toolhost.PlaceOf(hostname, dir), nil
+}
+
+// lockFolder opens a folder under an exclusive lock, which ends with the
+// process. Where folders cannot be locked (some network file systems), the lock
+// of the file in it has to do.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(lockTimeout); ; time.Sleep(lockPause) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == unix.EWOULDBLOCK && time.Now().Before(end), err == unix.EINTR:
+			continue
+		case err == unix.EWOULDBLOCK:
+			return nil, errors.Join(inUse(dir), f.Close())
+		}
+		return f, nil
+	}
 }
 
 func openFile(path string, sync bool) (*bbolt.DB, error) {
@@ -99,7 +165,7 @@ func (l *ledger) prepare(limit time.Time) error {
 			return err
 		}
 		if l.id = string(meta.Get(idKey)); l.id == "" {
-			l.id = randomHex(16)
+			l.id = toolhost.LedgerID(l.place, randomHex(toolhost.RandomDigits/2))
 			if err := meta.Put(idKey, []byte(l.id)); err != nil {
 				return err
 			}
@@ -141,9 +207,19 @@ func header(s toolhost.State, at time.Time) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(s)}, uint64(at.Unix()))
 }
 
+// known is what is known of a call.
+type known struct {
+	state toolhost.State
+	// fate is what the tombstone of a Cancelled one says.
+	fate toolhost.Fate
+	// call is the one that runs, resp the result of one that is Done.
+	call *call
+	resp *harnessv1.ExecuteToolResponse
+}
+
 // read returns what is stored of a call. A Running that is stored was started by
 // an earlier process: whoever asks knows those of this one.
-func (l *ledger) read(key string) (state toolhost.State, resp *harnessv1.ExecuteToolResponse, err error) {
+func (l *ledger) read(key string) (k known, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
 		value := tx.Bucket(callsBucket).Get([]byte(key))
 		if value == nil {
@@ -152,28 +228,44 @@ func (l *ledger) read(key string) (state toolhost.State, resp *harnessv1.Execute
 		if len(value) < valueHeader {
 			return fmt.Errorf("the entry of %q has %d bytes", key, len(value))
 		}
-		switch state = toolhost.State(value[0]); state {
+		switch k.state = toolhost.State(value[0]); k.state {
 		case toolhost.Running:
-			state = toolhost.Orphaned
+			k.state = toolhost.Orphaned
 		case toolhost.Done:
-			resp = &harnessv1.ExecuteToolResponse{}
-			return proto.Unmarshal(value[valueHeader:], resp)
+			k.resp = &harnessv1.ExecuteToolResponse{}
+			return proto.Unmarshal(value[valueHeader:], k.resp)
+		case toolhost.Cancelled:
+			if len(value) > valueHeader {
+				k.fate = toolhost.Fate(value[valueHeader])
+			}
 		}
 		return nil
 	})
-	return state, resp, err
+	return k, err
 }
 
-// write stores the state of a call, and its result when there is one, and
-// returns when it is durable. After close it fails.
-func (l *ledger) write(key string, state toolhost.State, resp *harnessv1.ExecuteToolResponse) error {
-	value := header(state, time.Now())
-	if state == toolhost.Done {
-		var err error
-		if value, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(value, resp); err != nil {
-			return err
-		}
+// mark stores that a call begins.
+func (l *ledger) mark(key string) error {
+	return l.write(key, header(toolhost.Running, time.Now()))
+}
+
+// finish stores the result of a call.
+func (l *ledger) finish(key string, resp *harnessv1.ExecuteToolResponse) error {
+	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(header(toolhost.Done, time.Now()), resp)
+	if err != nil {
+		return err
 	}
+	return l.write(key, value)
+}
+
+// bury stores the tombstone of a call.
+func (l *ledger) bury(key string, f toolhost.Fate) error {
+	return l.write(key, append(header(toolhost.Cancelled, time.Now()), byte(f)))
+}
+
+// write stores the value of a call and returns when it is durable. After close
+// it fails.
+func (l *ledger) write(key string, value []byte) error {
 	stored := make(chan error, 1)
 	select {
 	case l.writes <- entry{key: []byte(key), value: value, stored: stored}:
@@ -236,7 +328,7 @@ func (l *ledger) store(first entry) {
 func (l *ledger) close() error {
 	close(l.quit)
 	<-l.stopped
-	return errors.Join(l.db.Sync(), l.db.Close())
+	return errors.Join(l.db.Sync(), l.db.Close(), l.folder.Close())
 }
 
 // randomHex is n random bytes in hexadecimal.

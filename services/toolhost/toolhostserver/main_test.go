@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) {
 	Supervise()
-	if os.Getenv(hostVariable) != "" {
-		hostAndWait()
+	if os.Getenv(socketVariable) != "" {
+		serveUntilKilled()
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -185,26 +185,11 @@ const (
 	wasKilled = harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 )
 
-const (
-	hostVariable      = "TOOLHOST_TEST_LEDGER"
-	workspaceVariable = "TOOLHOST_TEST_WORKSPACE"
-	commandVariable   = "TOOLHOST_TEST_COMMAND"
-)
-
-func crashRequest(workspace, command string) *harnessv1.ExecuteToolRequest {
+// commandRequest is call id of run r.
+func commandRequest(workspace, id, command string) *harnessv1.ExecuteToolRequest {
 	arguments, _ := json.Marshal(map[string]any{"command": command})
 	return &harnessv1.ExecuteToolRequest{
-		Namespace: "n", RunId: "r", CallId: "c", FirstSequence: 7,
+		Namespace: "n", RunId: "r", CallId: id, FirstSequence: 7,
 		Tool: toolhost.RunCommand, Arguments: string(arguments), Workspace: workspace,
 	}
-}
-
-// hostAndWait is a tool host in a process of its own, in the middle of a call.
-func hostAndWait() {
-	s, err := New(Config{Dir: os.Getenv(hostVariable)})
-	if err != nil {
-		panic(err)
-	}
-	_, _ = s.ExecuteTool(context.Background(), crashRequest(os.Getenv(workspaceVariable), os.Getenv(commandVariable)))
-	select {}
 }

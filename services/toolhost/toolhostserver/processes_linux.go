@@ -1,8 +1,8 @@
 package toolhostserver
 
 import (
-	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,10 +85,9 @@ func below(all []process, roots map[int]bool) []process {
 	return found
 }
 
-// marked are the processes whose environment carries a mark that begins so, and
-// all below them; never this process.
-func marked(prefix string) []process {
-	entry := []byte(markVariable + "=" + prefix)
+// marked are the processes whose environment carries such a mark, and all below
+// them; never this process.
+func marked(match func(mark string) bool) []process {
 	all := alive()
 	roots := make(map[int]bool)
 	var found []process
@@ -97,10 +96,7 @@ func marked(prefix string) []process {
 			continue
 		}
 		environ, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
-		if err != nil {
-			continue
-		}
-		if bytes.HasPrefix(environ, entry) || bytes.Contains(environ, append([]byte{0}, entry...)) {
+		if err == nil && carries(string(environ), match) {
 			roots[p.pid] = true
 			found = append(found, p)
 		}
@@ -109,6 +105,24 @@ func marked(prefix string) []process {
 		return nil
 	}
 	return append(found, below(all, roots)...)
+}
+
+// carries says that an environment, NUL after each entry, has such a mark.
+func carries(environ string, match func(mark string) bool) bool {
+	for entry := range strings.SplitSeq(environ, "\x00") {
+		if mark, is := strings.CutPrefix(entry, markVariable+"="); is && match(mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// supervised says that one of the processes is a supervisor.
+func supervised(all []process) bool {
+	return slices.ContainsFunc(all, func(p process) bool {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline")
+		return err == nil && strings.HasPrefix(string(line), supervisorName+"\x00")
+	})
 }
 
 // freeze stops what find finds until it finds nothing new, so that nothing
@@ -131,13 +145,20 @@ func freeze(find func() []process) map[int]string {
 	return frozen
 }
 
-// sweep kills what carries a mark that begins so, until nothing is left or
-// patience is over, and returns how many are left.
-func sweep(prefix string, patience time.Duration) int {
-	find := func() []process { return marked(prefix) }
+// sweep kills what carries such a mark, until nothing is left or patience is
+// over, and returns how many are left. A process that forks and ends just as it
+// looks can hide from it once, so it looks twice before it believes that.
+func sweep(match func(mark string) bool, patience time.Duration) int {
+	find := func() []process { return marked(match) }
+	empty := 0
 	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		frozen := freeze(find)
-		if len(frozen) == 0 || time.Now().After(end) {
+		if len(frozen) > 0 {
+			empty = 0
+		} else if empty++; empty == 2 {
+			return 0
+		}
+		if time.Now().After(end) {
 			return len(frozen)
 		}
 		for pid := range frozen {
@@ -146,14 +167,13 @@ func sweep(prefix string, patience time.Duration) int {
 	}
 }
 
-// awaitFormerLife returns when no command of an earlier host on this ledger is
-// alive, and how many could not be killed. Their supervisors are killing them
-// already, as the earlier host is dead; what they do not manage is killed here.
-func awaitFormerLife(ledgerID string) int {
-	for end := time.Now().Add(killGrace); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if len(marked(ledgerID+".")) == 0 {
-			return 0
-		}
+// awaitFormerLife returns when nothing with a mark of earlier hosts is alive, and
+// how many could not be killed. Supervisors that live are killing it already, as
+// their host is dead, and know best what belongs to them; what they do not
+// manage and what has none any more is killed here.
+func awaitFormerLife(former func(mark string) bool) int {
+	for end := time.Now().Add(killGrace); supervised(marked(former)) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
 	}
-	return sweep(ledgerID+".", killGrace)
+	return sweep(former, killGrace)
 }

@@ -11,7 +11,9 @@
 //     end of a request never ends the call; its time limit, CancelTools and
 //     Close do.
 //   - CancelTools returns when nothing of the calls runs any more, and none of
-//     them can start later.
+//     them can start later. It says of which nobody knows what they did.
+//   - What an earlier host at this place had begun is dead before a host serves,
+//     also when the ledger was lost in between.
 //   - No file outside the workspace is read or written by a file tool, whatever
 //     links are put into its way: every access goes through os.Root.
 //   - A command dies with everything that it started, also when this process
@@ -19,7 +21,8 @@
 //
 // Failures: what a model can do wrong is a result with is_error. Errors are
 // INVALID_ARGUMENT for a request that no caller should make and UNAVAILABLE when
-// the ledger cannot be written (then nothing ran) or the host is closing.
+// the ledger cannot be written (then nothing ran), when what an earlier host had
+// begun cannot be killed, and when the host is draining or closing.
 package toolhostserver
 
 import (
@@ -27,6 +30,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +42,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
+
+// role is this role's name for failpoints.
+const role = "toolhost"
+
+const closingText = "the tool host is closing; send the request again"
 
 // Config configures a Server. Only Dir is required.
 type Config struct {
@@ -91,23 +101,26 @@ type Server struct {
 	log    *slog.Logger
 	tools  *tool.Set
 	ledger *ledger
+	life   life
 
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
 
 	// mu guards what follows. It is never held while something is written or run.
-	mu      sync.Mutex
-	closing bool
+	mu sync.Mutex
+	// draining: no call starts. closing: nothing is answered either.
+	draining, closing bool
 	// calls that run in this process.
 	calls map[string]*call
 	// remembered are results that the ledger does not hold.
 	remembered *memory
 	// buried are calls whose tombstones are on their way to the ledger.
-	buried map[string]bool
+	buried map[string]toolhost.Fate
 }
 
-// New opens the ledger, sees to it that no command of an earlier process on it
-// is still running, and serves. It fails when another host has the ledger open.
+// New opens the ledger, sees to it that no command of an earlier process on it,
+// or on one that was lost in its place, is still running, and serves. It fails
+// when another host has the ledger or its folder open.
 func New(config Config) (*Server, error) {
 	if !supervisable.Load() {
 		return nil, errors.New("tool host: the program did not call toolhostserver.Supervise first in main, so each command would start the program itself")
@@ -124,18 +137,40 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}
-	if left := awaitFormerLife(l.id); left > 0 {
-		config.Logger.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", l.id)
-	}
-	return &Server{
+	s := &Server{
 		config:     config,
 		log:        config.Logger,
 		tools:      tools,
 		ledger:     l,
+		life:       newLife(l),
 		calls:      make(map[string]*call),
 		remembered: newMemory(config.Limits.RememberedBytes),
-		buried:     make(map[string]bool),
-	}, nil
+		buried:     make(map[string]toolhost.Fate),
+	}
+	_ = s.endFormerLife() // CancelTools tries again before it says anything of a call
+	return s, nil
+}
+
+// LedgerID names the ledger, as DescribeHost does.
+func (s *Server) LedgerID() string { return s.ledger.id }
+
+// Drain starts no more calls, which is UNAVAILABLE to those who ask, and returns
+// when none runs. Requests for calls that run, ran or are to be cancelled are
+// answered as before, also after it has returned. When ctx ends first, it
+// returns the cause and goes on to start nothing; Close kills what still runs.
+func (s *Server) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	running := slices.Collect(maps.Values(s.calls))
+	s.mu.Unlock()
+	for _, c := range running {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return fmt.Errorf("tool host: calls still run: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // Close takes no more calls, kills those that run with everything that they

@@ -83,6 +83,9 @@ func supervise(command string) ending {
 		close(gone)
 	}()
 
+	if cutOff(lifelineFD) {
+		return ending{Stopped: true} // the host died before this process was there to be found
+	}
 	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", command}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2},
@@ -106,6 +109,17 @@ func awaitEnd(fd int) {
 		n, err := unix.Read(fd, buffer)
 		if n == 0 || err != nil && err != unix.EINTR {
 			return
+		}
+	}
+}
+
+// cutOff says that the other end of a pipe is closed already.
+func cutOff(fd int32) bool {
+	for {
+		poll := []unix.PollFd{{Fd: fd, Events: unix.POLLIN}}
+		n, err := unix.Poll(poll, 0)
+		if err != unix.EINTR {
+			return err == nil && n > 0
 		}
 	}
 }

@@ -53,8 +53,8 @@ func (a *active) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
 
 // lookout watches the inbox of a run for what would stop its turn.
 type lookout struct {
-	look  func(context.Context) error
-	now   func() time.Time
+	look func(context.Context) error
+	now  func() time.Time
 	// fresh is how long a look counts. Within it a poke, or at the latest a
 	// heartbeat, brings what came in behind the look.
 	fresh time.Duration

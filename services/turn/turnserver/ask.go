@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -40,6 +41,7 @@ func (t *working) ask(ctx, keep context.Context) error {
 		start := t.w.cfg.Now()
 		response, err := t.askModel(ctx, keep, ref, request, &tries)
 		if err == nil {
+			failpoint.Hit(turn.Name, "answered")
 			return t.record(keep, ref, response, turn.Surroundings{
 				Tools: t.host.tools, Known: known, Model: ref,
 				Preparation: durationpb.New(preparation), Latency: durationpb.New(t.w.cfg.Now().Sub(start)),
@@ -108,6 +110,7 @@ func (t *working) askModel(ctx, keep context.Context, ref string, request *model
 func (t *working) deltas(try uint32) func(string) {
 	offset := uint64(0)
 	return func(text string) {
+		failpoint.Hit(turn.Name, "streaming")
 		t.delta(&harnessv1.Delta{TurnNumber: t.p.Number, Attempt: t.p.Attempts, Try: try, Offset: offset, Text: text})
 		offset += uint64(len(text))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -90,6 +91,7 @@ func (t *working) carryOut(ctx context.Context, looked func(context.Context) err
 	if err := t.note(keep, entry, nil, events); err != nil {
 		return nil, err
 	}
+	failpoint.Hit(turn.Name, "claimed")
 	end := turn.Ending{ToolTokens: t.host.tokens}
 	err := t.work(ctx, keep, looked)
 	var failed *turnError
@@ -101,6 +103,7 @@ func (t *working) carryOut(ctx context.Context, looked func(context.Context) err
 		if err := t.kill(keep); err != nil {
 			return nil, err
 		}
+		failpoint.Hit(turn.Name, "killed")
 		end.Interrupted = true
 	default:
 		return nil, err
@@ -121,6 +124,7 @@ func (t *working) work(ctx, keep context.Context, looked func(context.Context) e
 		if err := t.ask(ctx, keep); err != nil {
 			return err
 		}
+		failpoint.Hit(turn.Name, "responded")
 	}
 	if len(t.p.Unfinished()) == 0 {
 		return nil
@@ -136,6 +140,7 @@ func (t *working) work(ctx, keep context.Context, looked func(context.Context) e
 		if err := t.note(keep, entry, nil, events); err != nil {
 			return err
 		}
+		failpoint.Hit(turn.Name, "tools_started")
 		t.takeover = false // nobody can have sent them before this record
 	}
 	return t.runTools(ctx, keep)

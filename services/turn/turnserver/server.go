@@ -48,6 +48,9 @@ type Config struct {
 	// Price returns the price of a usage in millionths of a US dollar; nil or 0
 	// where it is not known.
 	Price func(ref string, u *harnessv1.Usage) uint64
+	// HostPatience is how long the tool host that has a started call may be away
+	// while another one answers. Then the call is unknown. Default 2 min.
+	HostPatience time.Duration
 	// CacheBytes bounds the folded conversations in memory. Default 256 MiB.
 	CacheBytes uint64
 	// Logger; nil discards.
@@ -89,6 +92,9 @@ var _ executor.Executor = (*Server)(nil)
 func New(cfg Config) *Server {
 	if cfg.CacheBytes == 0 {
 		cfg.CacheBytes = 256 << 20
+	}
+	if cfg.HostPatience == 0 {
+		cfg.HostPatience = 2 * time.Minute
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -3,6 +3,7 @@ package turnserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -80,8 +82,13 @@ func (t *working) runTool(ctx, keep context.Context, c turn.Call) error {
 }
 
 func (t *working) finish(ctx context.Context, c turn.Call, r *harnessv1.ExecuteToolResponse) error {
+	failpoint.Hit(turn.Name, "tool_answered")
 	entry, appended, events := turn.Finish(t.s, t.p, c, r)
-	return t.note(ctx, entry, appended, events)
+	if err := t.note(ctx, entry, appended, events); err != nil {
+		return err
+	}
+	failpoint.Hit(turn.Name, "tool_finished")
+	return nil
 }
 
 // send runs one call on the tool host. The host keeps a ledger by call id, so
@@ -104,6 +111,7 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 		FirstSequence: t.s.GetFirstSequence(),
 	}
 	sent := t.takeover // an earlier worker may have sent it
+	var away time.Time // since when the host does not answer
 	for {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause // nothing starts behind an interrupt
@@ -128,6 +136,12 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 			// result is returned.
 			sent = true
 			t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "call", c.ID, "error", err)
+			if away.IsZero() {
+				away = t.w.cfg.Now()
+			}
+			if t.w.cfg.Now().Sub(away) > t.w.cfg.HostPatience && t.w.replaced(ctx, request.GetLedgerId()) {
+				return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}, nil
+			}
 		default:
 			return &harnessv1.ExecuteToolResponse{
 				Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true,
@@ -173,24 +187,19 @@ func (t *working) kill(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, killTimeout)
-	defer cancel()
-	r, err := t.w.cfg.ToolHost.CancelTools(ctx, &harnessv1.CancelToolsRequest{
-		Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: ids, FirstSequence: t.s.GetFirstSequence(),
-	})
+	r, err := t.cancelCalls(ctx, ids)
 	if err != nil {
-		return executor.Retry(fmt.Sprintf("kill %d call(s)", len(ids)), err)
-	}
-	done := map[string]bool{}
-	for _, id := range r.GetFinished() {
-		done[id] = true
+		return err
 	}
 	for _, id := range ids {
 		end := &harnessv1.ExecuteToolResponse{
 			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED,
 			Result:  "The run was interrupted and this call was killed. What it had done until then stays.",
 		}
-		if done[id] {
+		switch {
+		case slices.Contains(r.GetUnknown(), id):
+			end = &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
+		case slices.Contains(r.GetFinished(), id):
 			if end, err = t.send(ctx, calls[id]); err != nil {
 				return executor.Retry("result of a finished call", err)
 			}
@@ -200,4 +209,38 @@ func (t *working) kill(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// cancelCalls has the tool host kill calls. A host that is away is asked again;
+// one that has been replaced by another cannot be running anything that it could
+// be made to stop, and all of its calls are unknown.
+func (t *working) cancelCalls(ctx context.Context, ids []string) (*harnessv1.CancelToolsResponse, error) {
+	bounded, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	for {
+		r, err := t.w.cfg.ToolHost.CancelTools(bounded, &harnessv1.CancelToolsRequest{
+			Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: ids, FirstSequence: t.s.GetFirstSequence(), LedgerId: t.p.LedgerID,
+		})
+		if err == nil {
+			return r, nil
+		}
+		t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "cancel", len(ids), "error", err)
+		timer := time.NewTimer(hostPause)
+		select {
+		case <-timer.C:
+			continue
+		case <-bounded.Done():
+			timer.Stop()
+		}
+		if t.w.replaced(ctx, t.p.LedgerID) {
+			return &harnessv1.CancelToolsResponse{Unknown: ids}, nil
+		}
+		return nil, executor.Retry(fmt.Sprintf("kill %d call(s)", len(ids)), err)
+	}
+}
+
+// replaced says that a tool host answers, and that it has another ledger.
+func (w *Server) replaced(ctx context.Context, ledgerID string) bool {
+	h, err := w.toolHost(ctx, true)
+	return err == nil && h.ledgerID != ledgerID
 }

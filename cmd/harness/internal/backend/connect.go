@@ -53,9 +53,8 @@ func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
 }
 
 // Provision makes the streams and consumers of an external NATS server.
-// maxBytes bounds the stream of records; 0 means the default.
-func Provision(ctx context.Context, url string, executors []string, maxBytes int64) error {
-	return node.Provision(ctx, url, 0, jetstream.Layout{Executors: executors, MaxBytes: maxBytes})
+func Provision(ctx context.Context, bus jetstream.Config, layout jetstream.Layout) error {
+	return node.Provision(ctx, bus, layout)
 }
 
 // DefaultData is the data directory of the user: XDG_DATA_HOME/harness, else

@@ -109,6 +109,7 @@ type follower struct {
 	asking  asking
 	signals int
 	stopped chan error
+	text    shown
 	out     Outcome
 }
 
@@ -147,7 +148,7 @@ func (f *follower) loop(ctx context.Context) error {
 		select {
 		case u, ok := <-updates:
 			if ok {
-				f.failing, f.waits = time.Time{}, 0
+				f.back()
 				err = f.update(ctx, u)
 				break
 			}
@@ -187,6 +188,9 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) error {
 	switch v := u.GetUpdate().(type) {
 	case *harnessv1.RunUpdate_Attached:
 		f.newest = v.Attached.GetVersion()
+		if f.held != nil && f.grace == nil && !f.asking.open() {
+			f.grace = time.After(f.Grace)
+		}
 	case *harnessv1.RunUpdate_Event:
 		if f.seen(v.Event) {
 			return nil
@@ -198,7 +202,9 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) error {
 		f.settle(v.Event)
 		return f.answeredElsewhere(ctx, v.Event)
 	case *harnessv1.RunUpdate_Delta:
-		f.Printer.Delta(v.Delta)
+		if f.text.add(v.Delta) {
+			f.Printer.Delta(v.Delta)
+		}
 	case *harnessv1.RunUpdate_Result:
 		return f.rest(ctx, v.Result)
 	}
@@ -207,13 +213,14 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) error {
 
 // inThePast says that a rest is one that the run has left again, as it comes
 // along when a history is read: there is more to come, and the run as it
-// stands now does not rest in this way.
+// stands now does not rest in this way. Where it cannot be asked how it stands,
+// what comes next tells.
 func (f *follower) inThePast(ctx context.Context, r *harnessv1.HarnessResult) bool {
 	if f.pos.version >= f.newest {
 		return false
 	}
 	now, err := f.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.Namespace, RunId: f.Run})
-	return err == nil && !proto.Equal(now.GetResult(), r)
+	return away(err) || err == nil && !proto.Equal(now.GetResult(), r)
 }
 
 // seen says that an event was shown before, and remembers it.
@@ -301,14 +308,13 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	switch status.Code(err) {
-	case codes.Unavailable, codes.Aborted, codes.ResourceExhausted, codes.DeadlineExceeded:
-	default:
+	if !away(err) {
 		return err
 	}
+	f.grace = nil // goes on when the gateway is back
 	if f.failing.IsZero() {
 		f.failing = time.Now()
-		f.Printer.Note("the gateway is out of reach; trying again")
+		f.Printer.Note(fmt.Sprintf("gateway away, trying again; it may be out of reach for %v", f.Patience))
 	}
 	if time.Since(f.failing) > f.Patience {
 		return err
@@ -317,9 +323,48 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	return nil
 }
 
+// back notes that the gateway has said something.
+func (f *follower) back() {
+	if !f.failing.IsZero() {
+		f.Printer.Note("gateway back")
+	}
+	f.failing, f.waits = time.Time{}, 0
+}
+
+// away says that a call failed because the gateway, or the log behind it, cannot
+// be reached for now.
+func away(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Aborted, codes.ResourceExhausted, codes.DeadlineExceeded:
+		return true
+	}
+	return false
+}
+
 func (f *follower) again(wait time.Duration) {
 	f.waits++
 	f.retry = time.After(wait)
+}
+
+// insist makes a call until the gateway has answered it, up to Patience. The call
+// carries an id, so that it has one effect. A signal ends it.
+func (f *follower) insist(ctx context.Context, signals <-chan os.Signal, call func(context.Context) error) error {
+	end := time.Now().Add(f.Patience)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		try, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := call(try)
+		cancel()
+		if !away(err) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-signals:
+			return ErrLeft
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // signal interrupts the run at the first signal and leaves at the second.
@@ -337,63 +382,15 @@ func (f *follower) signal(ctx context.Context) error {
 	id := NewID()
 	f.awaiting[id] = true
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		_, err := f.Client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
-			Namespace: f.Namespace, RunId: f.Run, RequestId: id, Reason: "interrupted at the command line",
+		err := f.insist(ctx, nil, func(ctx context.Context) error {
+			_, err := f.Client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
+				Namespace: f.Namespace, RunId: f.Run, RequestId: id, Reason: "interrupted at the command line",
+			})
+			return err
 		})
 		if err != nil {
 			f.stopped <- fmt.Errorf("%w: the interrupt did not get through: %s", ErrLeft, status.Convert(err).Message())
 		}
 	}()
 	return nil
-}
-
-// stream is a watch under way.
-type stream struct {
-	updates chan *harnessv1.RunUpdate
-	// err is why it ended; set before updates is closed.
-	err    error
-	cancel context.CancelFunc
-}
-
-// watch starts to read what happened after the last event that was seen.
-func (f *follower) watch(ctx context.Context) *stream {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &stream{updates: make(chan *harnessv1.RunUpdate), cancel: cancel}
-	after := f.pos.version
-	if f.pos.index != 1<<30 && after > 0 {
-		after-- // the rest of that version may be missing
-	}
-	request := &harnessv1.WatchRunRequest{
-		Namespace: f.Namespace, RunId: f.Run, AfterVersion: after,
-		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas,
-	}
-	go func() {
-		defer close(s.updates)
-		var watch harnessv1.GatewayService_WatchRunClient
-		if watch, s.err = f.Client.WatchRun(ctx, request); s.err != nil {
-			return
-		}
-		for {
-			var answer *harnessv1.WatchRunResponse
-			if answer, s.err = watch.Recv(); s.err != nil {
-				return
-			}
-			select {
-			case s.updates <- answer.GetUpdate():
-			case <-ctx.Done():
-				s.err = ctx.Err()
-				return
-			}
-		}
-	}()
-	return s
-}
-
-// stop ends the stream and waits for its reader; more than once is fine.
-func (s *stream) stop() {
-	s.cancel()
-	for range s.updates {
-	}
 }

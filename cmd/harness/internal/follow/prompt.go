@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -166,13 +165,14 @@ func (f *follower) decide(ctx context.Context, decision harnessv1.ApprovalDecisi
 	}
 	a.answered[call.GetCallId()] = true
 	id := NewID()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	_, err := f.Client.SendInput(ctx, &harnessv1.SendInputRequest{
-		Namespace: f.Namespace, RunId: f.Run, RequestId: id,
-		Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{
-			CallId: call.GetCallId(), Decision: decision, Reason: reason,
-		}},
+	err := f.insist(ctx, f.Signals, func(ctx context.Context) error {
+		_, err := f.Client.SendInput(ctx, &harnessv1.SendInputRequest{
+			Namespace: f.Namespace, RunId: f.Run, RequestId: id,
+			Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{
+				CallId: call.GetCallId(), Decision: decision, Reason: reason,
+			}},
+		})
+		return err
 	})
 	switch status.Code(err) {
 	case codes.OK:

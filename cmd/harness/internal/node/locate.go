@@ -8,10 +8,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // locator finds the address of a role by asking on the bus.
-type locator func(ctx context.Context, role string) (address string, err error)
+type locator func(ctx context.Context, role string) (*harnessv1.Presence, error)
 
 // dialRole connects to a role of another process: where it is is asked on the
 // bus, and asked again when the connection breaks.
@@ -57,11 +59,12 @@ func (r *roleResolver) run(ctx context.Context) {
 			return
 		case <-r.ask:
 		}
-		address, err := r.locate(ctx, r.role)
+		found, err := r.locate(ctx, r.role)
 		if err != nil {
 			r.conn.ReportError(err)
+			r.ResolveNow(resolver.ResolveNowOptions{}) // nobody else asks for what has never been found
 		} else {
-			_ = r.conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}})
+			_ = r.conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: found.GetAddress()}}}}})
 		}
 		timer := time.NewTimer(askPause)
 		select {

@@ -42,6 +42,8 @@ type Config struct {
 	Data string
 	// NATS is the URL of an external server; empty means an embedded one.
 	NATS string
+	// Credentials is a file with a NATS user's JWT and key; empty means none.
+	Credentials string
 	// NATSWait bounds the wait for an external server. Default 3 s.
 	NATSWait time.Duration
 	// Roles to run; all means all of them.
@@ -51,6 +53,15 @@ type Config struct {
 	Listen string
 	// Sync is always (default) or interval, for the embedded server.
 	Sync string
+	// Takeover is how long a worker may be dead, hung or cut off before another
+	// has its step, for the embedded server. Default 5 s.
+	Takeover time.Duration
+	// Drain is how long work may go on after Stop was called. Default 0.
+	Drain time.Duration
+	// Instance names this process among all that live; empty means made up.
+	Instance string
+	// Program is the version of the program.
+	Program string
 	// ModelEnv is where the turn worker finds providers and their keys. Default os.Getenv.
 	ModelEnv func(string) string
 	// Logger; nil discards.
@@ -81,7 +92,7 @@ type Node struct {
 
 	pending  []func()       // begin to accept
 	unserved []net.Listener // until then, to be closed by hand
-	announce []func() error
+	mesh     *mesh
 
 	interrupted []*harnessv1.Run // at the start
 
@@ -102,9 +113,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		cfg: cfg, instance: executor.NewInstance(), addresses: map[string]string{},
+		cfg: cfg, instance: cfg.Instance, addresses: map[string]string{},
 		done: make(chan struct{}), workEnded: make(chan struct{}), stopWork: func() {},
 	}
+	if n.instance == "" {
+		n.instance = executor.NewInstance()
+	}
+	n.mesh = newMesh(n)
 	if err := n.start(ctx); err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
@@ -132,6 +147,9 @@ func (c *Config) complete() error {
 	case "", "always", "interval":
 	default:
 		return fmt.Errorf("--sync: %q is not always or interval", c.Sync)
+	}
+	if c.Takeover != 0 && c.NATS != "" {
+		return errors.New("--takeover is set on the bus: with --nats say it to `harness provision`")
 	}
 	if c.Sync != "" && c.NATS != "" {
 		return errors.New("--sync is the embedded server's; with --nats it is set on that server (sync_interval in its configuration)")
@@ -167,7 +185,7 @@ const embeddedBytes = 1 << 40
 func (n *Node) openLog(ctx context.Context) error {
 	cfg := jetstream.Config{Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger}
 	if n.cfg.NATS != "" {
-		cfg.URL = n.cfg.NATS
+		cfg.URL, cfg.Credentials = n.cfg.NATS, n.cfg.Credentials
 		var err error
 		n.log, err = jetstream.Open(ctx, cfg)
 		return err
@@ -185,7 +203,7 @@ func (n *Node) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.log, err = n.embedded.Open(ctx, cfg, jetstream.Layout{MaxBytes: embeddedBytes})
+	n.log, err = n.embedded.Open(ctx, cfg, jetstream.Layout{MaxBytes: embeddedBytes, Takeover: n.cfg.Takeover})
 	return err
 }
 
@@ -211,9 +229,10 @@ func (n *Node) Err() error {
 // stopTimeout bounds a stop whose caller set no bound.
 const stopTimeout = 10 * time.Second
 
-// Stop ends the node: it takes nothing in any more, lets the executors hand
-// back what they have, kills what tools run, and closes the bus. Everything
-// that is not finished is in the log.
+// Stop ends the node: it says that it is leaving, takes nothing in any more,
+// lets work come to its end for Config.Drain, puts the rest back, kills what
+// tools still run, and closes the bus. Everything that is not finished is in the
+// log.
 func (n *Node) Stop(ctx context.Context) error {
 	var err error
 	n.stopOnce.Do(func() {
@@ -225,9 +244,7 @@ func (n *Node) Stop(ctx context.Context) error {
 				n.settleOthers(ctx)
 			}
 		}
-		if n.local != nil {
-			n.local.drain(ctx)
-		}
+		n.mesh.leave()
 		n.stopWork()
 		if n.work != nil {
 			select {
@@ -259,31 +276,12 @@ func (n *Node) Stop(ctx context.Context) error {
 	return err
 }
 
-// ready notes where a role listens, and tells the bus and whoever reads stderr.
-func (n *Node) ready(role, address string) error {
-	n.addresses[role] = address
-	if n.cfg.NATS != "" && n.cfg.Listen == "" {
-		return nil // a socket of this machine is nothing to tell the others
-	}
-	stop, err := n.log.Announce(role, address)
-	if err != nil {
-		return err
-	}
-	n.closers = append(n.closers, func(context.Context) error {
-		stop()
-		return nil
-	})
-	if n.cfg.Stderr != nil {
-		_, _ = fmt.Fprintf(n.cfg.Stderr, "ready role=%s addr=%s\n", role, address)
-	}
-	return nil
-}
-
 func dialOptions(more ...grpc.DialOption) []grpc.DialOption {
 	return append(more, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 }
 
 // Provision makes the streams and consumers of an external server.
-func Provision(ctx context.Context, url string, wait time.Duration, layout jetstream.Layout) error {
-	return jetstream.Provision(ctx, jetstream.Config{URL: url, Name: "harness provision", Wait: wait}, layout)
+func Provision(ctx context.Context, bus jetstream.Config, layout jetstream.Layout) error {
+	bus.Name = "harness provision"
+	return jetstream.Provision(ctx, bus, layout)
 }

@@ -44,15 +44,15 @@ func (n *Node) startRoles(ctx context.Context) error {
 			return err
 		}
 		n.closers = append(n.closers, host.Close)
+		n.closers = append(n.closers, func(ctx context.Context) error { return drainTools(ctx, host, n.cfg.Drain) })
+		n.mesh.ledger = host.LedgerID()
 		here = host
 		if err := n.register("toolhost", func(r grpc.ServiceRegistrar) { harnessv1.RegisterToolHostServiceServer(r, host) }); err != nil {
 			return err
 		}
 	}
-	toolHost, err := n.toolHost(here)
-	if err != nil {
-		return err
-	}
+	toolHost := n.toolHosts(here)
+	n.mesh.toolHost = toolHost
 	workers := map[string]worker{
 		"repair":       repairserver.New(n.log, toolHost, n.cfg.Logger),
 		"compaction":   compactionserver.New(n.log),
@@ -87,6 +87,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 			return names, err
 		}
 		gateway = gatewayserver.New(cfg)
+		n.mesh.gateway = gateway.Ready
 		if err := n.register("gateway", func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) }); err != nil {
 			return err
 		}
@@ -97,9 +98,10 @@ func (n *Node) startRoles(ctx context.Context) error {
 			return nil
 		})
 	}
-	if err := n.serveAll(); err != nil {
+	if err := n.mesh.meet(ctx); err != nil {
 		return err
 	}
+	n.serveAll()
 	if gateway != nil {
 		if err := awaitReady(ctx, gateway); err != nil {
 			return err
@@ -110,22 +112,29 @@ func (n *Node) startRoles(ctx context.Context) error {
 			}
 		}
 	}
-	n.startWork(working)
+	return n.mesh.join(ctx, func() { n.startWork(working) })
+}
+
+// drainTools waits for the calls that run, as long as drain.
+func drainTools(ctx context.Context, host *toolhostserver.Server, drain time.Duration) error {
+	if drain <= 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	_ = host.Drain(ctx) // what is left is killed
 	return nil
 }
 
-// toolHost calls the tool host: the one in this process, or wherever one has
+// toolHosts calls tool hosts: the one in this process, or wherever one has
 // announced itself.
-func (n *Node) toolHost(here harnessv1.ToolHostServiceServer) (harnessv1.ToolHostServiceClient, error) {
+func (n *Node) toolHosts(here harnessv1.ToolHostServiceServer) *toolHosts {
+	hosts := &toolHosts{ledger: n.mesh.ledger, dial: func(role string) (*grpc.ClientConn, error) { return dialRole(role, n.locate) }}
 	if here != nil {
-		return &insideToolHost{host: here, unary: fault.Unary(n.cfg.Logger)}, nil
+		hosts.inside = &insideToolHost{host: here, unary: fault.Unary(n.cfg.Logger)}
 	}
-	conn, err := dialRole("toolhost", n.log.Locate)
-	if err != nil {
-		return nil, err
-	}
-	n.closers = append(n.closers, func(context.Context) error { return conn.Close() })
-	return harnessv1.NewToolHostServiceClient(conn), nil
+	n.closers = append(n.closers, func(context.Context) error { return hosts.close() })
+	return hosts
 }
 
 // startWork runs the executors until Stop. When one of them fails by itself
@@ -137,7 +146,7 @@ func (n *Node) startWork(working []worker) {
 	n.work = g
 	for _, w := range working {
 		g.Go(func() error {
-			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Logger: n.cfg.Logger})
+			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Drain: n.cfg.Drain, Logger: n.cfg.Logger})
 		})
 	}
 	go func() {

@@ -130,7 +130,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	local := n.local.all[0]
 	register(local.grpc)
 	if n.cfg.Listen == "" {
-		n.announce = append(n.announce, func() error { return n.ready(role, "unix:"+n.local.socket) })
+		n.mesh.add(role, "unix:"+n.local.socket, local)
 		return nil
 	}
 	address := n.cfg.Listen
@@ -152,32 +152,19 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	n.local.all = append(n.local.all, s)
 	n.unserved = append(n.unserved, listener)
 	n.pending = append(n.pending, func() { s.serve(listener) })
-	n.announce = append(n.announce, func() error { return n.ready(role, listener.Addr().String()) })
+	n.mesh.add(role, listener.Addr().String(), s)
 	return nil
 }
 
-// serveAll begins to accept and says who is ready.
-func (n *Node) serveAll() error {
+// serveAll begins to accept. Nobody is ready yet.
+func (n *Node) serveAll() {
+	for _, s := range n.local.all {
+		s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
+	}
 	for _, f := range n.pending {
 		f()
 	}
 	n.pending, n.unserved = nil, nil
-	for _, s := range n.local.all {
-		s.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
-	}
-	for _, f := range n.announce {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// drain says that nothing is taken in any more.
-func (s *servers) drain(context.Context) {
-	for _, r := range s.all {
-		r.health.Shutdown()
-	}
 }
 
 // stop ends all servers and waits for them.

@@ -1,0 +1,97 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// stream is a watch under way.
+type stream struct {
+	updates chan *harnessv1.RunUpdate
+	// err is why it ended; set before updates is closed.
+	err    error
+	cancel context.CancelFunc
+}
+
+// watch starts to read what happened after the last event that was seen.
+func (f *follower) watch(ctx context.Context) *stream {
+	f.text.rejoin()
+	ctx, cancel := context.WithCancel(ctx)
+	s := &stream{updates: make(chan *harnessv1.RunUpdate), cancel: cancel}
+	after := f.pos.version
+	if f.pos.index != 1<<30 && after > 0 {
+		after-- // the rest of that version may be missing
+	}
+	request := &harnessv1.WatchRunRequest{
+		Namespace: f.Namespace, RunId: f.Run, AfterVersion: after,
+		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas,
+	}
+	go func() {
+		defer close(s.updates)
+		var watch harnessv1.GatewayService_WatchRunClient
+		if watch, s.err = f.Client.WatchRun(ctx, request); s.err != nil {
+			return
+		}
+		for {
+			var answer *harnessv1.WatchRunResponse
+			if answer, s.err = watch.Recv(); s.err != nil {
+				return
+			}
+			select {
+			case s.updates <- answer.GetUpdate():
+			case <-ctx.Done():
+				s.err = ctx.Err()
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// stop ends the stream and waits for its reader; more than once is fine.
+func (s *stream) stop() {
+	s.cancel()
+	for range s.updates {
+	}
+}
+
+// shown is how far the model's text was shown. A gateway says nothing twice on
+// one stream; one that a watch was taken up with again may.
+type shown struct {
+	turn, attempt, try uint32
+	// end is the offset behind the text of that try.
+	end uint64
+	// old is what earlier streams showed.
+	old *shown
+}
+
+// rejoin is called when a stream begins.
+func (s *shown) rejoin() {
+	before := *s
+	if before.old != nil && before.old.compare(&before) > 0 {
+		before = *before.old
+	}
+	before.old = nil
+	s.old = &before
+}
+
+// add takes a piece in and says whether it is to be shown: an earlier stream
+// showed neither it nor a later try.
+func (s *shown) add(d *harnessv1.Delta) bool {
+	at := shown{turn: d.GetTurnNumber(), attempt: d.GetAttempt(), try: d.GetTry(), end: d.GetOffset()}
+	if s.old != nil && at.compare(s.old) < 0 {
+		return false
+	}
+	at.end += uint64(len(d.GetText()))
+	if at.compare(s) > 0 {
+		at.old = s.old
+		*s = at
+	}
+	return true
+}
+
+func (s *shown) compare(t *shown) int {
+	return cmp.Or(cmp.Compare(s.turn, t.turn), cmp.Compare(s.attempt, t.attempt), cmp.Compare(s.try, t.try), cmp.Compare(s.end, t.end))
+}

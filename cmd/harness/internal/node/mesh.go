@@ -1,0 +1,309 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+// mesh is this node among the others: what it says of its roles, whether they
+// are ready, and who else is there.
+//
+// A role that is not ready says why on stderr, in what it announces and as
+// NOT_SERVING in its health. Executors begin to work when nothing that was read
+// of the others forbids it, and go on whatever happens later: the log keeps them
+// right, readiness only tells people and load balancers.
+type mesh struct {
+	n       *Node
+	started time.Time
+	// ledger of the tool host here, toolHost the way to all, and gateway says
+	// whether the gateway here is ready; nil without one.
+	ledger   string
+	toolHost *toolHosts
+	gateway  func() error
+
+	roles   []*role
+	stop    context.CancelFunc
+	watched sync.WaitGroup
+
+	mu      sync.Mutex
+	leaving bool
+	foreign string // why the others forbid work; empty when they do not
+	away    time.Time
+}
+
+// role is a role of this node.
+type role struct {
+	name, address string
+	server        *roleServer
+
+	mu     sync.Mutex
+	said   bool
+	reason string // why it is not ready; empty when it is
+}
+
+func newMesh(n *Node) *mesh {
+	return &mesh{n: n, started: time.Now(), stop: func() {}}
+}
+
+// add notes a role and where it listens.
+func (m *mesh) add(name, address string, server *roleServer) {
+	m.n.addresses[name] = address
+	m.roles = append(m.roles, &role{name: name, address: address, server: server, reason: "it is starting"})
+}
+
+// shared says that other processes can be in the mesh.
+func (m *mesh) shared() bool { return m.n.cfg.NATS != "" }
+
+// meet looks at who is there before this node joins them, and refuses to be
+// somebody who is there already.
+func (m *mesh) meet(ctx context.Context) error {
+	if !m.shared() {
+		return nil
+	}
+	others, err := m.n.log.Presences(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range others {
+		switch {
+		case p.GetInstance() == m.n.instance:
+			return fmt.Errorf("a process with the name %s is in the mesh already (%s at %s): stop it, or give this one another --instance", p.GetInstance(), p.GetRole(), p.GetAddress())
+		case m.ledger != "" && p.GetLedgerId() == m.ledger:
+			return fmt.Errorf("the tool host %s at %s has the same ledger: %s is a copy of its data directory; give another --data", p.GetInstance(), p.GetAddress(), m.n.cfg.Data)
+		}
+	}
+	m.foreign = conflict(others)
+	return nil
+}
+
+// conflict says why records of this program and of the others cannot be mixed.
+// In a rolling upgrade all read the new format before any writes it.
+func conflict(others []*harnessv1.Presence) string {
+	for _, p := range others {
+		who := fmt.Sprintf("%s %s at %s", p.GetRole(), p.GetInstance(), p.GetAddress())
+		switch {
+		case p.GetWritesSchema() > runlog.Schema:
+			return fmt.Sprintf("%s writes records of schema %d and this program reads up to %d: upgrade this one", who, p.GetWritesSchema(), runlog.Schema)
+		case p.GetReadsSchema() < runlog.Schema:
+			return fmt.Sprintf("%s reads records up to schema %d and this program writes %d: upgrade that one first", who, p.GetReadsSchema(), runlog.Schema)
+		}
+	}
+	return ""
+}
+
+// Pauses between two looks at the roles here, and at the other processes.
+const (
+	assessEvery = 500 * time.Millisecond
+	lookEvery   = 5 * time.Second
+)
+
+// join announces the roles, lets the work begin as soon as nobody forbids it,
+// and keeps looking.
+func (m *mesh) join(ctx context.Context, begin func()) error {
+	for _, r := range m.roles {
+		if m.shared() && strings.HasPrefix(r.address, "unix:") {
+			continue // a socket of this machine is nothing to tell the others
+		}
+		var aliases []string
+		if r.name == toolHostRole {
+			aliases = append(aliases, toolHostRole+"."+m.ledger)
+			if place := toolhost.Place(m.ledger); place != "" {
+				aliases = append(aliases, placeRole(place))
+			}
+		}
+		stop, err := m.n.log.Announce(r.name, aliases, func() *harnessv1.Presence { return m.presence(r) })
+		if err != nil {
+			return err
+		}
+		m.n.closers = append(m.n.closers, func(context.Context) error {
+			stop()
+			return nil
+		})
+	}
+	working := m.foreign == ""
+	if working {
+		begin()
+	}
+	m.assess(ctx)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.stop = stop
+	m.watched.Go(func() {
+		assess, look := time.NewTicker(assessEvery), time.NewTicker(lookEvery)
+		defer assess.Stop()
+		defer look.Stop()
+		for {
+			select {
+			case <-watching.Done():
+				return
+			case <-look.C:
+				m.look(watching)
+			case <-assess.C:
+			}
+			if !working && m.allowed() {
+				working = true
+				begin()
+			}
+			m.assess(watching)
+		}
+	})
+	return nil
+}
+
+func placeRole(place string) string { return toolHostRole + ".place." + place }
+
+// look notes whether the others forbid work.
+func (m *mesh) look(ctx context.Context) {
+	if !m.shared() {
+		return
+	}
+	others, err := m.n.log.Presences(ctx)
+	if err != nil {
+		return // that is a reason of its own
+	}
+	foreign := conflict(others)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.foreign = foreign
+}
+
+func (m *mesh) allowed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.foreign == "" && !m.leaving
+}
+
+// presence is what a role says of itself.
+func (m *mesh) presence(r *role) *harnessv1.Presence {
+	r.mu.Lock()
+	reason := r.reason
+	r.mu.Unlock()
+	p := &harnessv1.Presence{
+		Role: r.name, Instance: m.n.instance, Address: r.address, Ready: reason == "", Reason: reason,
+		ReadsSchema: runlog.Schema, WritesSchema: runlog.Schema, Program: m.n.cfg.Program, StartTime: timestamppb.New(m.started),
+	}
+	if r.name == toolHostRole {
+		p.LedgerId = m.ledger
+	}
+	return p
+}
+
+// needsTools are the roles that cannot do their work without a tool host.
+var needsTools = []string{"turn", "repair"}
+
+// assess finds out whether the roles here are ready, and says what has changed.
+func (m *mesh) assess(ctx context.Context) {
+	common := m.common()
+	tools := ""
+	if common == "" && m.toolHost.inside == nil && slices.ContainsFunc(m.roles, func(r *role) bool { return slices.Contains(needsTools, r.name) }) {
+		if _, err := m.n.locate(ctx, toolHostRole); err != nil {
+			tools = err.Error()
+		}
+	}
+	serving := map[*roleServer]bool{}
+	for _, r := range m.roles {
+		reason := common
+		if reason == "" && slices.Contains(needsTools, r.name) {
+			reason = tools
+		}
+		if reason == "" && r.name == "gateway" {
+			if err := m.gateway(); err != nil {
+				reason = err.Error()
+			}
+		}
+		m.say(r, reason)
+		if before, ok := serving[r.server]; !ok || before {
+			serving[r.server] = reason == ""
+		}
+	}
+	for server := range maps.Keys(serving) {
+		server.serving(serving[server])
+	}
+	all := !slices.Contains(slices.Collect(maps.Values(serving)), false)
+	m.n.local.all[0].serving(all)
+}
+
+// common is what keeps every role here from its work; empty for nothing.
+func (m *mesh) common() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.n.log.Connected()
+	switch {
+	case m.leaving:
+		return "it is stopping"
+	case err != nil:
+		if m.away.IsZero() {
+			m.away = time.Now()
+		}
+		return fmt.Sprintf("%v, since %s", err, m.away.UTC().Format(time.TimeOnly))
+	}
+	m.away = time.Time{}
+	return m.foreign
+}
+
+// say notes and prints a change.
+func (m *mesh) say(r *role, reason string) {
+	r.mu.Lock()
+	changed := !r.said || reason != r.reason
+	r.said, r.reason = true, reason
+	r.mu.Unlock()
+	if !changed || m.n.cfg.Stderr == nil {
+		return
+	}
+	if reason == "" {
+		_, _ = fmt.Fprintf(m.n.cfg.Stderr, "ready role=%s addr=%s\n", r.name, r.address)
+		return
+	}
+	_, _ = fmt.Fprintf(m.n.cfg.Stderr, "waiting role=%s reason=%q\n", r.name, reason)
+}
+
+// serving sets the health of a server.
+func (s *roleServer) serving(yes bool) {
+	status := healthv1.HealthCheckResponse_NOT_SERVING
+	if yes {
+		status = healthv1.HealthCheckResponse_SERVING
+	}
+	s.health.SetServingStatus("", status)
+}
+
+// leave says that the node takes nothing in any more.
+func (m *mesh) leave() {
+	m.mu.Lock()
+	m.leaving = true
+	m.mu.Unlock()
+	m.stop()
+	m.watched.Wait()
+	for _, r := range m.roles {
+		r.mu.Lock()
+		r.reason = "it is stopping"
+		r.mu.Unlock()
+		r.server.health.Shutdown()
+	}
+	if m.n.local != nil {
+		m.n.local.all[0].health.Shutdown()
+	}
+}
+
+// locate finds a role, and for the ledger of a tool host that is gone the host
+// that has taken its place.
+func (n *Node) locate(ctx context.Context, role string) (*harnessv1.Presence, error) {
+	p, err := n.log.Locate(ctx, role)
+	ledger, isLedger := strings.CutPrefix(role, toolHostRole+".")
+	place := toolhost.Place(ledger)
+	if err == nil || !isLedger || place == "" || errors.Is(err, runlog.ErrUnavailable) {
+		return p, err
+	}
+	return n.log.Locate(ctx, placeRole(place))
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+// toolHosts is a client of all tool hosts. A call that was started under a
+// ledger goes to the host that has it, or to the one that has taken that host's
+// place; everything else goes to the host in this process, else to any.
+type toolHosts struct {
+	inside *insideToolHost // nil without one
+	ledger string          // of inside
+	dial   func(role string) (*grpc.ClientConn, error)
+
+	mu    sync.Mutex
+	conns map[string]*grpc.ClientConn // by role
+}
+
+var _ harnessv1.ToolHostServiceClient = (*toolHosts)(nil)
+
+const toolHostRole = "toolhost"
+
+// of is the client for calls under a ledger; empty means any.
+func (t *toolHosts) of(ledger string) (harnessv1.ToolHostServiceClient, error) {
+	role := toolHostRole
+	if t.inside != nil {
+		if ledger == "" || ledger == t.ledger || toolhost.Replaces(t.ledger, ledger) {
+			return t.inside, nil
+		}
+	}
+	if ledger != "" {
+		role += "." + ledger
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	conn := t.conns[role]
+	if conn == nil {
+		var err error
+		if conn, err = t.dial(role); err != nil {
+			return nil, err
+		}
+		if t.conns == nil {
+			t.conns = map[string]*grpc.ClientConn{}
+		}
+		t.conns[role] = conn
+	}
+	return harnessv1.NewToolHostServiceClient(conn), nil
+}
+
+func (t *toolHosts) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var err error
+	for _, conn := range t.conns {
+		err = errors.Join(err, conn.Close())
+	}
+	return err
+}
+
+// DescribeHost asks any host.
+func (t *toolHosts) DescribeHost(ctx context.Context, in *harnessv1.DescribeHostRequest, opts ...grpc.CallOption) (*harnessv1.DescribeHostResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.DescribeHost(ctx, in, opts...)
+}
+
+// DescribeWorkspace asks any host.
+func (t *toolHosts) DescribeWorkspace(ctx context.Context, in *harnessv1.DescribeWorkspaceRequest, opts ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.DescribeWorkspace(ctx, in, opts...)
+}
+
+// ExecuteTool asks the host that has the ledger.
+func (t *toolHosts) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteToolRequest, opts ...grpc.CallOption) (*harnessv1.ExecuteToolResponse, error) {
+	host, err := t.of(in.GetLedgerId())
+	if err != nil {
+		return nil, err
+	}
+	return host.ExecuteTool(ctx, in, opts...)
+}
+
+// CancelTools asks the host that has the ledger.
+func (t *toolHosts) CancelTools(ctx context.Context, in *harnessv1.CancelToolsRequest, opts ...grpc.CallOption) (*harnessv1.CancelToolsResponse, error) {
+	host, err := t.of(in.GetLedgerId())
+	if err != nil {
+		return nil, err
+	}
+	return host.CancelTools(ctx, in, opts...)
+}

@@ -1,0 +1,272 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// cluster is three NATS servers in this process, whose routes run over links that
+// can be held and cut.
+type cluster struct {
+	nodes    [3]*node
+	accounts []string
+
+	mu   sync.Mutex
+	next int
+}
+
+// node is one place in a cluster; its server may be another one after a restart.
+type node struct {
+	index int
+	conf  string
+	// in are the links from the other nodes to this one, by the other's index.
+	in [3]*link
+
+	mu     sync.Mutex
+	server *server.Server
+}
+
+func (n *node) name() string { return fmt.Sprint("n", n.index) }
+
+// running is the node's server, nil while it is down.
+func (n *node) running() *server.Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.server
+}
+
+// startCluster starts three servers that keep accounts apart, and waits until
+// they have a leader. They stop with the test.
+func startCluster(t testing.TB, accounts ...string) *cluster {
+	t.Helper()
+	c := &cluster{accounts: accounts}
+	for i := range c.nodes {
+		c.nodes[i] = &node{index: i}
+	}
+	for _, to := range c.nodes {
+		for from := range c.nodes {
+			if from != to.index {
+				to.in[from] = newLink(t, to)
+			}
+		}
+	}
+	var users strings.Builder
+	for _, a := range accounts {
+		fmt.Fprintf(&users, "  %s {jetstream: enabled, users: [{user: %s, password: secret}]}\n", a, a)
+	}
+	for _, n := range c.nodes {
+		dir := t.TempDir()
+		var routes []string
+		for _, other := range c.nodes {
+			if other != n {
+				routes = append(routes, "nats://"+other.in[n.index].listener.Addr().String())
+			}
+		}
+		n.conf = filepath.Join(dir, "nats.conf")
+		text := fmt.Sprintf(`server_name: %s
+jetstream {store_dir: %q}
+cluster {name: mesh, listen: "127.0.0.1:-1", no_advertise: true, routes: [%s]}
+system_account: SYS
+accounts {
+  SYS {users: [{user: sys, password: secret}]}
+%s}
+`, n.name(), dir, strings.Join(routes, ", "), users.String())
+		if err := os.WriteFile(n.conf, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, n := range c.nodes {
+			n.stop()
+		}
+		for _, l := range c.links() {
+			l.close()
+		}
+	})
+	for _, n := range c.nodes {
+		n.start(t)
+	}
+	c.await(t, "a leader with three servers", func() bool {
+		for _, n := range c.nodes {
+			if s := n.running(); s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(c.nodes) {
+				return true
+			}
+		}
+		return false
+	})
+	return c
+}
+
+func (c *cluster) links() []*link {
+	var all []*link
+	for _, n := range c.nodes {
+		for _, l := range n.in {
+			if l != nil {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// start starts the node's server on what it has stored.
+func (n *node) start(t testing.TB) {
+	t.Helper()
+	options, err := server.ProcessConfigFile(n.conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.DontListen, options.NoSigs, options.NoLog = true, true, true
+	options.JetStreamMaxStore = 1 << 50
+	options.DisableJetStreamBanner = true
+	s, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	n.mu.Lock()
+	n.server = s
+	n.mu.Unlock()
+	if !s.ReadyForConnections(30 * time.Second) {
+		t.Fatalf("server %s is not ready", n.name())
+	}
+}
+
+// stop shuts the node's server down and waits for it.
+func (n *node) stop() {
+	n.mu.Lock()
+	s := n.server
+	n.server = nil
+	n.mu.Unlock()
+	if s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// await waits until the cluster is in a state, in which it says nothing when it
+// gets there.
+func (c *cluster) await(t testing.TB, what string, reached func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(time.Minute)
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatalf("after a minute there is still not %s", what)
+		}
+	}
+}
+
+// InProcessConn connects to the servers by turns, to one that runs.
+func (c *cluster) InProcessConn() (net.Conn, error) {
+	c.mu.Lock()
+	first := c.next
+	c.next++
+	c.mu.Unlock()
+	for i := range c.nodes {
+		if s := c.nodes[(first+i)%len(c.nodes)].running(); s != nil {
+			if conn, err := s.InProcessConn(); err == nil {
+				return conn, nil
+			}
+		}
+	}
+	return nil, errors.New("no server runs")
+}
+
+// config leads to an account, through a provider of connections.
+func config(account string, to nats.InProcessConnProvider, timeout time.Duration) Config {
+	return Config{
+		InProcess: to, Timeout: timeout, Wait: 30 * time.Second,
+		Options: []nats.Option{nats.UserInfo(account, "secret"), nats.ReconnectWait(20 * time.Millisecond)},
+	}
+}
+
+// provision makes an account's streams with three replicas.
+func (c *cluster) provision(t testing.TB, account string, layout Layout) {
+	t.Helper()
+	layout.Replicas, layout.MaxBytes = len(c.nodes), 256<<20
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := Provision(ctx, config(account, c, 0), layout); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens an account's log, through the whole cluster or what is given.
+func (c *cluster) open(t testing.TB, account string, to nats.InProcessConnProvider, timeout time.Duration) *Log {
+	t.Helper()
+	l, err := Open(context.Background(), config(account, to, timeout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// leader is the node that leads a stream; nil between two leaders.
+func (c *cluster) leader(account, stream string) *node {
+	for _, n := range c.nodes {
+		if s := n.running(); s != nil && s.JetStreamIsStreamLeader(account, stream) {
+			return n
+		}
+	}
+	return nil
+}
+
+// awaitLeader waits for a stream to have a leader other than not.
+func (c *cluster) awaitLeader(t testing.TB, account, stream string, not *node) *node {
+	t.Helper()
+	var leader *node
+	c.await(t, "a leader of "+stream, func() bool {
+		leader = c.leader(account, stream)
+		return leader != nil && leader != not
+	})
+	return leader
+}
+
+// isolate holds or, with release, lets go everything that flows to a node.
+func (c *cluster) isolate(n *node) (release func()) {
+	var held []*gate
+	for _, other := range c.nodes {
+		if other != n {
+			held = append(held, &n.in[other.index].there, &other.in[n.index].back)
+		}
+	}
+	for _, g := range held {
+		g.hold()
+	}
+	return func() {
+		for _, g := range held {
+			g.release()
+		}
+	}
+}
+
+// cut ends a node's routes and lets no new ones come about until mend.
+func (c *cluster) cut(n *node) (mend func()) {
+	var mends []func()
+	for _, other := range c.nodes {
+		if other != n {
+			mends = append(mends, n.in[other.index].cut(), other.in[n.index].cut())
+		}
+	}
+	return func() {
+		for _, mend := range mends {
+			mend()
+		}
+	}
+}

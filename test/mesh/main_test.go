@@ -1,0 +1,48 @@
+// Package mesh tests the mesh as it is deployed: a process per role, NATS
+// servers of their own, and every way in which one of them can go.
+//
+//	go test ./test/mesh                       # what CI runs
+//	go test ./test/mesh -rounds 20 -timeout 1h   # every kill point 20 times
+package mesh
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+var (
+	bin     meshtest.Binaries
+	scripts string // folder of the scenarios' scripts
+	rounds  = flag.Int("rounds", 2, "kills at each failpoint")
+	seed    = flag.Uint64("seed", 1, "of the random moments")
+)
+
+func TestMain(m *testing.M) {
+	code := func() int {
+		dir, err := os.MkdirTemp("", "harness-mesh")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		scripts = dir
+		if bin, err = meshtest.Build("../..", dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		flag.Parse()
+		// These tests wait for takeovers far more than they compute.
+		if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+			if err := flag.Set("test.parallel", "6"); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+		return m.Run()
+	}()
+	os.Exit(code)
+}

@@ -1,0 +1,179 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// scenario is a piece of work that passes every point of the mesh.
+type scenario struct {
+	name   string
+	script string
+	// drive gives the run what it waits for; it is called for each event.
+	drive func(d *driver, e *harnessv1.Event)
+	// again is said to the run once it has ended; empty for nothing.
+	again string
+	// lines is how many its commands append when nothing dies.
+	lines int
+}
+
+// work reads, fails to reach its model once (so that a timer has to wake it),
+// runs commands that must not run twice, ends, and is given a second task.
+var work = scenario{
+	name: "work",
+	script: `turns:
+  - {text: "Let me look at what is there before I change anything.", calls: [{name: read_file, arguments: {path: a.txt}}]}
+  - {error: {status: 503, retry_after: 0}}
+  - {text: "Now the first of two.", calls: [{name: run_command, arguments: {command: 'echo one >> out'}}]}
+  - {text: "And the second, with the file.", calls: [{name: run_command, arguments: {command: 'echo two >> out'}}, {name: write_file, arguments: {path: b.txt, content: b}}]}
+  - {calls: [{name: work_complete, arguments: {summary: first}}]}
+  - {text: "One more.", calls: [{name: run_command, arguments: {command: 'echo three >> out'}}]}
+  - {calls: [{name: work_complete, arguments: {summary: second}}]}
+`,
+	again: "Once more, please.",
+	lines: 3,
+}
+
+// interrupted has a command killed and is resumed.
+var interrupted = scenario{
+	name: "interrupted",
+	script: `turns:
+  - {text: "This takes a while.", calls: [{name: run_command, arguments: {command: 'echo begin >> out; sleep 60; echo end >> out'}}]}
+  - {calls: [{name: work_complete, arguments: {summary: stopped}}]}
+`,
+	drive: func(d *driver, e *harnessv1.Event) {
+		switch {
+		case e.GetToolCall() != nil && e.GetToolCall().GetTool() == "run_command":
+			// The command is to run before it is killed.
+			meshtest.Eventually(d.t, "the command begins", func() bool { return len(d.lines()) > 0 })
+			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.InterruptRunResponse, error) {
+				return d.client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{RunId: d.run.ID, RequestId: "stop"})
+			})
+			d.must(err)
+		case e.GetRunInterrupted() != nil:
+			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+				return d.client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: "go"})
+			})
+			d.must(err)
+		}
+	},
+	lines: 1,
+}
+
+// driver takes one run through a scenario, whatever dies meanwhile.
+type driver struct {
+	t         testing.TB
+	ctx       context.Context //nolint:containedctx // ends with the run
+	m         *meshtest.Mesh
+	client    harnessv1.GatewayServiceClient
+	run       runlog.Run
+	workspace string
+	scenario  scenario
+}
+
+// expected is how many lines there are when nothing dies.
+func (d *driver) expected() int { return d.scenario.lines }
+
+func (d *driver) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Errorf("%s: %v", d.run, err)
+	}
+}
+
+// lines are those that the commands have appended.
+func (d *driver) lines() []string {
+	content, err := os.ReadFile(filepath.Join(d.workspace, "out"))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(content))
+}
+
+var workspaces atomic.Uint64
+
+// newWorkspace makes a folder whose path has always the same length: the log
+// counts bytes.
+func newWorkspace(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(scripts, fmt.Sprintf("w%06d", workspaces.Add(1)))
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// canonical is the run's log without what differs between two runs.
+func (d *driver) canonical(entries []runlog.Entry) string {
+	return meshtest.Canonical(entries, d.workspace, "WORKSPACE")
+}
+
+// spec is what a run of a script is started with.
+func spec(script, workspace string) *harnessv1.RunSpec {
+	return &harnessv1.RunSpec{
+		Goal:      runlog.Inline("Do what the script says."),
+		Agent:     &harnessv1.AgentSpec{Model: "script:" + script},
+		Workspace: workspace,
+		Config: &harnessv1.LoopConfig{
+			Model: &harnessv1.ModelConfig{MaxTries: proto.Uint32(1), OutageRetry: durationpb.New(200 * time.Millisecond)},
+			Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(true)},
+		},
+	}
+}
+
+// through takes a run of the scenario to its end and returns its log.
+func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, id string) (*driver, []runlog.Entry) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, meshtest.Patience)
+	defer cancel()
+	d := &driver{t: t, ctx: ctx, m: m, client: m.Client(), run: runlog.Run{Namespace: "default", ID: id}, workspace: newWorkspace(t), scenario: s}
+	if err := os.WriteFile(filepath.Join(d.workspace, "a.txt"), []byte("a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(scripts, s.name+".yaml") // the same for all: it stands in the log
+	if err := os.WriteFile(script, []byte(s.script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+		return d.client.StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, RequestId: id, Spec: spec(script, d.workspace)})
+	})
+	d.must(err)
+	d.toEnd(s, 0)
+	if s.again != "" {
+		entries := m.Entries(d.run)
+		_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+			return d.client.SendInput(ctx, &harnessv1.SendInputRequest{RunId: id, RequestId: "again", Input: &harnessv1.SendInputRequest_UserMessage{
+				UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(s.again)},
+			}})
+		})
+		d.must(err)
+		d.toEnd(s, uint64(len(entries)))
+	}
+	return d, m.Entries(d.run)
+}
+
+func (d *driver) toEnd(s scenario, after uint64) {
+	d.t.Helper()
+	result, err := meshtest.Watch(d.ctx, d.client, "default", d.run.ID, after, harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
+		if s.drive != nil {
+			s.drive(d, e)
+		}
+	})
+	d.must(err)
+	if result.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || !result.GetAccepted() {
+		d.t.Errorf("%s ended %v", d.run, result)
+	}
+}

@@ -1,0 +1,61 @@
+package meshtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// Binaries are the programs that a mesh consists of.
+type Binaries struct {
+	// Harness has failpoints.
+	Harness string
+	// NATS is the server that the module requires.
+	NATS string
+}
+
+// Build builds both programs into dir. root is the path of the module's root.
+func Build(root, dir string) (Binaries, error) {
+	b := Binaries{Harness: filepath.Join(dir, "harness"), NATS: filepath.Join(dir, "nats-server")}
+	if err := touch(filepath.Join(root, "cmd"), filepath.Join(root, "pkg"), filepath.Join(root, "services")); err != nil {
+		return b, err
+	}
+	build := func(args ...string) error {
+		cmd := exec.Command("go", append([]string{"build"}, args...)...)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go build %v: %w\n%s", args, err, out)
+		}
+		return nil
+	}
+	var other sync.WaitGroup
+	var natsErr error
+	other.Go(func() { natsErr = build("-o", b.NATS, "github.com/nats-io/nats-server/v2") })
+	err := build("-tags", "failpoint", "-o", b.Harness, "./cmd/harness")
+	other.Wait()
+	if err == nil {
+		err = natsErr
+	}
+	return b, err
+}
+
+// touch looks at what the binary is built from: the go command keeps account of
+// the files that a test looks at, and would show an old result otherwise.
+func touch(roots ...string) error {
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package meshtest
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// volatile are the fields that differ between two runs of the same work: where
+// records stand, who wrote them, and how many attempts it took.
+var volatile = map[protoreflect.Name]bool{
+	"version": true, "prev_sequence": true, "writer": true, "attempt": true, "sequence": true, "first_sequence": true,
+	"inbox_cursor": true, "inbox_sequence": true, "cursor": true, "park_version": true, "ledger_id": true, "worker": true,
+	"run_id": true, "id": true, "drained": true, "workspace": true, "item_id": true, "drained_items": true, "request_id": true, "waited_since": true,
+}
+
+// Canonical is a log as text, without what volatile names, without times and
+// durations, without the records that only say that a worker came again, and
+// with every path in place of which the given replacements put something else.
+// Logs of the same work are equal, whatever died meanwhile.
+func Canonical(entries []runlog.Entry, replace ...string) string {
+	var b strings.Builder
+	for _, e := range entries {
+		rec := proto.CloneOf(e.Record)
+		switch j := rec.GetJournal(); {
+		case j.GetTurnStarted().GetAttempt() > 1, j.GetExecutorFailed() != nil:
+			continue
+		}
+		for _, ev := range rec.GetEvents() {
+			ev.Id = ""
+		}
+		scrub(rec.ProtoReflect())
+		text := prototext.MarshalOptions{Multiline: true, Indent: " "}.Format(rec)
+		// The text format puts in spaces at random, so that nobody depends on it.
+		fmt.Fprintf(&b, "---\n%s", strings.Join(strings.Fields(text), " "))
+		b.WriteString("\n")
+	}
+	return strings.NewReplacer(replace...).Replace(b.String())
+}
+
+func scrub(m protoreflect.Message) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if volatile[f.Name()] && !(f.Name() == "id" && m.Descriptor().Name() == "Message") {
+			m.Clear(f)
+			return true
+		}
+		if f.Message() == nil {
+			return true
+		}
+		switch f.Message().FullName() {
+		case "google.protobuf.Timestamp", "google.protobuf.Duration":
+			m.Clear(f)
+			return true
+		}
+		if f.IsList() {
+			for i := range v.List().Len() {
+				scrub(v.List().Get(i).Message())
+			}
+			return true
+		}
+		scrub(v.Message())
+		return true
+	})
+}
+
+// Check says what is wrong with a log in itself: versions without a gap, each
+// record linked to the one before it, one end at most behind it.
+func Check(entries []runlog.Entry) error {
+	for i, e := range entries {
+		if e.Header.Version != uint64(i+1) { //nolint:gosec // small
+			return fmt.Errorf("record %d has version %d", i+1, e.Header.Version)
+		}
+		if i > 0 && e.Record.GetPrevSequence() != entries[i-1].Sequence {
+			return fmt.Errorf("version %d is linked to sequence %d, the one before has %d", i+1, e.Record.GetPrevSequence(), entries[i-1].Sequence)
+		}
+	}
+	if n := len(entries); n > 0 && !runlog.IsRest(entries[n-1].Record.GetStep().GetTo()) {
+		return fmt.Errorf("the last record, version %d, is no rest: %v", n, entries[n-1].Record)
+	}
+	return nil
+}
+
+// Outcomes are the ends of all calls in a log, by call id.
+func Outcomes(entries []runlog.Entry) map[string]harnessv1.ToolOutcome {
+	outcomes := map[string]harnessv1.ToolOutcome{}
+	for _, e := range entries {
+		if f := e.Record.GetJournal().GetToolFinished(); f != nil {
+			outcomes[f.GetCallId()] = f.GetOutcome()
+		}
+	}
+	return outcomes
+}

@@ -1,0 +1,87 @@
+package meshtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// quick makes clients come back soon after a gateway that was restarted.
+var quick = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond},
+	MinConnectTimeout: time.Second,
+}
+
+// Passing says that a call may be made again.
+func Passing(err error) bool { return status.Code(err) == codes.Unavailable }
+
+// Retry makes a call until it succeeds or is refused for good.
+func Retry[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	for {
+		r, err := call(ctx)
+		if err == nil || !Passing(err) || ctx.Err() != nil {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Watch follows a run from after on until until, whatever becomes of the
+// gateway, and calls each with every event once. It returns the last result.
+func Watch(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, after uint64, until harnessv1.WatchUntil, each func(*harnessv1.Event)) (*harnessv1.HarnessResult, error) {
+	var result *harnessv1.HarnessResult
+	last := ""
+	for {
+		stream, err := client.WatchRun(ctx, &harnessv1.WatchRunRequest{
+			Namespace: namespace, RunId: run, AfterVersion: after, Until: until, NoDeltas: true,
+		})
+		version, skip := after, last != ""
+		for err == nil {
+			var r *harnessv1.WatchRunResponse
+			if r, err = stream.Recv(); err != nil {
+				break
+			}
+			if u := r.GetUpdate().GetResult(); u != nil {
+				result = u
+			}
+			e := r.GetUpdate().GetEvent()
+			if e == nil {
+				continue
+			}
+			if skip { // a record's events up to the last that was seen
+				skip = e.GetId() != last
+				continue
+			}
+			// All events of a version before: from here on a new stream may go on.
+			if e.GetVersion() > version {
+				after, version = version, e.GetVersion()
+			}
+			last = e.GetId()
+			if each != nil {
+				each(e)
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return result, nil
+		case !Passing(err) || ctx.Err() != nil:
+			return result, err
+		}
+		select {
+		case <-ctx.Done():
+			return result, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

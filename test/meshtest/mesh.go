@@ -1,0 +1,244 @@
+package meshtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+)
+
+// Roles are those that a mesh needs.
+var Roles = []string{"toolhost", "repair", "compaction", "turn", "stopdecision", "gateway"}
+
+// Config says what a mesh is like.
+type Config struct {
+	// NATS servers.
+	NATS NATSConfig
+	// Replicas of each stream. Default 1.
+	Replicas int
+	// Takeover time. Default 1 s: tests wait for it.
+	Takeover time.Duration
+	// Workers is the number of turn workers. Default 1.
+	Workers int
+	// Without are roles that are not started.
+	Without []string
+}
+
+// Mesh is a running mesh.
+type Mesh struct {
+	// Bus is its NATS.
+	Bus *NATS
+
+	tb      testing.TB
+	bin     Binaries
+	dir     string
+	gateway string // HOST:PORT, the same in every life
+
+	mu        sync.Mutex
+	processes map[string]*Process // by name: the role, with a number from the second on
+	log       *jetstream.Log
+	conn      *grpc.ClientConn
+}
+
+// Start starts NATS, provisions it, and starts a process for each role. It
+// returns when all are ready.
+func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
+	tb.Helper()
+	if cfg.Takeover == 0 {
+		cfg.Takeover = runlog.MinTakeover
+	}
+	m := &Mesh{
+		tb: tb, bin: bin, dir: tb.TempDir(), processes: map[string]*Process{},
+		Bus: StartNATS(tb, bin, cfg.NATS), gateway: fmt.Sprintf("127.0.0.1:%d", freePorts(tb, 1)[0]),
+	}
+	m.Harness("provision", "--nats", m.Bus.URL(), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8<<30),
+		"--replicas", fmt.Sprint(max(cfg.Replicas, 1)), "--takeover", cfg.Takeover.String())
+	var names []string
+	for _, role := range Roles {
+		skip := false
+		for _, w := range cfg.Without {
+			skip = skip || w == role
+		}
+		if !skip {
+			names = append(names, role)
+		}
+	}
+	for i := 2; i <= cfg.Workers; i++ {
+		names = append(names, fmt.Sprintf("turn-%d", i))
+	}
+	for _, name := range names {
+		m.Start(name)
+	}
+	for _, name := range names {
+		m.AwaitReady(name)
+	}
+	return m
+}
+
+// Option changes how a process is started.
+type Option func(*launch)
+
+type launch struct{ env, args []string }
+
+// Arm arms a failpoint: ROLE.POINT=ACTION[@N].
+func Arm(spec string) Option {
+	return func(l *launch) { l.env = append(l.env, failpoint.Variable+"="+spec) }
+}
+
+// Args adds arguments to `harness serve`.
+func Args(args ...string) Option { return func(l *launch) { l.args = append(l.args, args...) } }
+
+// Start starts a process, again if it has ended. The name is the role's, with
+// -2, -3 and so on for further ones. It does not wait until it is ready.
+func (m *Mesh) Start(name string, options ...Option) *Process {
+	m.tb.Helper()
+	role, _, _ := strings.Cut(name, "-")
+	listen := "127.0.0.1:0"
+	if name == "gateway" {
+		listen = m.gateway
+	}
+	l := launch{args: []string{"serve", "--roles", role, "--nats", m.Bus.URL(), "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name)}}
+	for _, o := range options {
+		o(&l)
+	}
+	p := run(m.tb, name, environment(l.env...), m.bin.Harness, l.args...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.processes[name] = p
+	return p
+}
+
+// Data is a process's data directory.
+func (m *Mesh) Data(name string) string { return filepath.Join(m.dir, name) }
+
+// Process is the newest life of a name.
+func (m *Mesh) Process(name string) *Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.processes[name]
+}
+
+// AwaitReady waits until a process says that its role is ready.
+func (m *Mesh) AwaitReady(name string) {
+	m.tb.Helper()
+	if _, ok := m.Process(name).Line("ready role="); !ok {
+		m.tb.Fatalf("%s ended before it was ready:\n%s", name, m.Process(name).Said())
+	}
+}
+
+// Respawn starts a process again each time it ends, until the test ends or stop
+// is called, as a supervisor would. options gives those of the nth life, from 2;
+// ended is called for each end before that.
+func (m *Mesh) Respawn(name string, options func(life int) []Option) (stop func()) {
+	quit, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for life := 2; ; life++ {
+			select {
+			case <-m.Process(name).Done():
+			case <-quit:
+				return
+			}
+			var with []Option
+			if options != nil {
+				with = options(life)
+			}
+			m.Start(name, with...)
+		}
+	}()
+	var once sync.Once
+	stop = func() { once.Do(func() { close(quit); <-stopped }) }
+	m.tb.Cleanup(stop)
+	return stop
+}
+
+// Harness runs another verb of the program to its end and returns its stdout.
+func (m *Mesh) Harness(args ...string) string {
+	m.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, m.bin.Harness, args...)
+	cmd.Env = environment()
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		m.tb.Fatalf("harness %s: %v\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return string(out)
+}
+
+// Gateway is its address, HOST:PORT.
+func (m *Mesh) Gateway() string { return m.gateway }
+
+// Client calls the gateway. While it is away calls wait for it.
+func (m *Mesh) Client() harnessv1.GatewayServiceClient {
+	m.tb.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn == nil {
+		var err error
+		m.conn, err = grpc.NewClient(m.gateway, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(64<<20)), grpc.WithConnectParams(quick))
+		if err != nil {
+			m.tb.Fatal(err)
+		}
+		m.tb.Cleanup(func() { _ = m.conn.Close() })
+	}
+	return harnessv1.NewGatewayServiceClient(m.conn)
+}
+
+// Log reads the bus itself.
+func (m *Mesh) Log() *jetstream.Log {
+	m.tb.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.log == nil {
+		var err error
+		m.log, err = jetstream.Open(context.Background(), jetstream.Config{URL: m.Bus.URL(), Wait: 30 * time.Second, Name: "meshtest"})
+		if err != nil {
+			m.tb.Fatal(err)
+		}
+		m.tb.Cleanup(m.log.Close)
+	}
+	return m.log
+}
+
+// Entries is the whole log of a run.
+func (m *Mesh) Entries(run runlog.Run) []runlog.Entry {
+	m.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	view, err := m.Log().View(ctx, run, 0)
+	if err == nil {
+		var entries []runlog.Entry
+		if entries, err = runlog.Back(ctx, m.Log(), view.Newest, 0); err == nil {
+			return entries
+		}
+	}
+	m.tb.Fatalf("read %s: %v", run, err)
+	return nil
+}
+
+// Write puts a file into the mesh's directory and returns its path.
+func (m *Mesh) Write(name, text string) string {
+	m.tb.Helper()
+	path := filepath.Join(m.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		m.tb.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,191 @@
+package meshtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// NATS is a server or a cluster of them.
+type NATS struct {
+	tb      testing.TB
+	bin     string
+	servers []*server
+}
+
+type server struct {
+	name, config    string
+	client, monitor string // HOST:PORT
+	process         *Process
+}
+
+// NATSConfig says what servers are like.
+type NATSConfig struct {
+	// Servers is 1 or 3. Default 1.
+	Servers int
+	// SyncAlways makes every acknowledged write survive a loss of power.
+	SyncAlways bool
+	// Extra is further configuration for each server.
+	Extra string
+}
+
+// StartNATS starts servers and waits until they elect a leader.
+func StartNATS(tb testing.TB, bin Binaries, cfg NATSConfig) *NATS {
+	tb.Helper()
+	n := &NATS{tb: tb, bin: bin.NATS}
+	count := max(cfg.Servers, 1)
+	ports := freePorts(tb, 3*count)
+	var routes []string
+	for i := range count {
+		routes = append(routes, fmt.Sprintf("nats-route://127.0.0.1:%d", ports[3*i+2]))
+	}
+	for i := range count {
+		dir := tb.TempDir()
+		s := &server{
+			name: fmt.Sprintf("nats-%d", i), config: filepath.Join(dir, "nats.conf"),
+			client: fmt.Sprintf("127.0.0.1:%d", ports[3*i]), monitor: fmt.Sprintf("127.0.0.1:%d", ports[3*i+1]),
+		}
+		sync := `"2m"`
+		if cfg.SyncAlways {
+			sync = "always"
+		}
+		text := fmt.Sprintf("server_name: %s\nlisten: %s\nhttp: %s\nmax_pending: 256MB\njetstream { store_dir: %q, max_file_store: 1TB, sync_interval: %s }\n%s\n",
+			s.name, s.client, s.monitor, dir, sync, cfg.Extra)
+		if count > 1 {
+			text += fmt.Sprintf("cluster { name: mesh, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[3*i+2], strings.Join(routes, ", "))
+		}
+		if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		n.servers = append(n.servers, s)
+	}
+	for i := range n.servers {
+		n.Restart(i)
+	}
+	for i := range n.servers {
+		n.AwaitReady(i)
+	}
+	return n
+}
+
+// freePorts are ports of this machine that nobody listens on now.
+func freePorts(tb testing.TB, n int) []int {
+	tb.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+// URL names all servers.
+func (n *NATS) URL() string {
+	var urls []string
+	for _, s := range n.servers {
+		urls = append(urls, "nats://"+s.client)
+	}
+	return strings.Join(urls, ",")
+}
+
+// Servers is their number.
+func (n *NATS) Servers() int { return len(n.servers) }
+
+// Kill kills a server.
+func (n *NATS) Kill(i int) { n.tb.Helper(); n.servers[i].process.Kill() }
+
+// Restart starts a server that is not running.
+func (n *NATS) Restart(i int) {
+	n.tb.Helper()
+	s := n.servers[i]
+	s.process = run(n.tb, s.name, environment(), n.bin, "-c", s.config)
+}
+
+// AwaitReady waits until a server says that JetStream works.
+func (n *NATS) AwaitReady(i int) {
+	n.tb.Helper()
+	s := n.servers[i]
+	Eventually(n.tb, s.name+" is ready", func() bool {
+		if s.process.Ended() {
+			n.tb.Fatalf("%s has ended", s.name)
+		}
+		return n.ask(i, "/healthz", nil) == nil
+	})
+}
+
+// ask queries a server's monitoring address.
+func (n *NATS) ask(i int, path string, into any) error {
+	r, err := http.Get("http://" + n.servers[i].monitor + path) //nolint:noctx // loopback, in a test
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Body.Close() }()
+	if r.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, r.Status)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(r.Body).Decode(into)
+}
+
+// Leader is the server that leads a stream; -1 when nobody says so.
+func (n *NATS) Leader(stream string) int {
+	for i := range n.servers {
+		for _, s := range n.streams(i) {
+			if s.Name != stream {
+				continue
+			}
+			for j, other := range n.servers {
+				if s.Cluster.Leader == other.name {
+					return j
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// Consumers is the number of consumers of all streams that a server knows.
+func (n *NATS) Consumers(i int) int {
+	count := 0
+	for _, s := range n.streams(i) {
+		count += s.State.Consumers
+	}
+	return count
+}
+
+type streamDetail struct {
+	Name  string `json:"name"`
+	State struct {
+		Consumers int `json:"consumer_count"`
+	} `json:"state"`
+	Cluster struct {
+		Leader string `json:"leader"`
+	} `json:"cluster"`
+}
+
+func (n *NATS) streams(i int) []streamDetail {
+	var info struct {
+		Accounts []struct {
+			Streams []streamDetail `json:"stream_detail"`
+		} `json:"account_details"`
+	}
+	if n.servers[i].process.Ended() || n.ask(i, "/jsz?streams=true&accounts=true", &info) != nil {
+		return nil
+	}
+	var all []streamDetail
+	for _, a := range info.Accounts {
+		all = append(all, a.Streams...)
+	}
+	return all
+}

@@ -1,0 +1,176 @@
+package meshtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Patience bounds every wait. Nothing comes near it unless it hangs.
+const Patience = 90 * time.Second
+
+// Process is a program that a test started.
+type Process struct {
+	// Name tells it from others in messages.
+	Name string
+
+	tb   testing.TB
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu    sync.Mutex
+	log   bytes.Buffer
+	lines []string
+	more  chan struct{} // closed and renewed with each line
+}
+
+// run starts a program. Its stderr is read line by line.
+func run(tb testing.TB, name string, env []string, path string, args ...string) *Process {
+	tb.Helper()
+	p := &Process{Name: name, tb: tb, cmd: exec.Command(path, args...), done: make(chan struct{}), more: make(chan struct{})}
+	p.cmd.Env = env
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	errs, err := p.cmd.StderrPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	go func() {
+		lines := bufio.NewScanner(errs)
+		for lines.Scan() {
+			p.mu.Lock()
+			p.lines = append(p.lines, lines.Text())
+			close(p.more)
+			p.more = make(chan struct{})
+			p.mu.Unlock()
+		}
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	tb.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		if tb.Failed() {
+			tb.Logf("%s (%v) said:\n%s", p.Name, p.cmd.ProcessState, strings.Join(p.last(60), "\n"))
+		}
+	})
+	return p
+}
+
+func (p *Process) last(n int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lines[max(0, len(p.lines)-n):]
+}
+
+// PID is the process's.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended says that it has.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(s syscall.Signal) {
+	p.tb.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !p.Ended() {
+		p.tb.Fatalf("signal %s: %v", p.Name, err)
+	}
+}
+
+// Kill kills it and waits for its end.
+func (p *Process) Kill() {
+	p.tb.Helper()
+	p.Signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// Terminate asks it to stop and returns its exit code.
+func (p *Process) Terminate() int {
+	p.tb.Helper()
+	p.Signal(syscall.SIGTERM)
+	return p.Wait()
+}
+
+// Wait returns the exit code, -1 when a signal ended it.
+func (p *Process) Wait() int {
+	p.tb.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(Patience):
+		p.tb.Fatalf("%s does not end", p.Name)
+		return -1
+	}
+}
+
+// Line waits for a line of stderr that begins so and returns the rest of it.
+// ok is false when the process ended without one.
+func (p *Process) Line(prefix string) (rest string, ok bool) {
+	p.tb.Helper()
+	deadline := time.After(Patience)
+	for next, ended := 0, false; ; {
+		p.mu.Lock()
+		lines, more := p.lines, p.more
+		p.mu.Unlock()
+		for ; next < len(lines); next++ {
+			if rest, ok := strings.CutPrefix(lines[next], prefix); ok {
+				return rest, true
+			}
+		}
+		if ended {
+			return "", false
+		}
+		select {
+		case <-more:
+		case <-p.done:
+			ended = true // once more: the last lines
+		case <-deadline:
+			p.tb.Fatalf("%s did not say %q", p.Name, prefix)
+		}
+	}
+}
+
+// Said is everything on stderr so far.
+func (p *Process) Said() string { return strings.Join(p.last(1<<30), "\n") }
+
+// environment is a clean one: no keys, no settings of the person who tests.
+func environment(more ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(), "HARNESS_LOG_LEVEL=warn"}, more...)
+}
+
+// Eventually waits until a condition holds. pause is a moment between two looks.
+func Eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	pause := time.NewTicker(10 * time.Millisecond)
+	defer pause.Stop()
+	for !holds() {
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			tb.Fatal(fmt.Sprintf("%s: not within %s", what, Patience))
+		}
+	}
+}
