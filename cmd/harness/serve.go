@@ -21,17 +21,18 @@ const defaultDrain = 10 * time.Second
 
 // serveCmd serves roles until a signal comes.
 type serveCmd struct {
-	Roles     []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
-	Listen    string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
-	NATS      string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
-	NATSWait  *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
-	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
-	Takeover  *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s; for the embedded server. Default: 5s."`
-	Drain     *durationFlag `placeholder:"D" help:"How long work may go on after SIGTERM; what is not finished then is put back. Default: 10s."`
-	Instance  string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
-	Insecure  bool          `help:"Listen beyond this machine without TLS and without a token. Whoever reaches the address can run commands here."`
-	Data      string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
-	Sync      string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
+	Roles       []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
+	Listen      string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
+	NATS        string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
+	NATSWait    *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
+	NATSCreds   string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
+	Takeover    *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s; for the embedded server. Default: 5s."`
+	Drain       *durationFlag `placeholder:"D" help:"How long work may go on after SIGTERM; what is not finished then is put back. Default: 10s."`
+	Concurrency int           `placeholder:"N" help:"Steps that each executor here has in work at once, from 1. Default: 256."`
+	Instance    string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
+	Insecure    bool          `help:"Listen beyond this machine without TLS and without a token. Whoever reaches the address can run commands here."`
+	Data        string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
+	Sync        string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
@@ -49,6 +50,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if c.Instance != "" && !nameForm.MatchString(c.Instance) {
 		return follow.ExitError, fmt.Errorf("--instance: %q: want letters, digits, - and _, at most 64", c.Instance)
+	}
+	if c.Concurrency < 0 || a.given["concurrency"] && c.Concurrency == 0 {
+		return follow.ExitError, fmt.Errorf("--concurrency: %d: want at least 1", c.Concurrency)
 	}
 	drain := defaultDrain
 	if c.Drain != nil {
@@ -70,7 +74,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	cfg := node.Config{
 		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Sync: c.Sync,
-		Drain: drain, Instance: c.Instance, Program: version,
+		Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		ModelEnv: a.env, Logger: a.log, Stderr: a.err,
 	}
 	if c.NATSWait != nil {

@@ -29,3 +29,16 @@ func Wake(view runlog.View) *harnessv1.Step {
 		}},
 	}
 }
+
+// StaleTimer says that a timer belongs to a park that the run has left. A bus
+// that was restarted may fire a timer once more. A view that is behind never
+// makes a timer stale that is not: versions only grow, and a park that the view
+// does not show yet is not over.
+func StaleTimer(view runlog.View, parkVersion uint64) bool {
+	step := view.Step.Record.GetStep()
+	if step == nil || view.Newest.Header.Version <= parkVersion {
+		return false
+	}
+	s := step.GetSnapshot()
+	return s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED || s.GetParkVersion() != parkVersion
+}

@@ -32,6 +32,9 @@ const notRun = "The run was interrupted before this call had run."
 // task's snapshot with the journal's messages counted; it is changed and
 // becomes the step's.
 func Complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*harnessv1.Outcome, error) {
+	// A call is killed only to break the turn off. The worker that did so may have
+	// died before it could say it.
+	end.Interrupted = end.Interrupted || p.broken()
 	c := &completing{s: s, p: p, step: &harnessv1.Step{From: Name, To: runstate.Following(s.GetWorkflow(), Name), Snapshot: s}}
 	c.account(end)
 	c.leaveOver(end)
@@ -44,6 +47,16 @@ func Complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*harnessv1.Outcom
 	}
 	c.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: complete}
 	return &harnessv1.Outcome{Step: c.step, Appended: c.appended, Events: c.events}, nil
+}
+
+// broken says that a call of the turn was killed.
+func (p *Progress) broken() bool {
+	for _, outcome := range p.Finished {
+		if outcome == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
+			return true
+		}
+	}
+	return false
 }
 
 type completing struct {

@@ -80,6 +80,13 @@ func TestComplete(t *testing.T) {
 			&harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 0, reflecting, "interrupted", 0},
 		{"interrupted before its calls", func(t *testing.T) *worker { return answered(t, snapshot(), response(reads, commands)) },
 			turn.Ending{Interrupted: true}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
+		{"a call killed by a worker that died then", func(t *testing.T) *worker {
+			w := answered(t, snapshot(), response(reads))
+			for _, group := range w.p.Unfinished() {
+				w.note(turn.Finish(w.step.GetSnapshot(), w.p, group[0], &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED}))
+			}
+			return w
+		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
 		{"an outage", newWorkerAt, turn.Ending{Error: down}, &harnessv1.TurnComplete{TurnNumber: 1, Error: down}, 0, reflecting, "error", 0},
 		{"the rest of a turn", resumed, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
 		{"the rest of a turn, interrupted", resumed, turn.Ending{Interrupted: true},

@@ -131,6 +131,19 @@ func (m *Mesh) Process(name string) *Process {
 	return m.processes[name]
 }
 
+// Writer is the process that has written a record, nil when it is not one of
+// those that run now.
+func (m *Mesh) Writer(e runlog.Entry) *Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.processes {
+		if strings.Contains(e.Record.GetWriter().GetInstance(), fmt.Sprintf("-%d-", p.PID())) {
+			return p
+		}
+	}
+	return nil
+}
+
 // AwaitReady waits until a process says that its role is ready.
 func (m *Mesh) AwaitReady(name string) {
 	m.tb.Helper()

@@ -75,6 +75,7 @@ func startCluster(t testing.TB, accounts ...string) *cluster {
 		}
 		n.conf = filepath.Join(dir, "nats.conf")
 		text := fmt.Sprintf(`server_name: %s
+listen: "127.0.0.1:-1"
 jetstream {store_dir: %q}
 cluster {name: mesh, listen: "127.0.0.1:-1", no_advertise: true, routes: [%s]}
 system_account: SYS
@@ -127,7 +128,7 @@ func (n *node) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.DontListen, options.NoSigs, options.NoLog = true, true, true
+	options.NoSigs, options.NoLog = true, true
 	options.JetStreamMaxStore = 1 << 50
 	options.DisableJetStreamBanner = true
 	s, err := server.NewServer(options)

@@ -2,6 +2,7 @@ package gatewayserver_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
@@ -188,4 +190,47 @@ func TestRunStreamAcrossRestarts(t *testing.T) {
 	h.end(harnessv1.RunStatus_RUN_STATUS_DONE)
 	s.expect("14-0 session_complete", "result DONE agent_done")
 	s.end()
+}
+
+// Watchers outlive a NATS server that is stopped and started again under the
+// gateway: they are sent what is written after it, each version once.
+func TestWatchOutlivesARestartedServer(t *testing.T) {
+	config := jetstream.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"}
+	server, err := jetstream.StartEmbedded(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Stop() })
+	config.Listen = strings.TrimPrefix(server.URL(), "nats://")
+	if err := jetstream.Provision(t.Context(), jetstream.Config{URL: server.URL()}, jetstream.Layout{}); err != nil {
+		t.Fatal(err)
+	}
+	log, err := jetstream.Open(t.Context(), jetstream.Config{URL: server.URL(), Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(log.Close)
+	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = log })
+	b.log = log
+	h := b.started("r1").aTurn(1)
+	w := b.watch(&harnessv1.WatchRunRequest{RunId: "r1"})
+	w.expect("attached 6", "3-0 step_start", "4-0 model_response text 1", "5-0 tool_result")
+	runs := b.lookOut(&harnessv1.WatchRunsRequest{ChangesOnly: true})
+	runs.expect("caught up")
+
+	server.Stop()
+	if _, err := log.View(b.ctx, h.run, 0); !errors.Is(err, runlog.ErrUnavailable) {
+		t.Fatalf("a server that was stopped answers: %v", err)
+	}
+	if server, err = jetstream.StartEmbedded(config); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually("the log is back", func() bool {
+		_, err := log.View(b.ctx, h.run, 0)
+		return err == nil
+	})
+	h.aTurn(2).end(harnessv1.RunStatus_RUN_STATUS_DONE)
+	w.expect("8-0 step_start", "9-0 model_response text 2", "10-0 tool_result", "12-0 session_complete", "result DONE agent_done")
+	w.end()
+	runs.expect("r1 DONE 12")
 }

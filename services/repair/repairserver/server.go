@@ -187,6 +187,9 @@ func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) 
 		// answered. The timer comes again.
 		return err
 	}
+	if repair.StaleTimer(view, parkVersion) {
+		return nil
+	}
 	failpoint.Hit(repair.Name, "timer_fired")
 	_, _, err = s.log.AppendInbox(ctx, run, &harnessv1.InboxItem{
 		Id:    "timer-" + strconv.FormatUint(parkVersion, 10),

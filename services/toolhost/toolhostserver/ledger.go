@@ -13,7 +13,6 @@ import (
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -24,8 +23,6 @@ const (
 	ledgerFile = "ledger.db"
 	// How long to wait for another host that is about to end.
 	lockTimeout = 300 * time.Millisecond
-	// How often to look meanwhile.
-	lockPause = 10 * time.Millisecond
 	// Entries that one commit takes at most.
 	maxGroup = 256
 	// Bytes before the response in a value: the state and when it was written,
@@ -114,41 +111,6 @@ func (l *ledger) open(path string, sync bool, keep time.Duration, log *slog.Logg
 
 func inUse(path string) error {
 	return fmt.Errorf("ledger %s is in use by another tool host; stop it or use another folder", path)
-}
-
-// placeOf is the place of a ledger in dir on this machine.
-func placeOf(dir string) (string, error) {
-	hostname, err := os.Hostname()
-	if err != nil {
-		return "", err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return "", err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", err
-	}
-	return toolhost.PlaceOf(hostname, dir), nil
-}
-
-// lockFolder opens a folder under an exclusive lock, which ends with the
-// process. Where folders cannot be locked (some network file systems), the lock
-// of the file in it has to do.
-func lockFolder(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	for end := time.Now().Add(lockTimeout); ; time.Sleep(lockPause) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == unix.EWOULDBLOCK && time.Now().Before(end), err == unix.EINTR:
-			continue
-		case err == unix.EWOULDBLOCK:
-			return nil, errors.Join(inUse(dir), f.Close())
-		}
-		return f, nil
-	}
 }
 
 func openFile(path string, sync bool) (*bbolt.DB, error) {

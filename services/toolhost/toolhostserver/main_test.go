@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(socketVariable) != "" {
 		serveUntilKilled()
 	}
+	// Under the race detector a process sleeps for a second as it exits, and each
+	// command has a process of its own to wait for.
+	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	goleak.VerifyTestMain(m)
 }
 

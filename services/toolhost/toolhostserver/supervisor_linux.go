@@ -40,8 +40,9 @@ const (
 // its lifeline ends, which the kernel sees to also when the host is killed.
 //
 // Not covered: what other daemons start on the command's behalf (a container
-// engine, at, systemd-run), and a process that first kills its supervisor and
-// has neither its environment nor a parent left to be known by.
+// engine, at, systemd-run), and a process whose supervisor was killed, by itself
+// or from outside, and that has neither its environment nor a parent left to be
+// known by.
 func Supervise() {
 	supervisable.Store(true)
 	if len(os.Args) != 2 || os.Args[0] != supervisorName {

@@ -139,7 +139,7 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 			if away.IsZero() {
 				away = t.w.cfg.Now()
 			}
-			if t.w.cfg.Now().Sub(away) > t.w.cfg.HostPatience && t.w.replaced(ctx, request.GetLedgerId()) {
+			if t.w.cfg.Now().Sub(away) > t.w.cfg.HostPatience && t.w.otherHost(ctx, request.GetLedgerId()) {
 				return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}, nil
 			}
 		default:
@@ -167,9 +167,6 @@ func refusedAsRequest(err error) bool {
 	}
 	return false
 }
-
-// killTimeout bounds the wait for a tool host to kill what runs.
-const killTimeout = 30 * time.Second
 
 // kill ends the calls that run and records those that had ended before. It
 // returns when all of it is dead.
@@ -211,11 +208,11 @@ func (t *working) kill(ctx context.Context) error {
 	return nil
 }
 
-// cancelCalls has the tool host kill calls. A host that is away is asked again;
-// one that has been replaced by another cannot be running anything that it could
-// be made to stop, and all of its calls are unknown.
+// cancelCalls has the tool host kill calls. A host that is away is asked again,
+// for HostPatience; when another one answers then, it is given up for lost and
+// its calls are unknown.
 func (t *working) cancelCalls(ctx context.Context, ids []string) (*harnessv1.CancelToolsResponse, error) {
-	bounded, cancel := context.WithTimeout(ctx, killTimeout)
+	bounded, cancel := context.WithTimeout(ctx, t.w.cfg.HostPatience)
 	defer cancel()
 	for {
 		r, err := t.w.cfg.ToolHost.CancelTools(bounded, &harnessv1.CancelToolsRequest{
@@ -232,15 +229,15 @@ func (t *working) cancelCalls(ctx context.Context, ids []string) (*harnessv1.Can
 		case <-bounded.Done():
 			timer.Stop()
 		}
-		if t.w.replaced(ctx, t.p.LedgerID) {
+		if t.w.otherHost(ctx, t.p.LedgerID) {
 			return &harnessv1.CancelToolsResponse{Unknown: ids}, nil
 		}
 		return nil, executor.Retry(fmt.Sprintf("kill %d call(s)", len(ids)), err)
 	}
 }
 
-// replaced says that a tool host answers, and that it has another ledger.
-func (w *Server) replaced(ctx context.Context, ledgerID string) bool {
+// otherHost says that a tool host answers, and that it has another ledger.
+func (w *Server) otherHost(ctx context.Context, ledgerID string) bool {
 	h, err := w.toolHost(ctx, true)
 	return err == nil && h.ledgerID != ledgerID
 }

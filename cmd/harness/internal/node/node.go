@@ -58,6 +58,9 @@ type Config struct {
 	Takeover time.Duration
 	// Drain is how long work may go on after Stop was called. Default 0.
 	Drain time.Duration
+	// Concurrency bounds the steps that each executor has in work at once.
+	// Default 256.
+	Concurrency int
 	// Instance names this process among all that live; empty means made up.
 	Instance string
 	// Program is the version of the program.

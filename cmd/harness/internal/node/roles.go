@@ -146,7 +146,7 @@ func (n *Node) startWork(working []worker) {
 	n.work = g
 	for _, w := range working {
 		g.Go(func() error {
-			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Drain: n.cfg.Drain, Logger: n.cfg.Logger})
+			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Concurrency: n.cfg.Concurrency, Drain: n.cfg.Drain, Logger: n.cfg.Logger})
 		})
 	}
 	go func() {

@@ -1,0 +1,43 @@
+package repair_test
+
+import (
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/repair"
+)
+
+// TestStaleTimer: only a timer whose park is over is stale, and a view that is
+// behind shows no park as over.
+func TestStaleTimer(t *testing.T) {
+	parked := func(version, park uint64) runlog.Entry {
+		return runlog.Entry{Header: runlog.Header{Version: version}, Record: &harnessv1.Record{Body: &harnessv1.Record_Step{Step: &harnessv1.Step{
+			To: runlog.Park, Snapshot: &harnessv1.Snapshot{ParkVersion: park, PausedPhase: harnessv1.Phase_PHASE_REFLECTING},
+		}}}}
+	}
+	running := func(version, park uint64) runlog.Entry {
+		e := parked(version, park)
+		e.Record.GetStep().Snapshot.PausedPhase = harnessv1.Phase_PHASE_UNSPECIFIED
+		return e
+	}
+	journal := func(version uint64) runlog.Entry {
+		return runlog.Entry{Header: runlog.Header{Version: version}, Record: &harnessv1.Record{}}
+	}
+	for name, c := range map[string]struct {
+		newest, step runlog.Entry
+		want         bool
+	}{
+		"parked there":                        {parked(7, 7), parked(7, 7), false},
+		"the view is from before the park":    {running(6, 3), running(6, 3), false},
+		"being woken":                         {parked(8, 7), parked(8, 7), false},
+		"woken and running":                   {running(9, 7), running(9, 7), true},
+		"running, in a turn":                  {journal(12), running(9, 7), true},
+		"parked anew":                         {parked(20, 20), parked(20, 20), true},
+		"a step that cannot be read, further": {runlog.Entry{Header: runlog.Header{Version: 9}}, runlog.Entry{}, false},
+	} {
+		if got := repair.StaleTimer(runlog.View{Newest: c.newest, Step: c.step}, 7); got != c.want {
+			t.Errorf("%s: stale is %v", name, got)
+		}
+	}
+}

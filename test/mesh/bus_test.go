@@ -1,0 +1,99 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// inTheMidst takes runs of a scenario through the mesh, several beside each
+// other, while trouble is made, and gives all of them to check. trouble is
+// called again and again until the runs have come to their end.
+func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each int, trouble func(n int), check func(*driver, []runlog.Entry)) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	var running, troubling sync.WaitGroup
+	over := make(chan struct{})
+	for lane := range lanes {
+		running.Go(func() {
+			for i := range each {
+				d, entries := s.through(ctx, t, m, fmt.Sprintf("%s-%d-%d", s.name, lane, i))
+				check(d, entries)
+			}
+		})
+	}
+	made := 0
+	troubling.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				trouble(made)
+				made++
+			}
+		}
+	})
+	running.Wait()
+	close(over)
+	troubling.Wait()
+	t.Logf("%d runs, %d times trouble", lanes*each, made)
+	if made == 0 {
+		t.Error("there was no trouble")
+	}
+}
+
+// TestNATSIsKilled kills the only server again and again: runs wait and go on.
+func TestNATSIsKilled(t *testing.T) {
+	t.Parallel()
+	want := undisturbed(t, work)
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	random := rand.New(rand.NewPCG(*seed, 1))
+	inTheMidst(t, m, work, 3, *rounds, func(int) {
+		work := time.NewTimer(time.Duration(random.IntN(1500)) * time.Millisecond)
+		<-work.C
+		m.Bus.Kill(0)
+		m.Bus.Restart(0)
+		m.Bus.AwaitReady(0)
+	}, func(d *driver, entries []runlog.Entry) {
+		sound(t, d, entries)
+		same(t, want[work.name], d.canonical(entries))
+	})
+}
+
+// TestClusterLosesItsLeader kills, of three servers, the one that leads the
+// records; the two others elect a new one.
+func TestClusterLosesItsLeader(t *testing.T) {
+	t.Parallel()
+	want := undisturbed(t, work)
+	m := meshtest.Start(t, bin, meshtest.Config{NATS: meshtest.NATSConfig{Servers: 3}, Replicas: 3})
+	led := map[int]int{}
+	random := rand.New(rand.NewPCG(*seed, 2))
+	inTheMidst(t, m, work, 4, max(1, *rounds/2), func(int) {
+		quiet := time.NewTimer(time.Duration(500+random.IntN(1500)) * time.Millisecond)
+		<-quiet.C
+		leader := -1
+		meshtest.Eventually(t, "a leader", func() bool {
+			leader = m.Bus.Leader("RUNS_0")
+			return leader >= 0
+		})
+		led[leader]++
+		m.Bus.Kill(leader)
+		meshtest.Eventually(t, "another leader", func() bool {
+			next := m.Bus.Leader("RUNS_0")
+			return next >= 0 && next != leader
+		})
+		m.Bus.Restart(leader)
+		m.Bus.AwaitReady(leader)
+	}, func(d *driver, entries []runlog.Entry) {
+		sound(t, d, entries)
+		same(t, want[work.name], d.canonical(entries))
+	})
+	t.Logf("leaders killed: %v", led)
+}

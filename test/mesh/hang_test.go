@@ -1,0 +1,152 @@
+package mesh
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// slow runs a command long enough for a worker to be stopped in it.
+var slow = scenario{
+	name: "slow",
+	script: `turns:
+  - {text: "This takes a moment.", calls: [{name: run_command, arguments: {command: 'echo begin >> out; sleep 2; echo end >> out'}}]}
+  - {calls: [{name: work_complete, arguments: {summary: done}}]}
+`,
+	lines: 2,
+}
+
+// TestStoppedWorkerIsReplaced stops the worker that has a turn (SIGSTOP) for
+// fifteen seconds. Another one takes the turn over within the takeover time and
+// ends the run; the first wakes up and changes nothing.
+func TestStoppedWorkerIsReplaced(t *testing.T) {
+	for _, takeover := range []time.Duration{time.Second, 5 * time.Second} {
+		t.Run(takeover.String(), func(t *testing.T) {
+			t.Parallel()
+			m := meshtest.Start(t, bin, meshtest.Config{Takeover: takeover, Workers: 2})
+			var stopped time.Time
+			var hung *meshtest.Process
+			s := slow
+			s.drive = func(d *driver, e *harnessv1.Event) {
+				if e.GetToolCall() == nil || hung != nil {
+					return
+				}
+				hung = m.Writer(claims(m.Entries(d.run))[0])
+				stopped = time.Now()
+				hung.Signal(syscall.SIGSTOP)
+			}
+			d, entries := s.through(t.Context(), t, m, "stopped")
+			sound(t, d, entries)
+			again := claims(entries)
+			if len(again) < 2 {
+				t.Fatalf("the turn was claimed %d times", len(again))
+			}
+			if took := again[1].Record.GetCommitTime().AsTime().Sub(stopped); took > takeover {
+				t.Errorf("taken over after %v, the limit is %v", took, takeover)
+			} else {
+				t.Logf("taken over after %v of %v", took, takeover)
+			}
+			<-time.After(time.Until(stopped.Add(15 * time.Second))) // as long as it is to be stopped
+			before := len(m.Entries(d.run))
+			hung.Signal(syscall.SIGCONT)
+			// It is awake again once it has done a turn of another run.
+			other := m.Process("turn")
+			if other == hung {
+				other = m.Process("turn-2")
+			}
+			other.Kill()
+			next, more := work.through(t.Context(), t, m, "afterwards")
+			sound(t, next, more)
+			if after := m.Entries(d.run); len(after) != before {
+				t.Errorf("the worker that was stopped appended %v", after[before:])
+			}
+		})
+	}
+}
+
+// claims are the records that claim the first turn.
+func claims(entries []runlog.Entry) []runlog.Entry {
+	var all []runlog.Entry
+	for _, e := range entries {
+		if e.Record.GetJournal().GetTurnStarted().GetTurnNumber() == 1 {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// TestInterruptWithDeadWorker interrupts a run whose worker is dead: the one
+// that takes the turn over kills the command, within the takeover time.
+func TestInterruptWithDeadWorker(t *testing.T) {
+	t.Parallel()
+	const takeover = 2 * time.Second
+	m := meshtest.Start(t, bin, meshtest.Config{Takeover: takeover, Workers: 2})
+	var asked, killed time.Time
+	var once sync.Once
+	s := interrupted
+	s.drive = func(d *driver, e *harnessv1.Event) {
+		switch {
+		case e.GetToolCall() != nil:
+			once.Do(func() {
+				meshtest.Eventually(t, "the command begins", func() bool { return len(d.lines()) > 0 })
+				m.Writer(claims(m.Entries(d.run))[0]).Kill()
+				asked = time.Now()
+				_, err := d.client.InterruptRun(d.ctx, &harnessv1.InterruptRunRequest{RunId: d.run.ID, RequestId: "stop"})
+				d.must(err)
+			})
+		case e.GetRunInterrupted() != nil:
+			killed = time.Now()
+			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+				return d.client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: "go"})
+			})
+			d.must(err)
+		}
+	}
+	d, entries := s.through(t.Context(), t, m, "dead")
+	sound(t, d, entries)
+	const beside = 250 * time.Millisecond // what an interrupt may take with a live worker
+	if took := killed.Sub(asked); took > takeover+beside {
+		t.Errorf("interrupted after %v, the limit is %v", took, takeover+beside)
+	} else {
+		t.Logf("interrupted after %v", took)
+	}
+}
+
+// TestTermination: a role that is told to stop lets its work end and leaves with
+// 0; nothing of it has to be taken over.
+func TestTermination(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{Takeover: 30 * time.Second})
+	s := slow
+	s.drive = func(d *driver, e *harnessv1.Event) {
+		if e.GetToolCall().GetTool() != "run_command" {
+			return
+		}
+		old := m.Process("turn")
+		m.Start("turn-2")
+		m.AwaitReady("turn-2")
+		if code := old.Terminate(); code != 0 {
+			t.Errorf("exit %d", code)
+		}
+	}
+	begun := time.Now()
+	d, entries := s.through(t.Context(), t, m, "drained")
+	sound(t, d, entries)
+	if n := len(claims(entries)); n != 1 {
+		t.Errorf("the first turn was claimed %d times", n)
+	}
+	if took := time.Since(begun); took > 25*time.Second {
+		t.Errorf("it took %v: something waited for a takeover", took)
+	}
+	if _, err := os.Stat(filepath.Join(m.Data("turn"), "holder.json")); !os.IsNotExist(err) {
+		t.Errorf("what it held is still there: %v", err)
+	}
+}
