@@ -2,6 +2,7 @@ package meshtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -235,15 +236,18 @@ func (m *Mesh) Entries(run runlog.Run) []runlog.Entry {
 	m.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	view, err := m.Log().View(ctx, run, 0)
-	if err == nil {
-		var entries []runlog.Entry
-		if entries, err = runlog.Back(ctx, m.Log(), view.Newest, 0); err == nil {
-			return entries
+	for {
+		view, err := m.Log().View(ctx, run, 0)
+		if err == nil {
+			var entries []runlog.Entry
+			if entries, err = runlog.Back(ctx, m.Log(), view.Newest, 0); err == nil {
+				return entries
+			}
+		}
+		if !errors.Is(err, runlog.ErrUnavailable) || ctx.Err() != nil {
+			m.tb.Fatalf("read %s: %v", run, err)
 		}
 	}
-	m.tb.Fatalf("read %s: %v", run, err)
-	return nil
 }
 
 // Write puts a file into the mesh's directory and returns its path.

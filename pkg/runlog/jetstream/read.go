@@ -39,7 +39,11 @@ func timersStream(p int) string { return "TIMERS_" + strconv.Itoa(p) }
 
 // get asks for one message. errMissing when the answering replica has none.
 func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
-	m, err := l.nc.RequestWithContext(ctx, subject, request)
+	var m *nats.Msg
+	err := l.insist(ctx, func(ctx context.Context) (err error) {
+		m, err = l.nc.RequestWithContext(ctx, subject, request)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +54,20 @@ func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Ms
 		return nil, errMissing
 	default:
 		return nil, fmt.Errorf("direct get: %s %s", m.Header.Get(natsStatus), m.Header.Get("Description"))
+	}
+}
+
+// insist makes a request that may be made again. One try has only a part of the
+// time, so that one that was lost with a server is made at another.
+func (l *Log) insist(ctx context.Context, try func(context.Context) error) error {
+	for {
+		bounded, cancel := context.WithTimeout(ctx, l.timeout/tries)
+		err := try(bounded)
+		cancel()
+		lost := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout)
+		if err == nil || !lost || !pause(ctx, retryPause) {
+			return err
+		}
 	}
 }
 
@@ -187,7 +205,12 @@ func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog
 		return runlog.View{}, err
 	}
 	for {
-		messages, upTo, err := l.replies.multi(ctx, directSubject(runsStream(p)), request)
+		var messages []*nats.Msg
+		var upTo uint64
+		err := l.insist(ctx, func(ctx context.Context) (err error) {
+			messages, upTo, err = l.replies.multi(ctx, directSubject(runsStream(p)), request)
+			return err
+		})
 		switch {
 		case err == nil && upTo >= contains:
 			return l.viewOf(run, messages)

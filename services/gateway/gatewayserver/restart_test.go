@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -130,14 +129,8 @@ func TestRunStreamAcrossRestarts(t *testing.T) {
 	reattach := func(after uint64) stream {
 		b.t.Helper()
 		b.restart()
-		first := b.attach("r1", after)
-		s, err := b.client.Run(b.ctx, grpc.WaitForReady(true))
-		b.must(err)
-		b.must(s.Send(first))
-		return stream{updates{b, func() (*harnessv1.RunUpdate, error) {
-			resp, err := s.Recv()
-			return resp.GetUpdate(), err
-		}}, s}
+		b.client = b.dial() // the old connection may not know yet that it is cut
+		return b.open(b.ctx, b.attach("r1", after))
 	}
 	s := b.open(b.ctx, b.attach("r1", 0))
 	s.expect("attached 1")

@@ -1,0 +1,92 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// What a run is doing when something happens to it.
+const (
+	streaming = "model"   // the model has been asked and says nothing yet
+	commands  = "command" // a command runs
+)
+
+var doings = []string{commands, streaming}
+
+// occupied is a run that does one thing until something happens to it.
+type occupied struct {
+	run   runlog.Run
+	doing string
+	// attempt and worker are of the newest claim.
+	attempt uint32
+	worker  string
+}
+
+// occupy starts a run and waits until it is busy as wanted.
+func (f *fleet) occupy(doing string) *occupied {
+	f.b.Helper()
+	dir := workspace(f.b)
+	begun := filepath.Join(dir, "begun")
+	file := script(f.b, "waits", 1, func(int) string { return "{delay: 1h, text: Late.}" })
+	if doing == commands {
+		file = script(f.b, "sleeps", 1, func(int) string {
+			return "{text: This takes a while., calls: [{name: run_command, arguments: {command: 'echo > begun; exec sleep 3600'}}]}"
+		})
+	}
+	o := &occupied{run: f.start(1, spec(file, dir))[0], doing: doing}
+	if doing == commands {
+		meshtest.Eventually(f.b, "the command begins", func() bool {
+			_, err := os.Stat(begun)
+			return err == nil
+		})
+	}
+	meshtest.Eventually(f.b, "the turn is claimed", func() bool { return f.claimed(o) })
+	return o
+}
+
+// claimed looks for a claim of the run's turn that is newer than the one known.
+func (f *fleet) claimed(o *occupied) bool {
+	_, ok := f.claim(o)
+	return ok
+}
+
+// claim is the newest claim of the run's turn; ok when it was not known.
+func (f *fleet) claim(o *occupied) (e runlog.Entry, ok bool) {
+	f.b.Helper()
+	ctx, cancel := bounded()
+	defer cancel()
+	view, err := f.m.Log().View(ctx, o.run, 0)
+	must(f.b, err)
+	for e = view.Newest; e.Record.GetJournal() != nil; {
+		if started := e.Record.GetJournal().GetTurnStarted(); started != nil {
+			if started.GetAttempt() <= o.attempt {
+				return e, false
+			}
+			o.attempt, o.worker = started.GetAttempt(), e.Record.GetWriter().GetInstance()
+			return e, true
+		}
+		e, err = f.m.Log().Read(ctx, o.run, e.Record.GetPrevSequence())
+		must(f.b, err)
+	}
+	return e, false
+}
+
+// of says whether a process wrote the run's newest claim.
+func (o *occupied) of(p *meshtest.Process) bool {
+	return strings.Contains(o.worker, fmt.Sprintf("-%d-", p.PID()))
+}
+
+// watch follows a run's events.
+func (f *fleet) watch(ctx context.Context, o *occupied) harnessv1.GatewayService_WatchRunClient {
+	f.b.Helper()
+	stream, err := f.m.Client().WatchRun(ctx, &harnessv1.WatchRunRequest{Namespace: o.run.Namespace, RunId: o.run.ID, Until: harnessv1.WatchUntil_WATCH_UNTIL_END})
+	must(f.b, err)
+	return stream
+}

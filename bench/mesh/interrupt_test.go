@@ -1,0 +1,128 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// BenchmarkInterrupt interrupts runs and reports how long it takes from the call
+// until a client that watches sees run.interrupted: with live workers, alone and
+// beside 64 runs that never wait, and with a worker that has just been killed
+// while another is there. An iteration interrupts 20 runs of each kind, 5 with a
+// dead worker.
+func BenchmarkInterrupt(b *testing.B) {
+	const each, eachDead = 20, 5
+	m := meshtest.Start(b, bin, meshtest.Config{Takeover: benchTakeover, Workers: 2})
+	for _, others := range []int{0, atOnce} {
+		b.Run(fmt.Sprintf("worker=alive/others=%d", others), func(b *testing.B) {
+			busy := newFleet(b, m)
+			if others > 0 {
+				busy.start(others, spec(reads(b, 0), workspace(b)))
+				busy.warmUp()
+				defer busy.cancel()
+			}
+			times := map[string]series{}
+			for range b.N {
+				for _, doing := range doings {
+					f := newFleet(b, m)
+					var all []*occupied
+					for range each {
+						all = append(all, f.occupy(doing))
+					}
+					for _, o := range all { // one after the other
+						times[doing] = append(times[doing], f.interrupt([]*occupied{o})...)
+					}
+					f.cancel()
+				}
+			}
+			reportInterrupts(b, times)
+		})
+	}
+	b.Run("worker=dead/others=0", func(b *testing.B) {
+		times := map[string]series{}
+		for range b.N {
+			m.Process("turn-2").Kill()
+			f := newFleet(b, m)
+			var all []*occupied
+			for range eachDead {
+				for _, doing := range doings {
+					all = append(all, f.occupy(doing))
+				}
+			}
+			m.Start("turn-2")
+			m.AwaitReady("turn-2")
+			m.Process("turn").Kill()
+			for i, t := range f.interrupt(all) {
+				times[all[i].doing] = append(times[all[i].doing], t)
+			}
+			m.Start("turn")
+			m.AwaitReady("turn")
+			f.cancel()
+		}
+		reportInterrupts(b, times)
+		b.ReportMetric(max(times[commands].at(1), times[streaming].at(1)).Seconds()/benchTakeover.Seconds(), "max/takeover")
+	})
+}
+
+func reportInterrupts(b *testing.B, times map[string]series) {
+	for _, doing := range doings {
+		s := times[doing]
+		b.Logf("%-8s %v", doing, s)
+		b.ReportMetric(millis(s.at(0.5)), doing+"-p50-ms")
+		b.ReportMetric(millis(s.at(0.99)), doing+"-p99-ms")
+		b.ReportMetric(millis(s.at(1)), doing+"-max-ms")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// interrupt interrupts runs at the same time and returns how long each took.
+func (f *fleet) interrupt(all []*occupied) series {
+	f.b.Helper()
+	ctx, cancel := bounded()
+	defer cancel()
+	times := make(series, len(all))
+	streams := make([]harnessv1.GatewayService_WatchRunClient, len(all))
+	for i, o := range all { // each has seen the claim before anything is measured
+		streams[i] = f.watch(ctx, o)
+		must(f.b, until(streams[i], func(e *harnessv1.Event) bool { return e.GetStepStart() != nil }))
+	}
+	var g errgroup.Group
+	for i, o := range all {
+		g.Go(func() error {
+			at := time.Now()
+			if err := call(ctx, f, o); err != nil {
+				return err
+			}
+			err := until(streams[i], func(e *harnessv1.Event) bool { return e.GetRunInterrupted() != nil })
+			times[i] = time.Since(at)
+			return err
+		})
+	}
+	must(f.b, g.Wait())
+	return times
+}
+
+func call(ctx context.Context, f *fleet, o *occupied) error {
+	_, err := f.m.Client().InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: o.run.Namespace, RunId: o.run.ID})
+	return err
+}
+
+// until reads a stream up to an event.
+func until(stream harnessv1.GatewayService_WatchRunClient, is func(*harnessv1.Event) bool) error {
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if e := r.GetUpdate().GetEvent(); e != nil && is(e) {
+			return nil
+		}
+	}
+}

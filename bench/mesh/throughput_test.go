@@ -1,0 +1,145 @@
+package mesh
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// side is what was counted on one side.
+type side struct {
+	turns, appends int
+	bytes          int // of a turn's records
+	lasted         time.Duration
+	cpu            usage
+}
+
+func (s side) rate() float64 { return float64(s.turns) / s.lasted.Seconds() }
+
+func (s side) String() string {
+	return fmt.Sprintf("%6.0f turns/s  %6.0f appends/s  %.1f appends and %d bytes a turn  processor time a turn %s",
+		s.rate(), float64(s.appends)/s.lasted.Seconds(), float64(s.appends)/float64(max(s.turns, 1)), s.bytes, s.cpu.each(s.turns))
+}
+
+// window counts over the time that is measured.
+func window(b *testing.B, count func() (turns, appends int)) side {
+	b.Helper()
+	before := processors(b)
+	turns, appends := count()
+	from := time.Now()
+	<-time.After(*measure)
+	t, a := count()
+	return side{turns: t - turns, appends: a - appends, lasted: time.Since(from), cpu: processors(b).since(before)}
+}
+
+// runMesh measures a fleet that is warm, ends it, and returns the log of one
+// run besides.
+func runMesh(f *fleet) (side, [][]runlog.Entry) {
+	f.b.Helper()
+	from := time.Now()
+	s := window(f.b, func() (int, int) { return 0, 0 })
+	to := from.Add(s.lasted)
+	f.cancel()
+	logs := f.logs(from)
+	for _, log := range logs {
+		for _, e := range log {
+			if at := committed(e); at.Before(from) || !at.Before(to) {
+				continue
+			}
+			s.appends++
+			if closesTurn(e) {
+				s.turns++
+			}
+		}
+	}
+	return s, logs
+}
+
+// bus is a way to run NATS.
+type bus struct {
+	name     string
+	servers  int
+	replicas int
+	always   bool
+}
+
+var buses = []bus{
+	{"single,interval", 1, 1, false},
+	{"single,always", 1, 1, true},
+	{"cluster3,interval", 3, 3, false},
+	{"cluster3,always", 3, 3, true},
+}
+
+const (
+	benchTakeover = 5 * time.Second // the default
+	longest       = 16              // turns of one log that the floor repeats
+)
+
+// BenchmarkThroughput runs 64 runs at once whose model answers at once, and
+// reports turns and appends a second and the ratio to the floor. An iteration
+// is a whole measurement; medians are reported, all are printed.
+func BenchmarkThroughput(b *testing.B) {
+	for _, bus := range buses {
+		if !*full && bus.servers > 1 && bus.always {
+			continue
+		}
+		b.Run("bus="+bus.name, func(b *testing.B) {
+			m := meshtest.Start(b, bin, meshtest.Config{
+				NATS: meshtest.NATSConfig{Servers: bus.servers, SyncAlways: bus.always}, Replicas: bus.replicas, Takeover: benchTakeover,
+			})
+			provisionFloor(m, bus.replicas, benchTakeover)
+			running := 1
+			for _, workers := range []int{1, 2, 4} {
+				for _, tools := range []bool{true, false} {
+					// CI runs what differs most.
+					if !*full && (!tools && workers != 2 || bus.name != buses[0].name && (workers != 2 || !tools)) {
+						continue
+					}
+					for ; running < workers; running++ {
+						name := fmt.Sprintf("turn-%d", running+1)
+						m.Start(name)
+						m.AwaitReady(name)
+					}
+					b.Run(fmt.Sprintf("workers=%d/tools=%t", workers, tools), func(b *testing.B) { throughput(b, m, tools) })
+				}
+			}
+		})
+	}
+}
+
+func throughput(b *testing.B, m *meshtest.Mesh, tools bool) {
+	var turns, appends, floors, ratios []float64
+	for range b.N {
+		file := talks(b)
+		if tools {
+			file = reads(b, 0)
+		}
+		f := newFleet(b, m)
+		f.start(atOnce, spec(file, workspace(b)))
+		f.warmUp()
+		mesh, logs := runMesh(f)
+		var templates []pattern
+		for _, log := range logs {
+			if templates = patterns(b, log); len(templates) > 1 {
+				break
+			}
+		}
+		mesh.bytes = templates[0].bytes()
+		floor := runFloor(b, m, templates[:min(len(templates), longest)], atOnce)
+		b.Logf("mesh  %v", mesh)
+		b.Logf("floor %v", floor)
+		b.Logf("mesh/floor %.3f", mesh.rate()/floor.rate())
+		turns = append(turns, mesh.rate())
+		appends = append(appends, float64(mesh.appends)/mesh.lasted.Seconds())
+		floors = append(floors, floor.rate())
+		ratios = append(ratios, mesh.rate()/floor.rate())
+	}
+	b.ReportMetric(median(turns), "turns/s")
+	b.ReportMetric(median(appends), "appends/s")
+	b.ReportMetric(median(floors), "floor-turns/s")
+	b.ReportMetric(median(ratios), "mesh/floor")
+	b.ReportMetric(0, "ns/op")
+}
