@@ -153,6 +153,15 @@ func (m *Mesh) AwaitReady(name string) {
 	}
 }
 
+// AwaitAlive waits until the newest life of a name is ready.
+func (m *Mesh) AwaitAlive(name string) {
+	m.tb.Helper()
+	Eventually(m.tb, name+" is alive", func() bool {
+		p := m.Process(name)
+		return !p.Ended() && strings.Contains("\n"+p.Said(), "\nready role=")
+	})
+}
+
 // Respawn starts a process again each time it ends, until the test ends or stop
 // is called, as a supervisor would. options gives those of the nth life, from 2;
 // ended is called for each end before that.
