@@ -162,8 +162,8 @@ func (f *fleet) cancel() {
 	})
 }
 
-// logs are the records of each run from the moment from on, oldest first.
-func (f *fleet) logs(from time.Time) [][]runlog.Entry {
+// logs are the records of each run that were committed in [from, to), oldest first.
+func (f *fleet) logs(from, to time.Time) [][]runlog.Entry {
 	f.b.Helper()
 	ctx, cancel := bounded()
 	defer cancel()
@@ -177,8 +177,10 @@ func (f *fleet) logs(from time.Time) [][]runlog.Entry {
 				return err
 			}
 			var newestFirst []runlog.Entry
-			for e := view.Newest; committed(e).After(from); {
-				newestFirst = append(newestFirst, e)
+			for e := view.Newest; !committed(e).Before(from); {
+				if committed(e).Before(to) {
+					newestFirst = append(newestFirst, e)
+				}
 				if e.Record.GetPrevSequence() == 0 {
 					break
 				}

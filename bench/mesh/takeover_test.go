@@ -40,7 +40,7 @@ func BenchmarkTakeover(b *testing.B) {
 					name   string
 					signal syscall.Signal
 				}{{"kill", syscall.SIGKILL}, {"stop", syscall.SIGSTOP}} {
-					pause(runlog.AckWaitOf(takeover))
+					pause(runlog.Lapse(runlog.AckWaitOf(takeover))) // a heartbeat's period
 					for doing, s := range takeOver(f, all, holder, other, how.signal) {
 						times[how.name+"/"+doing] = append(times[how.name+"/"+doing], s...)
 					}

@@ -26,6 +26,7 @@ type cli struct {
 	Run       runCmd       `cmd:"" help:"Give an agent something to do and follow it."`
 	Serve     serveCmd     `cmd:"" help:"Serve roles of the mesh."`
 	Provision provisionCmd `cmd:"" help:"Make the streams and consumers on a NATS server."`
+	Doctor    doctorCmd    `cmd:"" help:"Say who is in the mesh, whether it is ready, and what is missing."`
 	Watch     watchCmd     `cmd:"" help:"Follow a run from its start, or from a version."`
 	Show      showCmd      `cmd:"" help:"Show how a run stands."`
 	List      listCmd      `cmd:"" help:"List runs, newest first."`

@@ -118,7 +118,7 @@ func startRun(ctx context.Context, a *app, s *backend.Session, request *harnessv
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}
-		if status.Code(err) != codes.Unavailable || try == 3 {
+		if status.Code(err) != codes.Unavailable || try == 5 {
 			return nil, err
 		}
 		select {

@@ -136,9 +136,9 @@ type provisionCmd struct {
 	NATSCreds  string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
 	NATSWait   *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach. Default: 3s."`
 	Executor   []string      `placeholder:"NAME" help:"Executor of one's own that gets a consumer too; may be given again."`
-	Partitions int           `placeholder:"N" help:"Streams that runs are spread over; fixed for ever. Default: 1."`
+	Partitions int           `placeholder:"N" help:"Streams that runs are spread over; fixed for ever. Default: as it is, 1 at the install."`
 	Replicas   int           `placeholder:"N" help:"Servers that keep each stream: 1, 3 or 5. Default: 1."`
-	Takeover   *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s. Workers see a change when they start again. Default: 5s."`
+	Takeover   *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s. Workers see a change when they start again. Default: as it is, 5s at the install."`
 	MaxBytes   int64         `placeholder:"N" help:"Bytes for each stream of records; twice as many are set aside for blobs. Default: 8 GiB."`
 }
 

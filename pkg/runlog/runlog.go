@@ -231,6 +231,9 @@ const (
 // its requests for more lapse after Lapse.
 func AckWaitOf(takeover time.Duration) time.Duration { return takeover * 3 / 5 }
 
+// TakeoverOf is the takeover time to which an AckWait belongs.
+func TakeoverOf(ackWait time.Duration) time.Duration { return ackWait * 5 / 3 }
+
 // Lapse is how long a worker's request for deliveries lasts, and a third of the
 // time in which a worker has to show that it lives. Within it a worker that
 // hangs is still given deliveries; a step that it held by heartbeats comes back

@@ -55,6 +55,7 @@ type Log struct {
 	url        string // without a password
 	js         jetstream.JetStream
 	partitions int
+	replicas   int
 	timeout    time.Duration
 	cache      *cache
 	replies    *replies
@@ -218,6 +219,9 @@ func (l *Log) AckWait() time.Duration { return l.ackWait }
 
 // Partitions is the number of partitions that the bus was provisioned with.
 func (l *Log) Partitions() int { return l.partitions }
+
+// Replicas is the number of servers that keep each record.
+func (l *Log) Replicas() int { return l.replicas }
 
 func (l *Log) partition(r runlog.Run) int { return runlog.Partition(r, l.partitions) }
 

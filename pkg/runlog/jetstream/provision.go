@@ -28,7 +28,8 @@ var StockExecutors = []string{"repair", "compaction", "turn", "stopdecision"}
 
 // Layout says what Provision makes.
 type Layout struct {
-	// Partitions spread runs over streams; fixed for ever. Default 1.
+	// Partitions spread runs over streams; fixed for ever. Default: as it is, 1 at
+	// the install.
 	Partitions int
 	// Replicas of each stream: 1, 3 or 5. Default 1.
 	Replicas int
@@ -39,7 +40,7 @@ type Layout struct {
 	// Default 8 GiB. A full stream refuses new records.
 	MaxBytes int64
 	// Takeover is how long a worker may be dead, hung or cut off before another
-	// one has its step, from 1 s. Default 5 s.
+	// one has its step, from 1 s. Default: as it is, 5 s at the install.
 	Takeover time.Duration
 }
 
@@ -63,15 +64,11 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 }
 
 func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error {
-	layout.Partitions = max(layout.Partitions, 1)
 	layout.Replicas = max(layout.Replicas, 1)
 	if layout.MaxBytes <= 0 {
 		layout.MaxBytes = 8 << 30
 	}
-	if layout.Takeover == 0 {
-		layout.Takeover = runlog.DefaultTakeover
-	}
-	if layout.Takeover < runlog.MinTakeover {
+	if layout.Takeover != 0 && layout.Takeover < runlog.MinTakeover {
 		return fmt.Errorf("a takeover time of %s is too short: workers are to show a sign of life five times in it, so it is at least %s", layout.Takeover, runlog.MinTakeover)
 	}
 	for _, name := range layout.Executors {
@@ -79,10 +76,20 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 			return fmt.Errorf("executor %q: a name matches %s and is not park or end", name, runlog.Name)
 		}
 	}
-	if have, err := countPartitions(ctx, js); err != nil {
+	have, err := countPartitions(ctx, js)
+	switch {
+	case err != nil:
 		return err
-	} else if have != 0 && have != layout.Partitions {
+	case layout.Partitions <= 0:
+		layout.Partitions = max(have, 1)
+	case have != 0 && have != layout.Partitions:
 		return fmt.Errorf("the bus has %d partitions, not %d: their number is fixed at install; provision with --partitions %d", have, layout.Partitions, have)
+	}
+	if layout.Takeover == 0 {
+		layout.Takeover = runlog.DefaultTakeover
+		if wake, err := js.Consumer(ctx, runsStream(0), wakeConsumer); err == nil {
+			layout.Takeover = runlog.TakeoverOf(wake.CachedInfo().Config.AckWait)
+		}
 	}
 	// From the last to the first: the partitions count from 0 up to the first one
 	// that is missing, so an install that was cut off can be run again.
@@ -299,6 +306,10 @@ func (l *Log) inspect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("consumer %s on %s: %w; run `harness provision`", wakeConsumer, runsStream(0), err)
 	}
-	l.partitions, l.ackWait = n, wake.CachedInfo().Config.AckWait
+	runs, err := l.js.Stream(ctx, runsStream(0))
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", runsStream(0), err)
+	}
+	l.partitions, l.replicas, l.ackWait = n, runs.CachedInfo().Config.Replicas, wake.CachedInfo().Config.AckWait
 	return nil
 }

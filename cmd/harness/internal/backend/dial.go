@@ -6,10 +6,13 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 )
 
 // maxMessage is the largest message taken from a gateway: a conversation comes
@@ -27,6 +30,13 @@ func dial(address, tokenFile string) (*grpc.ClientConn, error) {
 	options := []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithUserAgent("harness"),
+		// A gateway's machine that vanishes without a word is noticed within half a
+		// minute, and one that comes back is found within two seconds.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
 	}
 	if plain {
 		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+)
+
+// doctorCmd looks at a mesh from its bus.
+type doctorCmd struct {
+	NATS      string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
+	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
+	NATSWait  *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach. Default: 3s."`
+	Output    string        `enum:"text,json" default:"text" help:"text for people, or json."`
+}
+
+// diagnosis is what the doctor finds.
+type diagnosis struct {
+	NATS       string       `json:"nats"`
+	Partitions int          `json:"partitions"`
+	Replicas   int          `json:"replicas"`
+	TakeoverMS int64        `json:"takeover_ms"`
+	Processes  []processRow `json:"processes"`
+	Problems   []string     `json:"problems"`
+}
+
+type processRow struct {
+	Role     string    `json:"role"`
+	Ready    bool      `json:"ready"`
+	Reason   string    `json:"reason,omitempty"`
+	Instance string    `json:"instance"`
+	Address  string    `json:"address"`
+	Program  string    `json:"program"`
+	Started  time.Time `json:"started"`
+}
+
+func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, Name: "harness doctor", Logger: a.log}
+	if c.NATSWait != nil {
+		bus.Wait = c.NATSWait.d
+	}
+	log, err := jetstream.Open(ctx, bus)
+	if err != nil {
+		return follow.ExitError, fmt.Errorf("--nats: %w", err)
+	}
+	defer log.Close()
+	there, err := log.Presences(ctx)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	d := diagnose(there)
+	d.NATS, d.Partitions, d.Replicas = jetstream.Redacted(c.NATS), log.Partitions(), log.Replicas()
+	d.TakeoverMS = runlog.TakeoverOf(log.AckWait()).Milliseconds()
+	if err := c.show(a, d); err != nil {
+		return follow.ExitError, err
+	}
+	if len(d.Problems) > 0 {
+		return follow.ExitError, nil
+	}
+	return follow.ExitDone, nil
+}
+
+// diagnose says who is there and what is missing.
+func diagnose(there []*harnessv1.Presence) diagnosis {
+	d := diagnosis{Processes: []processRow{}, Problems: []string{}}
+	slices.SortFunc(there, func(x, y *harnessv1.Presence) int {
+		return cmp.Or(cmp.Compare(slices.Index(node.Roles, x.GetRole()), slices.Index(node.Roles, y.GetRole())), cmp.Compare(x.GetInstance(), y.GetInstance()))
+	})
+	has := map[string]bool{}
+	for _, p := range there {
+		has[p.GetRole()] = true
+		d.Processes = append(d.Processes, processRow{
+			Role: p.GetRole(), Ready: p.GetReady(), Reason: p.GetReason(), Instance: p.GetInstance(),
+			Address: p.GetAddress(), Program: p.GetProgram(), Started: p.GetStartTime().AsTime(),
+		})
+		if !p.GetReady() {
+			d.Problems = append(d.Problems, fmt.Sprintf("%s %s is not ready: %s", p.GetRole(), p.GetInstance(), p.GetReason()))
+		}
+	}
+	for _, role := range node.Roles {
+		if !has[role] {
+			d.Problems = append(d.Problems, fmt.Sprintf("no process has the role %s: start `harness serve --roles %s`", role, role))
+		}
+	}
+	return d
+}
+
+func (c *doctorCmd) show(a *app, d diagnosis) error {
+	if c.Output == "json" {
+		raw, err := json.Marshal(d)
+		if err != nil {
+			return err
+		}
+		return emit(a.out, raw)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "bus\t%s: %d partition(s), %d replica(s), takeover %s\n\n", d.NATS, d.Partitions, d.Replicas, time.Duration(d.TakeoverMS)*time.Millisecond)
+	_, _ = fmt.Fprintln(w, "ROLE\tREADY\tADDRESS\tINSTANCE\tUP")
+	for _, p := range d.Processes {
+		ready := "yes"
+		if !p.Ready {
+			ready = "no"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Role, ready, p.Address, p.Instance, time.Since(p.Started).Round(time.Second))
+	}
+	for i, problem := range d.Problems {
+		if i == 0 {
+			_, _ = fmt.Fprintln(w)
+		}
+		_, _ = fmt.Fprintf(w, "problem:\t%s\n", problem)
+	}
+	return w.Flush()
+}
