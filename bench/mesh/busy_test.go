@@ -3,7 +3,6 @@ package mesh
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -29,26 +28,31 @@ type occupied struct {
 	worker  string
 }
 
-// occupy starts a run and waits until it is busy as wanted.
-func (f *fleet) occupy(doing string) *occupied {
+// occupy starts n runs and waits until they are busy as wanted.
+func (f *fleet) occupy(doing string, n int) []*occupied {
 	f.b.Helper()
 	dir := workspace(f.b)
-	begun := filepath.Join(dir, "begun")
 	file := script(f.b, "waits", 1, func(int) string { return "{delay: 1h, text: Late.}" })
 	if doing == commands {
 		file = script(f.b, "sleeps", 1, func(int) string {
-			return "{text: This takes a while., calls: [{name: run_command, arguments: {command: 'echo > begun; exec sleep 3600'}}]}"
+			return "{text: This takes a while., calls: [{name: run_command, arguments: {command: 'echo > begun-$$; exec sleep 3600'}}]}"
 		})
 	}
-	o := &occupied{run: f.start(1, spec(file, dir))[0], doing: doing}
+	var all []*occupied
+	for _, run := range f.start(n, spec(file, dir)) {
+		all = append(all, &occupied{run: run, doing: doing})
+	}
 	if doing == commands {
-		meshtest.Eventually(f.b, "the command begins", func() bool {
-			_, err := os.Stat(begun)
-			return err == nil
+		meshtest.Eventually(f.b, "the commands begin", func() bool {
+			begun, err := filepath.Glob(filepath.Join(dir, "begun-*"))
+			must(f.b, err)
+			return len(begun) == n
 		})
 	}
-	meshtest.Eventually(f.b, "the turn is claimed", func() bool { return f.claimed(o) })
-	return o
+	for _, o := range all {
+		meshtest.Eventually(f.b, "the turn is claimed", func() bool { return f.claimed(o) })
+	}
+	return all
 }
 
 // claimed looks for a claim of the run's turn that is newer than the one known.

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,7 @@ func (s series) at(q float64) time.Duration {
 	}
 	sorted := slices.Clone(s)
 	slices.Sort(sorted)
-	n := int(q*float64(len(sorted)) + 0.999999)
+	n := int(math.Ceil(q * float64(len(sorted))))
 	return sorted[min(max(n, 1), len(sorted))-1]
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/meshtest"
 )
 
@@ -32,11 +33,7 @@ func BenchmarkInterrupt(b *testing.B) {
 			for range b.N {
 				for _, doing := range doings {
 					f := newFleet(b, m)
-					var all []*occupied
-					for range each {
-						all = append(all, f.occupy(doing))
-					}
-					for _, o := range all { // one after the other
+					for _, o := range f.occupy(doing, each) { // one after the other
 						times[doing] = append(times[doing], f.interrupt([]*occupied{o})...)
 					}
 					f.cancel()
@@ -53,7 +50,8 @@ func BenchmarkInterrupt(b *testing.B) {
 			var all []*occupied
 			for range eachDead {
 				for _, doing := range doings {
-					all = append(all, f.occupy(doing))
+					pause(runlog.Lapse(runlog.AckWaitOf(benchTakeover)) / eachDead) // spreads the heartbeats
+					all = append(all, f.occupy(doing, 1)...)
 				}
 			}
 			m.Start("turn-2")

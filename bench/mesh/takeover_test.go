@@ -28,7 +28,7 @@ func BenchmarkTakeover(b *testing.B) {
 				for _, doing := range doings {
 					// Heartbeats count from the claim: they are to be spread.
 					pause(runlog.Lapse(runlog.AckWaitOf(takeover)) / each)
-					all = append(all, f.occupy(doing))
+					all = append(all, f.occupy(doing, 1)...)
 				}
 			}
 			m.Start("turn-2")

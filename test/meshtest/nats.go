@@ -1,6 +1,7 @@
 package meshtest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -9,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // NATS is a server or a cluster of them.
@@ -30,6 +34,8 @@ type NATSConfig struct {
 	Servers int
 	// SyncAlways makes every acknowledged write survive a loss of power.
 	SyncAlways bool
+	// NoJetStream leaves it off.
+	NoJetStream bool
 	// Extra is further configuration for each server.
 	Extra string
 }
@@ -54,8 +60,10 @@ func StartNATS(tb testing.TB, bin Binaries, cfg NATSConfig) *NATS {
 		if cfg.SyncAlways {
 			sync = "always"
 		}
-		text := fmt.Sprintf("server_name: %s\nlisten: %s\nhttp: %s\nmax_pending: 256MB\njetstream { store_dir: %q, max_file_store: 1TB, sync_interval: %s }\n%s\n",
-			s.name, s.client, s.monitor, dir, sync, cfg.Extra)
+		text := fmt.Sprintf("server_name: %s\nlisten: %s\nhttp: %s\nmax_pending: 256MB\n%s\n", s.name, s.client, s.monitor, cfg.Extra)
+		if !cfg.NoJetStream {
+			text += fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1TB, sync_interval: %s }\n", dir, sync)
+		}
 		if count > 1 {
 			text += fmt.Sprintf("cluster { name: mesh, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[3*i+2], strings.Join(routes, ", "))
 		}
@@ -188,4 +196,40 @@ func (n *NATS) streams(i int) []streamDetail {
 		all = append(all, a.Streams...)
 	}
 	return all
+}
+
+// stream changes a stream behind the log's back.
+func (n *NATS) stream(name string, change func(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) error) error {
+	nc, err := nats.Connect(n.URL())
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	s, err := js.Stream(ctx, name)
+	if err != nil {
+		return err
+	}
+	return change(ctx, js, s.CachedInfo().Config)
+}
+
+// DeleteStream deletes a stream.
+func (n *NATS) DeleteStream(name string) error {
+	return n.stream(name, func(ctx context.Context, js jetstream.JetStream, _ jetstream.StreamConfig) error {
+		return js.DeleteStream(ctx, name)
+	})
+}
+
+// UpdateStream changes the settings of a stream.
+func (n *NATS) UpdateStream(name string, change func(*jetstream.StreamConfig)) error {
+	return n.stream(name, func(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) error {
+		change(&cfg)
+		_, err := js.UpdateStream(ctx, cfg)
+		return err
+	})
 }

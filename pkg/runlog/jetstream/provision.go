@@ -76,7 +76,7 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 			return fmt.Errorf("executor %q: a name matches %s and is not park or end", name, runlog.Name)
 		}
 	}
-	have, err := countPartitions(ctx, js)
+	have, err := installed(ctx, js)
 	switch {
 	case err != nil:
 		return err
@@ -179,6 +179,24 @@ func checkPartitions(cfg jetstream.StreamConfig, partitions int) error {
 		return fmt.Errorf("stream %s was made for %s partitions, and here are %d: their number is fixed at install; run `harness provision --partitions %s`", cfg.Name, made, partitions, made)
 	}
 	return nil
+}
+
+// installed is the number of partitions that the bus was installed with, 0 before.
+// Not all of their streams need be there: an install that was cut off, or that
+// somebody damaged, is made whole again.
+func installed(ctx context.Context, js jetstream.JetStream) (int, error) {
+	n, err := countPartitions(ctx, js)
+	if err != nil || n == 0 {
+		return n, err
+	}
+	first, err := js.Stream(ctx, runsStream(0))
+	if err != nil {
+		return 0, fmt.Errorf("look at stream %s: %w", runsStream(0), err)
+	}
+	if made, err := strconv.Atoi(first.CachedInfo().Config.Metadata[partitionsKey]); err == nil {
+		return made, nil
+	}
+	return n, nil
 }
 
 // codeNoStorage is the server's refusal of a stream larger than its storage.
