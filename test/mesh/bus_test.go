@@ -72,7 +72,7 @@ func TestNATSIsKilled(t *testing.T) {
 func TestClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t, work)
-	m := meshtest.Start(t, bin, meshtest.Config{NATS: meshtest.NATSConfig{Servers: 3}, Replicas: 3})
+	m := meshtest.Start(t, bin, meshtest.Config{NATS: meshtest.NATSConfig{Servers: 3}, Replicas: 3, Partitions: 2})
 	led := map[int]int{}
 	random := rand.New(rand.NewPCG(*seed, 2))
 	inTheMidst(t, m, work, 4, max(1, *rounds/2), func(int) {

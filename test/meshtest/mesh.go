@@ -30,6 +30,8 @@ type Config struct {
 	NATS NATSConfig
 	// Replicas of each stream. Default 1.
 	Replicas int
+	// Partitions that runs are spread over. Default 1.
+	Partitions int
 	// Takeover time. Default 1 s: tests wait for it.
 	Takeover time.Duration
 	// Workers is the number of turn workers. Default 1.
@@ -66,7 +68,7 @@ func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
 		Bus: StartNATS(tb, bin, cfg.NATS), gateway: fmt.Sprintf("127.0.0.1:%d", freePorts(tb, 1)[0]),
 	}
 	m.Harness("provision", "--nats", m.Bus.URL(), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8<<30),
-		"--replicas", fmt.Sprint(max(cfg.Replicas, 1)), "--takeover", cfg.Takeover.String())
+		"--partitions", fmt.Sprint(max(cfg.Partitions, 1)), "--replicas", fmt.Sprint(max(cfg.Replicas, 1)), "--takeover", cfg.Takeover.String())
 	var names []string
 	for _, role := range Roles {
 		skip := false
