@@ -25,6 +25,10 @@ help: ## List the targets
 demo: ## See an agent mend a program, without an API key
 	@$(GO) run ./cmd/harness demo
 
+.PHONY: mesh
+mesh: ## Run the mesh on this machine, a process per role, until Ctrl-C
+	@tools/mesh.sh
+
 .PHONY: build
 build: ## Build bin/harness
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/harness ./cmd/harness

@@ -61,7 +61,7 @@ func processors(b *testing.B) usage {
 			continue
 		}
 		dir := filepath.Dir(path)
-		name := ""
+		var name string
 		switch {
 		case filepath.Base(dir) == strconv.Itoa(os.Getpid()):
 			name = "bench"

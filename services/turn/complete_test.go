@@ -204,3 +204,47 @@ func TestOutageRemembersItsTries(t *testing.T) {
 		t.Errorf("%d tries failed", got)
 	}
 }
+
+// TestUnanswered: one model that may answer later wins over all that never will.
+func TestUnanswered(t *testing.T) {
+	const (
+		away    = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
+		refused = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
+		full    = harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
+	)
+	for _, c := range []struct {
+		kinds []harnessv1.TurnErrorKind
+		want  harnessv1.TurnErrorKind
+	}{
+		{nil, refused},
+		{[]harnessv1.TurnErrorKind{refused}, refused},
+		{[]harnessv1.TurnErrorKind{refused, full}, full},
+		{[]harnessv1.TurnErrorKind{full, refused}, full},
+		{[]harnessv1.TurnErrorKind{full, away}, away},
+		{[]harnessv1.TurnErrorKind{away, full, refused}, away},
+	} {
+		var failures []*harnessv1.ModelRetried
+		for _, kind := range c.kinds {
+			failures = append(failures, &harnessv1.ModelRetried{Model: "m", Error: "e", Kind: kind})
+		}
+		if got := turn.Unanswered(failures); got.GetKind() != c.want {
+			t.Errorf("%v: %v", c.kinds, got)
+		}
+	}
+	if got := turn.Unanswered([]*harnessv1.ModelRetried{{Model: "a", Error: "x"}, {Model: "b", Error: "y"}}).GetMessage(); got != "a: x\nb: y" {
+		t.Errorf("message %q", got)
+	}
+}
+
+// TestTriesOfAnEarlierWorker count, and a model that it gave up stays given up.
+func TestTriesOfAnEarlierWorker(t *testing.T) {
+	w := newWorkerAt(t)
+	for _, r := range []*harnessv1.ModelRetried{{Model: "a"}, {Model: "a", Last: true, Error: "gone"}, {Model: "b"}} {
+		w.note(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: r}}, nil, nil)
+	}
+	for ref, want := range map[string]uint32{"a": 2, "b": 1, "c": 0} {
+		if n, last := w.p.Tries(ref); n != want || (last != nil) != (ref == "a") {
+			t.Errorf("%s: %d tries, given up with %v", ref, n, last)
+		}
+	}
+}

@@ -13,6 +13,8 @@
 package turn
 
 import (
+	"strings"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -44,8 +46,10 @@ type Progress struct {
 	// Response is what the model answered and Message what it said; nil before.
 	Response *harnessv1.ModelResponded
 	Message  *harnessv1.Message
-	// FailedTries is the number of tries at models that failed in this step.
+	// FailedTries is the number of tries at models that failed in this step, and
+	// Failures are those tries.
 	FailedTries uint32
+	Failures    []*harnessv1.ModelRetried
 	// Started holds the ids of the calls that may run, and LedgerID the tool
 	// host's ledger that they were started under.
 	Started  map[string]bool
@@ -83,6 +87,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		p.Attempts, p.Former = e.TurnStarted.GetAttempt(), rec.GetWriter().GetInstance()
 	case *harnessv1.Journal_ModelRetried:
 		p.FailedTries++
+		p.Failures = append(p.Failures, e.ModelRetried)
 	case *harnessv1.Journal_ModelResponded:
 		p.Response = e.ModelResponded
 		arguments := map[string]*harnessv1.Content{}
@@ -119,6 +124,38 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 			p.behind += runstate.Weight(m)
 		}
 	}
+}
+
+// Tries is how often a model was asked in vain in this step, and the failure
+// after which it was given up; nil while it may be asked again.
+func (p *Progress) Tries(ref string) (count uint32, last *harnessv1.ModelRetried) {
+	for _, f := range p.Failures {
+		if f.GetModel() == ref {
+			count++
+			if f.GetLast() {
+				last = f
+			}
+		}
+	}
+	return count, last
+}
+
+// Unanswered is what no model's answer makes of the turn: unavailable when
+// waiting may help, else the refusal.
+func Unanswered(failures []*harnessv1.ModelRetried) *harnessv1.TurnError {
+	end := &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR}
+	var texts []string
+	for _, f := range failures {
+		texts = append(texts, f.GetModel()+": "+f.GetError())
+		switch {
+		case f.GetKind() == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE: // one that may answer later wins over all that never will
+			end.Kind = f.GetKind()
+		case end.Kind == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:
+			end.Kind = f.GetKind()
+		}
+	}
+	end.Message = runlog.Cut(strings.Join(texts, "\n"), runlog.MaxPreview)
+	return end
 }
 
 // NeedsModel says that the model has to be asked.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // cluster is three NATS servers in this process, whose routes run over links that
@@ -88,9 +89,11 @@ accounts {
 		}
 	}
 	t.Cleanup(func() {
+		var stopping sync.WaitGroup
 		for _, n := range c.nodes {
-			n.stop()
+			stopping.Go(n.stop)
 		}
+		stopping.Wait()
 		for _, l := range c.links() {
 			l.close()
 		}
@@ -197,13 +200,29 @@ func config(account string, to nats.InProcessConnProvider, timeout time.Duration
 }
 
 // provision makes an account's streams with three replicas.
-func (c *cluster) provision(t testing.TB, account string, layout Layout) {
-	t.Helper()
+func (c *cluster) provision(account string, layout Layout) error {
 	layout.Replicas, layout.MaxBytes = len(c.nodes), 256<<20
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := Provision(ctx, config(account, c, 0), layout); err != nil {
+	return Provision(ctx, config(account, c, 0), layout)
+}
+
+// remove deletes an account's streams, so that they cost nothing any more.
+func (c *cluster) remove(t testing.TB, account string) {
+	t.Helper()
+	nc, err := nats.Connect("", nats.InProcessServer(c), nats.UserInfo(account, "secret"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for info := range js.ListStreams(context.Background()).Info() {
+		if err := js.DeleteStream(context.Background(), info.Config.Name); err != nil {
+			t.Log(err)
+		}
 	}
 }
 

@@ -2,8 +2,6 @@ package turnserver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -35,72 +33,78 @@ func (t *working) ask(ctx, keep context.Context) error {
 		Turn:        t.p.Number,
 	}
 	preparation := t.w.cfg.Now().Sub(began)
-	var failures []error
-	tries := uint32(0)
+	var failures []*harnessv1.ModelRetried
+	tries := t.p.FailedTries
 	for _, ref := range append([]string{t.s.GetModel()}, t.s.GetFallbackModels()...) {
 		start := t.w.cfg.Now()
-		response, err := t.askModel(ctx, keep, ref, request, &tries)
-		if err == nil {
-			failpoint.Hit(turn.Name, "answered")
-			return t.record(keep, ref, response, turn.Surroundings{
-				Tools: t.host.tools, Known: known, Model: ref,
-				Preparation: durationpb.New(preparation), Latency: durationpb.New(t.w.cfg.Now().Sub(start)),
-			})
-		}
-		var provider *model.Error
-		if !errors.As(err, &provider) {
+		response, failure, err := t.askModel(ctx, keep, ref, request, &tries)
+		if err != nil {
 			return err
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", ref, err))
+		if failure != nil {
+			failures = append(failures, failure)
+			continue
+		}
+		return t.record(keep, ref, response, turn.Surroundings{
+			Tools: t.host.tools, Known: known, Model: ref,
+			Preparation: durationpb.New(preparation), Latency: durationpb.New(t.w.cfg.Now().Sub(start)),
+		})
 	}
-	return t.unanswered(failures)
+	return &turnError{turn.Unanswered(failures)}
 }
 
-// unanswered is the turn's error when no model answered: unavailable when
-// waiting may help, else the refusal.
-func (t *working) unanswered(failures []error) error {
-	kind := harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
-	for _, err := range failures {
-		switch e := model.AsError(err); {
-		case e.Retryable: // one that may answer later wins over all that never will
-			kind = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
-		case e.ContextExceeded && kind == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:
-			kind = harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
-		}
+// kindOf is what a failure makes of the turn when no other model answers.
+func kindOf(e *model.Error) harnessv1.TurnErrorKind {
+	switch {
+	case e.Retryable:
+		return harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
+	case e.ContextExceeded:
+		return harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
 	}
-	return failTurn(kind, errors.Join(failures...).Error())
+	return harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
 }
 
 // askModel tries one model until it answers, refuses, or its tries are used up.
-func (t *working) askModel(ctx, keep context.Context, ref string, request *model.Request, tries *uint32) (*model.Response, error) {
+// Tries that an earlier worker made in this step count.
+func (t *working) askModel(ctx, keep context.Context, ref string, request *model.Request, tries *uint32) (*model.Response, *harnessv1.ModelRetried, error) {
+	made, last := t.p.Tries(ref)
+	if last != nil {
+		return nil, last, nil
+	}
 	p, err := t.w.provider(ref)
 	if err != nil {
-		return nil, &model.Error{RetryAfter: -1, Message: err.Error(), Err: err}
+		return nil, &harnessv1.ModelRetried{Model: ref, Error: runlog.Cut(err.Error(), runlog.MaxPreview), Last: true,
+			Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR}, nil
 	}
 	request.Model = p.name
-	for try := uint32(1); ; try++ {
+	for try := made + 1; ; try++ {
 		*tries++
 		request.FailedTries = t.s.GetFailedTries() + t.p.FailedTries
 		response, err := p.provider.Complete(ctx, request, t.deltas(*tries))
 		if err == nil {
-			return response, nil
+			failpoint.Hit(turn.Name, "answered")
+			return response, nil, nil
 		}
 		if cause := context.Cause(ctx); cause != nil {
-			return nil, cause
+			return nil, nil, cause
 		}
 		failure := model.AsError(err)
 		wait, again := model.Next(t.s.GetConfig().GetModel(), try, failure, t.w.cfg.Random())
-		if err := t.noteRetry(keep, ref, *tries, failure, wait); err != nil {
-			return nil, err
+		retried := &harnessv1.ModelRetried{
+			Try: *tries, Model: ref, Error: runlog.Cut(failure.Message, runlog.MaxPreview), Wait: durationpb.New(wait),
+			Last: !again, Kind: kindOf(failure),
+		}
+		if err := t.noteRetry(keep, retried); err != nil {
+			return nil, nil, err
 		}
 		if !again {
-			return nil, failure
+			return nil, retried, nil
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		case <-timer.C:
 		}
 	}
@@ -116,15 +120,12 @@ func (t *working) deltas(try uint32) func(string) {
 	}
 }
 
-func (t *working) noteRetry(ctx context.Context, ref string, try uint32, failure *model.Error, wait time.Duration) error {
-	message := runlog.Cut(failure.Message, runlog.MaxPreview)
+func (t *working) noteRetry(ctx context.Context, r *harnessv1.ModelRetried) error {
 	return t.note(ctx,
-		&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{
-			Try: try, Model: ref, Error: message, Wait: durationpb.New(wait),
-		}}},
+		&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: r}},
 		nil,
 		[]*harnessv1.Event{runstate.Event(t.s, t.p.Number, &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: &harnessv1.ModelRetry{
-			Try: try, Model: ref, Error: message, Wait: durationpb.New(wait),
+			Try: r.GetTry(), Model: r.GetModel(), Error: r.GetError(), Wait: r.GetWait(),
 		}}})})
 }
 

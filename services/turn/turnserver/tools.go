@@ -162,7 +162,7 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 // never ran.
 func refusedAsRequest(err error) bool {
 	switch status.Code(err) {
-	case codes.InvalidArgument, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated:
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated:
 		return true
 	}
 	return false

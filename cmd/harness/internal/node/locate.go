@@ -3,11 +3,15 @@ package node
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -18,14 +22,54 @@ type locator func(ctx context.Context, role string) (*harnessv1.Presence, error)
 // dialRole connects to a role of another process: where it is is asked on the
 // bus, and asked again when the connection breaks.
 func dialRole(role string, locate locator) (*grpc.ClientConn, error) {
+	m := &meshResolver{locate: locate}
 	return grpc.NewClient("mesh:///"+role, dialOptions(
-		grpc.WithResolvers(&meshResolver{locate: locate}),
+		grpc.WithResolvers(m),
+		grpc.WithChainUnaryInterceptor(m.meant),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 	)...)
 }
 
 // meshResolver resolves mesh:///ROLE.
-type meshResolver struct{ locate locator }
+type meshResolver struct {
+	locate locator
+	found  atomic.Pointer[harnessv1.Presence]
+	built  atomic.Pointer[roleResolver]
+}
+
+// instanceKey is the header that names the process that a call is meant for.
+const instanceKey = "harness-instance"
+
+// meant says with each call which process it is meant for: by the time that it
+// arrives another one may have the address.
+func (m *meshResolver) meant(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if p := m.found.Load(); p != nil {
+		ctx = metadata.AppendToOutgoingContext(ctx, instanceKey, p.GetInstance())
+	}
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	switch status.Code(err) {
+	case codes.Unimplemented: // nobody of this mesh has the address any more
+		err = status.Errorf(codes.Unavailable, "%s: %s", cc.Target(), status.Convert(err).Message())
+	case codes.Unavailable:
+	default:
+		return err
+	}
+	if r := m.built.Load(); r != nil {
+		r.ResolveNow(resolver.ResolveNowOptions{})
+	}
+	return err
+}
+
+// onlyMeant refuses calls that are meant for another process. The caller looks
+// for that one again.
+func onlyMeant(instance string) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if other := metadata.ValueFromIncomingContext(ctx, instanceKey); len(other) > 0 && other[0] != instance {
+			return nil, status.Errorf(codes.Unavailable, "this is %s, and the call is meant for %s", instance, other[0])
+		}
+		return handle(ctx, req)
+	}
+}
 
 // Scheme is mesh.
 func (*meshResolver) Scheme() string { return "mesh" }
@@ -33,7 +77,8 @@ func (*meshResolver) Scheme() string { return "mesh" }
 // Build starts looking for the role.
 func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &roleResolver{role: target.Endpoint(), locate: m.locate, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
+	r := &roleResolver{role: target.Endpoint(), locate: m.locate, found: &m.found, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
+	m.built.Store(r)
 	r.ask <- struct{}{}
 	r.running.Go(func() { r.run(ctx) })
 	return r, nil
@@ -43,6 +88,7 @@ func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _
 type roleResolver struct {
 	role    string
 	locate  locator
+	found   *atomic.Pointer[harnessv1.Presence]
 	conn    resolver.ClientConn
 	ask     chan struct{}
 	stop    context.CancelFunc
@@ -64,6 +110,7 @@ func (r *roleResolver) run(ctx context.Context) {
 			r.conn.ReportError(err)
 			r.ResolveNow(resolver.ResolveNowOptions{}) // nobody else asks for what has never been found
 		} else {
+			r.found.Store(found)
 			_ = r.conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: found.GetAddress()}}}}})
 		}
 		timer := time.NewTimer(askPause)

@@ -41,8 +41,9 @@ type roleServer struct {
 	served chan struct{}
 }
 
-func newRoleServer(logger *slog.Logger) *roleServer {
+func newRoleServer(logger *slog.Logger, instance string) *roleServer {
 	options := append(fault.ServerOptions(logger),
+		grpc.ChainUnaryInterceptor(onlyMeant(instance)),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		// Clients behind proxies ping more often than the default allows.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
@@ -108,7 +109,7 @@ func (n *Node) listen() error {
 	}
 	s := &servers{logger: n.cfg.Logger, socket: path, inside: bufconn.Listen(bufferSize)}
 	n.local = s
-	local := newRoleServer(n.cfg.Logger)
+	local := newRoleServer(n.cfg.Logger, n.instance)
 	s.all = append(s.all, local)
 	s.conn, err = grpc.NewClient("passthrough:///inside", dialOptions(
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -147,7 +148,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	if err != nil {
 		return fmt.Errorf("--listen: %w; is another process on that port?", err)
 	}
-	s := newRoleServer(n.cfg.Logger)
+	s := newRoleServer(n.cfg.Logger, n.instance)
 	register(s.grpc)
 	n.local.all = append(n.local.all, s)
 	n.unserved = append(n.unserved, listener)

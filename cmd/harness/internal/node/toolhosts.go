@@ -25,6 +25,7 @@ type toolHosts struct {
 
 var _ harnessv1.ToolHostServiceClient = (*toolHosts)(nil)
 
+// toolHostRole is the role, and with a ledger behind it the host that has it.
 const toolHostRole = "toolhost"
 
 // of is the client for calls under a ledger; empty means any.

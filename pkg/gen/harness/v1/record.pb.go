@@ -971,7 +971,12 @@ type ModelRetried struct {
 	// What went wrong.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	// Time until the next try.
-	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	// The model is not asked again in this step: its tries are used up, or it
+	// refused. A worker that takes the turn over does not ask it either.
+	Last bool `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
+	// What the failure makes of the turn when no other model answers.
+	Kind          TurnErrorKind `protobuf:"varint,6,opt,name=kind,proto3,enum=harness.v1.TurnErrorKind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1032,6 +1037,20 @@ func (x *ModelRetried) GetWait() *durationpb.Duration {
 		return x.Wait
 	}
 	return nil
+}
+
+func (x *ModelRetried) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+func (x *ModelRetried) GetKind() TurnErrorKind {
+	if x != nil {
+		return x.Kind
+	}
+	return TurnErrorKind_TURN_ERROR_KIND_UNSPECIFIED
 }
 
 // PreparedCall is a call with what was decided of it.
@@ -1461,12 +1480,14 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\vTurnStarted\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\rR\aattempt\"{\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\"\xbe\x01\n" +
 	"\fModelRetried\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xd9\x01\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
+	"\x04last\x18\x05 \x01(\bR\x04last\x12-\n" +
+	"\x04kind\x18\x06 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\"\xd9\x01\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -1551,7 +1572,8 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*Environment)(nil),           // 26: harness.v1.Environment
 	(*InboxItem)(nil),             // 27: harness.v1.InboxItem
 	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
-	(*Usage)(nil),                 // 29: harness.v1.Usage
+	(TurnErrorKind)(0),            // 29: harness.v1.TurnErrorKind
+	(*Usage)(nil),                 // 30: harness.v1.Usage
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
 	15, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
@@ -1579,18 +1601,19 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	13, // 22: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
 	14, // 23: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
 	28, // 24: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	0,  // 25: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	29, // 26: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	10, // 27: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	28, // 28: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	28, // 29: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	1,  // 30: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	28, // 31: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	29, // 25: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	0,  // 26: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	30, // 27: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	10, // 28: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	28, // 29: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	28, // 30: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	1,  // 31: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	28, // 32: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
