@@ -76,7 +76,7 @@ var interrupted = scenario{
 // driver takes one run through a scenario, whatever dies meanwhile.
 type driver struct {
 	t         testing.TB
-	ctx       context.Context //nolint:containedctx // ends with the run
+	ctx       context.Context
 	m         *meshtest.Mesh
 	client    harnessv1.GatewayServiceClient
 	run       runlog.Run

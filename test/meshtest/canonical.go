@@ -46,7 +46,7 @@ func Canonical(entries []runlog.Entry, replace ...string) string {
 
 func scrub(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if volatile[f.Name()] && !(f.Name() == "id" && m.Descriptor().Name() == "Message") {
+		if volatile[f.Name()] && (f.Name() != "id" || m.Descriptor().Name() != "Message") {
 			m.Clear(f)
 			return true
 		}

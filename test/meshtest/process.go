@@ -2,9 +2,7 @@ package meshtest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -27,7 +25,6 @@ type Process struct {
 	done chan struct{}
 
 	mu    sync.Mutex
-	log   bytes.Buffer
 	lines []string
 	more  chan struct{} // closed and renewed with each line
 }
@@ -170,7 +167,7 @@ func Eventually(tb testing.TB, what string, holds func() bool) {
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			tb.Fatal(fmt.Sprintf("%s: not within %s", what, Patience))
+			tb.Fatalf("%s: not within %s", what, Patience)
 		}
 	}
 }

@@ -24,7 +24,7 @@ var once = map[string]bool{"two_workers": true, "filters": true}
 // consumers step down again and again. Each case has an account of its own.
 func TestSuiteReplicated(t *testing.T) {
 	t.Parallel()
-	ready, c := supply(t, Layout{Partitions: 2})
+	ready, c := supply(t)
 	var cases, calm atomic.Int64
 	var counts unrest
 	t.Run("suite", func(t *testing.T) {
@@ -101,14 +101,16 @@ func (o *ownWrites) LastInbox(ctx context.Context, run runlog.Run) (uint64, erro
 }
 
 // supply starts a cluster and goes on to provision accounts, a few ahead of those
-// that are taken, until the test ends.
-func supply(t *testing.T, layout Layout) (<-chan string, *cluster) {
+// that are taken, until the test ends. Every third one has two partitions.
+func supply(t *testing.T) (<-chan string, *cluster) {
 	t.Helper()
 	const most, ahead = 150, 4
 	names := make([]string, most)
 	rest := make(chan string, most)
+	layouts := map[string]Layout{}
 	for i := range names {
 		names[i] = fmt.Sprint("a", i)
+		layouts[names[i]] = Layout{Partitions: 1 + (i%3)/2}
 		rest <- names[i]
 	}
 	close(rest)
@@ -118,7 +120,7 @@ func supply(t *testing.T, layout Layout) (<-chan string, *cluster) {
 	for range ahead {
 		working.Go(func() {
 			for account := range rest {
-				if err := c.provision(account, layout); err != nil {
+				if err := c.provision(account, layouts[account]); err != nil {
 					t.Errorf("account %s: %v", account, err)
 					continue
 				}

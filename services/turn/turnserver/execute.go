@@ -159,7 +159,3 @@ func (t *working) note(ctx context.Context, entry *harnessv1.Journal, appended [
 type turnError struct{ reason *harnessv1.TurnError }
 
 func (e *turnError) Error() string { return e.reason.GetMessage() }
-
-func failTurn(kind harnessv1.TurnErrorKind, message string) error {
-	return &turnError{&harnessv1.TurnError{Kind: kind, Message: runlog.Cut(message, runlog.MaxPreview)}}
-}
