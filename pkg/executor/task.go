@@ -186,6 +186,7 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	}
 	rec.Namespace, rec.RunId = t.Run.Namespace, t.Run.ID
 	rec.Version, rec.PrevSequence = t.tail.Header.Version+1, t.tail.Sequence
+	rec.AppendedBefore = runlog.AppendedBefore(t.tail)
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(t.cfg.Now())
 	rec.Writer = &harnessv1.Writer{Executor: t.executor, Instance: t.cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // tells records apart, keeps no secret

@@ -4,12 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
 
 // silence is how long a watcher trusts a quiet feed before it reads the log.
 const silence = 10 * time.Second
+
+// AppendedBefore is what a record that follows prev says in appended_before.
+func AppendedBefore(prev Entry) uint64 {
+	if len(prev.Record.GetAppended()) > 0 {
+		return prev.Sequence
+	}
+	return prev.Record.GetAppendedBefore()
+}
+
+// BackAppended returns those of from's run's records that add to the
+// conversation, with sequences above after and up to from, oldest first. It
+// costs one exact read for each of them, and one for each record that does not
+// say where the one before it is.
+func BackAppended(ctx context.Context, log Log, from Entry, after uint64) ([]Entry, error) {
+	var newestFirst []Entry
+	for e := from; e.Sequence > after; {
+		if e.Record == nil {
+			return nil, fmt.Errorf("record at sequence %d: %w", e.Sequence, e.Err)
+		}
+		if len(e.Record.GetAppended()) > 0 {
+			newestFirst = append(newestFirst, e)
+		}
+		before := e.Record.GetAppendedBefore()
+		if before == 0 {
+			before = e.Record.GetPrevSequence()
+		}
+		if before <= after {
+			break
+		}
+		earlier, err := log.Read(ctx, e.Run, before)
+		if err != nil {
+			return nil, fmt.Errorf("conversation before version %d: %w", e.Header.Version, err)
+		}
+		if earlier.Sequence >= e.Sequence || earlier.Header.Version >= e.Header.Version {
+			return nil, fmt.Errorf("version %d at sequence %d says that version %d at %d is before it", e.Header.Version, e.Sequence, earlier.Header.Version, earlier.Sequence)
+		}
+		e = earlier
+	}
+	slices.Reverse(newestFirst)
+	return newestFirst, nil
+}
 
 // Back returns the records of from's run with versions above after and up to
 // from, oldest first. It walks prev_sequence, so it costs one exact read per

@@ -20,6 +20,8 @@
 // ended: it is the one that they need. What has not ended within the patience is
 // killed. A second signal kills everything at once.
 //
+// A Procfile is run by one procfile at a time.
+//
 // It exits with 0 when every process is done or has stopped in order, and with 1
 // when one had to be killed. Nothing is left running: not in the process groups
 // and, on Linux, nothing that has left them either. If procfile itself is killed,
@@ -28,6 +30,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -60,15 +63,27 @@ func start(args []string, signals <-chan os.Signal) int {
 	file := cmp.Or(flags.Arg(0), "Procfile")
 	in, err := os.Open(file)
 	if err == nil {
+		defer func() { _ = in.Close() }() // and the lock with it
 		var entries []entry
-		entries, err = parse(file, in)
-		_ = in.Close()
-		if err == nil {
+		if entries, err = read(in); err == nil {
 			return run(entries, newOutput(entries), *patience, signals)
 		}
 	}
 	fmt.Fprintln(os.Stderr, "procfile:", err)
 	return 1
+}
+
+// read locks a Procfile and reads it: two servers on one set of files would
+// destroy them.
+func read(f *os.File) ([]entry, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%s is being run already", f.Name())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return parse(f.Name(), f)
 }
 
 func newOutput(entries []entry) *output {

@@ -90,7 +90,7 @@ func TestStartedAgain(t *testing.T) {
 func TestStopsInOrder(t *testing.T) {
 	t.Parallel()
 	r := launch(t, "bus: echo up; exec sleep 1000\n"+
-		"b: trap 'echo stopping; cat fifo; exit 0' TERM; echo up; while :; do sleep 1000 & wait; done\n"+
+		"b: trap 'echo stopping; cat fifo; exit 0' TERM; echo up; while :; do sleep 0.1; done\n"+
 		"c: echo up; exec sleep 1000\n")
 	fifo := filepath.Join(r.cmd.Dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -220,6 +220,20 @@ func TestOutputIsClosed(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// One runner has a Procfile at a time.
+func TestOneRunner(t *testing.T) {
+	t.Parallel()
+	r := launch(t, "a: echo up; exec sleep 1000\n")
+	r.await("a | up")
+	file := filepath.Join(r.cmd.Dir, "Procfile")
+	cmd := runnerOf(file)
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 1 || string(out) != "procfile: "+file+" is being run already\n" {
+		t.Errorf("a second one: %v, %q", cmd.ProcessState, out)
+	}
+	r.signal(syscall.SIGTERM)
+	r.end(0)
 }
 
 // What cannot be run is said in one line.

@@ -44,7 +44,10 @@ func TestSuiteReplicated(t *testing.T) {
 		})
 	})
 	t.Logf("%d cases, %d streams and %d consumers lost their leader", cases.Load(), counts.streams.Load(), counts.consumers.Load())
-	if counts.streams.Load() < 20 || counts.consumers.Load() < 40 || int(calm.Load()) != len(once) {
+	if cases.Load() < 50 {
+		return // some cases, chosen by hand: they may be too short
+	}
+	if counts.streams.Load() < 20 || counts.consumers.Load() < 100 || int(calm.Load()) != len(once) {
 		t.Errorf("only %d streams and %d consumers lost their leader; %d cases were spared", counts.streams.Load(), counts.consumers.Load(), calm.Load())
 	}
 }

@@ -170,15 +170,26 @@ func (p *pull) take(ctx context.Context, m *nats.Msg) (ok bool, err error) {
 }
 
 // begin handles a message in a goroutine of its own. With several partitions
-// more may come than there are slots; they wait for one here.
+// more may come than there are slots; they wait for one here, and are given to
+// other workers when none comes free soon.
 func (p *pull) begin(ctx context.Context, m *nats.Msg) {
 	p.handling.Add(1)
 	select {
 	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		p.handling.Done()
-		_ = m.Nak()
-		return
+	default:
+		busy := time.NewTimer(p.lapse)
+		defer busy.Stop()
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			p.handling.Done()
+			_ = m.Nak()
+			return
+		case <-busy.C:
+			p.handling.Done()
+			_ = m.Nak()
+			return
+		}
 	}
 	go func() {
 		defer p.handling.Done()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -13,6 +14,7 @@ import (
 var readCases = map[string]func(*bed){
 	"read/exact":     readExact,
 	"read/backwards": readBack,
+	"read/appended":  readAppended,
 	"view/contains":  viewContains,
 	"view/newest":    viewNewest,
 	"view/nothing":   viewNothing,
@@ -41,6 +43,56 @@ func readExact(b *bed) {
 	for what, sequence := range nowhere {
 		if _, err := b.log.Read(b.ctx, c.run, sequence); !errors.Is(err, runlog.ErrNotFound) {
 			b.Errorf("reading %s: got %v, want %v", what, err, runlog.ErrNotFound)
+		}
+	}
+}
+
+// readAppended: the records that add to the conversation are found from one to
+// the next, also past records of writers that did not say where that is.
+func readAppended(b *bed) {
+	for name, says := range map[string]func(version uint64) bool{
+		"all say":  func(uint64) bool { return true },
+		"none do":  func(uint64) bool { return false },
+		"some do":  func(v uint64) bool { return v%7 > 2 },
+		"later do": func(v uint64) bool { return v > 20 },
+	} {
+		c := b.chain("r-" + strings.ReplaceAll(name, " ", "-"))
+		var adding []runlog.Entry
+		for v := uint64(1); v <= 40; v++ {
+			rec := c.next("turn")
+			if v%3 == 0 || v == 1 {
+				rec.Appended = []*harnessv1.Message{{Id: v}}
+			}
+			if v > 1 && says(v) {
+				rec.AppendedBefore = runlog.AppendedBefore(c.entries[v-2])
+			}
+			sequence, err := c.log.Append(c.ctx, rec)
+			b.must(err)
+			if e := c.stored(rec, sequence); len(rec.GetAppended()) > 0 {
+				adding = append(adding, e)
+			}
+		}
+		for from := 0; from < 40; from += 3 {
+			for after := 0; after <= from; after += 5 {
+				floor := uint64(0)
+				if after > 0 {
+					floor = c.entries[after-1].Sequence
+				}
+				got, err := runlog.BackAppended(b.ctx, b.log, c.entries[from], floor)
+				b.must(err)
+				var want []runlog.Entry
+				for _, e := range adding {
+					if e.Sequence > floor && e.Sequence <= c.entries[from].Sequence {
+						want = append(want, e)
+					}
+				}
+				if len(got) != len(want) {
+					b.Fatalf("%s, from version %d after %d: %d records, want %d", name, from+1, after, len(got), len(want))
+				}
+				for i := range got {
+					b.same(got[i], want[i])
+				}
+			}
 		}
 	}
 }

@@ -68,11 +68,15 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 			}
 			count += tokens.Message(snapshot.GetModel(), whole)
 		}
-		if e.Header.Version == 1 {
+		before := e.Record.GetAppendedBefore()
+		if before == 0 {
+			before = e.Record.GetPrevSequence()
+		}
+		if before == 0 {
 			break
 		}
 		var err error
-		if e, err = s.log.Read(ctx, task.Run, e.Record.GetPrevSequence()); err != nil {
+		if e, err = s.log.Read(ctx, task.Run, before); err != nil {
 			return nil, err
 		}
 		if e.Record == nil {

@@ -154,14 +154,15 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		}
 		failpoint.Hit(repair.Name, "wake_seen")
 		_, err = s.log.Append(ctx, &harnessv1.Record{
-			Namespace:    e.Run.Namespace,
-			RunId:        e.Run.ID,
-			Version:      view.Newest.Header.Version + 1,
-			PrevSequence: view.Newest.Sequence,
-			Schema:       runlog.Schema,
-			CommitTime:   timestamppb.New(time.Now()),
-			Writer:       &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()}, //nolint:gosec // tells records apart
-			Body:         &harnessv1.Record_Step{Step: step},
+			Namespace:      e.Run.Namespace,
+			RunId:          e.Run.ID,
+			Version:        view.Newest.Header.Version + 1,
+			PrevSequence:   view.Newest.Sequence,
+			AppendedBefore: runlog.AppendedBefore(view.Newest),
+			Schema:         runlog.Schema,
+			CommitTime:     timestamppb.New(time.Now()),
+			Writer:         &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()}, //nolint:gosec // tells records apart
+			Body:           &harnessv1.Record_Step{Step: step},
 		})
 		switch {
 		case err == nil:

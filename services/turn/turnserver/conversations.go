@@ -3,6 +3,7 @@ package turnserver
 import (
 	"container/list"
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
@@ -30,6 +31,8 @@ type conversations struct {
 type folded struct {
 	key          incarnation
 	conversation conversation.Conversation
+	// sequence of the record up to which it is folded.
+	sequence uint64
 }
 
 func newConversations(log runlog.Log, limit uint64) *conversations {
@@ -43,49 +46,69 @@ func (c *conversations) load(ctx context.Context, first uint64, tail runlog.Entr
 	key := incarnation{tail.Run, first}
 	have := c.take(key)
 	keep := true
-	if have.Version > tail.Header.Version {
-		have, keep = conversation.Conversation{}, false
+	if have.sequence > tail.Sequence {
+		have, keep = folded{key: key}, false
 	}
-	entries, err := runlog.Back(ctx, c.log, tail, have.Version)
+	entries, err := runlog.BackAppended(ctx, c.log, tail, have.sequence)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		have.Fold(e.Record)
+	have.fold(entries)
+	if !have.whole() { // a link that leads past something: every record is read
+		have = folded{key: key}
+		if entries, err = runlog.Back(ctx, c.log, tail, 0); err != nil {
+			return nil, err
+		}
+		if have.fold(entries); !have.whole() {
+			return nil, fmt.Errorf("the conversation of %s up to version %d is not whole: it has %d messages", tail.Run, tail.Header.Version, len(have.conversation.Messages))
+		}
 	}
+	have.conversation.Version, have.sequence = tail.Header.Version, tail.Sequence
 	if keep {
-		c.put(key, have)
+		c.put(have)
 	}
-	return &have, nil
+	return &have.conversation, nil
+}
+
+func (f *folded) fold(entries []runlog.Entry) {
+	for _, e := range entries {
+		f.conversation.Fold(e.Record)
+	}
+}
+
+// whole says that no message is missing: they are numbered from 1.
+func (f *folded) whole() bool {
+	n := len(f.conversation.Messages)
+	return n == 0 || f.conversation.Messages[n-1].GetId() == uint64(n)
 }
 
 // take removes a conversation from the cache, so that one owner changes it.
-func (c *conversations) take(key incarnation) conversation.Conversation {
+func (c *conversations) take(key incarnation) folded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	el, ok := c.at[key]
 	if !ok {
-		return conversation.Conversation{}
+		return folded{key: key}
 	}
 	c.order.Remove(el)
 	delete(c.at, key)
 	f := el.Value.(*folded)
 	c.used -= f.conversation.Bytes
-	return f.conversation
+	return *f
 }
 
-func (c *conversations) put(key incarnation, have conversation.Conversation) {
+func (c *conversations) put(have folded) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old, ok := c.at[key]; ok { // a stale worker was here; the newer one stays
-		if old.Value.(*folded).conversation.Version >= have.Version {
+	if old, ok := c.at[have.key]; ok { // a stale worker was here; the newer one stays
+		if old.Value.(*folded).sequence >= have.sequence {
 			return
 		}
 		c.used -= old.Value.(*folded).conversation.Bytes
 		c.order.Remove(old)
 	}
-	c.at[key] = c.order.PushFront(&folded{key: key, conversation: have})
-	c.used += have.Bytes
+	c.at[have.key] = c.order.PushFront(&have)
+	c.used += have.conversation.Bytes
 	for c.used > c.limit && c.order.Len() > 1 {
 		oldest := c.order.Remove(c.order.Back()).(*folded)
 		delete(c.at, oldest.key)

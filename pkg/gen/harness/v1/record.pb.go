@@ -175,9 +175,13 @@ type Record struct {
 	//
 	//	*Record_Step
 	//	*Record_Journal
-	Body          isRecord_Body `protobuf_oneof:"body"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Body isRecord_Body `protobuf_oneof:"body"`
+	// Stream sequence of the newest record before this one that has something in
+	// appended: whoever folds the conversation goes from one to the next and leaves
+	// out what lies between. 0: not known; prev_sequence leads there too.
+	AppendedBefore uint64 `protobuf:"varint,12,opt,name=appended_before,json=appendedBefore,proto3" json:"appended_before,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
@@ -296,6 +300,13 @@ func (x *Record) GetJournal() *Journal {
 		}
 	}
 	return nil
+}
+
+func (x *Record) GetAppendedBefore() uint64 {
+	if x != nil {
+		return x.AppendedBefore
+	}
+	return 0
 }
 
 type isRecord_Body interface {
@@ -1425,7 +1436,7 @@ var File_harness_v1_record_proto protoreflect.FileDescriptor
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\"\xba\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\"\xe3\x03\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -1439,7 +1450,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x06events\x18\t \x03(\v2\x11.harness.v1.EventR\x06events\x12&\n" +
 	"\x04step\x18\n" +
 	" \x01(\v2\x10.harness.v1.StepH\x00R\x04step\x12/\n" +
-	"\ajournal\x18\v \x01(\v2\x13.harness.v1.JournalH\x00R\ajournalB\x06\n" +
+	"\ajournal\x18\v \x01(\v2\x13.harness.v1.JournalH\x00R\ajournal\x12'\n" +
+	"\x0fappended_before\x18\f \x01(\x04R\x0eappendedBeforeB\x06\n" +
 	"\x04body\"V\n" +
 	"\x06Writer\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x1a\n" +
