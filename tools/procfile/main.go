@@ -18,7 +18,7 @@
 // On SIGINT, SIGTERM and SIGHUP the processes are asked to stop (SIGTERM), the
 // last of the file first. The first of the file is asked when all others have
 // ended: it is the one that they need. What has not ended within the patience is
-// killed. A second signal kills everything at once.
+// killed. A second signal, 0.3 s later at the soonest, kills everything at once.
 //
 // A Procfile is run by one procfile at a time.
 //

@@ -143,6 +143,24 @@ func (r *running) signal(s syscall.Signal) {
 	}
 }
 
+// repeat sends a signal again and again, until it has an effect.
+func (r *running) repeat(s syscall.Signal) (stop func()) {
+	quit, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		again := time.NewTicker(50 * time.Millisecond)
+		defer again.Stop()
+		for r.cmd.Process.Signal(s) == nil {
+			select {
+			case <-again.C:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-stopped }
+}
+
 // end waits for the end and checks the exit code.
 func (r *running) end(code int) {
 	r.t.Helper()

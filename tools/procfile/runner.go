@@ -16,6 +16,7 @@ const (
 	lastWords = 100 * time.Millisecond // for what a process wrote before its end
 	dying     = 5 * time.Second        // for what was killed
 	look      = 20 * time.Millisecond  // between two looks at groups that are to end
+	sameKey   = 300 * time.Millisecond // one Ctrl-C may come twice, by way of make or timeout
 )
 
 // phase is how far the runner is.
@@ -42,6 +43,7 @@ type runner struct {
 	readers   readers
 
 	phase    phase
+	asked    time.Time // when it was to stop
 	deadline time.Time // of the phase, from stoppingRest on
 	hard     bool      // everything was killed
 	failed   bool      // not all stopped in order
@@ -95,8 +97,10 @@ func run(entries []entry, out *output, patience time.Duration, signals <-chan os
 func (r *runner) take(s os.Signal, now time.Time) {
 	switch {
 	case r.phase == keeping:
+		r.asked = now
 		r.enter(stoppingRest, now)
 	case s == syscall.SIGPIPE: // comes with each line
+	case now.Sub(r.asked) < sameKey:
 	case !r.hard:
 		r.hard, r.failed = true, true
 		for _, p := range r.processes {

@@ -147,7 +147,7 @@ func TestDoesNotStop(t *testing.T) {
 		says   string
 	}{
 		"patience": {[]string{"-patience", "200ms"}, 0, "deaf * has not stopped in 200ms: killed"},
-		"second":   {nil, syscall.SIGINT, "deaf * killed"},
+		"second":   {[]string{"-patience", "10m"}, syscall.SIGINT, "deaf * killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,7 +157,7 @@ func TestDoesNotStop(t *testing.T) {
 			r.signal(syscall.SIGINT)
 			r.await("deaf * is asked to stop")
 			if c.second != 0 {
-				r.signal(c.second)
+				defer r.repeat(c.second)()
 			}
 			r.end(1)
 			if r.place(c.says) < 0 {
@@ -173,13 +173,14 @@ func TestDoesNotStop(t *testing.T) {
 // A process that is stopped hears that it is to end.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
-	r := launch(t, "a: echo up; exec sleep 1000\n")
+	r := launch(t, "a: echo up; exec sleep 1000\n", "-patience", "10m")
 	pid := r.pid("a * started, pid ")
 	r.await("a | up")
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	r.signal(syscall.SIGTERM)
+	r.signal(syscall.SIGINT) // the same key, not a second one
 	r.end(0)
 }
 

@@ -258,8 +258,9 @@ func (c *cluster) awaitLeader(t testing.TB, account, stream string, not *node) *
 	return leader
 }
 
-// isolate holds or, with release, lets go everything that flows to a node.
-func (c *cluster) isolate(n *node) (release func()) {
+// hold holds back, until release, what other nodes tell this one of streams: a
+// leader hears of no replica that stored anything, a follower stores nothing.
+func (c *cluster) hold(n *node) (release func()) {
 	var held []*gate
 	for _, other := range c.nodes {
 		if other != n {

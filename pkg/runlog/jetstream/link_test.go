@@ -1,9 +1,11 @@
 package jetstream
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -11,7 +13,8 @@ import (
 type link struct {
 	listener net.Listener
 	to       *node
-	// there and back hold what flows to the server that is dialled, and from it.
+	// there and back hold what replicates streams, to the server that is dialled
+	// and from it. It flows in a connection of its own, that of the system account.
 	there, back gate
 	running     sync.WaitGroup
 
@@ -55,8 +58,9 @@ func (l *link) pass(from net.Conn) {
 	}
 	defer l.remove(to)
 	var both sync.WaitGroup
-	both.Go(func() { l.there.carry(to, from) })
-	both.Go(func() { l.back.carry(from, to) })
+	var system atomic.Bool
+	both.Go(func() { l.there.carry(to, from, &system) })
+	both.Go(func() { l.back.carry(from, to, &system) })
 	both.Wait()
 }
 
@@ -133,16 +137,28 @@ func (g *gate) pass() {
 	}
 }
 
-// carry copies from src to dst until one of them is closed, and closes both.
-func (g *gate) carry(dst io.WriteCloser, src io.ReadCloser) {
+// Either server names in its greeting the account that a connection is for.
+const (
+	greeting      = 10 // reads that a greeting is in for certain
+	systemAccount = `"route_account":"SYS"`
+)
+
+// carry copies from src to dst until one of them is closed, and closes both. When
+// either side says that this is the system account's connection it can be held.
+func (g *gate) carry(dst io.WriteCloser, src io.ReadCloser, system *atomic.Bool) {
 	defer func() {
 		_ = dst.Close()
 		_ = src.Close()
 	}()
 	buf := make([]byte, 64<<10)
-	for {
+	for reads := 0; ; reads++ {
 		n, err := src.Read(buf)
-		g.pass()
+		if reads < greeting && bytes.Contains(buf[:n], []byte(systemAccount)) {
+			system.Store(true)
+		}
+		if system.Load() {
+			g.pass()
+		}
 		if n > 0 {
 			if _, err := dst.Write(buf[:n]); err != nil {
 				return
