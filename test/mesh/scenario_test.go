@@ -103,6 +103,22 @@ func (d *driver) lines() []string {
 	return strings.Fields(string(content))
 }
 
+// file is the scenario's script, the same for all runs: its path stands in the
+// log. Runs that read it at the same time never see half of it.
+func (s scenario) file(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(scripts, s.name+".yaml")
+	temp := fmt.Sprintf("%s.%d", path, workspaces.Add(1))
+	err := os.WriteFile(temp, []byte(s.script), 0o600)
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 var workspaces atomic.Uint64
 
 // newWorkspace makes a folder whose path has always the same length: the log
@@ -143,10 +159,7 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 	if err := os.WriteFile(filepath.Join(d.workspace, "a.txt"), []byte("a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(scripts, s.name+".yaml") // the same for all: it stands in the log
-	if err := os.WriteFile(script, []byte(s.script), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	script := s.file(t)
 	_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 		return d.client.StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, RequestId: id, Spec: spec(script, d.workspace)})
 	})
