@@ -98,7 +98,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	case <-starting.Done(): // the signal came as the start ended
 	case <-a.signals:
 	}
-	ending, cancel := context.WithTimeout(ctx, drain+2*stopTime)
+	ending, cancel := context.WithTimeout(ctx, drain+stopTime)
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.Stop(ending) }()
@@ -137,9 +137,9 @@ type provisionCmd struct {
 	NATSWait   *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach. Default: 3s."`
 	Executor   []string      `placeholder:"NAME" help:"Executor of one's own that gets a consumer too; may be given again."`
 	Partitions int           `placeholder:"N" help:"Streams that runs are spread over; fixed for ever. Default: as it is, 1 at the install."`
-	Replicas   int           `placeholder:"N" help:"Servers that keep each stream: 1, 3 or 5. Default: 1."`
+	Replicas   int           `placeholder:"N" help:"Servers that keep each stream: 1, 3 or 5. Default: as it is, 1 at the install."`
 	Takeover   *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s. Workers see a change when they start again. Default: as it is, 5s at the install."`
-	MaxBytes   int64         `placeholder:"N" help:"Bytes for each stream of records; twice as many are set aside for blobs. Default: 8 GiB."`
+	MaxBytes   int64         `placeholder:"N" help:"Bytes for each stream of records; twice as many are set aside for blobs. Default: as it is, 8 GiB at the install."`
 }
 
 func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {

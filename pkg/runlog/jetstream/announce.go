@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Subjects on which processes say what they are: the first is answered by those
@@ -72,8 +73,10 @@ func (l *Log) Locate(ctx context.Context, role string) (*harnessv1.Presence, err
 	defer cancel()
 	m, err := l.nc.RequestWithContext(ctx, whereSubject+role, nil)
 	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded) && l.nc.IsConnected():
+	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("no process with the role %s is ready: start `harness serve --roles %s`", role, role)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("no process with the role %s answers: it is there and not ready, or NATS is slow (%w)", role, runlog.ErrUnavailable)
 	case err != nil:
 		return nil, unavailable("look for "+role, err)
 	}

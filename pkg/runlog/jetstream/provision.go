@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +32,13 @@ type Layout struct {
 	// Partitions spread runs over streams; fixed for ever. Default: as it is, 1 at
 	// the install.
 	Partitions int
-	// Replicas of each stream: 1, 3 or 5. Default 1.
+	// Replicas of each stream: 1, 3 or 5. Default: as it is, 1 at the install.
 	Replicas int
 	// Executors that get a durable consumer, besides the stock ones.
 	Executors []string
 	// MaxBytes bounds each RUNS stream; BLOBS get twice as much, TIMERS an eighth.
 	// The server sets the space aside, so it must fit its own storage limit.
-	// Default 8 GiB. A full stream refuses new records.
+	// Default: as it is, 8 GiB at the install. A full stream refuses new records.
 	MaxBytes int64
 	// Takeover is how long a worker may be dead, hung or cut off before another
 	// one has its step, from 1 s. Default: as it is, 5 s at the install.
@@ -56,18 +57,21 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 	}
 	defer l.Close()
 	for end := time.Now().Add(max(cfg.Wait, defaultWait)); ; {
-		err := provision(ctx, l.js, layout)
+		// A request that is lost while a cluster elects its leaders must not take
+		// all of the time.
+		try, cancel := context.WithTimeout(ctx, attempt)
+		err := provision(try, l.js, layout)
+		cancel()
 		if err == nil || !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
 			return err
 		}
 	}
 }
 
+// attempt bounds one try to provision or to inspect a bus.
+const attempt = 10 * time.Second
+
 func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error {
-	layout.Replicas = max(layout.Replicas, 1)
-	if layout.MaxBytes <= 0 {
-		layout.MaxBytes = 8 << 30
-	}
 	if layout.Takeover != 0 && layout.Takeover < runlog.MinTakeover {
 		return fmt.Errorf("a takeover time of %s is too short: workers are to show a sign of life five times in it, so it is at least %s", layout.Takeover, runlog.MinTakeover)
 	}
@@ -85,6 +89,15 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 	case have != 0 && have != layout.Partitions:
 		return fmt.Errorf("the bus has %d partitions, not %d: their number is fixed at install; provision with --partitions %d", have, layout.Partitions, have)
 	}
+	asked := layout
+	if first, err := js.Stream(ctx, runsStream(0)); err == nil {
+		layout.Replicas = cmp.Or(layout.Replicas, first.CachedInfo().Config.Replicas)
+		layout.MaxBytes = cmp.Or(layout.MaxBytes, first.CachedInfo().Config.MaxBytes)
+	}
+	layout.Replicas = max(layout.Replicas, 1)
+	if layout.MaxBytes <= 0 {
+		layout.MaxBytes = 8 << 30
+	}
 	if layout.Takeover == 0 {
 		layout.Takeover = runlog.DefaultTakeover
 		if wake, err := js.Consumer(ctx, runsStream(0), wakeConsumer); err == nil {
@@ -95,13 +108,8 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 	// that is missing, so an install that was cut off can be run again.
 	for p := layout.Partitions - 1; p >= 0; p-- {
 		for _, cfg := range streams(p, layout) {
-			if err := ensureStream(ctx, js, cfg, layout.Partitions); err != nil {
+			if err := ensureStream(ctx, js, cfg, layout.Partitions, asked); err != nil {
 				return err
-			}
-		}
-		for _, cfg := range consumers(p, layout) {
-			if _, err := js.CreateOrUpdateConsumer(ctx, runsStream(p), cfg); err != nil {
-				return fmt.Errorf("consumer %s on %s: %w", cfg.Durable, runsStream(p), err)
 			}
 		}
 		timer := jetstream.ConsumerConfig{
@@ -113,6 +121,11 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 		}
 		if _, err := js.CreateOrUpdateConsumer(ctx, timersStream(p), timer); err != nil {
 			return fmt.Errorf("consumer %s on %s: %w", timerConsumer, timersStream(p), err)
+		}
+		for _, cfg := range consumers(p, layout) {
+			if _, err := js.CreateOrUpdateConsumer(ctx, runsStream(p), cfg); err != nil {
+				return fmt.Errorf("consumer %s on %s: %w", cfg.Durable, runsStream(p), err)
+			}
 		}
 	}
 	return nil
@@ -202,24 +215,47 @@ func installed(ctx context.Context, js jetstream.JetStream) (int, error) {
 // codeNoStorage is the server's refusal of a stream larger than its storage.
 const codeNoStorage jetstream.ErrorCode = 10047
 
-func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, partitions int) error {
+// ensureStream makes a stream, or checks the one that is there and gives it the
+// replicas and the bytes that were asked for.
+func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, partitions int, asked Layout) error {
 	stream, err := js.Stream(ctx, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if _, err = js.CreateStream(ctx, cfg); err != nil {
-			if apiCode(err) == codeNoStorage {
-				return fmt.Errorf("create stream %s: the server does not have %d bytes of storage to set aside: raise max_file_store in its configuration, or provision with a smaller --max-bytes", cfg.Name, cfg.MaxBytes)
-			}
-			return fmt.Errorf("create stream %s: %w", cfg.Name, err)
-		}
-		return nil
+		_, err = js.CreateStream(ctx, cfg)
+		return refusedStream("create", cfg, err)
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", cfg.Name, err)
 	}
-	if err := checkPartitions(stream.CachedInfo().Config, partitions); err != nil {
+	have := stream.CachedInfo().Config
+	if err := checkPartitions(have, partitions); err != nil {
 		return err
 	}
-	return checkStream(stream.CachedInfo().Config)
+	if err := checkStream(have); err != nil {
+		return err
+	}
+	want := have
+	if asked.Replicas > 0 {
+		want.Replicas = cfg.Replicas
+	}
+	if asked.MaxBytes > 0 {
+		want.MaxBytes = cfg.MaxBytes
+	}
+	if want.Replicas == have.Replicas && want.MaxBytes == have.MaxBytes {
+		return nil
+	}
+	_, err = js.UpdateStream(ctx, want)
+	return refusedStream("change", want, err)
+}
+
+// refusedStream says what to do about a stream that the server does not take.
+func refusedStream(verb string, cfg jetstream.StreamConfig, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apiCode(err) == codeNoStorage:
+		return fmt.Errorf("%s stream %s: the server does not have %d bytes of storage to set aside: raise max_file_store in its configuration, or provision with a smaller --max-bytes", verb, cfg.Name, cfg.MaxBytes)
+	}
+	return fmt.Errorf("%s stream %s, with %d replica(s): %w", verb, cfg.Name, cfg.Replicas, err)
 }
 
 // checkStream refuses settings under which the log could lose records.
@@ -281,7 +317,9 @@ var errNotProvisioned = errors.New("the bus is not provisioned: run `harness pro
 // long as wait: in a mesh that is just starting both may still be under way.
 func (l *Log) await(ctx context.Context, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; {
-		err := l.inspect(ctx)
+		try, cancel := context.WithTimeout(ctx, attempt)
+		err := l.inspect(try)
+		cancel()
 		if err == nil || !errors.Is(err, errNotProvisioned) && !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
 			return err
 		}
@@ -309,8 +347,11 @@ func (l *Log) inspect(ctx context.Context) error {
 	for p := range n {
 		for _, name := range []string{runsStream(p), blobsStream(p), timersStream(p)} {
 			stream, err := l.js.Stream(ctx, name)
+			if errors.Is(err, jetstream.ErrStreamNotFound) {
+				return fmt.Errorf("stream %s is missing: %w", name, errNotProvisioned)
+			}
 			if err != nil {
-				return fmt.Errorf("stream %s: %w; run `harness provision`", name, err)
+				return fmt.Errorf("stream %s: %w", name, err)
 			}
 			if err := checkPartitions(stream.CachedInfo().Config, n); err != nil {
 				return err
@@ -321,8 +362,11 @@ func (l *Log) inspect(ctx context.Context) error {
 		}
 	}
 	wake, err := l.js.Consumer(ctx, runsStream(0), wakeConsumer)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made after all others of its partition
+		return fmt.Errorf("consumer %s on %s is missing: %w", wakeConsumer, runsStream(0), errNotProvisioned)
+	}
 	if err != nil {
-		return fmt.Errorf("consumer %s on %s: %w; run `harness provision`", wakeConsumer, runsStream(0), err)
+		return fmt.Errorf("consumer %s on %s: %w", wakeConsumer, runsStream(0), err)
 	}
 	runs, err := l.js.Stream(ctx, runsStream(0))
 	if err != nil {

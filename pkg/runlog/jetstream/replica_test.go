@@ -232,11 +232,29 @@ func manyWriters(r *replicas) {
 	}
 }
 
-// behind opens the log at a follower and holds it back.
+// behind opens the log at a follower and holds it back, once it answers direct
+// gets: a new replica does not do that at once.
 func (r *replicas) behind() (l *Log, release func()) {
 	r.Helper()
 	_, follower := r.places()
-	return r.at(follower), r.hold(follower)
+	l = r.at(follower)
+	rec, sequence := r.grown(l, "probe")
+	r.await(r.T, "a replica that answers and lags", func() bool {
+		release = r.hold(follower)
+		rec = after(rec, sequence, sequence)
+		var err error
+		sequence, err = l.Append(r.Context(), rec)
+		r.must(err)
+		request := fmt.Appendf(nil, `{"seq":%d}`, sequence)
+		for range 20 {
+			if _, err := l.get(r.Context(), directSubject("RUNS_0"), request); errors.Is(err, errMissing) {
+				return true
+			}
+		}
+		release()
+		return false
+	})
+	return l, release
 }
 
 // eventually repeats a read that any replica may answer until the one that lags has.

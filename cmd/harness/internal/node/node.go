@@ -51,6 +51,9 @@ type Config struct {
 	// Listen is the gateway's TCP address; empty means only the local socket.
 	// With it, every other role listens on a free port beside it.
 	Listen string
+	// Advertise is the host that others reach this machine by; empty means the one
+	// in Listen.
+	Advertise string
 	// Sync is always (default) or interval, for the embedded server.
 	Sync string
 	// Takeover is how long a worker may be dead, hung or cut off before another

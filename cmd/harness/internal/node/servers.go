@@ -153,7 +153,15 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	n.local.all = append(n.local.all, s)
 	n.unserved = append(n.unserved, listener)
 	n.pending = append(n.pending, func() { s.serve(listener) })
-	n.mesh.add(role, listener.Addr().String(), s)
+	at := listener.Addr().String()
+	if n.cfg.Advertise != "" {
+		_, port, err := net.SplitHostPort(at)
+		if err != nil {
+			return fmt.Errorf("--advertise: %w", err)
+		}
+		at = net.JoinHostPort(n.cfg.Advertise, port)
+	}
+	n.mesh.add(role, at, s)
 	return nil
 }
 
