@@ -25,6 +25,7 @@ type serveCmd struct {
 	Listen      string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
 	NATS        string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
 	NATSWait    *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
+	Advertise   string        `placeholder:"HOST" help:"Host by which other processes reach this one; needed where --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
 	NATSCreds   string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
 	Takeover    *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s; for the embedded server. Default: 5s."`
 	Drain       *durationFlag `placeholder:"D" help:"How long work may go on after SIGTERM; what is not finished then is put back. Default: 10s."`
@@ -73,7 +74,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, fmt.Errorf("--data: %w", err)
 	}
 	cfg := node.Config{
-		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Sync: c.Sync,
+		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync,
 		Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		ModelEnv: a.env, Logger: a.log, Stderr: a.err,
 	}
@@ -120,6 +121,9 @@ func (c *serveCmd) checkListen(a *app) error {
 		return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", c.Listen)
 	}
 	ip := net.ParseIP(host)
+	if c.NATS != "" && c.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return fmt.Errorf("--listen: other processes cannot connect to %s: say with --advertise how they reach this one", c.Listen)
+	}
 	if host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}

@@ -22,7 +22,7 @@ type locator func(ctx context.Context, role string) (*harnessv1.Presence, error)
 // dialRole connects to a role of another process: where it is is asked on the
 // bus, and asked again when the connection breaks.
 func dialRole(role string, locate locator) (*grpc.ClientConn, error) {
-	m := &meshResolver{locate: locate}
+	m := &meshResolver{locate: locate, first: make(chan struct{})}
 	return grpc.NewClient("mesh:///"+role, dialOptions(
 		grpc.WithResolvers(m),
 		grpc.WithChainUnaryInterceptor(m.meant),
@@ -35,6 +35,26 @@ type meshResolver struct {
 	locate locator
 	found  atomic.Pointer[harnessv1.Presence]
 	built  atomic.Pointer[roleResolver]
+	first  chan struct{} // closed when the role has been found once
+	once   sync.Once
+}
+
+// firstWait bounds the wait for a role that has never been found.
+const firstWait = time.Second
+
+// meantFor is the process that a call is meant for.
+func (m *meshResolver) meantFor(ctx context.Context, cc *grpc.ClientConn) (*harnessv1.Presence, error) {
+	cc.Connect() // an idle connection does not look
+	wait := time.NewTimer(firstWait)
+	defer wait.Stop()
+	select {
+	case <-m.first:
+		return m.found.Load(), nil
+	case <-wait.C:
+		return nil, status.Errorf(codes.Unavailable, "%s has not been found", cc.Target())
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
 }
 
 // instanceKey is the header that names the process that a call is meant for.
@@ -43,10 +63,12 @@ const instanceKey = "harness-instance"
 // meant says with each call which process it is meant for: by the time that it
 // arrives another one may have the address.
 func (m *meshResolver) meant(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if p := m.found.Load(); p != nil {
-		ctx = metadata.AppendToOutgoingContext(ctx, instanceKey, p.GetInstance())
+	p, err := m.meantFor(ctx, cc)
+	if err != nil {
+		return err
 	}
-	err := invoke(ctx, method, req, reply, cc, opts...)
+	ctx = metadata.AppendToOutgoingContext(ctx, instanceKey, p.GetInstance())
+	err = invoke(ctx, method, req, reply, cc, opts...)
 	switch status.Code(err) {
 	case codes.Unimplemented: // nobody of this mesh has the address any more
 		err = status.Errorf(codes.Unavailable, "%s: %s", cc.Target(), status.Convert(err).Message())
@@ -58,6 +80,11 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 		r.ResolveNow(resolver.ResolveNowOptions{})
 	}
 	return err
+}
+
+func (m *meshResolver) note(p *harnessv1.Presence) {
+	m.found.Store(p)
+	m.once.Do(func() { close(m.first) })
 }
 
 // onlyMeant refuses calls that are meant for another process. The caller looks
@@ -77,7 +104,7 @@ func (*meshResolver) Scheme() string { return "mesh" }
 // Build starts looking for the role.
 func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &roleResolver{role: target.Endpoint(), locate: m.locate, found: &m.found, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
+	r := &roleResolver{role: target.Endpoint(), locate: m.locate, found: m.note, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
 	m.built.Store(r)
 	r.ask <- struct{}{}
 	r.running.Go(func() { r.run(ctx) })
@@ -88,7 +115,7 @@ func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _
 type roleResolver struct {
 	role    string
 	locate  locator
-	found   *atomic.Pointer[harnessv1.Presence]
+	found   func(*harnessv1.Presence)
 	conn    resolver.ClientConn
 	ask     chan struct{}
 	stop    context.CancelFunc
@@ -110,7 +137,7 @@ func (r *roleResolver) run(ctx context.Context) {
 			r.conn.ReportError(err)
 			r.ResolveNow(resolver.ResolveNowOptions{}) // nobody else asks for what has never been found
 		} else {
-			r.found.Store(found)
+			r.found(found)
 			_ = r.conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: found.GetAddress()}}}}})
 		}
 		timer := time.NewTimer(askPause)

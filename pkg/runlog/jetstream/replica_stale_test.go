@@ -1,0 +1,136 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// behind opens the log at a follower and holds it back, once it answers direct
+// gets: a new replica does not do that at once.
+func (r *replicas) behind() (l *Log, release func()) {
+	r.Helper()
+	_, follower := r.places()
+	l = r.at(follower)
+	rec, sequence := r.grown(l, "probe")
+	r.await(r.T, "a replica that answers and lags", func() bool {
+		release = r.hold(follower)
+		rec = after(rec, sequence, sequence)
+		var err error
+		sequence, err = l.Append(r.Context(), rec)
+		r.must(err)
+		request := fmt.Appendf(nil, `{"seq":%d}`, sequence)
+		for range 20 {
+			if _, err := l.get(r.Context(), directSubject("RUNS_0"), request); errors.Is(err, errMissing) {
+				return true
+			}
+		}
+		release()
+		return false
+	})
+	return l, release
+}
+
+// eventually repeats a read that any replica may answer until the one that lags has.
+func (r *replicas) eventually(what string, read func() bool) {
+	r.Helper()
+	for range 1000 {
+		if read() {
+			return
+		}
+	}
+	r.Fatalf("in 1000 reads there was no %s", what)
+}
+
+// A replica that lags answers too. What must contain a message is asked for again.
+func staleReplica(r *replicas) {
+	l, release := r.behind()
+	defer release()
+	rec := first("r")
+	run := runOf(rec)
+	var before, sequence uint64
+	for v := uint64(1); v <= 3; v++ {
+		before = sequence
+		var err error
+		sequence, err = l.Append(r.Context(), rec)
+		r.must(err)
+		rec = after(rec, sequence, v+1)
+	}
+	data := []byte("a blob")
+	ref, err := l.PutBlob(r.Context(), run, data)
+	r.must(err)
+
+	request := fmt.Appendf(nil, `{"seq":%d}`, before)
+	r.eventually("direct get without an answer", func() bool {
+		_, err := l.get(r.Context(), directSubject("RUNS_0"), request)
+		return errors.Is(err, errMissing)
+	})
+	r.eventually("view that does not know the run", func() bool {
+		_, err := l.View(r.Context(), run, 0)
+		return errors.Is(err, runlog.ErrNotFound)
+	})
+
+	l.cache = newCache(1) // what was written is read from the replicas
+	for range 100 {
+		view, err := l.View(r.Context(), run, sequence)
+		r.must(err)
+		if view.Newest.Sequence != sequence {
+			r.Fatalf("a view that contains %d ends at %d", sequence, view.Newest.Sequence)
+		}
+		e, err := l.Read(r.Context(), run, sequence)
+		r.must(err)
+		if e.Header.Version != 3 {
+			r.Fatalf("version %d at %d", e.Header.Version, sequence)
+		}
+	}
+	got, err := l.Blob(r.Context(), run, ref.GetDigest())
+	if err != nil || string(got) != string(data) {
+		r.Fatalf("blob %q, %v", got, err)
+	}
+	r.Logf("%d stale answers to 200 reads", l.counts.stale.Load())
+	if l.counts.stale.Load() == 0 {
+		r.Error("no read met a stale answer")
+	}
+}
+
+// An input that is sent by one who does not know the newest is stored behind it,
+// once.
+func staleInput(r *replicas) {
+	l, release := r.behind()
+	defer release()
+	run := runlog.Run{Namespace: "default", ID: "r"}
+	ids := make([]string, 20)
+	var newest uint64
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
+		sequence, existed, err := l.AppendInbox(r.Context(), run, &harnessv1.InboxItem{Id: ids[i]}, 0)
+		r.must(err)
+		if existed || sequence <= newest {
+			r.Fatalf("item %d at %d, existed is %v", i, sequence, existed)
+		}
+		newest = sequence
+		r.eventually("inbox that seems empty", func() bool {
+			last, err := l.LastInbox(r.Context(), run)
+			r.must(err)
+			return last == 0
+		})
+		again, existed, err := l.AppendInbox(r.Context(), run, &harnessv1.InboxItem{Id: ids[i]}, 0)
+		r.must(err)
+		if !existed || again != sequence {
+			r.Fatalf("item %d is at %d and at %d", i, sequence, again)
+		}
+	}
+	items, err := l.Inbox(r.Context(), run, 0, newest)
+	r.must(err)
+	if len(items) != len(ids) {
+		r.Fatalf("%d items, want %d", len(items), len(ids))
+	}
+	for i, item := range items {
+		if item.GetId() != ids[i] {
+			r.Errorf("item %d is %s", i, item.GetId())
+		}
+	}
+}
