@@ -37,6 +37,7 @@ type meshResolver struct {
 	built  atomic.Pointer[roleResolver]
 	first  chan struct{} // closed when the role has been found once
 	once   sync.Once
+	why    atomic.Pointer[error] // it was not found when it was last looked for
 }
 
 // firstWait bounds the wait for a role that has never been found.
@@ -51,7 +52,10 @@ func (m *meshResolver) meantFor(ctx context.Context, cc *grpc.ClientConn) (*harn
 	case <-m.first:
 		return m.found.Load(), nil
 	case <-wait.C:
-		return nil, status.Errorf(codes.Unavailable, "%s has not been found", cc.Target())
+		if why := m.why.Load(); why != nil {
+			return nil, status.Error(codes.Unavailable, (*why).Error())
+		}
+		return nil, status.Errorf(codes.Unavailable, "%s has not been found yet", cc.Target())
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
@@ -82,6 +86,15 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 	return err
 }
 
+// looked is locate, and keeps why it found nothing.
+func (m *meshResolver) looked(ctx context.Context, role string) (*harnessv1.Presence, error) {
+	p, err := m.locate(ctx, role)
+	if err != nil {
+		m.why.Store(&err)
+	}
+	return p, err
+}
+
 func (m *meshResolver) note(p *harnessv1.Presence) {
 	m.found.Store(p)
 	m.once.Do(func() { close(m.first) })
@@ -104,7 +117,7 @@ func (*meshResolver) Scheme() string { return "mesh" }
 // Build starts looking for the role.
 func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &roleResolver{role: target.Endpoint(), locate: m.locate, found: m.note, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
+	r := &roleResolver{role: target.Endpoint(), locate: m.looked, found: m.note, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
 	m.built.Store(r)
 	r.ask <- struct{}{}
 	r.running.Go(func() { r.run(ctx) })
