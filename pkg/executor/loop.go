@@ -199,13 +199,13 @@ func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outc
 	return l.x.Execute(ctx, task)
 }
 
-// heartbeat holds off the redelivery every AckWait/3, each time only after a
+// heartbeat holds off the redelivery every third of AckWait, each time only after a
 // validated view has shown that the step is still this task's.
 func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d runlog.Delivery, task *Task) (stop func()) {
-	every := runlog.Lapse(l.cfg.Log.AckWait())
+	beat := func() time.Duration { return runlog.Lapse(l.cfg.Log.AckWait()) } // it can be changed
 	done := make(chan struct{})
 	beating := make(chan struct{}, 1)
-	timer := time.AfterFunc(every, func() {
+	timer := time.AfterFunc(beat(), func() {
 		select {
 		case beating <- struct{}{}:
 		case <-done:
@@ -222,24 +222,30 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 				return
 			case <-beating:
 			}
-			vctx, vcancel := context.WithTimeout(ctx, every)
+			// A look whose answer is lost is made again soon: at the third one the
+			// step would be another worker's.
+			next, every := beat(), beat()
+			vctx, vcancel := context.WithTimeout(ctx, every/2)
 			view, err := l.cfg.Log.View(vctx, task.Run, task.Tail().Sequence)
-			if err == nil {
-				if !task.holds(view) {
-					cancel(errLost)
-					vcancel()
-					return
-				}
+			vcancel()
+			switch {
+			case err != nil:
+				next = every / 10
+			case !task.holds(view):
+				cancel(errLost)
+				return
+			default:
 				_ = d.InProgress()
 				task.mu.Lock()
 				f := task.onHeart
 				task.mu.Unlock()
 				if f != nil {
-					f(vctx, view)
+					hctx, hcancel := context.WithTimeout(ctx, every)
+					f(hctx, view)
+					hcancel()
 				}
 			}
-			vcancel()
-			timer.Reset(every)
+			timer.Reset(next)
 		}
 	}()
 	return func() {

@@ -161,7 +161,10 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 	if at := step.GetParked().GetWakeAt(); at != nil {
 		// Before the commit: a timer of a park that never was is ignored, a
 		// park without its timer would rest for ever.
-		if err := t.cfg.Log.SetTimer(ctx, t.Run, step.GetSnapshot().GetParkVersion(), at.AsTime()); err != nil {
+		_, err := t.insist(ctx, func() (uint64, error) {
+			return 0, t.cfg.Log.SetTimer(ctx, t.Run, step.GetSnapshot().GetParkVersion(), at.AsTime())
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -190,31 +193,7 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(t.cfg.Now())
 	rec.Writer = &harnessv1.Writer{Executor: t.executor, Instance: t.cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // tells records apart, keeps no secret
-	put := func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error) {
-		return t.cfg.Log.PutBlob(ctx, t.Run, data)
-	}
-	if err := runlog.Spill(ctx, rec, put); err != nil {
-		return err
-	}
-	if s := rec.GetStep().GetSnapshot(); s != nil && proto.Size(s) > spillSnapshot {
-		if err := runlog.SpillTo(ctx, s, spillSnapshot, put); err != nil {
-			return err
-		}
-	}
-	if step := rec.GetStep(); step != nil && !ending(step) && proto.Size(step.GetSnapshot()) > MaxSnapshot {
-		return fmt.Errorf("%d bytes, the limit is %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
-	}
-	sequence, err := t.cfg.Log.Append(ctx, rec)
-	// What stands in the record may have cost a model's answer. While the bus is
-	// away nobody else goes on either, so it is kept and offered again.
-	for end := time.Now().Add(patience); errors.Is(err, runlog.ErrUnavailable) && time.Now().Before(end); {
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(appendPause):
-			sequence, err = t.cfg.Log.Append(ctx, rec)
-		}
-	}
+	sequence, err := t.insist(ctx, func() (uint64, error) { return t.store(ctx, rec) })
 	if err != nil {
 		return err
 	}
@@ -222,6 +201,44 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	t.mine = true
 	t.note(rec)
 	return nil
+}
+
+// insist offers a write again while the bus is away. What stands in it may have
+// cost a model's answer, and nobody else can go on meanwhile either. The write
+// is one that may be made again.
+func (t *Task) insist(ctx context.Context, write func() (uint64, error)) (uint64, error) {
+	for end := time.Now().Add(patience); ; {
+		sequence, err := write()
+		if !errors.Is(err, runlog.ErrUnavailable) || time.Now().After(end) {
+			return sequence, err
+		}
+		pause := time.NewTimer(appendPause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return 0, err
+		case <-pause.C:
+		}
+	}
+}
+
+// store spills what is too large and appends rec.
+func (t *Task) store(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	put := func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error) {
+		return t.cfg.Log.PutBlob(ctx, t.Run, data)
+	}
+	if err := runlog.Spill(ctx, rec, put); err != nil {
+		return 0, err
+	}
+	if s := rec.GetStep().GetSnapshot(); s != nil && proto.Size(s) > spillSnapshot {
+		if err := runlog.SpillTo(ctx, s, spillSnapshot, put); err != nil {
+			return 0, err
+		}
+	}
+	if step := rec.GetStep(); step != nil && !ending(step) && proto.Size(step.GetSnapshot()) > MaxSnapshot {
+		return 0, fmt.Errorf("%d bytes, the limit is %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
+	}
+	return t.cfg.Log.Append(ctx, rec)
 }
 
 // ending says that a step ends the run or asks the stop decision to: the bound

@@ -75,10 +75,11 @@ func startCluster(t testing.TB, accounts ...string) *cluster {
 			}
 		}
 		n.conf = filepath.Join(dir, "nats.conf")
+		// Nobody answers at the address that is passed on: all routes take the links.
 		text := fmt.Sprintf(`server_name: %s
 listen: "127.0.0.1:-1"
 jetstream {store_dir: %q}
-cluster {name: mesh, listen: "127.0.0.1:-1", no_advertise: true, routes: [%s]}
+cluster {name: mesh, listen: "127.0.0.1:-1", advertise: "127.0.0.1:1", routes: [%s]}
 system_account: SYS
 accounts {
   SYS {users: [{user: sys, password: secret}]}

@@ -22,16 +22,42 @@ type delivery struct {
 	entry       runlog.Entry
 	inbox       bool
 	redelivered bool
+
+	ackWait time.Duration
+	mu      sync.Mutex
+	until   time.Time // when the server takes the message back
 }
 
 func (d *delivery) Entry() runlog.Entry { return d.entry }
 func (d *delivery) IsInbox() bool       { return d.inbox }
 func (d *delivery) Redelivered() bool   { return d.redelivered }
 func (d *delivery) Ack() error          { return d.msg.Ack() }
-func (d *delivery) InProgress() error   { return d.msg.InProgress() }
+
+// InProgress renews a hold that still exists. One that has run out is another
+// worker's by now.
+func (d *delivery) InProgress() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if now.After(d.until) {
+		return errOver
+	}
+	d.until = now.Add(d.ackWait * 9 / 10)
+	return d.msg.InProgress()
+}
+
+// Nak puts the message back, unless the hold has run out: the server does not
+// ask whose a Nak is, and it would take the message from the worker that has it.
 func (d *delivery) Nak(delay time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Now().After(d.until) {
+		return errOver
+	}
 	return d.msg.NakWithDelay(delay)
 }
+
+var errOver = errors.New("the delivery is over: the message was held for too long")
 
 // Consume delivers the steps addressed to an executor.
 func (l *Log) Consume(ctx context.Context, executor string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
@@ -61,14 +87,8 @@ func (l *Log) pullAll(ctx context.Context, stream func(int) string, durable stri
 	var handling sync.WaitGroup
 	defer handling.Wait()
 	g, ctx := errgroup.WithContext(ctx)
-	slots := make(chan struct{}, max(concurrency, 1))
+	room := &slots{size: max(concurrency, 1)}
 	var pulls []*pull
-	free := func() { // the partitions share the slots
-		<-slots
-		for _, p := range pulls {
-			signal(p.freed)
-		}
-	}
 	for p := range l.partitions {
 		info, err := l.js.Consumer(ctx, stream(p), durable)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -77,10 +97,12 @@ func (l *Log) pullAll(ctx context.Context, stream func(int) string, durable stri
 		if err != nil {
 			return ended(ctx, unavailable("consumer "+durable, err))
 		}
+		freed := make(chan struct{}, 1)
+		room.freed = append(room.freed, freed)
 		pulls = append(pulls, &pull{
 			log: l, stream: stream(p), durable: durable,
-			batch: max(1, min(prefetch, cap(slots)/l.partitions)), lapse: runlog.Lapse(info.CachedInfo().Config.AckWait),
-			slots: slots, free: free, freed: make(chan struct{}, 1), handling: &handling, handle: handle,
+			batch: max(1, min(prefetch, room.size/l.partitions)), lapse: runlog.Lapse(info.CachedInfo().Config.AckWait),
+			slots: room, freed: freed, handling: &handling, handle: handle,
 		})
 	}
 	for _, p := range pulls {
@@ -141,6 +163,8 @@ func (l *Log) delivered(m *nats.Msg) (*delivery, error) {
 		entry:       l.entry(address, meta.Sequence.Stream, m.Header, m.Data),
 		inbox:       address.Kind == runlog.KindInbox,
 		redelivered: meta.NumDelivered > 1,
+		ackWait:     l.AckWait(),
+		until:       time.Now().Add(l.AckWait() * 9 / 10), // the server's clock began earlier
 	}, nil
 }
 
@@ -174,6 +198,8 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 		consumer, err := l.js.OrderedConsumer(ctx, runsStream(p), jetstream.OrderedConsumerConfig{
 			FilterSubjects: []string{at + "repair", at + runlog.Park, at + runlog.End},
 			DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
+			// After some seconds the caller is told, and not left with an old list.
+			MaxResetAttempts: followAttempts,
 		})
 		if err != nil {
 			return ended(ctx, unavailable("follow runs", err))
@@ -217,6 +243,9 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
+
+// followAttempts is how often a follower is made anew before it gives up.
+const followAttempts = 5
 
 // Executors lists the executors that have a durable consumer, by name.
 func (l *Log) Executors(ctx context.Context) ([]string, error) {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -60,7 +61,8 @@ type Log struct {
 	cache      *cache
 	replies    *replies
 	logger     *slog.Logger
-	ackWait    time.Duration
+	ackWait    atomic.Int64 // nanoseconds
+	pulls      pulls
 	closed     chan struct{} // when the connection is closed for good
 	counts     counters
 
@@ -99,6 +101,9 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 const defaultWait = 3 * time.Second
 
 func connect(cfg Config) (*Log, error) {
+	if err := checkURL(cfg.URL); err != nil {
+		return nil, err
+	}
 	if cfg.Wait <= 0 {
 		cfg.Wait = defaultWait
 	}
@@ -116,10 +121,10 @@ func connect(cfg Config) (*Log, error) {
 		cache:       newCache(cfg.CacheBytes),
 		logger:      cfg.Logger,
 		url:         Redacted(cfg.URL),
-		ackWait:     runlog.AckWaitOf(runlog.DefaultTakeover),
 		closed:      make(chan struct{}),
 		onReconnect: map[int]func(){},
 	}
+	l.ackWait.Store(int64(runlog.AckWaitOf(runlog.DefaultTakeover)))
 	options := append([]nats.Option{
 		nats.Name(cfg.Name),
 		nats.Timeout(cfg.Wait),
@@ -179,12 +184,40 @@ func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
 	}
 }
 
+// checkURL refuses what is no list of URLs, without showing it: it may hold a
+// password.
+func checkURL(urls string) error {
+	if urls == "" {
+		return nil // in this process
+	}
+	for _, text := range strings.Split(urls, ",") {
+		if !strings.Contains(text, "://") {
+			text = "nats://" + text
+		}
+		u, err := url.Parse(strings.TrimSpace(text))
+		if err != nil {
+			var parse *url.Error
+			if errors.As(err, &parse) {
+				err = parse.Err
+			}
+			if strings.ContainsRune(text, '@') {
+				err = errors.New("what stands in it is percent-encoded, a password too")
+			}
+			return fmt.Errorf("the NATS URL is not valid: %w; want nats://HOST:4222, or several with commas between", err)
+		}
+		if u.Host == "" || u.Hostname() == "" {
+			return errors.New("the NATS URL is not valid: it names no host; want nats://HOST:4222, or several with commas between")
+		}
+	}
+	return nil
+}
+
 // Redacted is a list of URLs without passwords and tokens.
 func Redacted(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, text := range list {
 		at := strings.LastIndexByte(text, '@')
-		if at < 0 {
+		if at < 0 { // no user in it
 			continue
 		}
 		scheme, _, found := strings.Cut(text, "://")
@@ -213,9 +246,9 @@ func (l *Log) Flush(ctx context.Context) error {
 	return nil
 }
 
-// AckWait is the time after which an unacknowledged delivery is repeated, as the
-// bus was provisioned when it was opened.
-func (l *Log) AckWait() time.Duration { return l.ackWait }
+// AckWait is the time after which an unacknowledged delivery is repeated. A change
+// of it is seen within some seconds by a process that consumes.
+func (l *Log) AckWait() time.Duration { return time.Duration(l.ackWait.Load()) }
 
 // Partitions is the number of partitions that the bus was provisioned with.
 func (l *Log) Partitions() int { return l.partitions }

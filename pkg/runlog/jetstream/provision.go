@@ -141,7 +141,7 @@ func streams(p int, layout Layout) []jetstream.StreamConfig {
 		Discard:     jetstream.DiscardNew,
 		MaxBytes:    layout.MaxBytes,
 		Replicas:    layout.Replicas,
-		Metadata:    map[string]string{partitionsKey: strconv.Itoa(layout.Partitions)},
+		Metadata:    map[string]string{partitionsKey: strconv.Itoa(max(layout.Partitions, 1))},
 		AllowDirect: true,
 		RePublish: &jetstream.RePublish{
 			Source:      fmt.Sprintf("hm.run.%d.*.*.log.>", p),
@@ -372,6 +372,7 @@ func (l *Log) inspect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", runsStream(0), err)
 	}
-	l.partitions, l.replicas, l.ackWait = n, runs.CachedInfo().Config.Replicas, wake.CachedInfo().Config.AckWait
+	l.partitions, l.replicas = n, runs.CachedInfo().Config.Replicas
+	l.ackWait.Store(int64(wake.CachedInfo().Config.AckWait))
 	return nil
 }

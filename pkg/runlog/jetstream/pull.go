@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,10 +31,8 @@ type pull struct {
 	stream, durable string
 	batch           int
 	lapse           time.Duration
-	// slots are taken by messages in work; they are shared by the partitions.
-	slots chan struct{}
-	free  func()
-	// freed says that a slot has come free.
+	// slots are shared by the partitions; freed says that one may be free.
+	slots    *slots
 	freed    chan struct{}
 	handling *sync.WaitGroup
 	handle   func(context.Context, *nats.Msg)
@@ -42,6 +41,8 @@ type pull struct {
 	request string
 	// asked is how many messages were asked for and have not come.
 	asked int
+	// heard is when the server last said anything, in nanoseconds since 1970.
+	heard atomic.Int64
 }
 
 // Pauses before a consumer that does not answer is asked again.
@@ -60,17 +61,22 @@ func (p *pull) run(ctx context.Context) error {
 	if err != nil {
 		return unavailable("consumer "+p.durable, err)
 	}
+	p.heard.Store(time.Now().UnixNano())
+	defer l.pulls.add(p)()
 	anew := make(chan struct{}, 1)
 	unhook := l.hookReconnect(func() { signal(anew) })
 	defer func() {
 		unhook()
 		_ = sub.Unsubscribe()
+		p.forget()
 		p.putBack(messages)
 	}()
 	// What was asked for may be lost with the server that was asked.
-	silence := 2*p.lapse + 500*time.Millisecond
-	quiet := time.NewTimer(silence)
+	silence := func() time.Duration { return 2*p.lapse + 500*time.Millisecond }
+	quiet := time.NewTimer(silence())
 	defer quiet.Stop()
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
 	retry := time.NewTimer(0)
 	defer retry.Stop()
 	pause := minPause
@@ -87,13 +93,16 @@ func (p *pull) run(ctx context.Context) error {
 		case <-l.closed:
 			return fmt.Errorf("consumer %s: %w: the connection is closed", p.durable, runlog.ErrUnavailable)
 		case <-anew:
-			p.asked = 0
+			p.forget()
 		case <-quiet.C:
-			p.asked = 0
+			p.forget()
 		case <-retry.C:
 			waiting = false
 		case <-p.freed:
 			continue // says nothing about the server
+		case <-renew.C:
+			p.renew(ctx)
+			continue
 		case m := <-messages:
 			ok, err := p.take(ctx, m)
 			if err != nil {
@@ -107,8 +116,33 @@ func (p *pull) run(ctx context.Context) error {
 			retry.Reset(pause)
 			pause = min(2*pause, maxPause)
 		}
-		quiet.Reset(silence)
+		quiet.Reset(silence())
 	}
+}
+
+// renewEvery is how often a worker looks whether the takeover time was changed.
+const renewEvery = 5 * time.Second
+
+// renew takes over a changed AckWait: signs of life that come too seldom would
+// take every long step from this worker.
+func (p *pull) renew(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, p.lapse)
+	defer cancel()
+	info, err := p.log.js.Consumer(ctx, p.stream, p.durable)
+	if err != nil {
+		return // the next one may be luckier
+	}
+	wait := info.CachedInfo().Config.AckWait
+	p.lapse = runlog.Lapse(wait)
+	if p.stream == runsStream(0) {
+		p.log.ackWait.Store(int64(wait))
+	}
+}
+
+// forget takes it that nothing of what was asked for will come.
+func (p *pull) forget() {
+	p.slots.release(p.asked)
+	p.asked = 0
 }
 
 func signal(c chan<- struct{}) {
@@ -121,10 +155,14 @@ func signal(c chan<- struct{}) {
 // ask asks for as many messages as can be begun, unless most of them are asked
 // for already.
 func (p *pull) ask() error {
-	n := min(p.batch, cap(p.slots)-len(p.slots)) - p.asked
-	if n <= 0 || p.asked > p.batch/2 {
+	if p.asked > p.batch/2 {
 		return nil
 	}
+	n := p.slots.reserve(p.batch-p.asked, p.asked == 0)
+	if n == 0 {
+		return nil
+	}
+	p.asked += n
 	body, err := json.Marshal(struct {
 		Batch   int           `json:"batch"`
 		Expires time.Duration `json:"expires"`
@@ -132,30 +170,27 @@ func (p *pull) ask() error {
 	if err != nil {
 		return err
 	}
-	if err := p.log.nc.PublishRequest(p.request, p.inbox, body); err != nil {
-		if errors.Is(err, nats.ErrConnectionClosed) {
-			return unavailable("consumer "+p.durable, err)
-		}
-		return nil // not connected: it is asked again
+	if err := p.log.nc.PublishRequest(p.request, p.inbox, body); errors.Is(err, nats.ErrConnectionClosed) {
+		return unavailable("consumer "+p.durable, err)
 	}
-	p.asked += n
-	return nil
+	return nil // where it was not sent, silence makes that known
 }
 
 // take handles what came in: a message, or the end of a request. ok is false
 // when the consumer cannot be asked now.
 func (p *pull) take(ctx context.Context, m *nats.Msg) (ok bool, err error) {
+	p.heard.Store(time.Now().UnixNano())
 	status := m.Header.Get(natsStatus)
 	if status == "" || len(m.Data) > 0 || m.Reply != "" {
-		p.asked = max(0, p.asked-1)
+		p.less(1)
 		p.begin(ctx, m)
 		return true, nil
 	}
 	if unfilled, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages")); err == nil {
-		p.asked = max(0, p.asked-unfilled)
+		p.less(unfilled)
 		return true, nil
 	}
-	p.asked = 0
+	p.forget()
 	if status != "503" && status != "409" {
 		return false, nil
 	}
@@ -169,33 +204,25 @@ func (p *pull) take(ctx context.Context, m *nats.Msg) (ok bool, err error) {
 	return false, nil
 }
 
-// begin handles a message in a goroutine of its own. With several partitions
-// more may come than there are slots; they wait for one here, and are given to
-// other workers when none comes free soon.
+// less takes it that n of what was asked for came or will not come.
+func (p *pull) less(n int) {
+	n = min(n, p.asked)
+	p.slots.release(n)
+	p.asked -= n
+}
+
+// begin handles a message in a goroutine of its own. When more came than there
+// are slots, which is possible after requests that were taken for lost, the
+// message is for another worker.
 func (p *pull) begin(ctx context.Context, m *nats.Msg) {
-	p.handling.Add(1)
-	select {
-	case p.slots <- struct{}{}:
-	default:
-		busy := time.NewTimer(p.lapse)
-		defer busy.Stop()
-		select {
-		case p.slots <- struct{}{}:
-		case <-ctx.Done():
-			p.handling.Done()
-			_ = m.Nak()
-			return
-		case <-busy.C:
-			p.handling.Done()
-			_ = m.Nak()
-			return
-		}
+	if ctx.Err() != nil || !p.slots.begin() {
+		_ = m.Nak()
+		return
 	}
-	go func() {
-		defer p.handling.Done()
-		defer p.free()
+	p.handling.Go(func() {
+		defer p.slots.end()
 		p.handle(ctx, m)
-	}()
+	})
 }
 
 // putBack gives what was delivered and not begun to other workers at once.
@@ -210,4 +237,41 @@ func (p *pull) putBack(messages <-chan *nats.Msg) {
 			return
 		}
 	}
+}
+
+// pulls are those that run.
+type pulls struct {
+	mu  sync.Mutex
+	all map[*pull]bool
+}
+
+func (s *pulls) add(p *pull) (remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[*pull]bool{}
+	}
+	s.all[p] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.all, p)
+	}
+}
+
+// mute is the silence after which a consumer is called mute. The server ends
+// every request within a lapse.
+const mute = 15 * time.Second
+
+// Pulling says whether the consumers that are pulled from answer, and if not which.
+func (l *Log) Pulling() error {
+	l.pulls.mu.Lock()
+	defer l.pulls.mu.Unlock()
+	for p := range l.pulls.all {
+		since := time.Since(time.Unix(0, p.heard.Load()))
+		if since > mute && !p.slots.full() {
+			return fmt.Errorf("consumer %s of stream %s has not answered for %s: it has no leader, or this user may not ask it", p.durable, p.stream, since.Round(time.Second))
+		}
+	}
+	return nil
 }

@@ -4,18 +4,18 @@ import (
 	"errors"
 	"fmt"
 
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // behind opens the log at a follower and holds it back, once it answers direct
-// gets: a new replica does not do that at once.
-func (r *replicas) behind() (l *Log, release func()) {
+// gets: a new replica does not do that at once. A follower that is held back for
+// seconds calls for an election.
+func (r *replicas) behind(probe string) (l *Log, release func()) {
 	r.Helper()
 	_, follower := r.places()
 	l = r.at(follower)
-	rec, sequence := r.grown(l, "probe")
+	rec, sequence := r.grown(l, probe)
 	r.await(r.T, "a replica that answers and lags", func() bool {
 		release = r.hold(follower)
 		rec = after(rec, sequence, sequence)
@@ -47,7 +47,7 @@ func (r *replicas) eventually(what string, read func() bool) {
 
 // A replica that lags answers too. What must contain a message is asked for again.
 func staleReplica(r *replicas) {
-	l, release := r.behind()
+	l, release := r.behind("probe")
 	defer release()
 	rec := first("r")
 	run := runOf(rec)
@@ -99,38 +99,43 @@ func staleReplica(r *replicas) {
 // An input that is sent by one who does not know the newest is stored behind it,
 // once.
 func staleInput(r *replicas) {
-	l, release := r.behind()
-	defer release()
 	run := runlog.Run{Namespace: "default", ID: "r"}
-	ids := make([]string, 20)
-	var newest uint64
-	for i := range ids {
-		ids[i] = fmt.Sprint(i)
-		sequence, existed, err := l.AppendInbox(r.Context(), run, &harnessv1.InboxItem{Id: ids[i]}, 0)
+	var sequences []uint64
+	for i := range 4 {
+		l, release := r.behind(fmt.Sprint("probe", i))
+		newest := uint64(0)
+		if i > 0 {
+			newest = sequences[i-1]
+		}
+		sequence, existed, err := l.AppendInbox(r.Context(), run, &harnessv1.InboxItem{Id: fmt.Sprint(i)}, newest)
 		r.must(err)
 		if existed || sequence <= newest {
-			r.Fatalf("item %d at %d, existed is %v", i, sequence, existed)
+			r.Fatalf("item %d at %d behind %d, existed is %v", i, sequence, newest, existed)
 		}
-		newest = sequence
-		r.eventually("inbox that seems empty", func() bool {
+		r.eventually("inbox without the newest item", func() bool {
 			last, err := l.LastInbox(r.Context(), run)
 			r.must(err)
-			return last == 0
+			return last < sequence
 		})
-		again, existed, err := l.AppendInbox(r.Context(), run, &harnessv1.InboxItem{Id: ids[i]}, 0)
-		r.must(err)
-		if !existed || again != sequence {
-			r.Fatalf("item %d is at %d and at %d", i, sequence, again)
+		for range 10 {
+			again, existed, err := l.AppendInbox(r.Context(), run, &harnessv1.InboxItem{Id: fmt.Sprint(i)}, newest)
+			r.must(err)
+			if !existed || again != sequence {
+				r.Fatalf("item %d is at %d and at %d", i, sequence, again)
+			}
 		}
+		release()
+		sequences = append(sequences, sequence)
 	}
-	items, err := l.Inbox(r.Context(), run, 0, newest)
+	l := r.open(r.T, r.account, r.cluster, 0)
+	items, err := l.Inbox(r.Context(), run, 0, sequences[len(sequences)-1])
 	r.must(err)
-	if len(items) != len(ids) {
-		r.Fatalf("%d items, want %d", len(items), len(ids))
+	if len(items) != len(sequences) {
+		r.Fatalf("%d items, want %d", len(items), len(sequences))
 	}
 	for i, item := range items {
-		if item.GetId() != ids[i] {
-			r.Errorf("item %d is %s", i, item.GetId())
+		if item.GetId() != fmt.Sprint(i) || item.GetSequence() != sequences[i] {
+			r.Errorf("item %d is %s at %d", i, item.GetId(), item.GetSequence())
 		}
 	}
 }

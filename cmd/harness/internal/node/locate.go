@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
@@ -27,6 +29,14 @@ func dialRole(role string, locate locator) (*grpc.ClientConn, error) {
 		grpc.WithResolvers(m),
 		grpc.WithChainUnaryInterceptor(m.meant),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		// A process that hangs, or whose machine is gone, is noticed; one that comes
+		// back is called soon; and where it is is not forgotten.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}),
+		grpc.WithIdleTimeout(0),
 	)...)
 }
 

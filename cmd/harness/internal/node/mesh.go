@@ -11,6 +11,7 @@ import (
 	"time"
 
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -83,6 +84,8 @@ func (m *mesh) meet(ctx context.Context) error {
 			return fmt.Errorf("a process with the name %s is in the mesh already (%s at %s): stop it, or give this one another --instance", p.GetInstance(), p.GetRole(), p.GetAddress())
 		case m.ledger != "" && p.GetLedgerId() == m.ledger:
 			return fmt.Errorf("the tool host %s at %s has the same ledger: %s is a copy of its data directory; give another --data", p.GetInstance(), p.GetAddress(), m.n.cfg.Data)
+		case m.ledger != "" && toolhost.Replaces(m.ledger, p.GetLedgerId()):
+			return fmt.Errorf("the tool host %s at %s has the same place, that is host name and directory, with another ledger: each would be taken for the other's successor; give another --data", p.GetInstance(), p.GetAddress())
 		}
 	}
 	m.foreign = conflict(others)
@@ -133,17 +136,20 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 			return nil
 		})
 	}
-	working := m.foreign == ""
-	if working {
-		begin()
-	}
-	m.assess(ctx)
+	// A role that fails at once stops the node, and with it this.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = stop
+	begun := make(chan struct{})
 	m.watched.Go(func() {
 		assess, look := time.NewTicker(assessEvery), time.NewTicker(lookEvery)
 		defer assess.Stop()
 		defer look.Stop()
+		working := m.allowed()
+		if working {
+			begin()
+		}
+		m.assess(watching)
+		close(begun)
 		for {
 			select {
 			case <-watching.Done():
@@ -159,6 +165,7 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 			m.assess(watching)
 		}
 	})
+	<-begun
 	return nil
 }
 
@@ -200,6 +207,9 @@ func (m *mesh) presence(r *role) *harnessv1.Presence {
 	return p
 }
 
+// locateTimeout is how long a role is looked for.
+const locateTimeout = time.Second
+
 // needsTools are the roles that cannot do their work without a tool host.
 var needsTools = []string{"turn", "repair"}
 
@@ -208,9 +218,15 @@ func (m *mesh) assess(ctx context.Context) {
 	common := m.common()
 	tools := ""
 	if common == "" && m.toolHost.inside == nil && slices.ContainsFunc(m.roles, func(r *role) bool { return slices.Contains(needsTools, r.name) }) {
-		if _, err := m.n.locate(ctx, toolHostRole); err != nil {
-			tools = err.Error()
+		ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
+		if _, err := m.toolHost.DescribeHost(ask, &harnessv1.DescribeHostRequest{}); err != nil && ctx.Err() == nil {
+			if tools = "the tool host cannot be called: " + status.Convert(err).Message(); m.shared() {
+				if _, missing := m.n.locate(ask, toolHostRole); missing != nil && ask.Err() == nil {
+					tools = missing.Error()
+				}
+			}
 		}
+		cancel()
 	}
 	serving := map[*roleServer]bool{}
 	for _, r := range m.roles {
@@ -250,6 +266,9 @@ func (m *mesh) common() string {
 		return fmt.Sprintf("%v, since %s", err, m.away.UTC().Format(time.TimeOnly))
 	}
 	m.away = time.Time{}
+	if err := m.n.log.Pulling(); err != nil {
+		return err.Error()
+	}
 	return m.foreign
 }
 

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -109,7 +110,7 @@ type Node struct {
 	stopOnce  sync.Once
 	workEnded chan struct{}
 	workErr   error
-	working   bool
+	working   atomic.Bool
 }
 
 // Start starts a node and returns when all of it is ready. On an error nothing
@@ -182,6 +183,11 @@ func (n *Node) start(ctx context.Context) error {
 	if err := n.startRoles(ctx); err != nil {
 		return err
 	}
+	select {
+	case <-n.done: // a role failed at once
+		return fmt.Errorf("a role ended: %w", n.Err())
+	default:
+	}
 	return writeHolder(n.cfg.Data, n.local.socket)
 }
 
@@ -246,7 +252,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		select {
 		case <-n.workEnded: // a role failed: nothing will come to rest
 		default:
-			if n.gateway != nil && n.working {
+			if n.gateway != nil && n.working.Load() {
 				n.settleOthers(ctx)
 			}
 		}

@@ -141,7 +141,8 @@ func (n *Node) toolHosts(here harnessv1.ToolHostServiceServer) *toolHosts {
 // the node ends: half a mesh would only look alive.
 func (n *Node) startWork(working []worker) {
 	ctx, cancel := context.WithCancel(context.Background())
-	n.stopWork, n.working = cancel, len(working) > 0
+	n.stopWork = cancel
+	n.working.Store(len(working) > 0)
 	g, ctx := errgroup.WithContext(ctx)
 	n.work = g
 	for _, w := range working {
