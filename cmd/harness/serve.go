@@ -21,19 +21,20 @@ const defaultDrain = 10 * time.Second
 
 // serveCmd serves roles until a signal comes.
 type serveCmd struct {
-	Roles       []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
-	Listen      string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
-	NATS        string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
-	NATSWait    *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
-	Advertise   string        `placeholder:"HOST" help:"Host by which other processes reach this one; needed where --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
-	NATSCreds   string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
-	Takeover    *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s; for the embedded server. Default: 5s."`
-	Drain       *durationFlag `placeholder:"D" help:"How long work may go on after SIGTERM; what is not finished then is put back. Default: 10s."`
-	Concurrency int           `placeholder:"N" help:"Steps that each executor here has in work at once, from 1. Default: 256."`
-	Instance    string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
-	Insecure    bool          `help:"Listen beyond this machine without TLS and without a token. Whoever reaches the address can run commands here."`
-	Data        string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
-	Sync        string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
+	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
+	Listen       string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
+	NATS         string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
+	NATSWait     *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
+	Advertise    string        `placeholder:"HOST" help:"Host by which other processes reach this one; needed where --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
+	NATSCreds    string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
+	Takeover     *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s; for the embedded server. Default: 5s."`
+	Drain        *durationFlag `placeholder:"D" help:"How long work may go on after SIGTERM; what is not finished then is put back. Default: 10s."`
+	Concurrency  int           `placeholder:"N" help:"Steps that each executor here has in work at once, from 1. Default: 256."`
+	Instance     string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
+	HostPatience *durationFlag `placeholder:"D" help:"How long a tool host that has a started call may be away while another one answers; then the call is unknown. Default: 2m."`
+	Insecure     bool          `help:"Listen beyond this machine without TLS and without a token. Whoever reaches the address can run commands here."`
+	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
+	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
@@ -83,6 +84,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if c.Takeover != nil {
 		cfg.Takeover = c.Takeover.d
+	}
+	if c.HostPatience != nil {
+		cfg.HostPatience = c.HostPatience.d
 	}
 	starting, stop := a.cancelOnSignal(ctx)
 	n, err := backend.StartNode(starting, cfg)

@@ -50,10 +50,10 @@ type Progress struct {
 	// Failures are those tries.
 	FailedTries uint32
 	Failures    []*harnessv1.ModelRetried
-	// Started holds the ids of the calls that may run, and LedgerID the tool
-	// host's ledger that they were started under.
-	Started  map[string]bool
-	LedgerID string
+	// Started holds the ids of the calls that may run, and Ledgers the
+	// ledger of the tool host that each was started under last.
+	Started map[string]bool
+	Ledgers map[string]string
 	// Finished holds how calls ended.
 	Finished map[string]harnessv1.ToolOutcome
 	// Calls are all that the step has to run, in order.
@@ -70,6 +70,7 @@ func Begin(step *harnessv1.Step) *Progress {
 		Number:   s.GetTurnCount() + 1,
 		Resumed:  s.GetTurn().GetOpen(),
 		Started:  map[string]bool{},
+		Ledgers:  map[string]string{},
 		Finished: map[string]harnessv1.ToolOutcome{},
 	}
 	if p.Resumed {
@@ -115,9 +116,8 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		}
 	case *harnessv1.Journal_ToolsStarted:
 		for _, id := range e.ToolsStarted.GetCallIds() {
-			p.Started[id] = true
+			p.Started[id], p.Ledgers[id] = true, e.ToolsStarted.GetLedgerId()
 		}
-		p.LedgerID = e.ToolsStarted.GetLedgerId()
 	case *harnessv1.Journal_ToolFinished:
 		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
 		for _, m := range rec.GetAppended() {
@@ -219,6 +219,14 @@ func Start(s *harnessv1.Snapshot, p *Progress, calls []Call, ledgerID string) (*
 		}
 	}
 	return &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{ToolsStarted: started}}, events
+}
+
+// Move is the record that makes a call runnable on another tool host than the one
+// that it was started on, where nothing of it began.
+func Move(c Call, ledgerID string) *harnessv1.Journal {
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{
+		ToolsStarted: &harnessv1.ToolsStarted{CallIds: []string{c.ID}, LedgerId: ledgerID},
+	}}
 }
 
 // Finish is the record of a call's end with its result, and its events.

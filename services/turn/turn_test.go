@@ -202,7 +202,7 @@ func TestGroups(t *testing.T) {
 	if got := fmt.Sprint(groups); got != "[ab d e]" {
 		t.Errorf("groups %s", got)
 	}
-	if len(w.p.Unstarted()) != 0 || w.p.LedgerID != "ledger" || w.p.NeedsModel() {
+	if len(w.p.Unstarted()) != 0 || w.p.Ledgers["a"] != "ledger" || w.p.NeedsModel() {
 		t.Errorf("progress %+v", w.p)
 	}
 }

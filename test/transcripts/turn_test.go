@@ -94,7 +94,7 @@ func (w *turning) runTools() error {
 	}
 	for _, group := range w.p.Unfinished() {
 		for _, call := range group {
-			entry, appended, events := turn.Finish(w.s, w.p, call, d.result(call, w.p.LedgerID))
+			entry, appended, events := turn.Finish(w.s, w.p, call, d.result(call, w.p.Ledgers[call.ID]))
 			if err := w.note("finished", entry, appended, events); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
@@ -117,7 +118,7 @@ func (s *Server) admit(ctx context.Context, key string, req *harnessv1.ExecuteTo
 		return nil, cancelled(0), nil
 	case toolhost.Start:
 		if s.draining {
-			return nil, nil, unavailable(closingText, nil)
+			return nil, nil, fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, closingText)
 		}
 		if err := s.tools.Validate(req.GetTool(), req.GetArguments()); err != nil {
 			return nil, done(failed(err.Error()), 0), nil

@@ -3,6 +3,7 @@ package turnserver
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
@@ -63,6 +64,10 @@ func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 
 // attend runs a turn while it listens for what would stop it.
 func (w *Server) attend(ctx context.Context, t *working, task *executor.Task) (*harnessv1.Outcome, error) {
+	// What ends the turn must not end the records about it. When the step is lost
+	// or this process stops, they have a moment more.
+	keep, release := lingering(ctx)
+	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if deadline, ok := runstate.Deadline(t.s); ok {
@@ -79,14 +84,33 @@ func (w *Server) attend(ctx context.Context, t *working, task *executor.Task) (*
 			}
 		})
 	}
-	return t.carryOut(ctx, lookout.looked)
+	return t.carryOut(ctx, keep, lookout.looked)
+}
+
+// linger is how long records may still be made after the work was ended.
+const linger = 5 * time.Second
+
+// lingering is a context that ends a moment after ctx.
+func lingering(ctx context.Context) (keep context.Context, release context.CancelFunc) {
+	keep, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(linger)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			end(context.Cause(ctx))
+		case <-keep.Done():
+		}
+	})
+	return keep, func() {
+		stop()
+		end(nil)
+	}
 }
 
 // carryOut takes the turn from wherever it stands to its end. looked returns
 // when the inbox has been looked at a moment ago; what it finds ends ctx.
-func (t *working) carryOut(ctx context.Context, looked func(context.Context) error) (*harnessv1.Outcome, error) {
-	// What ends the turn must not end the records about it.
-	keep := context.WithoutCancel(ctx)
+func (t *working) carryOut(ctx, keep context.Context, looked func(context.Context) error) (*harnessv1.Outcome, error) {
 	entry, events := turn.Claim(t.s, t.p)
 	if err := t.note(keep, entry, nil, events); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package turnserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -39,9 +41,11 @@ func (t *working) runTools(ctx, keep context.Context) error {
 // maxParallel bounds the calls of one response that run beside each other.
 const maxParallel = 16
 
+// finished is how a call ended, or to which host it has to be moved.
 type finished struct {
 	call     turn.Call
 	response *harnessv1.ExecuteToolResponse
+	moved    *host
 	err      error
 }
 
@@ -51,18 +55,27 @@ func (t *working) runBeside(ctx, keep context.Context, group []turn.Call) error 
 	ends := make(chan finished)
 	slots := make(chan struct{}, maxParallel)
 	var running sync.WaitGroup
-	for _, c := range group {
+	begin := func(c turn.Call, ledger string, fresh bool) {
 		running.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			r, err := t.send(ctx, c)
-			ends <- finished{c, r, err}
+			ends <- t.send(ctx, c, ledger, fresh)
 		})
 	}
+	for _, c := range group {
+		begin(c, t.p.Ledgers[c.ID], !t.takeover)
+	}
 	var first error
-	for range group {
+	for open := len(group); open > 0; {
 		end := <-ends
-		if end.err == nil {
+		if end.moved != nil && first == nil {
+			if end.err = t.move(keep, end.call, end.moved); end.err == nil {
+				begin(end.call, end.moved.ledgerID, true)
+				continue
+			}
+		}
+		open--
+		if end.err == nil && end.response != nil {
 			end.err = t.finish(keep, end.call, end.response)
 		}
 		if first == nil {
@@ -74,11 +87,24 @@ func (t *working) runBeside(ctx, keep context.Context, group []turn.Call) error 
 }
 
 func (t *working) runTool(ctx, keep context.Context, c turn.Call) error {
-	r, err := t.send(ctx, c)
-	if err != nil {
-		return err
+	for fresh := !t.takeover; ; fresh = true {
+		end := t.send(ctx, c, t.p.Ledgers[c.ID], fresh)
+		switch {
+		case end.err != nil:
+			return end.err
+		case end.moved == nil:
+			return t.finish(keep, c, end.response)
+		}
+		if err := t.move(keep, c, end.moved); err != nil {
+			return err
+		}
 	}
-	return t.finish(keep, c, r)
+}
+
+// move records that a call is for another host from now on.
+func (t *working) move(ctx context.Context, c turn.Call, to *host) error {
+	t.w.cfg.Logger.Warn("call is moved to another tool host", "run", t.run.ID, "call", c.ID)
+	return t.note(ctx, turn.Move(c, to.ledgerID), nil, nil)
 }
 
 func (t *working) finish(ctx context.Context, c turn.Call, r *harnessv1.ExecuteToolResponse) error {
@@ -91,13 +117,23 @@ func (t *working) finish(ctx context.Context, c turn.Call, r *harnessv1.ExecuteT
 	return nil
 }
 
-// send runs one call on the tool host. The host keeps a ledger by call id, so
-// sending again joins the call or returns its result; a host that cannot be
-// reached is asked again until ctx ends.
-func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteToolResponse, error) {
+// Bounds of the wait for a tool host.
+const (
+	// movePatience is how long one may be away before a call that has not begun
+	// there is moved to another.
+	movePatience = 2 * time.Second
+	// joined is how long a try lasts that has reached its host.
+	joined = 5 * time.Second
+)
+
+// send runs one call on the tool host that has the ledger. The host keeps its
+// ledger by call id, so sending again joins the call or returns its result; a
+// host that cannot be reached is asked again until ctx ends. fresh says that
+// nobody has sent the call under this ledger before.
+func (t *working) send(ctx context.Context, c turn.Call, ledger string, fresh bool) finished {
 	arguments, err := t.w.text(ctx, t.run, c.Arguments)
 	if err != nil {
-		return nil, err
+		return finished{call: c, err: err}
 	}
 	request := &harnessv1.ExecuteToolRequest{
 		Namespace:     t.run.Namespace,
@@ -107,56 +143,64 @@ func (t *working) send(ctx context.Context, c turn.Call) (*harnessv1.ExecuteTool
 		Arguments:     arguments.GetInline(),
 		Workspace:     t.s.GetWorkspace(),
 		Timeout:       t.s.GetConfig().GetTools().GetTimeout(),
-		LedgerId:      t.p.LedgerID,
+		LedgerId:      ledger,
 		FirstSequence: t.s.GetFirstSequence(),
 	}
-	sent := t.takeover // an earlier worker may have sent it
+	unknown := &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
 	var away time.Time // since when the host does not answer
 	for {
 		if cause := context.Cause(ctx); cause != nil {
-			return nil, cause // nothing starts behind an interrupt
+			return finished{call: c, err: cause} // nothing starts behind an interrupt
 		}
+		begun := t.w.cfg.Now()
 		r, err := t.w.cfg.ToolHost.ExecuteTool(ctx, request)
+		now := t.w.cfg.Now()
 		switch {
 		case context.Cause(ctx) != nil:
-			return nil, context.Cause(ctx)
-		case err == nil && r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && !sent:
+			return finished{call: c, err: context.Cause(ctx)}
+		case err == nil && r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && fresh:
 			// Never sent before, so it cannot have started: the ledger is a new
 			// one since this worker asked for its id.
-			h, herr := t.w.toolHost(ctx, true)
-			if herr != nil || h.ledgerID == request.GetLedgerId() {
-				return r, nil
+			if other := t.w.otherHost(ctx, ledger); other != nil {
+				return finished{call: c, moved: other}
 			}
-			request.LedgerId, sent = h.ledgerID, true
-			continue
+			return finished{call: c, response: r}
 		case err == nil:
-			return r, nil
-		case !refusedAsRequest(err):
-			// Nobody knows whether it began: by its id it is joined, or its
-			// result is returned.
-			sent = true
-			t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "call", c.ID, "error", err)
-			if away.IsZero() {
-				away = t.w.cfg.Now()
-			}
-			if t.w.cfg.Now().Sub(away) > t.w.cfg.HostPatience && t.w.otherHost(ctx, request.GetLedgerId()) {
-				return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}, nil
-			}
-		default:
-			return &harnessv1.ExecuteToolResponse{
+			return finished{call: c, response: r}
+		case refusedAsRequest(err):
+			return finished{call: c, response: &harnessv1.ExecuteToolResponse{
 				Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true,
 				Result: fmt.Sprintf("The tool host refused the call: %s", status.Convert(err).Message()),
-			}, nil
+			}}
+		}
+		t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "call", c.ID, "error", err)
+		if fault.ReasonOf(err) != notStarted {
+			fresh = false // nobody knows whether it began: by its id it is joined
+		}
+		if away.IsZero() || now.Sub(begun) > joined {
+			away = now
+		}
+		movable := fresh || c.Idempotent
+		if gone := now.Sub(away); gone > t.w.cfg.HostPatience || movable && gone > movePatience {
+			switch other := t.w.otherHost(ctx, ledger); {
+			case other != nil && movable:
+				return finished{call: c, moved: other}
+			case other != nil:
+				return finished{call: c, response: unknown}
+			}
 		}
 		timer := time.NewTimer(hostPause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, context.Cause(ctx)
+			return finished{call: c, err: context.Cause(ctx)}
 		case <-timer.C:
 		}
 	}
 }
+
+// notStarted is the reason of a refusal before anything of the call began.
+var notStarted = fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED)
 
 // refusedAsRequest says that a tool host did not take a call at all, so that it
 // never ran.
@@ -184,7 +228,21 @@ func (t *working) kill(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	r, err := t.cancelCalls(ctx, ids)
+	byLedger := map[string][]string{}
+	for _, id := range ids {
+		byLedger[t.p.Ledgers[id]] = append(byLedger[t.p.Ledgers[id]], id)
+	}
+	for ledger, ids := range byLedger {
+		if err := t.killUnder(ctx, ledger, ids, calls); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killUnder ends calls that were started under one ledger.
+func (t *working) killUnder(ctx context.Context, ledger string, ids []string, calls map[string]turn.Call) error {
+	r, err := t.cancelCalls(ctx, ledger, ids)
 	if err != nil {
 		return err
 	}
@@ -197,9 +255,13 @@ func (t *working) kill(ctx context.Context) error {
 		case slices.Contains(r.GetUnknown(), id):
 			end = &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
 		case slices.Contains(r.GetFinished(), id):
-			if end, err = t.send(ctx, calls[id]); err != nil {
-				return executor.Retry("result of a finished call", err)
+			bounded, cancel := context.WithTimeout(ctx, t.w.cfg.HostPatience)
+			done := t.send(bounded, calls[id], ledger, false)
+			cancel()
+			if done.err != nil || done.response == nil {
+				return executor.Retry("result of a finished call", errors.Join(done.err, errNoResult))
 			}
+			end = done.response
 		}
 		if err := t.finish(ctx, calls[id], end); err != nil {
 			return err
@@ -208,15 +270,17 @@ func (t *working) kill(ctx context.Context) error {
 	return nil
 }
 
+var errNoResult = errors.New("its tool host does not give it")
+
 // cancelCalls has the tool host kill calls. A host that is away is asked again,
 // for HostPatience; when another one answers then, it is given up for lost and
 // its calls are unknown.
-func (t *working) cancelCalls(ctx context.Context, ids []string) (*harnessv1.CancelToolsResponse, error) {
+func (t *working) cancelCalls(ctx context.Context, ledger string, ids []string) (*harnessv1.CancelToolsResponse, error) {
 	bounded, cancel := context.WithTimeout(ctx, t.w.cfg.HostPatience)
 	defer cancel()
 	for {
 		r, err := t.w.cfg.ToolHost.CancelTools(bounded, &harnessv1.CancelToolsRequest{
-			Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: ids, FirstSequence: t.s.GetFirstSequence(), LedgerId: t.p.LedgerID,
+			Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: ids, FirstSequence: t.s.GetFirstSequence(), LedgerId: ledger,
 		})
 		if err == nil {
 			return r, nil
@@ -229,15 +293,18 @@ func (t *working) cancelCalls(ctx context.Context, ids []string) (*harnessv1.Can
 		case <-bounded.Done():
 			timer.Stop()
 		}
-		if t.w.otherHost(ctx, t.p.LedgerID) {
+		if ctx.Err() == nil && t.w.otherHost(ctx, ledger) != nil {
 			return &harnessv1.CancelToolsResponse{Unknown: ids}, nil
 		}
 		return nil, executor.Retry(fmt.Sprintf("kill %d call(s)", len(ids)), err)
 	}
 }
 
-// otherHost says that a tool host answers, and that it has another ledger.
-func (w *Server) otherHost(ctx context.Context, ledgerID string) bool {
-	h, err := w.toolHost(ctx, true)
-	return err == nil && h.ledgerID != ledgerID
+// otherHost is a tool host that answers and has another ledger; nil when there
+// is none.
+func (w *Server) otherHost(ctx context.Context, ledgerID string) *host {
+	if h, err := w.toolHost(ctx, true); err == nil && h.ledgerID != ledgerID {
+		return h
+	}
+	return nil
 }

@@ -49,7 +49,7 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 			return req.GetConversation(), func(id string) bool { return known[id] }, nil
 		},
 	}
-	outcome, err := t.carryOut(ctx, func(context.Context) error { return nil })
+	outcome, err := t.carryOut(ctx, context.WithoutCancel(ctx), func(context.Context) error { return nil })
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,9 +13,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -63,9 +66,9 @@ func (m *meshResolver) meantFor(ctx context.Context, cc *grpc.ClientConn) (*harn
 		return m.found.Load(), nil
 	case <-wait.C:
 		if why := m.why.Load(); why != nil {
-			return nil, status.Error(codes.Unavailable, (*why).Error())
+			return nil, notStarted((*why).Error())
 		}
-		return nil, status.Errorf(codes.Unavailable, "%s has not been found yet", cc.Target())
+		return nil, notStarted(cc.Target() + " has not been found yet")
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
@@ -82,11 +85,15 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 		return err
 	}
 	ctx = metadata.AppendToOutgoingContext(ctx, instanceKey, p.GetInstance())
-	err = invoke(ctx, method, req, reply, cc, opts...)
+	var reached peer.Peer
+	err = invoke(ctx, method, req, reply, cc, append(opts, grpc.Peer(&reached))...)
 	switch status.Code(err) {
 	case codes.Unimplemented: // nobody of this mesh has the address any more
-		err = status.Errorf(codes.Unavailable, "%s: %s", cc.Target(), status.Convert(err).Message())
+		err = notStarted(cc.Target() + ": " + status.Convert(err).Message())
 	case codes.Unavailable:
+		if reached.Addr == nil && fault.ReasonOf(err) == "" { // it never left this process
+			err = notStarted(status.Convert(err).Message())
+		}
 	default:
 		return err
 	}
@@ -110,12 +117,18 @@ func (m *meshResolver) note(p *harnessv1.Presence) {
 	m.once.Do(func() { close(m.first) })
 }
 
+// notStarted says that nothing of a call was begun: it may be made elsewhere.
+func notStarted(text string) error {
+	st, _ := fault.Status(fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, text))
+	return st.Err()
+}
+
 // onlyMeant refuses calls that are meant for another process. The caller looks
 // for that one again.
 func onlyMeant(instance string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if other := metadata.ValueFromIncomingContext(ctx, instanceKey); len(other) > 0 && other[0] != instance {
-			return nil, status.Errorf(codes.Unavailable, "this is %s, and the call is meant for %s", instance, other[0])
+			return nil, notStarted(fmt.Sprintf("this is %s, and the call is meant for %s", instance, other[0]))
 		}
 		return handle(ctx, req)
 	}

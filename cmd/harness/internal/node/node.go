@@ -62,6 +62,9 @@ type Config struct {
 	Takeover time.Duration
 	// Drain is how long work may go on after Stop was called. Default 0.
 	Drain time.Duration
+	// HostPatience is how long a tool host that has a started call may be away
+	// while another one answers. Default 2 min.
+	HostPatience time.Duration
 	// Concurrency bounds the steps that each executor has in work at once.
 	// Default 256.
 	Concurrency int

@@ -58,7 +58,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 		"compaction":   compactionserver.New(n.log),
 		"stopdecision": stopdecisionserver.New(),
 		"turn": turnserver.New(turnserver.Config{
-			Log: n.log, ToolHost: toolHost, Logger: n.cfg.Logger, Price: provider.Price,
+			Log: n.log, ToolHost: toolHost, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger, Price: provider.Price,
 			Open: func(ref string) (model.Provider, string, error) { return provider.Open(ref, n.cfg.ModelEnv) },
 		}),
 	}

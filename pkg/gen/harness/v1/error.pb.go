@@ -62,6 +62,9 @@ const (
 	ErrorReason_ERROR_REASON_TOOL_HOST_UNAVAILABLE ErrorReason = 15
 	// The server is stopping. UNAVAILABLE; the same request may be sent to another.
 	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 16
+	// Nothing of the call was begun. UNAVAILABLE; it may be made again, also elsewhere.
+	// Example: a tool host that is stopping, or that was not found.
+	ErrorReason_ERROR_REASON_NOT_STARTED ErrorReason = 17
 )
 
 // Enum value maps for ErrorReason.
@@ -84,6 +87,7 @@ var (
 		14: "ERROR_REASON_SCHEMA_TOO_NEW",
 		15: "ERROR_REASON_TOOL_HOST_UNAVAILABLE",
 		16: "ERROR_REASON_SHUTTING_DOWN",
+		17: "ERROR_REASON_NOT_STARTED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -103,6 +107,7 @@ var (
 		"ERROR_REASON_SCHEMA_TOO_NEW":        14,
 		"ERROR_REASON_TOOL_HOST_UNAVAILABLE": 15,
 		"ERROR_REASON_SHUTTING_DOWN":         16,
+		"ERROR_REASON_NOT_STARTED":           17,
 	}
 )
 
@@ -138,7 +143,7 @@ var File_harness_v1_error_proto protoreflect.FileDescriptor
 const file_harness_v1_error_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/error.proto\x12\n" +
-	"harness.v1*\xa9\x04\n" +
+	"harness.v1*\xc7\x04\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -157,7 +162,8 @@ const file_harness_v1_error_proto_rawDesc = "" +
 	"\x15ERROR_REASON_INTERNAL\x10\r\x12\x1f\n" +
 	"\x1bERROR_REASON_SCHEMA_TOO_NEW\x10\x0e\x12&\n" +
 	"\"ERROR_REASON_TOOL_HOST_UNAVAILABLE\x10\x0f\x12\x1e\n" +
-	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x10BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x10\x12\x1c\n" +
+	"\x18ERROR_REASON_NOT_STARTED\x10\x11BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_error_proto_rawDescOnce sync.Once
