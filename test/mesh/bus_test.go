@@ -8,18 +8,22 @@ import (
 	"testing"
 	"time"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/meshtest"
 )
 
 // inTheMidst takes runs of a scenario through the mesh, several beside each
 // other, while trouble is made, and gives all of them to check. trouble is
-// called again and again until the runs have come to their end.
-func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each int, trouble func(n int), check func(*driver, []runlog.Entry)) {
+// called again and again until the runs have come to their end, each time when
+// so many events more have been seen: there is no proof in a bus that is never up.
+func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each, every int, trouble func(), check func(*driver, []runlog.Entry)) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	var running, troubling sync.WaitGroup
 	over := make(chan struct{})
+	seen := make(chan struct{}, 100_000)
+	s.drive = func(*driver, *harnessv1.Event) { seen <- struct{}{} }
 	for lane := range lanes {
 		running.Go(func() {
 			for i := range each {
@@ -31,13 +35,15 @@ func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each int, tro
 	made := 0
 	troubling.Go(func() {
 		for {
-			select {
-			case <-over:
-				return
-			default:
-				trouble(made)
-				made++
+			for range every {
+				select {
+				case <-over:
+					return
+				case <-seen:
+				}
 			}
+			trouble()
+			made++
 		}
 	})
 	running.Wait()
@@ -55,9 +61,8 @@ func TestNATSIsKilled(t *testing.T) {
 	want := undisturbed(t, work)
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	random := rand.New(rand.NewPCG(*seed, 1))
-	inTheMidst(t, m, work, 3, *rounds, func(int) {
-		work := time.NewTimer(time.Duration(random.IntN(1500)) * time.Millisecond)
-		<-work.C
+	inTheMidst(t, m, work, 3, *rounds, 10, func() {
+		<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
 		m.Bus.Kill(0)
 		m.Bus.Restart(0)
 		m.Bus.AwaitReady(0)
@@ -75,9 +80,8 @@ func TestClusterLosesItsLeader(t *testing.T) {
 	m := meshtest.Start(t, bin, meshtest.Config{NATS: meshtest.NATSConfig{Servers: 3}, Replicas: 3, Partitions: 2})
 	led := map[int]int{}
 	random := rand.New(rand.NewPCG(*seed, 2))
-	inTheMidst(t, m, work, 4, max(1, *rounds/2), func(int) {
-		quiet := time.NewTimer(time.Duration(500+random.IntN(1500)) * time.Millisecond)
-		<-quiet.C
+	inTheMidst(t, m, work, 4, max(1, *rounds/2), 25, func() {
+		<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
 		leader := -1
 		meshtest.Eventually(t, "a leader", func() bool {
 			leader = m.Bus.Leader("RUNS_0")

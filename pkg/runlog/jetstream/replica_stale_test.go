@@ -18,6 +18,7 @@ func (r *replicas) behind(probe string) (l *Log, release func()) {
 	rec, sequence := r.grown(l, probe)
 	r.await(r.T, "a replica that answers and lags", func() bool {
 		release = r.hold(follower)
+		r.Cleanup(release)
 		rec = after(rec, sequence, sequence)
 		var err error
 		sequence, err = l.Append(r.Context(), rec)
@@ -47,8 +48,7 @@ func (r *replicas) eventually(what string, read func() bool) {
 
 // A replica that lags answers too. What must contain a message is asked for again.
 func staleReplica(r *replicas) {
-	l, release := r.behind("probe")
-	defer release()
+	l, _ := r.behind("probe")
 	rec := first("r")
 	run := runOf(rec)
 	var before, sequence uint64
