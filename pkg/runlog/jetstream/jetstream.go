@@ -200,7 +200,7 @@ func checkURL(urls string) error {
 			if errors.As(err, &parse) {
 				err = parse.Err
 			}
-			if strings.ContainsRune(text, '@') {
+			if strings.ContainsRune(urls, '@') {
 				err = errors.New("what stands in it is percent-encoded, a password too")
 			}
 			return fmt.Errorf("the NATS URL is not valid: %w; want nats://HOST:4222, or several with commas between", err)

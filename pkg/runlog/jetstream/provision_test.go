@@ -205,12 +205,26 @@ func TestUnreachable(t *testing.T) {
 	}
 	_ = closed.Close()
 	const wait = 300 * time.Millisecond
-	for _, address := range []string{mute.Addr().String(), closed.Addr().String(), "nowhere.invalid:4222", "::not a url::"} {
+	for _, address := range []string{mute.Addr().String(), closed.Addr().String(), "nowhere.invalid:4222"} {
 		begun := time.Now()
 		_, err := Open(t.Context(), Config{URL: "nats://" + address, Wait: wait})
 		says(t, err, "cannot reach NATS", address)
 		if took := time.Since(begun); took > 20*wait {
 			t.Errorf("%s: took %v, was to take %v", address, took, wait)
+		}
+	}
+}
+
+// TestURLs that are none are refused at once, and a password in one is not shown.
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"nats://::not a url::", "nats://me:s3 cret@host:4222", "nats://me:s3%zzcret@host", "nats://", "nats://ok:4222,nats://me:s3,cret@host:99x"} {
+		_, err := Open(t.Context(), Config{URL: text, Wait: time.Minute})
+		says(t, err, "NATS URL is not valid", "nats://HOST:4222")
+		for _, secret := range []string{"s3", "cret"} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%q shows a password", err)
+			}
 		}
 	}
 }

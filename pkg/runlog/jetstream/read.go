@@ -122,11 +122,17 @@ func (l *Log) at(ctx context.Context, run runlog.Run, sequence uint64) (*nats.Ms
 
 // deleted says that the stream's leader is beyond sequence and does not have it.
 func (l *Log) deleted(ctx context.Context, p int, sequence uint64) (bool, error) {
+	// Between two leaders nobody answers; the replicas may meanwhile.
+	ctx, cancel := context.WithTimeout(ctx, l.timeout/(3*tries))
+	defer cancel()
 	stream, err := l.js.Stream(ctx, runsStream(p))
 	if err != nil {
 		return false, err
 	}
 	info := stream.CachedInfo()
+	if info.Config.Replicas > 1 && (info.Cluster == nil || info.Cluster.Leader == "") {
+		return false, nil // a replica that knows of no leader has answered, and may be behind
+	}
 	if info.State.LastSeq < sequence {
 		return true, nil
 	}
