@@ -26,6 +26,6 @@ free # still
 cat <<END
 a run      mkdir -p $dir/work && $dir/harness run --server 127.0.0.1:7447 --workspace $dir/work --model script:examples/script.yaml --yolo "Write the notes."
 who is up  $dir/harness doctor
-a crash    kill -9 PID of turn or turn-2, while a run is at work; Ctrl-C stops the mesh
+a crash    kill -9 the PIDs of both turn workers while a run is at work; Ctrl-C stops the mesh
 END
 exec "$dir/procfile" Procfile

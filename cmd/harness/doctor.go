@@ -24,6 +24,9 @@ type doctorCmd struct {
 	Output    string        `enum:"text,json" default:"text" help:"text for people, or json."`
 }
 
+// secondLook is how long problems are looked at again.
+const secondLook = 2 * time.Second
+
 // diagnosis is what the doctor finds.
 type diagnosis struct {
 	NATS       string       `json:"nats"`
@@ -56,11 +59,17 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, fmt.Errorf("--nats: %w", err)
 	}
 	defer log.Close()
-	there, err := log.Presences(ctx)
-	if err != nil {
-		return follow.ExitError, err
+	var d diagnosis
+	// Processes that have just lost NATS are back within a second or two.
+	for end := time.Now().Add(secondLook); ; {
+		there, err := log.Presences(ctx)
+		if err != nil {
+			return follow.ExitError, err
+		}
+		if d = diagnose(there); len(d.Problems) == 0 || time.Now().After(end) {
+			break
+		}
 	}
-	d := diagnose(there)
 	d.NATS, d.Partitions, d.Replicas = jetstream.Redacted(c.NATS), log.Partitions(), log.Replicas()
 	d.TakeoverMS = runlog.TakeoverOf(log.AckWait()).Milliseconds()
 	if err := c.show(a, d); err != nil {

@@ -22,7 +22,7 @@ const defaultDrain = 10 * time.Second
 // serveCmd serves roles until a signal comes.
 type serveCmd struct {
 	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
-	Listen       string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway; other roles alone listen on a free port."`
+	Listen       string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway, or of a role that is alone; with several roles the others take free ports. Port 0 is a free one."`
 	NATS         string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
 	NATSWait     *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
 	Advertise    string        `placeholder:"HOST" help:"Host by which other processes reach this one; needed where --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
@@ -40,6 +40,9 @@ type serveCmd struct {
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.given["nats"] && a.given["sync"] || c.NATS != "" && c.Sync != "" {
 		return follow.ExitError, errors.New("--sync: with --nats it is the server's own setting (sync_interval: always in its configuration)")
+	}
+	if len(c.Roles) == 0 || len(c.Roles) == 1 && strings.TrimSpace(c.Roles[0]) == "" {
+		return follow.ExitError, fmt.Errorf("--roles: names no role: want all, %s", strings.Join(node.Roles, ", "))
 	}
 	for i, role := range c.Roles {
 		c.Roles[i] = strings.TrimSpace(role)
@@ -59,6 +62,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	drain := defaultDrain
 	if c.Drain != nil {
 		drain = c.Drain.d
+	}
+	if c.NATS == "" && !slices.Contains(c.Roles, "all") && len(c.Roles) < len(node.Roles) {
+		a.note("WARNING: without --nats the bus is inside this process, and nobody else can reach it: %s cannot work with others", strings.Join(c.Roles, ", "))
 	}
 	if err := c.checkListen(a); err != nil {
 		return follow.ExitError, err
@@ -132,7 +138,7 @@ func (c *serveCmd) checkListen(a *app) error {
 		return nil
 	}
 	if !c.Insecure {
-		return fmt.Errorf("--listen: %s is open to other machines, and this gateway has neither TLS nor tokens yet: listen on 127.0.0.1 behind a proxy that authenticates, or say --insecure", c.Listen)
+		return fmt.Errorf("--listen: %s is open to other machines, and what is served has neither TLS nor tokens yet: listen on 127.0.0.1 behind something that authenticates, or say --insecure", c.Listen)
 	}
 	a.note("WARNING: %s is open to other machines without TLS and without a token: whoever reaches it can run commands here", c.Listen)
 	return nil

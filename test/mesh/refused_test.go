@@ -82,7 +82,7 @@ func TestOtherStreams(t *testing.T) {
 	t.Parallel()
 	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{})
 	provision := func(args ...string) []string {
-		return append([]string{"provision", "--nats", bus.URL(), "--max-bytes", "1000000"}, args...)
+		return append([]string{"provision", "--nats", bus.URL(), "--max-bytes", "2000000"}, args...)
 	}
 	if out, err := exec.Command(bin.Harness, provision("--partitions", "3")...).CombinedOutput(); err != nil {
 		t.Fatalf("provision: %v\n%s", err, out)
@@ -91,6 +91,7 @@ func TestOtherStreams(t *testing.T) {
 	refused(t, []string{"--partitions", "want 1 to"}, provision("--partitions=-1")...)
 	refused(t, []string{"--replicas", "1, 3 or 5"}, provision("--replicas", "2")...)
 	refused(t, []string{"takeover", "1s"}, provision("--takeover", "100ms")...)
+	refused(t, []string{"too few", "--max-bytes"}, provision("--max-bytes", "1")...)
 	if err := bus.DeleteStream("RUNS_2"); err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,9 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 			return ack.Sequence, nil
 		}
 		if !undecided(err) {
+			if apiCode(err) == codeFull {
+				l.full.Store(time.Now().UnixNano())
+			}
 			return 0, refused("append to "+run.String(), err)
 		}
 		l.counts.note(err)
@@ -142,8 +145,16 @@ func refused(op string, err error) error {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("%s: %w: %w", op, runlog.ErrTooLarge, err)
 	}
+	if apiCode(err) == codeFull {
+		return unavailable(op, errFull)
+	}
 	return unavailable(op, err)
 }
+
+// codeFull is the refusal of a stream that is full.
+const codeFull jetstream.ErrorCode = 10077
+
+var errFull = errors.New("the stream is full: give it more room with harness provision --max-bytes")
 
 // undecided says that an append may or may not have been stored, now or by an
 // earlier try.

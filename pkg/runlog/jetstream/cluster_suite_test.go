@@ -18,7 +18,7 @@ import (
 
 // once are the cases that count deliveries. A consumer that changes its leader may
 // deliver again what was delivered, so theirs do not.
-var once = map[string]bool{"two_workers": true, "filters": true}
+var once = map[string]bool{"two_workers": true, "filters": true, "park,_end_and_inbox": true}
 
 // The whole suite on three replicas, while the leaders of the streams and of the
 // consumers step down again and again. Each case has an account of its own.

@@ -68,10 +68,16 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 	}
 }
 
+// minBytes is the least that a stream of records is made with.
+const minBytes = 1 << 20
+
 // attempt bounds one try to provision or to inspect a bus.
 const attempt = 10 * time.Second
 
 func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error {
+	if layout.MaxBytes != 0 && layout.MaxBytes < minBytes {
+		return fmt.Errorf("%d bytes are too few for the records of a mesh: provision with --max-bytes %d or more", layout.MaxBytes, minBytes)
+	}
 	if layout.Takeover != 0 && layout.Takeover < runlog.MinTakeover {
 		return fmt.Errorf("a takeover time of %s is too short: workers are to show a sign of life five times in it, so it is at least %s", layout.Takeover, runlog.MinTakeover)
 	}
@@ -242,6 +248,9 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.Str
 	}
 	if want.Replicas == have.Replicas && want.MaxBytes == have.MaxBytes {
 		return nil
+	}
+	if used := stream.CachedInfo().State.Bytes; uint64(want.MaxBytes) <= used { //nolint:gosec // not negative
+		return fmt.Errorf("stream %s holds %d bytes and would be full with %d: provision with a larger --max-bytes", cfg.Name, used, want.MaxBytes)
 	}
 	_, err = js.UpdateStream(ctx, want)
 	return refusedStream("change", want, err)

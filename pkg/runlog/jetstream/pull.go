@@ -263,14 +263,22 @@ func (s *pulls) add(p *pull) (remove func()) {
 // every request within a lapse.
 const mute = 15 * time.Second
 
-// Pulling says whether the consumers that are pulled from answer, and if not which.
-func (l *Log) Pulling() error {
+// fullFor is how long a stream that was found full is taken to be so.
+const fullFor = 10 * time.Second
+
+// Trouble says what keeps this process from taking steps in or storing them:
+// consumers that do not answer, a stream that is full; nil when nothing does.
+func (l *Log) Trouble() error {
+	if time.Since(time.Unix(0, l.full.Load())) < fullFor {
+		return errFull
+	}
 	l.pulls.mu.Lock()
 	defer l.pulls.mu.Unlock()
 	for p := range l.pulls.all {
 		since := time.Since(time.Unix(0, p.heard.Load()))
 		if since > mute && !p.slots.full() {
-			return fmt.Errorf("consumer %s of stream %s has not answered for %s: it has no leader, or this user may not ask it", p.durable, p.stream, since.Round(time.Second))
+			return fmt.Errorf("consumer %s of stream %s has not answered since %s: NATS hangs, the consumer has no leader, or this user may not ask it",
+				p.durable, p.stream, time.Unix(0, p.heard.Load()).UTC().Format(time.TimeOnly))
 		}
 	}
 	return nil

@@ -266,7 +266,7 @@ func (m *mesh) common() string {
 		return fmt.Sprintf("%v, since %s", err, m.away.UTC().Format(time.TimeOnly))
 	}
 	m.away = time.Time{}
-	if err := m.n.log.Pulling(); err != nil {
+	if err := m.n.log.Trouble(); err != nil {
 		return err.Error()
 	}
 	return m.foreign

@@ -146,7 +146,10 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("--listen: %w; is another process on that port?", err)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w; give another port, such as 127.0.0.1:0 for a free one", err)
+		}
+		return fmt.Errorf("--listen: %w", err)
 	}
 	s := newRoleServer(n.cfg.Logger, n.instance)
 	register(s.grpc)
