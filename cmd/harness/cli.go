@@ -145,6 +145,9 @@ func message(err error) string {
 	case codes.Unauthenticated:
 		return text + " (--token-file)"
 	case codes.Unimplemented:
+		if strings.Contains(text, "unknown service") {
+			return "there is a process, and it serves no gateway: name one with --server, or the data directory of one with --data"
+		}
 		return "the gateway does not know this request; it may be older than this program: " + text
 	}
 	return text
