@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
 )
 
 var harness string
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if err := touchSources("../../cmd", "../../pkg", "../../services"); err != nil {
+		if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -49,24 +50,6 @@ func TestMain(m *testing.M) {
 		return m.Run()
 	}()
 	os.Exit(code)
-}
-
-// touchSources looks at what the binary is built from. The go command cannot
-// see that these tests depend on it and would show an old result otherwise; it
-// does keep account of the files that a test looks at.
-func touchSources(roots ...string) error {
-	for _, root := range roots {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() {
-				_, err = os.Stat(path)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // deadline bounds one process; nothing here comes near it unless it hangs.

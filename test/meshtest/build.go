@@ -20,7 +20,7 @@ type Binaries struct {
 // Build builds both programs into dir. root is the path of the module's root.
 func Build(root, dir string) (Binaries, error) {
 	b := Binaries{Harness: filepath.Join(dir, "harness"), NATS: filepath.Join(dir, "nats-server")}
-	if err := touch(filepath.Join(root, "cmd"), filepath.Join(root, "pkg"), filepath.Join(root, "services")); err != nil {
+	if err := Touch(filepath.Join(root, "cmd"), filepath.Join(root, "pkg"), filepath.Join(root, "services")); err != nil {
 		return b, err
 	}
 	build := func(args ...string) error {
@@ -43,9 +43,10 @@ func Build(root, dir string) (Binaries, error) {
 	return b, err
 }
 
-// touch looks at what the binary is built from: the go command keeps account of
-// the files that a test looks at, and would show an old result otherwise.
-func touch(roots ...string) error {
+// Touch looks at what a binary is built from. The go command cannot see that a
+// test that drives the binary depends on it and would show an old result
+// otherwise; it does keep account of the files that a test looks at.
+func Touch(roots ...string) error {
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
