@@ -19,6 +19,7 @@ import (
 // so many events more have been seen: there is no proof in a bus that is never up.
 func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each, every int, trouble func(), check func(*driver, []runlog.Entry)) {
 	t.Helper()
+	m.Log() // while the bus is well
 	ctx := context.WithoutCancel(t.Context())
 	var running, troubling sync.WaitGroup
 	over := make(chan struct{})

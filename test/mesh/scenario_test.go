@@ -165,8 +165,8 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 	})
 	d.must(err)
 	d.toEnd(s, 0)
+	entries := m.Ended(d.run, 0)
 	if s.again != "" {
-		entries := m.Entries(d.run)
 		_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 			return d.client.SendInput(ctx, &harnessv1.SendInputRequest{RunId: id, RequestId: "again", Input: &harnessv1.SendInputRequest_UserMessage{
 				UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(s.again)},
@@ -174,8 +174,9 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 		})
 		d.must(err)
 		d.toEnd(s, uint64(len(entries)))
+		entries = m.Ended(d.run, len(entries))
 	}
-	return d, m.Entries(d.run)
+	return d, entries
 }
 
 func (d *driver) toEnd(s scenario, after uint64) {

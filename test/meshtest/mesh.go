@@ -261,6 +261,19 @@ func (m *Mesh) Entries(run runlog.Run) []runlog.Entry {
 	}
 }
 
+// Ended is the whole log of a run that has ended at a version above after. A replica
+// that is behind is asked again.
+func (m *Mesh) Ended(run runlog.Run, after int) []runlog.Entry {
+	m.tb.Helper()
+	var entries []runlog.Entry
+	Eventually(m.tb, run.String()+" has ended", func() bool {
+		entries = m.Entries(run)
+		last := entries[len(entries)-1]
+		return len(entries) > after && last.Record.GetStep().GetTo() == runlog.End
+	})
+	return entries
+}
+
 // Write puts a file into the mesh's directory and returns its path.
 func (m *Mesh) Write(name, text string) string {
 	m.tb.Helper()

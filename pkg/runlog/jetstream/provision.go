@@ -71,8 +71,12 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 // minBytes is the least that a stream of records is made with.
 const minBytes = 1 << 20
 
-// attempt bounds one try to provision or to inspect a bus.
-const attempt = 10 * time.Second
+// Bounds of one try to provision a bus, which makes streams, and to inspect it. A
+// question that is lost between two leaders takes all of it.
+const (
+	attempt    = 10 * time.Second
+	inspection = 3 * time.Second
+)
 
 func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error {
 	if layout.MaxBytes != 0 && layout.MaxBytes < minBytes {
@@ -326,7 +330,7 @@ var errNotProvisioned = errors.New("the bus is not provisioned: run `harness pro
 // long as wait: in a mesh that is just starting both may still be under way.
 func (l *Log) await(ctx context.Context, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; {
-		try, cancel := context.WithTimeout(ctx, attempt)
+		try, cancel := context.WithTimeout(ctx, inspection)
 		err := l.inspect(try)
 		cancel()
 		if err == nil || !errors.Is(err, errNotProvisioned) && !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
