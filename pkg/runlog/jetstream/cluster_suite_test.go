@@ -23,6 +23,9 @@ var once = map[string]bool{"two_workers": true, "filters": true, "park,_end_and_
 // The whole suite on three replicas, while the leaders of the streams and of the
 // consumers step down again and again. Each case has an account of its own.
 func TestSuiteReplicated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three servers and some hundred changes of leader take minutes; the short tests have TestReplicas")
+	}
 	t.Parallel()
 	ready, c := supply(t)
 	var cases, calm atomic.Int64
