@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // silence is how long a watcher trusts a quiet feed before it reads the log.
@@ -18,6 +20,15 @@ func AppendedBefore(prev Entry) uint64 {
 		return prev.Sequence
 	}
 	return prev.Record.GetAppendedBefore()
+}
+
+// TowardsAppended is the sequence at which to go on from rec to the records before
+// it that add to the conversation; 0 when there is none before it.
+func TowardsAppended(rec *harnessv1.Record) uint64 {
+	if before := rec.GetAppendedBefore(); before != 0 {
+		return before
+	}
+	return rec.GetPrevSequence()
 }
 
 // BackAppended returns those of from's run's records that add to the
@@ -33,10 +44,7 @@ func BackAppended(ctx context.Context, log Log, from Entry, after uint64) ([]Ent
 		if len(e.Record.GetAppended()) > 0 {
 			newestFirst = append(newestFirst, e)
 		}
-		before := e.Record.GetAppendedBefore()
-		if before == 0 {
-			before = e.Record.GetPrevSequence()
-		}
+		before := TowardsAppended(e.Record)
 		if before <= after {
 			break
 		}

@@ -68,10 +68,7 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 			}
 			count += tokens.Message(snapshot.GetModel(), whole)
 		}
-		before := e.Record.GetAppendedBefore()
-		if before == 0 {
-			before = e.Record.GetPrevSequence()
-		}
+		before := runlog.TowardsAppended(e.Record)
 		if before == 0 {
 			break
 		}
