@@ -200,6 +200,22 @@ type Log interface {
 
 	// Executors returns the names of the executors that have a durable consumer.
 	Executors(ctx context.Context) ([]string, error)
+
+	// AckFloor returns the sequence up to which every step that was addressed to
+	// executor, in the part of the log that run is in, has been acknowledged, as
+	// some replica knows it. It never goes back.
+	//
+	// Errors: ErrNotFound when the executor has no durable consumer, ErrUnavailable.
+	AckFloor(ctx context.Context, run Run, executor string) (sequence uint64, err error)
+
+	// Erase deletes all that is stored of run but the record with sequence keep: timers,
+	// blobs, inbox items and records, the records oldest first and last of all. keep 0
+	// spares nothing. It is for runs whose log is closed; it goes about it slowly
+	// enough for other writers not to notice. What is gone already is no error, and
+	// an erasure that was broken off may be made again.
+	//
+	// Errors: ErrUnavailable.
+	Erase(ctx context.Context, run Run, keep uint64) error
 }
 
 // Delivery is one delivery of a message to a consumer.

@@ -477,7 +477,14 @@ type ToolConfig struct {
 	// Tokens of a result, or of a long string in arguments, that the model is shown. Default 10,000.
 	ShownTokens *uint32 `protobuf:"varint,2,opt,name=shown_tokens,json=shownTokens,proto3,oneof" json:"shown_tokens,omitempty"`
 	// Approvals are given without a question; a deny stays a deny. Default false.
-	Yolo          *bool `protobuf:"varint,3,opt,name=yolo,proto3,oneof" json:"yolo,omitempty"`
+	Yolo *bool `protobuf:"varint,3,opt,name=yolo,proto3,oneof" json:"yolo,omitempty"`
+	// How long an approval is waited for: with the deadlines of pending calls.
+	// Time in which an approval has to be given; then the call is answered with an
+	// error. Default 7 days.
+	ApprovalTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=approval_timeout,json=approvalTimeout,proto3" json:"approval_timeout,omitempty"`
+	// Time in which a client has to answer a call of its tool, or a person a
+	// question; then the call is answered with an error. Default 7 days.
+	AnswerTimeout *durationpb.Duration `protobuf:"bytes,6,opt,name=answer_timeout,json=answerTimeout,proto3" json:"answer_timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -531,6 +538,20 @@ func (x *ToolConfig) GetYolo() bool {
 		return *x.Yolo
 	}
 	return false
+}
+
+func (x *ToolConfig) GetApprovalTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.ApprovalTimeout
+	}
+	return nil
+}
+
+func (x *ToolConfig) GetAnswerTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.AnswerTimeout
+	}
+	return nil
 }
 
 // Budgets are limits that park a run when they are reached; a person may
@@ -668,12 +689,14 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"_max_triesB\f\n" +
 	"\n" +
-	"_streaming\"\xb5\x01\n" +
+	"_streaming\"\xbd\x02\n" +
 	"\n" +
 	"ToolConfig\x123\n" +
 	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12&\n" +
 	"\fshown_tokens\x18\x02 \x01(\rH\x00R\vshownTokens\x88\x01\x01\x12\x17\n" +
-	"\x04yolo\x18\x03 \x01(\bH\x01R\x04yolo\x88\x01\x01B\x0f\n" +
+	"\x04yolo\x18\x03 \x01(\bH\x01R\x04yolo\x88\x01\x01\x12D\n" +
+	"\x10approval_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x0fapprovalTimeout\x12@\n" +
+	"\x0eanswer_timeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\ranswerTimeoutB\x0f\n" +
 	"\r_shown_tokensB\a\n" +
 	"\x05_yoloJ\x04\b\x04\x10\x05R\x11approval_deadline\"\xf0\x01\n" +
 	"\aBudgets\x12\x19\n" +
@@ -732,12 +755,14 @@ var file_harness_v1_config_proto_depIdxs = []int32{
 	8,  // 9: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
 	8,  // 10: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
 	8,  // 11: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	8,  // 12: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	8,  // 12: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
+	8,  // 13: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
+	8,  // 14: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }

@@ -65,6 +65,11 @@ const (
 	// Nothing of the call was begun. UNAVAILABLE; it may be made again, also elsewhere.
 	// Example: a tool host that is stopping, or that was not found.
 	ErrorReason_ERROR_REASON_NOT_STARTED ErrorReason = 17
+	// The run was deleted. FAILED_PRECONDITION; metadata: namespace, run_id.
+	ErrorReason_ERROR_REASON_RUN_EXPIRED ErrorReason = 18
+	// The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
+	// metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
+	ErrorReason_ERROR_REASON_RUN_ACTIVE ErrorReason = 19
 )
 
 // Enum value maps for ErrorReason.
@@ -88,6 +93,8 @@ var (
 		15: "ERROR_REASON_TOOL_HOST_UNAVAILABLE",
 		16: "ERROR_REASON_SHUTTING_DOWN",
 		17: "ERROR_REASON_NOT_STARTED",
+		18: "ERROR_REASON_RUN_EXPIRED",
+		19: "ERROR_REASON_RUN_ACTIVE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -108,6 +115,8 @@ var (
 		"ERROR_REASON_TOOL_HOST_UNAVAILABLE": 15,
 		"ERROR_REASON_SHUTTING_DOWN":         16,
 		"ERROR_REASON_NOT_STARTED":           17,
+		"ERROR_REASON_RUN_EXPIRED":           18,
+		"ERROR_REASON_RUN_ACTIVE":            19,
 	}
 )
 
@@ -143,7 +152,7 @@ var File_harness_v1_error_proto protoreflect.FileDescriptor
 const file_harness_v1_error_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/error.proto\x12\n" +
-	"harness.v1*\xc7\x04\n" +
+	"harness.v1*\x82\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -163,7 +172,9 @@ const file_harness_v1_error_proto_rawDesc = "" +
 	"\x1bERROR_REASON_SCHEMA_TOO_NEW\x10\x0e\x12&\n" +
 	"\"ERROR_REASON_TOOL_HOST_UNAVAILABLE\x10\x0f\x12\x1e\n" +
 	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x10\x12\x1c\n" +
-	"\x18ERROR_REASON_NOT_STARTED\x10\x11BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x18ERROR_REASON_NOT_STARTED\x10\x11\x12\x1c\n" +
+	"\x18ERROR_REASON_RUN_EXPIRED\x10\x12\x12\x1b\n" +
+	"\x17ERROR_REASON_RUN_ACTIVE\x10\x13BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_error_proto_rawDescOnce sync.Once

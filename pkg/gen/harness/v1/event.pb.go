@@ -1219,7 +1219,10 @@ type ToolCalled struct {
 	// Its tool.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// Its arguments.
-	Arguments     *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	Arguments *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// What the call waits for: approval, client_tool or question; empty when it
+	// waits for nobody. An answer is taken from now on.
+	Awaits        string `protobuf:"bytes,4,opt,name=awaits,proto3" json:"awaits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1273,6 +1276,13 @@ func (x *ToolCalled) GetArguments() *Content {
 		return x.Arguments
 	}
 	return nil
+}
+
+func (x *ToolCalled) GetAwaits() string {
+	if x != nil {
+		return x.Awaits
+	}
+	return ""
 }
 
 // ToolResult says that a call ended well.
@@ -2480,12 +2490,13 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"l\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\x84\x01\n" +
 	"\n" +
 	"ToolCalled\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
-	"\targuments\x18\x03 \x01(\v2\x13.harness.v1.ContentR\targuments\"\x9d\x01\n" +
+	"\targuments\x18\x03 \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x16\n" +
+	"\x06awaits\x18\x04 \x01(\tR\x06awaits\"\x9d\x01\n" +
 	"\n" +
 	"ToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +

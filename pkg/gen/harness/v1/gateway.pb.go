@@ -93,6 +93,7 @@ type RunRequest struct {
 	//	*RunRequest_Interrupt
 	//	*RunRequest_Resume
 	//	*RunRequest_Cancel
+	//	*RunRequest_ToolAnswer
 	Request isRunRequest_Request `protobuf_oneof:"request"`
 	// Identifies an input, so that sending it again has no second effect. Empty
 	// means the server makes one up.
@@ -201,6 +202,15 @@ func (x *RunRequest) GetCancel() *Cancel {
 	return nil
 }
 
+func (x *RunRequest) GetToolAnswer() *ToolAnswer {
+	if x != nil {
+		if x, ok := x.Request.(*RunRequest_ToolAnswer); ok {
+			return x.ToolAnswer
+		}
+	}
+	return nil
+}
+
 func (x *RunRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
@@ -247,6 +257,11 @@ type RunRequest_Cancel struct {
 	Cancel *Cancel `protobuf:"bytes,7,opt,name=cancel,proto3,oneof"`
 }
 
+type RunRequest_ToolAnswer struct {
+	// Answer a call of a tool that the client runs, or a question.
+	ToolAnswer *ToolAnswer `protobuf:"bytes,8,opt,name=tool_answer,json=toolAnswer,proto3,oneof"`
+}
+
 func (*RunRequest_Start) isRunRequest_Request() {}
 
 func (*RunRequest_Attach) isRunRequest_Request() {}
@@ -261,6 +276,8 @@ func (*RunRequest_Resume) isRunRequest_Request() {}
 
 func (*RunRequest_Cancel) isRunRequest_Request() {}
 
+func (*RunRequest_ToolAnswer) isRunRequest_Request() {}
+
 // AttachRun names a run to watch.
 type AttachRun struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -269,7 +286,10 @@ type AttachRun struct {
 	// The run.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Deliver what came after this version; 0 means from the start.
-	AfterVersion  uint64 `protobuf:"varint,3,opt,name=after_version,json=afterVersion,proto3" json:"after_version,omitempty"`
+	AfterVersion uint64 `protobuf:"varint,3,opt,name=after_version,json=afterVersion,proto3" json:"after_version,omitempty"`
+	// Tools that this client runs for the run from now on, at most 64: they replace
+	// those that were declared before. Empty means that nothing is declared.
+	ClientTools   []*ToolSpec `protobuf:"bytes,4,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -323,6 +343,13 @@ func (x *AttachRun) GetAfterVersion() uint64 {
 		return x.AfterVersion
 	}
 	return 0
+}
+
+func (x *AttachRun) GetClientTools() []*ToolSpec {
+	if x != nil {
+		return x.ClientTools
+	}
+	return nil
 }
 
 // RunResponse is one message of the server on a Run stream.
@@ -1693,7 +1720,11 @@ type ListPendingRequest struct {
 	// Namespace; empty means default, "*" means all.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Only this run; empty means all.
-	RunId         string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Runs on a page, from 1 to 1,000. Default 100.
+	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before; empty for the first.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1742,11 +1773,27 @@ func (x *ListPendingRequest) GetRunId() string {
 	return ""
 }
 
+func (x *ListPendingRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListPendingRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // ListPendingResponse is what runs wait for.
 type ListPendingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The calls, oldest run first.
-	Pending       []*PendingInRun `protobuf:"bytes,1,rep,name=pending,proto3" json:"pending,omitempty"`
+	Pending []*PendingInRun `protobuf:"bytes,1,rep,name=pending,proto3" json:"pending,omitempty"`
+	// Token of the next page; empty after the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1786,6 +1833,13 @@ func (x *ListPendingResponse) GetPending() []*PendingInRun {
 		return x.Pending
 	}
 	return nil
+}
+
+func (x *ListPendingResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // PendingInRun is a pending call and the run that it belongs to.
@@ -1867,6 +1921,7 @@ type SendInputRequest struct {
 	//
 	//	*SendInputRequest_UserMessage
 	//	*SendInputRequest_Approval
+	//	*SendInputRequest_ToolAnswer
 	Input         isSendInputRequest_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1948,6 +2003,15 @@ func (x *SendInputRequest) GetApproval() *Approval {
 	return nil
 }
 
+func (x *SendInputRequest) GetToolAnswer() *ToolAnswer {
+	if x != nil {
+		if x, ok := x.Input.(*SendInputRequest_ToolAnswer); ok {
+			return x.ToolAnswer
+		}
+	}
+	return nil
+}
+
 type isSendInputRequest_Input interface {
 	isSendInputRequest_Input()
 }
@@ -1962,9 +2026,16 @@ type SendInputRequest_Approval struct {
 	Approval *Approval `protobuf:"bytes,11,opt,name=approval,proto3,oneof"`
 }
 
+type SendInputRequest_ToolAnswer struct {
+	// The result of a call that waits for a client or a person.
+	ToolAnswer *ToolAnswer `protobuf:"bytes,12,opt,name=tool_answer,json=toolAnswer,proto3,oneof"`
+}
+
 func (*SendInputRequest_UserMessage) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_Approval) isSendInputRequest_Input() {}
+
+func (*SendInputRequest_ToolAnswer) isSendInputRequest_Input() {}
 
 // SendInputResponse says that the input is stored.
 type SendInputResponse struct {
@@ -2219,7 +2290,7 @@ type ResumeRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The input's id.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The run was running; nothing was stored.
+	// The run was running. Budgets, if any were given, are stored; else nothing is.
 	AlreadyRunning bool `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -2388,12 +2459,114 @@ func (x *CancelRunResponse) GetRequestId() string {
 	return ""
 }
 
+// DeleteRunRequest has a run deleted.
+type DeleteRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId         string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRunRequest) Reset() {
+	*x = DeleteRunRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRunRequest) ProtoMessage() {}
+
+func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
+func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *DeleteRunRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// DeleteRunResponse says that the run is closed for good. What is stored of it
+// goes away within moments; its id can be used again after some minutes.
+type DeleteRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// It had been deleted before.
+	Existed       bool `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRunResponse) Reset() {
+	*x = DeleteRunResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRunResponse) ProtoMessage() {}
+
+func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
+func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *DeleteRunResponse) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
 var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\"\xa1\x03\n" +
+	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xdc\x03\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -2402,15 +2575,18 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\bapproval\x18\x04 \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapproval\x125\n" +
 	"\tinterrupt\x18\x05 \x01(\v2\x15.harness.v1.InterruptH\x00R\tinterrupt\x12,\n" +
 	"\x06resume\x18\x06 \x01(\v2\x12.harness.v1.ResumeH\x00R\x06resume\x12,\n" +
-	"\x06cancel\x18\a \x01(\v2\x12.harness.v1.CancelH\x00R\x06cancel\x12\x1d\n" +
+	"\x06cancel\x18\a \x01(\v2\x12.harness.v1.CancelH\x00R\x06cancel\x129\n" +
+	"\vtool_answer\x18\b \x01(\v2\x16.harness.v1.ToolAnswerH\x00R\n" +
+	"toolAnswer\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\n" +
 	" \x01(\tR\trequestIdB\t\n" +
-	"\arequest\"e\n" +
+	"\arequest\"\x9e\x01\n" +
 	"\tAttachRun\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12#\n" +
-	"\rafter_version\x18\x03 \x01(\x04R\fafterVersion\"<\n" +
+	"\rafter_version\x18\x03 \x01(\x04R\fafterVersion\x127\n" +
+	"\fclient_tools\x18\x04 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\"<\n" +
 	"\vRunResponse\x12-\n" +
 	"\x06update\x18\x01 \x01(\v2\x15.harness.v1.RunUpdateR\x06update\"\x8a\x02\n" +
 	"\tRunUpdate\x122\n" +
@@ -2492,16 +2668,20 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"_\n" +
 	"\x10ListRunsResponse\x12#\n" +
 	"\x04runs\x18\x01 \x03(\v2\x0f.harness.v1.RunR\x04runs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"I\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x85\x01\n" +
 	"\x12ListPendingRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"I\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"q\n" +
 	"\x13ListPendingResponse\x122\n" +
-	"\apending\x18\x01 \x03(\v2\x18.harness.v1.PendingInRunR\apending\"p\n" +
+	"\apending\x18\x01 \x03(\v2\x18.harness.v1.PendingInRunR\apending\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"p\n" +
 	"\fPendingInRun\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
-	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\xe1\x01\n" +
+	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\x9c\x02\n" +
 	"\x10SendInputRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
@@ -2509,7 +2689,9 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +
-	"\bapproval\x18\v \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapprovalB\a\n" +
+	"\bapproval\x18\v \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapproval\x129\n" +
+	"\vtool_answer\x18\f \x01(\v2\x16.harness.v1.ToolAnswerH\x00R\n" +
+	"toolAnswerB\a\n" +
 	"\x05input\"L\n" +
 	"\x11SendInputResponse\x12\x1d\n" +
 	"\n" +
@@ -2542,13 +2724,18 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"2\n" +
 	"\x11CancelRunResponse\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x01 \x01(\tR\trequestId*i\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\"G\n" +
+	"\x10DeleteRunRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"-\n" +
+	"\x11DeleteRunResponse\x12\x18\n" +
+	"\aexisted\x18\x01 \x01(\bR\aexisted*i\n" +
 	"\n" +
 	"WatchUntil\x12\x1b\n" +
 	"\x17WATCH_UNTIL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fWATCH_UNTIL_END\x10\x01\x12\x14\n" +
 	"\x10WATCH_UNTIL_REST\x10\x02\x12\x13\n" +
-	"\x0fWATCH_UNTIL_NOW\x10\x032\x9a\b\n" +
+	"\x0fWATCH_UNTIL_NOW\x10\x032\xe4\b\n" +
 	"\x0eGatewayService\x12:\n" +
 	"\x03Run\x12\x16.harness.v1.RunRequest\x1a\x17.harness.v1.RunResponse(\x010\x01\x12E\n" +
 	"\bStartRun\x12\x1b.harness.v1.StartRunRequest\x1a\x1c.harness.v1.StartRunResponse\x12G\n" +
@@ -2563,7 +2750,8 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\tSendInput\x12\x1c.harness.v1.SendInputRequest\x1a\x1d.harness.v1.SendInputResponse\x12Q\n" +
 	"\fInterruptRun\x12\x1f.harness.v1.InterruptRunRequest\x1a .harness.v1.InterruptRunResponse\x12H\n" +
 	"\tResumeRun\x12\x1c.harness.v1.ResumeRunRequest\x1a\x1d.harness.v1.ResumeRunResponse\x12H\n" +
-	"\tCancelRun\x12\x1c.harness.v1.CancelRunRequest\x1a\x1d.harness.v1.CancelRunResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\tCancelRun\x12\x1c.harness.v1.CancelRunRequest\x1a\x1d.harness.v1.CancelRunResponse\x12H\n" +
+	"\tDeleteRun\x12\x1c.harness.v1.DeleteRunRequest\x1a\x1d.harness.v1.DeleteRunResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_gateway_proto_rawDescOnce sync.Once
@@ -2578,7 +2766,7 @@ func file_harness_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_harness_v1_gateway_proto_goTypes = []any{
 	(WatchUntil)(0),                 // 0: harness.v1.WatchUntil
 	(*RunRequest)(nil),              // 1: harness.v1.RunRequest
@@ -2615,87 +2803,96 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*ResumeRunResponse)(nil),       // 32: harness.v1.ResumeRunResponse
 	(*CancelRunRequest)(nil),        // 33: harness.v1.CancelRunRequest
 	(*CancelRunResponse)(nil),       // 34: harness.v1.CancelRunResponse
-	(*UserMessage)(nil),             // 35: harness.v1.UserMessage
-	(*Approval)(nil),                // 36: harness.v1.Approval
-	(*Interrupt)(nil),               // 37: harness.v1.Interrupt
-	(*Resume)(nil),                  // 38: harness.v1.Resume
-	(*Cancel)(nil),                  // 39: harness.v1.Cancel
-	(*Event)(nil),                   // 40: harness.v1.Event
-	(*Delta)(nil),                   // 41: harness.v1.Delta
-	(*HarnessResult)(nil),           // 42: harness.v1.HarnessResult
-	(*RunSpec)(nil),                 // 43: harness.v1.RunSpec
-	(RunStatus)(0),                  // 44: harness.v1.RunStatus
-	(*Run)(nil),                     // 45: harness.v1.Run
-	(*Snapshot)(nil),                // 46: harness.v1.Snapshot
-	(*Message)(nil),                 // 47: harness.v1.Message
-	(*PendingCall)(nil),             // 48: harness.v1.PendingCall
-	(*Budgets)(nil),                 // 49: harness.v1.Budgets
+	(*DeleteRunRequest)(nil),        // 35: harness.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),       // 36: harness.v1.DeleteRunResponse
+	(*UserMessage)(nil),             // 37: harness.v1.UserMessage
+	(*Approval)(nil),                // 38: harness.v1.Approval
+	(*Interrupt)(nil),               // 39: harness.v1.Interrupt
+	(*Resume)(nil),                  // 40: harness.v1.Resume
+	(*Cancel)(nil),                  // 41: harness.v1.Cancel
+	(*ToolAnswer)(nil),              // 42: harness.v1.ToolAnswer
+	(*ToolSpec)(nil),                // 43: harness.v1.ToolSpec
+	(*Event)(nil),                   // 44: harness.v1.Event
+	(*Delta)(nil),                   // 45: harness.v1.Delta
+	(*HarnessResult)(nil),           // 46: harness.v1.HarnessResult
+	(*RunSpec)(nil),                 // 47: harness.v1.RunSpec
+	(RunStatus)(0),                  // 48: harness.v1.RunStatus
+	(*Run)(nil),                     // 49: harness.v1.Run
+	(*Snapshot)(nil),                // 50: harness.v1.Snapshot
+	(*Message)(nil),                 // 51: harness.v1.Message
+	(*PendingCall)(nil),             // 52: harness.v1.PendingCall
+	(*Budgets)(nil),                 // 53: harness.v1.Budgets
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
 	2,  // 1: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	35, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	36, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	37, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	38, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	39, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
-	4,  // 7: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
-	5,  // 8: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	40, // 9: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	41, // 10: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	42, // 11: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
-	6,  // 12: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	43, // 13: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
-	0,  // 14: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
-	4,  // 15: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	44, // 16: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	45, // 17: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
-	13, // 18: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	45, // 19: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	42, // 20: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	43, // 21: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
-	46, // 22: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	47, // 23: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	44, // 24: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	45, // 25: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
-	26, // 26: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	48, // 27: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	35, // 28: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	36, // 29: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	49, // 30: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	1,  // 31: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	7,  // 32: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	9,  // 33: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	11, // 34: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	14, // 35: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	16, // 36: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	18, // 37: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	20, // 38: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	22, // 39: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	24, // 40: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	27, // 41: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	29, // 42: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	31, // 43: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	33, // 44: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	3,  // 45: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	8,  // 46: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	10, // 47: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	12, // 48: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	15, // 49: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	17, // 50: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	19, // 51: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	21, // 52: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	23, // 53: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	25, // 54: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	28, // 55: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	30, // 56: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	32, // 57: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	34, // 58: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	45, // [45:59] is the sub-list for method output_type
-	31, // [31:45] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	37, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	38, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	39, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	40, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	41, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	42, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	43, // 8: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	4,  // 9: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
+	5,  // 10: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
+	44, // 11: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	45, // 12: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	46, // 13: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	6,  // 14: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
+	47, // 15: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	0,  // 16: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
+	4,  // 17: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
+	48, // 18: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	49, // 19: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	13, // 20: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
+	49, // 21: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	46, // 22: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	47, // 23: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	50, // 24: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	51, // 25: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	48, // 26: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	49, // 27: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	26, // 28: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
+	52, // 29: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	37, // 30: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	38, // 31: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	42, // 32: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	53, // 33: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	1,  // 34: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	7,  // 35: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	9,  // 36: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	11, // 37: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	14, // 38: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	16, // 39: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	18, // 40: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	20, // 41: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	22, // 42: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	24, // 43: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	27, // 44: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	29, // 45: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	31, // 46: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	33, // 47: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	35, // 48: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	3,  // 49: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	8,  // 50: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	10, // 51: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	12, // 52: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	15, // 53: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	17, // 54: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	19, // 55: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	21, // 56: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	23, // 57: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	25, // 58: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	28, // 59: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	30, // 60: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	32, // 61: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	34, // 62: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	36, // 63: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	49, // [49:64] is the sub-list for method output_type
+	34, // [34:49] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -2711,6 +2908,7 @@ func file_harness_v1_gateway_proto_init() {
 	file_harness_v1_message_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_snapshot_proto_init()
+	file_harness_v1_tool_proto_init()
 	file_harness_v1_gateway_proto_msgTypes[0].OneofWrappers = []any{
 		(*RunRequest_Start)(nil),
 		(*RunRequest_Attach)(nil),
@@ -2719,6 +2917,7 @@ func file_harness_v1_gateway_proto_init() {
 		(*RunRequest_Interrupt)(nil),
 		(*RunRequest_Resume)(nil),
 		(*RunRequest_Cancel)(nil),
+		(*RunRequest_ToolAnswer)(nil),
 	}
 	file_harness_v1_gateway_proto_msgTypes[3].OneofWrappers = []any{
 		(*RunUpdate_Attached)(nil),
@@ -2734,6 +2933,7 @@ func file_harness_v1_gateway_proto_init() {
 	file_harness_v1_gateway_proto_msgTypes[26].OneofWrappers = []any{
 		(*SendInputRequest_UserMessage)(nil),
 		(*SendInputRequest_Approval)(nil),
+		(*SendInputRequest_ToolAnswer)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2741,7 +2941,7 @@ func file_harness_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_gateway_proto_rawDesc), len(file_harness_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

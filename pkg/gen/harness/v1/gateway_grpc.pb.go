@@ -33,6 +33,7 @@ const (
 	GatewayService_InterruptRun_FullMethodName    = "/harness.v1.GatewayService/InterruptRun"
 	GatewayService_ResumeRun_FullMethodName       = "/harness.v1.GatewayService/ResumeRun"
 	GatewayService_CancelRun_FullMethodName       = "/harness.v1.GatewayService/CancelRun"
+	GatewayService_DeleteRun_FullMethodName       = "/harness.v1.GatewayService/DeleteRun"
 )
 
 // GatewayServiceClient is the client API for GatewayService service.
@@ -73,6 +74,9 @@ type GatewayServiceClient interface {
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
 	// CancelRun ends a run for good.
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
+	// DeleteRun closes the log of a run that rests and has everything that is
+	// stored of it deleted. FAILED_PRECONDITION while the run works: cancel it first.
+	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
 }
 
 type gatewayServiceClient struct {
@@ -253,6 +257,16 @@ func (c *gatewayServiceClient) CancelRun(ctx context.Context, in *CancelRunReque
 	return out, nil
 }
 
+func (c *gatewayServiceClient) DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRunResponse)
+	err := c.cc.Invoke(ctx, GatewayService_DeleteRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServiceServer is the server API for GatewayService service.
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
@@ -291,6 +305,9 @@ type GatewayServiceServer interface {
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
 	// CancelRun ends a run for good.
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
+	// DeleteRun closes the log of a run that rests and has everything that is
+	// stored of it deleted. FAILED_PRECONDITION while the run works: cancel it first.
+	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()
 }
 
@@ -342,6 +359,9 @@ func (UnimplementedGatewayServiceServer) ResumeRun(context.Context, *ResumeRunRe
 }
 func (UnimplementedGatewayServiceServer) CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelRun not implemented")
+}
+func (UnimplementedGatewayServiceServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
 }
 func (UnimplementedGatewayServiceServer) mustEmbedUnimplementedGatewayServiceServer() {}
 func (UnimplementedGatewayServiceServer) testEmbeddedByValue()                        {}
@@ -584,6 +604,24 @@ func _GatewayService_CancelRun_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GatewayService_DeleteRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).DeleteRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_DeleteRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).DeleteRun(ctx, req.(*DeleteRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // GatewayService_ServiceDesc is the grpc.ServiceDesc for GatewayService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -630,6 +668,10 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelRun",
 			Handler:    _GatewayService_CancelRun_Handler,
+		},
+		{
+			MethodName: "DeleteRun",
+			Handler:    _GatewayService_DeleteRun_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

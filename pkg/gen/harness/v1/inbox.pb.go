@@ -101,6 +101,8 @@ type InboxItem struct {
 	//	*InboxItem_Resume
 	//	*InboxItem_Cancel
 	//	*InboxItem_TimerFired
+	//	*InboxItem_ToolAnswer
+	//	*InboxItem_ToolsDeclared
 	Input         isInboxItem_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -225,6 +227,24 @@ func (x *InboxItem) GetTimerFired() *TimerFired {
 	return nil
 }
 
+func (x *InboxItem) GetToolAnswer() *ToolAnswer {
+	if x != nil {
+		if x, ok := x.Input.(*InboxItem_ToolAnswer); ok {
+			return x.ToolAnswer
+		}
+	}
+	return nil
+}
+
+func (x *InboxItem) GetToolsDeclared() *ToolsDeclared {
+	if x != nil {
+		if x, ok := x.Input.(*InboxItem_ToolsDeclared); ok {
+			return x.ToolsDeclared
+		}
+	}
+	return nil
+}
+
 type isInboxItem_Input interface {
 	isInboxItem_Input()
 }
@@ -259,6 +279,16 @@ type InboxItem_TimerFired struct {
 	TimerFired *TimerFired `protobuf:"bytes,15,opt,name=timer_fired,json=timerFired,proto3,oneof"`
 }
 
+type InboxItem_ToolAnswer struct {
+	// Someone answers a call of a client's tool, or a question.
+	ToolAnswer *ToolAnswer `protobuf:"bytes,16,opt,name=tool_answer,json=toolAnswer,proto3,oneof"`
+}
+
+type InboxItem_ToolsDeclared struct {
+	// A client says which tools it runs itself.
+	ToolsDeclared *ToolsDeclared `protobuf:"bytes,17,opt,name=tools_declared,json=toolsDeclared,proto3,oneof"`
+}
+
 func (*InboxItem_UserMessage) isInboxItem_Input() {}
 
 func (*InboxItem_Approval) isInboxItem_Input() {}
@@ -270,6 +300,10 @@ func (*InboxItem_Resume) isInboxItem_Input() {}
 func (*InboxItem_Cancel) isInboxItem_Input() {}
 
 func (*InboxItem_TimerFired) isInboxItem_Input() {}
+
+func (*InboxItem_ToolAnswer) isInboxItem_Input() {}
+
+func (*InboxItem_ToolsDeclared) isInboxItem_Input() {}
 
 // UserMessage is something that the user says.
 type UserMessage struct {
@@ -519,6 +553,117 @@ func (x *Cancel) GetReason() string {
 	return ""
 }
 
+// ToolAnswer is the result of a call that waits to be answered from outside: of
+// a tool that the client runs, or of a question to the user.
+type ToolAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call that waits.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// What the model is given as the result; may be empty.
+	Result *Content `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	// The call failed, and result says how.
+	IsError       bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolAnswer) Reset() {
+	*x = ToolAnswer{}
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolAnswer) ProtoMessage() {}
+
+func (x *ToolAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolAnswer.ProtoReflect.Descriptor instead.
+func (*ToolAnswer) Descriptor() ([]byte, []int) {
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ToolAnswer) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ToolAnswer) GetResult() *Content {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *ToolAnswer) GetIsError() bool {
+	if x != nil {
+		return x.IsError
+	}
+	return false
+}
+
+// ToolsDeclared replaces the tools that clients run for a run.
+type ToolsDeclared struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A ClientTools as JSON, always in a blob.
+	Tools         *Content `protobuf:"bytes,1,opt,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolsDeclared) Reset() {
+	*x = ToolsDeclared{}
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolsDeclared) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolsDeclared) ProtoMessage() {}
+
+func (x *ToolsDeclared) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolsDeclared.ProtoReflect.Descriptor instead.
+func (*ToolsDeclared) Descriptor() ([]byte, []int) {
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ToolsDeclared) GetTools() *Content {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
 // TimerFired says that the timer of a park fired.
 type TimerFired struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -530,7 +675,7 @@ type TimerFired struct {
 
 func (x *TimerFired) Reset() {
 	*x = TimerFired{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +687,7 @@ func (x *TimerFired) String() string {
 func (*TimerFired) ProtoMessage() {}
 
 func (x *TimerFired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +700,7 @@ func (x *TimerFired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerFired.ProtoReflect.Descriptor instead.
 func (*TimerFired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TimerFired) GetParkVersion() uint64 {
@@ -570,7 +715,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\"\xd5\x03\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\"\xd4\x04\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -583,7 +728,10 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x06resume\x18\r \x01(\v2\x12.harness.v1.ResumeH\x00R\x06resume\x12,\n" +
 	"\x06cancel\x18\x0e \x01(\v2\x12.harness.v1.CancelH\x00R\x06cancel\x129\n" +
 	"\vtimer_fired\x18\x0f \x01(\v2\x16.harness.v1.TimerFiredH\x00R\n" +
-	"timerFiredB\a\n" +
+	"timerFired\x129\n" +
+	"\vtool_answer\x18\x10 \x01(\v2\x16.harness.v1.ToolAnswerH\x00R\n" +
+	"toolAnswer\x12B\n" +
+	"\x0etools_declared\x18\x11 \x01(\v2\x19.harness.v1.ToolsDeclaredH\x00R\rtoolsDeclaredB\a\n" +
 	"\x05input\"<\n" +
 	"\vUserMessage\x12-\n" +
 	"\acontent\x18\x01 \x01(\v2\x13.harness.v1.ContentR\acontent\"u\n" +
@@ -596,7 +744,14 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x06Resume\x12-\n" +
 	"\abudgets\x18\x01 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\" \n" +
 	"\x06Cancel\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"/\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"m\n" +
+	"\n" +
+	"ToolAnswer\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12+\n" +
+	"\x06result\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x06result\x12\x19\n" +
+	"\bis_error\x18\x03 \x01(\bR\aisError\":\n" +
+	"\rToolsDeclared\x12)\n" +
+	"\x05tools\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x05tools\"/\n" +
 	"\n" +
 	"TimerFired\x12!\n" +
 	"\fpark_version\x18\x01 \x01(\x04R\vparkVersion*\x88\x01\n" +
@@ -619,7 +774,7 @@ func file_harness_v1_inbox_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_inbox_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_harness_v1_inbox_proto_goTypes = []any{
 	(ApprovalDecision)(0),         // 0: harness.v1.ApprovalDecision
 	(*InboxItem)(nil),             // 1: harness.v1.InboxItem
@@ -628,27 +783,33 @@ var file_harness_v1_inbox_proto_goTypes = []any{
 	(*Interrupt)(nil),             // 4: harness.v1.Interrupt
 	(*Resume)(nil),                // 5: harness.v1.Resume
 	(*Cancel)(nil),                // 6: harness.v1.Cancel
-	(*TimerFired)(nil),            // 7: harness.v1.TimerFired
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*Content)(nil),               // 9: harness.v1.Content
-	(*Budgets)(nil),               // 10: harness.v1.Budgets
+	(*ToolAnswer)(nil),            // 7: harness.v1.ToolAnswer
+	(*ToolsDeclared)(nil),         // 8: harness.v1.ToolsDeclared
+	(*TimerFired)(nil),            // 9: harness.v1.TimerFired
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*Content)(nil),               // 11: harness.v1.Content
+	(*Budgets)(nil),               // 12: harness.v1.Budgets
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
-	8,  // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
+	10, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
 	2,  // 1: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
 	3,  // 2: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
 	4,  // 3: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
 	5,  // 4: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
 	6,  // 5: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
-	7,  // 6: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
-	9,  // 7: harness.v1.UserMessage.content:type_name -> harness.v1.Content
-	0,  // 8: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	10, // 9: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	9,  // 6: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
+	7,  // 7: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
+	8,  // 8: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
+	11, // 9: harness.v1.UserMessage.content:type_name -> harness.v1.Content
+	0,  // 10: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
+	12, // 11: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	11, // 12: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	11, // 13: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -665,6 +826,8 @@ func file_harness_v1_inbox_proto_init() {
 		(*InboxItem_Resume)(nil),
 		(*InboxItem_Cancel)(nil),
 		(*InboxItem_TimerFired)(nil),
+		(*InboxItem_ToolAnswer)(nil),
+		(*InboxItem_ToolsDeclared)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -672,7 +835,7 @@ func file_harness_v1_inbox_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_inbox_proto_rawDesc), len(file_harness_v1_inbox_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -634,7 +634,9 @@ type HarnessResult struct {
 	// Time spent running; parked time does not count.
 	Duration *durationpb.Duration `protobuf:"bytes,9,opt,name=duration,proto3" json:"duration,omitempty"`
 	// While parked: the calls that wait.
-	Pending       []*PendingCall `protobuf:"bytes,10,rep,name=pending,proto3" json:"pending,omitempty"`
+	Pending []*PendingCall `protobuf:"bytes,10,rep,name=pending,proto3" json:"pending,omitempty"`
+	// While parked: when the run goes on by itself; unset means never.
+	WakeAt        *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -739,6 +741,13 @@ func (x *HarnessResult) GetPending() []*PendingCall {
 	return nil
 }
 
+func (x *HarnessResult) GetWakeAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.WakeAt
+	}
+	return nil
+}
+
 var File_harness_v1_message_proto protoreflect.FileDescriptor
 
 const file_harness_v1_message_proto_rawDesc = "" +
@@ -773,7 +782,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x06Parked\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x121\n" +
 	"\apending\x18\x02 \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
-	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xbd\x03\n" +
+	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xf2\x03\n" +
 	"\rHarnessResult\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\x12.\n" +
@@ -787,7 +796,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\x125\n" +
 	"\bduration\x18\t \x01(\v2\x19.google.protobuf.DurationR\bduration\x121\n" +
 	"\apending\x18\n" +
-	" \x03(\v2\x17.harness.v1.PendingCallR\apendingJ\x04\b\v\x10\x15*z\n" +
+	" \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
+	"\awake_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAtJ\x04\b\v\x10\x15*z\n" +
 	"\fTriggerCause\x12\x1d\n" +
 	"\x19TRIGGER_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13TRIGGER_CAUSE_START\x10\x01\x12\x1a\n" +
@@ -859,11 +869,12 @@ var file_harness_v1_message_proto_depIdxs = []int32{
 	16, // 13: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
 	17, // 14: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
 	12, // 15: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	13, // 16: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }

@@ -45,7 +45,11 @@ type Presence struct {
 	// Version of the program.
 	Program string `protobuf:"bytes,9,opt,name=program,proto3" json:"program,omitempty"`
 	// When the process started.
-	StartTime     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Goroutines of the process.
+	Goroutines uint64 `protobuf:"varint,11,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
+	// Bytes of the process that live objects take, after the last collection.
+	HeapBytes     uint64 `protobuf:"varint,12,opt,name=heap_bytes,json=heapBytes,proto3" json:"heap_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -150,12 +154,26 @@ func (x *Presence) GetStartTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Presence) GetGoroutines() uint64 {
+	if x != nil {
+		return x.Goroutines
+	}
+	return 0
+}
+
+func (x *Presence) GetHeapBytes() uint64 {
+	if x != nil {
+		return x.HeapBytes
+	}
+	return 0
+}
+
 var File_harness_v1_presence_proto protoreflect.FileDescriptor
 
 const file_harness_v1_presence_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/presence.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x02\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfb\x02\n" +
 	"\bPresence\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
@@ -168,7 +186,12 @@ const file_harness_v1_presence_proto_rawDesc = "" +
 	"\aprogram\x18\t \x01(\tR\aprogram\x129\n" +
 	"\n" +
 	"start_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\tstartTimeBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	" \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x1e\n" +
+	"\n" +
+	"goroutines\x18\v \x01(\x04R\n" +
+	"goroutines\x12\x1d\n" +
+	"\n" +
+	"heap_bytes\x18\f \x01(\x04R\theapBytesBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_presence_proto_rawDescOnce sync.Once

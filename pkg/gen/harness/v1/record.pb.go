@@ -39,6 +39,10 @@ const (
 	CallDisposition_CALL_DISPOSITION_INVALID CallDisposition = 4
 	// It is answered with an error: the policy forbids it.
 	CallDisposition_CALL_DISPOSITION_DENIED CallDisposition = 5
+	// It waits for the client that runs the tool.
+	CallDisposition_CALL_DISPOSITION_CLIENT CallDisposition = 6
+	// It waits for a person's answer to the question in its arguments.
+	CallDisposition_CALL_DISPOSITION_QUESTION CallDisposition = 7
 )
 
 // Enum value maps for CallDisposition.
@@ -50,6 +54,8 @@ var (
 		3: "CALL_DISPOSITION_ASK",
 		4: "CALL_DISPOSITION_INVALID",
 		5: "CALL_DISPOSITION_DENIED",
+		6: "CALL_DISPOSITION_CLIENT",
+		7: "CALL_DISPOSITION_QUESTION",
 	}
 	CallDisposition_value = map[string]int32{
 		"CALL_DISPOSITION_UNSPECIFIED": 0,
@@ -58,6 +64,8 @@ var (
 		"CALL_DISPOSITION_ASK":         3,
 		"CALL_DISPOSITION_INVALID":     4,
 		"CALL_DISPOSITION_DENIED":      5,
+		"CALL_DISPOSITION_CLIENT":      6,
+		"CALL_DISPOSITION_QUESTION":    7,
 	}
 )
 
@@ -775,6 +783,7 @@ type Journal struct {
 	//	*Journal_ToolsStarted
 	//	*Journal_ToolFinished
 	//	*Journal_ExecutorFailed
+	//	*Journal_ExecutorAbsent
 	Entry         isJournal_Entry `protobuf_oneof:"entry"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -871,6 +880,15 @@ func (x *Journal) GetExecutorFailed() *ExecutorFailed {
 	return nil
 }
 
+func (x *Journal) GetExecutorAbsent() *ExecutorAbsent {
+	if x != nil {
+		if x, ok := x.Entry.(*Journal_ExecutorAbsent); ok {
+			return x.ExecutorAbsent
+		}
+	}
+	return nil
+}
+
 type isJournal_Entry interface {
 	isJournal_Entry()
 }
@@ -905,6 +923,11 @@ type Journal_ExecutorFailed struct {
 	ExecutorFailed *ExecutorFailed `protobuf:"bytes,6,opt,name=executor_failed,json=executorFailed,proto3,oneof"`
 }
 
+type Journal_ExecutorAbsent struct {
+	// Nobody serves the executor that the step is addressed to.
+	ExecutorAbsent *ExecutorAbsent `protobuf:"bytes,7,opt,name=executor_absent,json=executorAbsent,proto3,oneof"`
+}
+
 func (*Journal_TurnStarted) isJournal_Entry() {}
 
 func (*Journal_ModelRetried) isJournal_Entry() {}
@@ -916,6 +939,8 @@ func (*Journal_ToolsStarted) isJournal_Entry() {}
 func (*Journal_ToolFinished) isJournal_Entry() {}
 
 func (*Journal_ExecutorFailed) isJournal_Entry() {}
+
+func (*Journal_ExecutorAbsent) isJournal_Entry() {}
 
 // TurnStarted claims a turn before any effect of it.
 type TurnStarted struct {
@@ -1073,12 +1098,14 @@ type PreparedCall struct {
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// What becomes of it.
 	Disposition CallDisposition `protobuf:"varint,3,opt,name=disposition,proto3,enum=harness.v1.CallDisposition" json:"disposition,omitempty"`
-	// INVALID, DENIED: the answer to the model. ASK: why.
+	// INVALID, DENIED: the answer to the model. ASK: why. QUESTION: the question.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	// RUN: may run beside others.
 	ParallelSafe bool `protobuf:"varint,5,opt,name=parallel_safe,json=parallelSafe,proto3" json:"parallel_safe,omitempty"`
 	// RUN: may be run again when nobody knows how it ended.
-	Idempotent    bool `protobuf:"varint,6,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
+	Idempotent bool `protobuf:"varint,6,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
+	// Who runs the tool; unset for tools that are not known.
+	Origin        ToolOrigin `protobuf:"varint,7,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1153,6 +1180,13 @@ func (x *PreparedCall) GetIdempotent() bool {
 		return x.Idempotent
 	}
 	return false
+}
+
+func (x *PreparedCall) GetOrigin() ToolOrigin {
+	if x != nil {
+		return x.Origin
+	}
+	return ToolOrigin_TOOL_ORIGIN_UNSPECIFIED
 }
 
 // ModelResponded records the model's answer, which the same record appends to
@@ -1431,12 +1465,59 @@ func (x *ExecutorFailed) GetCount() uint32 {
 	return 0
 }
 
+// ExecutorAbsent records that the executor that the newest step is addressed to
+// has had no consumer for a minute. The step waits for one.
+type ExecutorAbsent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The executor.
+	Executor      string `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecutorAbsent) Reset() {
+	*x = ExecutorAbsent{}
+	mi := &file_harness_v1_record_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecutorAbsent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecutorAbsent) ProtoMessage() {}
+
+func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecutorAbsent.ProtoReflect.Descriptor instead.
+func (*ExecutorAbsent) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ExecutorAbsent) GetExecutor() string {
+	if x != nil {
+		return x.Executor
+	}
+	return ""
+}
+
 var File_harness_v1_record_proto protoreflect.FileDescriptor
 
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\"\xe3\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xe3\x03\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -1480,14 +1561,15 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"InboxBatch\x12+\n" +
 	"\x05items\x18\x01 \x03(\v2\x15.harness.v1.InboxItemR\x05items\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\x04R\x06cursor\"\xa1\x03\n" +
+	"\x06cursor\x18\x02 \x01(\x04R\x06cursor\"\xe8\x03\n" +
 	"\aJournal\x12<\n" +
 	"\fturn_started\x18\x01 \x01(\v2\x17.harness.v1.TurnStartedH\x00R\vturnStarted\x12?\n" +
 	"\rmodel_retried\x18\x02 \x01(\v2\x18.harness.v1.ModelRetriedH\x00R\fmodelRetried\x12E\n" +
 	"\x0fmodel_responded\x18\x03 \x01(\v2\x1a.harness.v1.ModelRespondedH\x00R\x0emodelResponded\x12?\n" +
 	"\rtools_started\x18\x04 \x01(\v2\x18.harness.v1.ToolsStartedH\x00R\ftoolsStarted\x12?\n" +
 	"\rtool_finished\x18\x05 \x01(\v2\x18.harness.v1.ToolFinishedH\x00R\ftoolFinished\x12E\n" +
-	"\x0fexecutor_failed\x18\x06 \x01(\v2\x1a.harness.v1.ExecutorFailedH\x00R\x0eexecutorFailedB\a\n" +
+	"\x0fexecutor_failed\x18\x06 \x01(\v2\x1a.harness.v1.ExecutorFailedH\x00R\x0eexecutorFailed\x12E\n" +
+	"\x0fexecutor_absent\x18\a \x01(\v2\x1a.harness.v1.ExecutorAbsentH\x00R\x0eexecutorAbsentB\a\n" +
 	"\x05entry\"H\n" +
 	"\vTurnStarted\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
@@ -1499,7 +1581,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12-\n" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
 	"\x04last\x18\x05 \x01(\bR\x04last\x12-\n" +
-	"\x04kind\x18\x06 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\"\xd9\x01\n" +
+	"\x04kind\x18\x06 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\"\x89\x02\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -1508,7 +1590,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rparallel_safe\x18\x05 \x01(\bR\fparallelSafe\x12\x1e\n" +
 	"\n" +
 	"idempotent\x18\x06 \x01(\bR\n" +
-	"idempotent\"\x96\x02\n" +
+	"idempotent\x12.\n" +
+	"\x06origin\x18\a \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\"\x96\x02\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
@@ -1526,14 +1609,18 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x0eExecutorFailed\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05count*\xc0\x01\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\",\n" +
+	"\x0eExecutorAbsent\x12\x1a\n" +
+	"\bexecutor\x18\x01 \x01(\tR\bexecutor*\xfc\x01\n" +
 	"\x0fCallDisposition\x12 \n" +
 	"\x1cCALL_DISPOSITION_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CALL_DISPOSITION_RUN\x10\x01\x12\x1c\n" +
 	"\x18CALL_DISPOSITION_HARNESS\x10\x02\x12\x18\n" +
 	"\x14CALL_DISPOSITION_ASK\x10\x03\x12\x1c\n" +
 	"\x18CALL_DISPOSITION_INVALID\x10\x04\x12\x1b\n" +
-	"\x17CALL_DISPOSITION_DENIED\x10\x05*x\n" +
+	"\x17CALL_DISPOSITION_DENIED\x10\x05\x12\x1b\n" +
+	"\x17CALL_DISPOSITION_CLIENT\x10\x06\x12\x1d\n" +
+	"\x19CALL_DISPOSITION_QUESTION\x10\a*x\n" +
 	"\vToolOutcome\x12\x1c\n" +
 	"\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11TOOL_OUTCOME_DONE\x10\x01\x12\x18\n" +
@@ -1553,7 +1640,7 @@ func file_harness_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_harness_v1_record_proto_goTypes = []any{
 	(CallDisposition)(0),          // 0: harness.v1.CallDisposition
 	(ToolOutcome)(0),              // 1: harness.v1.ToolOutcome
@@ -1570,62 +1657,66 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*ToolsStarted)(nil),          // 12: harness.v1.ToolsStarted
 	(*ToolFinished)(nil),          // 13: harness.v1.ToolFinished
 	(*ExecutorFailed)(nil),        // 14: harness.v1.ExecutorFailed
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*Message)(nil),               // 16: harness.v1.Message
-	(*Event)(nil),                 // 17: harness.v1.Event
-	(*Snapshot)(nil),              // 18: harness.v1.Snapshot
-	(*PhaseChange)(nil),           // 19: harness.v1.PhaseChange
-	(*RepairTrigger)(nil),         // 20: harness.v1.RepairTrigger
-	(*RepairComplete)(nil),        // 21: harness.v1.RepairComplete
-	(*CompactionComplete)(nil),    // 22: harness.v1.CompactionComplete
-	(*TurnComplete)(nil),          // 23: harness.v1.TurnComplete
-	(*Parked)(nil),                // 24: harness.v1.Parked
-	(*HarnessResult)(nil),         // 25: harness.v1.HarnessResult
-	(*Environment)(nil),           // 26: harness.v1.Environment
-	(*InboxItem)(nil),             // 27: harness.v1.InboxItem
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
-	(TurnErrorKind)(0),            // 29: harness.v1.TurnErrorKind
-	(*Usage)(nil),                 // 30: harness.v1.Usage
+	(*ExecutorAbsent)(nil),        // 15: harness.v1.ExecutorAbsent
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*Message)(nil),               // 17: harness.v1.Message
+	(*Event)(nil),                 // 18: harness.v1.Event
+	(*Snapshot)(nil),              // 19: harness.v1.Snapshot
+	(*PhaseChange)(nil),           // 20: harness.v1.PhaseChange
+	(*RepairTrigger)(nil),         // 21: harness.v1.RepairTrigger
+	(*RepairComplete)(nil),        // 22: harness.v1.RepairComplete
+	(*CompactionComplete)(nil),    // 23: harness.v1.CompactionComplete
+	(*TurnComplete)(nil),          // 24: harness.v1.TurnComplete
+	(*Parked)(nil),                // 25: harness.v1.Parked
+	(*HarnessResult)(nil),         // 26: harness.v1.HarnessResult
+	(*Environment)(nil),           // 27: harness.v1.Environment
+	(*InboxItem)(nil),             // 28: harness.v1.InboxItem
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(TurnErrorKind)(0),            // 30: harness.v1.TurnErrorKind
+	(ToolOrigin)(0),               // 31: harness.v1.ToolOrigin
+	(*Usage)(nil),                 // 32: harness.v1.Usage
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
-	15, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
+	16, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
 	3,  // 1: harness.v1.Record.writer:type_name -> harness.v1.Writer
-	16, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
-	17, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
+	17, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
+	18, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
 	4,  // 4: harness.v1.Record.step:type_name -> harness.v1.Step
 	7,  // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
-	18, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
-	19, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
+	19, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
+	20, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
 	5,  // 8: harness.v1.Step.observed:type_name -> harness.v1.Observation
-	20, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
-	21, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
-	22, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
-	23, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
-	24, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
-	25, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
+	21, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
+	22, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
+	23, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
+	24, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
+	25, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
+	26, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
 	6,  // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
-	26, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
-	27, // 17: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	27, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
+	28, // 17: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
 	8,  // 18: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
 	9,  // 19: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
 	11, // 20: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
 	12, // 21: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
 	13, // 22: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
 	14, // 23: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	28, // 24: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	29, // 25: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	0,  // 26: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	30, // 27: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	10, // 28: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	28, // 29: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	28, // 30: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	1,  // 31: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	28, // 32: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	15, // 24: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	29, // 25: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	30, // 26: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	0,  // 27: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	31, // 28: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	32, // 29: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	10, // 30: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	29, // 31: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	29, // 32: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	1,  // 33: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	29, // 34: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -1640,6 +1731,7 @@ func file_harness_v1_record_proto_init() {
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
 	file_harness_v1_snapshot_proto_init()
+	file_harness_v1_tool_proto_init()
 	file_harness_v1_record_proto_msgTypes[0].OneofWrappers = []any{
 		(*Record_Step)(nil),
 		(*Record_Journal)(nil),
@@ -1664,6 +1756,7 @@ func file_harness_v1_record_proto_init() {
 		(*Journal_ToolsStarted)(nil),
 		(*Journal_ToolFinished)(nil),
 		(*Journal_ExecutorFailed)(nil),
+		(*Journal_ExecutorAbsent)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1671,7 +1764,7 @@ func file_harness_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_record_proto_rawDesc), len(file_harness_v1_record_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -104,7 +104,9 @@ type AgentSpec struct {
 	// Models to try, in order, once the tries of the first are used up.
 	FallbackModels []string `protobuf:"bytes,4,rep,name=fallback_models,json=fallbackModels,proto3" json:"fallback_models,omitempty"`
 	// The tool policy.
-	Tools         []*ToolRule `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []*ToolRule `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Nobody is there to be asked: the model is not offered ask_user.
+	Autonomous    bool `protobuf:"varint,6,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -174,6 +176,13 @@ func (x *AgentSpec) GetTools() []*ToolRule {
 	return nil
 }
 
+func (x *AgentSpec) GetAutonomous() bool {
+	if x != nil {
+		return x.Autonomous
+	}
+	return false
+}
+
 // RunSpec is everything that a run is started with. It is stored in the run's
 // first record and never changes.
 type RunSpec struct {
@@ -188,7 +197,9 @@ type RunSpec struct {
 	// repair, compaction, turn, stopdecision.
 	Workflow []string `protobuf:"bytes,4,rep,name=workflow,proto3" json:"workflow,omitempty"`
 	// Numbers of the loop.
-	Config        *LoopConfig `protobuf:"bytes,5,opt,name=config,proto3" json:"config,omitempty"`
+	Config *LoopConfig `protobuf:"bytes,5,opt,name=config,proto3" json:"config,omitempty"`
+	// Tools that the client runs itself, at most 64; origin CLIENT or unset.
+	ClientTools   []*ToolSpec `protobuf:"bytes,6,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -254,6 +265,13 @@ func (x *RunSpec) GetWorkflow() []string {
 func (x *RunSpec) GetConfig() *LoopConfig {
 	if x != nil {
 		return x.Config
+	}
+	return nil
+}
+
+func (x *RunSpec) GetClientTools() []*ToolSpec {
+	if x != nil {
+		return x.ClientTools
 	}
 	return nil
 }
@@ -554,19 +572,23 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/tool.proto\"\xae\x01\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/tool.proto\"\xce\x01\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x12'\n" +
 	"\x0ffallback_models\x18\x04 \x03(\tR\x0efallbackModels\x12*\n" +
-	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\"\xc9\x01\n" +
+	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12\x1e\n" +
+	"\n" +
+	"autonomous\x18\x06 \x01(\bR\n" +
+	"autonomous\"\x82\x02\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
 	"\tworkspace\x18\x03 \x01(\tR\tworkspace\x12\x1a\n" +
 	"\bworkflow\x18\x04 \x03(\tR\bworkflow\x12.\n" +
-	"\x06config\x18\x05 \x01(\v2\x16.harness.v1.LoopConfigR\x06config\"m\n" +
+	"\x06config\x18\x05 \x01(\v2\x16.harness.v1.LoopConfigR\x06config\x127\n" +
+	"\fclient_tools\x18\x06 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\"m\n" +
 	"\n" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
@@ -628,23 +650,25 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*ToolRule)(nil),              // 6: harness.v1.ToolRule
 	(*Content)(nil),               // 7: harness.v1.Content
 	(*LoopConfig)(nil),            // 8: harness.v1.LoopConfig
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*ToolSpec)(nil),              // 9: harness.v1.ToolSpec
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
-	6, // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
-	7, // 1: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1, // 2: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	8, // 3: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	4, // 4: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0, // 5: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	9, // 6: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	9, // 7: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3, // 8: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	6,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
+	7,  // 1: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 2: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	8,  // 3: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	9,  // 4: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	4,  // 5: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 6: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	10, // 7: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	10, // 8: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 9: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }

@@ -385,7 +385,16 @@ type Snapshot struct {
 	// Version of the park that the run rests at or rested at last; timers name it.
 	ParkVersion uint64 `protobuf:"varint,33,opt,name=park_version,json=parkVersion,proto3" json:"park_version,omitempty"`
 	// Tries at the model that failed since it last answered.
-	FailedTries   uint32 `protobuf:"varint,34,opt,name=failed_tries,json=failedTries,proto3" json:"failed_tries,omitempty"`
+	FailedTries uint32 `protobuf:"varint,34,opt,name=failed_tries,json=failedTries,proto3" json:"failed_tries,omitempty"`
+	// When the park that the run rests at ends by itself; unset means never.
+	WakeAt *timestamppb.Timestamp `protobuf:"bytes,35,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
+	// A ClientTools as JSON, always in a blob: the tools that clients run.
+	ClientTools *Content `protobuf:"bytes,36,opt,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
+	// Nobody is there to be asked questions.
+	Autonomous bool `protobuf:"varint,37,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
+	// When the run was deleted; nothing follows such a step, and what is stored of
+	// the run goes away. Unset otherwise.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -651,6 +660,34 @@ func (x *Snapshot) GetFailedTries() uint32 {
 	return 0
 }
 
+func (x *Snapshot) GetWakeAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.WakeAt
+	}
+	return nil
+}
+
+func (x *Snapshot) GetClientTools() *Content {
+	if x != nil {
+		return x.ClientTools
+	}
+	return nil
+}
+
+func (x *Snapshot) GetAutonomous() bool {
+	if x != nil {
+		return x.Autonomous
+	}
+	return false
+}
+
+func (x *Snapshot) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
 // TokenBudget is how full the model's window is.
 type TokenBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -779,7 +816,10 @@ type PendingCall struct {
 	// Turn that it belongs to.
 	TurnNumber uint32 `protobuf:"varint,7,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
 	// When waiting ends with an error; unset means never.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Who runs the tool. After its approval a call of a client's tool waits on, for
+	// the client.
+	Origin        ToolOrigin `protobuf:"varint,9,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -868,6 +908,13 @@ func (x *PendingCall) GetDeadline() *timestamppb.Timestamp {
 		return x.Deadline
 	}
 	return nil
+}
+
+func (x *PendingCall) GetOrigin() ToolOrigin {
+	if x != nil {
+		return x.Origin
+	}
+	return ToolOrigin_TOOL_ORIGIN_UNSPECIFIED
 }
 
 // Spent is what was used up.
@@ -1070,7 +1117,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x9d\v\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xe7\f\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1109,7 +1156,14 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\rrunning_since\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\frunningSince\x12\x1a\n" +
 	"\baccepted\x18  \x01(\bR\baccepted\x12!\n" +
 	"\fpark_version\x18! \x01(\x04R\vparkVersion\x12!\n" +
-	"\ffailed_tries\x18\" \x01(\rR\vfailedTriesJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
+	"\ffailed_tries\x18\" \x01(\rR\vfailedTries\x123\n" +
+	"\awake_at\x18# \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\x126\n" +
+	"\fclient_tools\x18$ \x01(\v2\x13.harness.v1.ContentR\vclientTools\x12\x1e\n" +
+	"\n" +
+	"autonomous\x18% \x01(\bR\n" +
+	"autonomous\x12;\n" +
+	"\vexpire_time\x18& \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTimeJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -1121,7 +1175,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x11reported_messages\x18\x06 \x01(\x04R\x10reportedMessages\x12)\n" +
 	"\x10unreported_bytes\x18\a \x01(\x04R\x0funreportedBytes\x12\x1f\n" +
 	"\vtool_tokens\x18\b \x01(\rR\n" +
-	"toolTokens\"\x9c\x02\n" +
+	"toolTokens\"\xcc\x02\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -1131,7 +1185,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x03why\x18\x06 \x01(\tR\x03why\x12\x1f\n" +
 	"\vturn_number\x18\a \x01(\rR\n" +
 	"turnNumber\x126\n" +
-	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\xf7\x02\n" +
+	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12.\n" +
+	"\x06origin\x18\t \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\"\xf7\x02\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +
@@ -1214,8 +1269,9 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 	(*ToolRule)(nil),              // 13: harness.v1.ToolRule
 	(*Content)(nil),               // 14: harness.v1.Content
-	(*Usage)(nil),                 // 15: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(ToolOrigin)(0),               // 15: harness.v1.ToolOrigin
+	(*Usage)(nil),                 // 16: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -1235,18 +1291,22 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	14, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
 	14, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
 	12, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	14, // 17: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 18: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	12, // 19: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	15, // 20: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	16, // 21: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	15, // 22: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	16, // 23: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	12, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	14, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	12, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	14, // 20: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 21: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	12, // 22: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	15, // 23: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	16, // 24: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	17, // 25: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	16, // 26: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	17, // 27: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }

@@ -278,6 +278,53 @@ func (x *ToolSpec) GetAnnotations() *ToolAnnotations {
 	return nil
 }
 
+// ClientTools are the tools that clients run for a run: at most 64, with names
+// that no other tool has. As JSON at most 256 KiB.
+type ClientTools struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tools; their origin is CLIENT.
+	Tools         []*ToolSpec `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClientTools) Reset() {
+	*x = ClientTools{}
+	mi := &file_harness_v1_tool_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClientTools) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClientTools) ProtoMessage() {}
+
+func (x *ClientTools) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_tool_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClientTools.ProtoReflect.Descriptor instead.
+func (*ClientTools) Descriptor() ([]byte, []int) {
+	return file_harness_v1_tool_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ClientTools) GetTools() []*ToolSpec {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
 // ToolAnnotations is what the harness knows of a tool beyond its schema. Rules
 // speak of these and never of tool names.
 type ToolAnnotations struct {
@@ -304,7 +351,7 @@ type ToolAnnotations struct {
 
 func (x *ToolAnnotations) Reset() {
 	*x = ToolAnnotations{}
-	mi := &file_harness_v1_tool_proto_msgTypes[1]
+	mi := &file_harness_v1_tool_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -316,7 +363,7 @@ func (x *ToolAnnotations) String() string {
 func (*ToolAnnotations) ProtoMessage() {}
 
 func (x *ToolAnnotations) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_tool_proto_msgTypes[1]
+	mi := &file_harness_v1_tool_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -329,7 +376,7 @@ func (x *ToolAnnotations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolAnnotations.ProtoReflect.Descriptor instead.
 func (*ToolAnnotations) Descriptor() ([]byte, []int) {
-	return file_harness_v1_tool_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_tool_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ToolAnnotations) GetReads() bool {
@@ -403,7 +450,7 @@ type ToolRule struct {
 
 func (x *ToolRule) Reset() {
 	*x = ToolRule{}
-	mi := &file_harness_v1_tool_proto_msgTypes[2]
+	mi := &file_harness_v1_tool_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -415,7 +462,7 @@ func (x *ToolRule) String() string {
 func (*ToolRule) ProtoMessage() {}
 
 func (x *ToolRule) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_tool_proto_msgTypes[2]
+	mi := &file_harness_v1_tool_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,7 +475,7 @@ func (x *ToolRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRule.ProtoReflect.Descriptor instead.
 func (*ToolRule) Descriptor() ([]byte, []int) {
-	return file_harness_v1_tool_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_tool_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ToolRule) GetName() string {
@@ -456,7 +503,9 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12+\n" +
 	"\x11parameters_schema\x18\x03 \x01(\tR\x10parametersSchema\x12.\n" +
 	"\x06origin\x18\x04 \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\x12=\n" +
-	"\vannotations\x18\x05 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\"\x9f\x02\n" +
+	"\vannotations\x18\x05 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\"9\n" +
+	"\vClientTools\x12*\n" +
+	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"\x9f\x02\n" +
 	"\x0fToolAnnotations\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\bR\x05reads\x12\x16\n" +
 	"\x06writes\x18\x02 \x01(\bR\x06writes\x12\x1a\n" +
@@ -505,25 +554,27 @@ func file_harness_v1_tool_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_tool_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_harness_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_harness_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_harness_v1_tool_proto_goTypes = []any{
 	(Durability)(0),         // 0: harness.v1.Durability
 	(ToolOrigin)(0),         // 1: harness.v1.ToolOrigin
 	(ToolDecision)(0),       // 2: harness.v1.ToolDecision
 	(*ToolSpec)(nil),        // 3: harness.v1.ToolSpec
-	(*ToolAnnotations)(nil), // 4: harness.v1.ToolAnnotations
-	(*ToolRule)(nil),        // 5: harness.v1.ToolRule
+	(*ClientTools)(nil),     // 4: harness.v1.ClientTools
+	(*ToolAnnotations)(nil), // 5: harness.v1.ToolAnnotations
+	(*ToolRule)(nil),        // 6: harness.v1.ToolRule
 }
 var file_harness_v1_tool_proto_depIdxs = []int32{
 	1, // 0: harness.v1.ToolSpec.origin:type_name -> harness.v1.ToolOrigin
-	4, // 1: harness.v1.ToolSpec.annotations:type_name -> harness.v1.ToolAnnotations
-	0, // 2: harness.v1.ToolAnnotations.durability:type_name -> harness.v1.Durability
-	2, // 3: harness.v1.ToolRule.policy:type_name -> harness.v1.ToolDecision
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	5, // 1: harness.v1.ToolSpec.annotations:type_name -> harness.v1.ToolAnnotations
+	3, // 2: harness.v1.ClientTools.tools:type_name -> harness.v1.ToolSpec
+	0, // 3: harness.v1.ToolAnnotations.durability:type_name -> harness.v1.Durability
+	2, // 4: harness.v1.ToolRule.policy:type_name -> harness.v1.ToolDecision
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_tool_proto_init() }
@@ -537,7 +588,7 @@ func file_harness_v1_tool_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_tool_proto_rawDesc), len(file_harness_v1_tool_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
