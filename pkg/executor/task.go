@@ -31,8 +31,13 @@ type Task struct {
 	cfg      Config
 	executor string
 
+	// appending holds a token while a record is being appended, so that records
+	// follow each other. mu is never held across that: an append may take long.
+	appending chan struct{}
+
 	mu       sync.Mutex
-	tail     runlog.Entry // newest record: the journal's last, or the step
+	offered  *harnessv1.Record // being appended; nil while nothing is
+	tail     runlog.Entry      // newest record: the journal's last, or the step
 	count    uint64       // messages appended by the journal
 	weight   uint64       // and their bytes
 	mine     bool         // the tail was written by this task
@@ -154,11 +159,12 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if step.GetTo() == runlog.Park && step.GetSnapshot().GetParkVersion() == 0 {
+	begins := step.GetTo() == runlog.Park && step.GetSnapshot().GetParkVersion() == 0
+	if begins {
 		step.Snapshot.ParkVersion = t.tail.Header.Version + 1
 	}
 	rec := &harnessv1.Record{Appended: outcome.GetAppended(), Events: outcome.GetEvents(), Body: &harnessv1.Record_Step{Step: step}}
-	if at := step.GetParked().GetWakeAt(); at != nil {
+	if at := step.GetParked().GetWakeAt(); at != nil && begins {
 		// Before the commit: a timer of a park that never was is ignored, a
 		// park without its timer would rest for ever.
 		_, err := t.insist(ctx, func() (uint64, error) {

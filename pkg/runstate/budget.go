@@ -13,6 +13,9 @@ import (
 // the order turns, tool_calls, wall_clock, tokens, cost; nil when none is.
 func Exceeded(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn {
 	b, spent := s.GetConfig().GetBudgets(), s.GetSpent()
+	if b == nil {
+		return nil
+	}
 	reached := func(name string, limit, used float64) *harnessv1.BudgetWarn {
 		if used < limit {
 			return nil
@@ -109,6 +112,26 @@ func Extend(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
 	if b.CostUsd != nil {
 		have.CostUsd = b.CostUsd
 	}
+}
+
+// Below returns the first budget in b that is not above what the segment has used
+// at now, so that a run given it would park again at once; nil when there is none.
+func Below(s *harnessv1.Snapshot, b *harnessv1.Budgets, now time.Time) *harnessv1.BudgetWarn {
+	if b == nil {
+		return nil
+	}
+	return Exceeded(&harnessv1.Snapshot{
+		Config: &harnessv1.LoopConfig{Budgets: b}, Spent: s.GetSpent(), RunningSince: s.GetRunningSince(),
+	}, now)
+}
+
+// BudgetField is the field of Budgets that holds a budget by the name that
+// Exceeded gives it.
+func BudgetField(name string) string {
+	if name == "cost" {
+		return "cost_usd"
+	}
+	return name
 }
 
 func spentOf(s *harnessv1.Snapshot) *harnessv1.Spent {

@@ -26,6 +26,7 @@ const (
 	defaultOutageRetry    = 60 * time.Second
 	defaultToolTimeout    = 120 * time.Second
 	defaultShownTokens    = 10_000
+	defaultAnswerTimeout  = 7 * 24 * time.Hour
 	maxPendingCalls       = 128
 	maxGrants             = 64
 	rememberedInputs      = 256
@@ -102,6 +103,8 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 		r.Tools = &harnessv1.ToolConfig{}
 	}
 	unsetDuration(&r.Tools.Timeout, defaultToolTimeout)
+	unsetDuration(&r.Tools.ApprovalTimeout, defaultAnswerTimeout)
+	unsetDuration(&r.Tools.AnswerTimeout, defaultAnswerTimeout)
 	unset(&r.Tools.ShownTokens, defaultShownTokens)
 	unset(&r.Tools.Yolo, false)
 	if r.Budgets == nil {

@@ -29,7 +29,7 @@ func defaults() *harnessv1.LoopConfig {
 			MaxTries: proto.Uint32(5), BackoffInitial: durationpb.New(500 * time.Millisecond), BackoffMax: durationpb.New(30 * time.Second),
 			IdleTimeout: durationpb.New(120 * time.Second), Streaming: proto.Bool(true), OutageRetry: durationpb.New(time.Minute),
 		},
-		Tools:   &harnessv1.ToolConfig{Timeout: durationpb.New(120 * time.Second), ShownTokens: proto.Uint32(10_000), Yolo: proto.Bool(false)},
+		Tools:   &harnessv1.ToolConfig{Timeout: durationpb.New(120 * time.Second), ShownTokens: proto.Uint32(10_000), Yolo: proto.Bool(false), ApprovalTimeout: durationpb.New(168 * time.Hour), AnswerTimeout: durationpb.New(168 * time.Hour)},
 		Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(300)},
 	}
 }

@@ -21,11 +21,15 @@ func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 		Usage:     s.GetSpent().GetUsage(),
 		Duration:  durationpb.New(ActiveTime(s, now)),
 		Pending:   Awaited(s),
+		WakeAt:    s.GetWakeAt(),
 	}
 }
 
 // Ended says whether the run of s has ended.
 func Ended(s *harnessv1.Snapshot) bool { return s.GetPhase() == done }
+
+// Expired says whether the run of s was deleted: nothing follows.
+func Expired(s *harnessv1.Snapshot) bool { return s.GetExpireTime() != nil }
 
 // Event puts an event into the envelope of the run's present turn.
 func Event(s *harnessv1.Snapshot, turn uint32, e *harnessv1.Event) *harnessv1.Event {

@@ -17,7 +17,7 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	s.Segment++
 	s.MaxTurns = s.GetTurnCount() + s.GetConfig().GetStop().GetMaxTurns()
 	s.ContinuationCount, s.WorkCompleteRetries = 0, 0
-	s.Turn, s.Summary, s.Answer, s.StopReason, s.Accepted = nil, nil, nil, nil, false
+	s.Turn, s.Summary, s.Answer, s.StopReason, s.Accepted, s.WakeAt = nil, nil, nil, nil, false, nil
 	s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
 }
 
@@ -80,6 +80,25 @@ func NoteAnswered(s *harnessv1.Snapshot, callID string) {
 	s.AnsweredCalls = remember(s.GetAnsweredCalls(), runlog.HashID(callID))
 }
 
+// Decided says whether a call was allowed or refused from outside, or answered.
+func Decided(s *harnessv1.Snapshot, callID string) bool {
+	return Answered(s, callID) || Answered(s, approvalKey(callID))
+}
+
+// NoteDecided remembers that a call was allowed or refused. One of a client's tool
+// that was allowed still waits for its answer. It changes s.
+func NoteDecided(s *harnessv1.Snapshot, call *harnessv1.PendingCall, d harnessv1.ApprovalDecision) {
+	key := call.GetCallId()
+	if call.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT && d != harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
+		key = approvalKey(key)
+	}
+	NoteAnswered(s, key)
+}
+
+// approvalKey is what an approval is remembered by beside the answer of its call;
+// no call has such an id.
+func approvalKey(callID string) string { return "approval/" + callID }
+
 // Drained says whether an inbox item was taken in before.
 func Drained(s *harnessv1.Snapshot, itemID string) bool {
 	return holds(s.GetDrainedItems(), runlog.HashID(itemID))
@@ -120,34 +139,3 @@ func Grant(s *harnessv1.Snapshot, tool string) {
 
 // MaxPending bounds the calls that may wait at once; more are refused.
 const MaxPending = maxPendingCalls
-
-// Awaited returns the pending calls that someone outside has to answer.
-func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
-	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL)
-}
-
-// Approved returns the pending calls that were approved and have not run.
-func Approved(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
-	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_APPROVED)
-}
-
-func pendingOf(s *harnessv1.Snapshot, class harnessv1.PendingClass) []*harnessv1.PendingCall {
-	var calls []*harnessv1.PendingCall
-	for _, c := range s.GetPendingToolCalls() {
-		if c.GetClass() == class {
-			calls = append(calls, c)
-		}
-	}
-	return calls
-}
-
-// Settle takes a call out of the pending ones. It changes s.
-func Settle(s *harnessv1.Snapshot, callID string) {
-	var rest []*harnessv1.PendingCall
-	for _, c := range s.GetPendingToolCalls() {
-		if c.GetCallId() != callID {
-			rest = append(rest, c)
-		}
-	}
-	s.PendingToolCalls = rest
-}

@@ -56,6 +56,11 @@ func (r *repairing) take(item *harnessv1.InboxItem) (kind, refused string, err e
 		return "cancel", "", nil
 	case *harnessv1.InboxItem_TimerFired:
 		return "timer_fired", r.takeTimer(input.TimerFired), nil
+	case *harnessv1.InboxItem_ToolAnswer:
+		return "tool_answer", r.takeAnswer(input.ToolAnswer), nil
+	case *harnessv1.InboxItem_ToolsDeclared:
+		r.s.ClientTools = proto.CloneOf(input.ToolsDeclared.GetTools())
+		return "tools_declared", "", nil
 	}
 	return "unknown", "this program does not know such an input", nil
 }
@@ -91,9 +96,9 @@ func (r *repairing) reopen(goal string) error {
 func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 	call := find(runstate.Awaited(r.s), a.GetCallId())
 	switch {
-	case call == nil && runstate.Answered(r.s, a.GetCallId()):
+	case (call == nil || call.GetKind() != runstate.KindApproval) && runstate.Decided(r.s, a.GetCallId()):
 		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
-	case call == nil || call.GetKind() != kindApproval:
+	case call == nil || call.GetKind() != runstate.KindApproval:
 		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId())
 	case a.GetDecision() < harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE || a.GetDecision() > harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
 		return "this program does not know such a decision"
@@ -101,14 +106,14 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 	r.answered(call, a)
 	switch a.GetDecision() {
 	case harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE:
-		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
+		r.allow(call)
 	case harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
-		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
+		r.allow(call)
 		runstate.Grant(r.s, call.GetTool())
 		for _, other := range runstate.Awaited(r.s) {
-			if other.GetTool() == call.GetTool() && other.GetKind() == kindApproval {
-				other.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
+			if other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval {
 				r.answered(other, a)
+				r.allow(other)
 			}
 		}
 	default:
@@ -129,11 +134,47 @@ func (r *repairing) answered(call *harnessv1.PendingCall, a *harnessv1.Approval)
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
 		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: a.GetReason(),
 	}}})
-	runstate.NoteAnswered(r.s, call.GetCallId())
+	runstate.NoteDecided(r.s, call, a.GetDecision())
 }
 
-// kindApproval is the pending kind of a call that waits to be allowed.
-const kindApproval = "approval"
+// allow lets a call run: on the tool host with the rest of the turn, or with the
+// client that has the tool, for whose answer it waits from now on.
+func (r *repairing) allow(call *harnessv1.PendingCall) {
+	if call.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT {
+		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
+		return
+	}
+	call.Kind, call.Why = runstate.KindClientTool, ""
+	call.Deadline = runstate.AnswerBy(r.s, runstate.KindClientTool, r.now)
+}
+
+// takeAnswer gives a call of a client's tool, or a question, its result.
+func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string) {
+	call := find(runstate.Awaited(r.s), a.GetCallId())
+	switch {
+	case call == nil && runstate.Answered(r.s, a.GetCallId()):
+		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
+	case call == nil:
+		return fmt.Sprintf("call %s does not wait for an answer", a.GetCallId())
+	case call.GetKind() == runstate.KindApproval:
+		return fmt.Sprintf("call %s waits for an approval", a.GetCallId())
+	}
+	runstate.NoteAnswered(r.s, call.GetCallId())
+	content := proto.CloneOf(a.GetResult())
+	if content == nil {
+		content = runlog.Inline("")
+	}
+	r.append(call.GetTurnNumber(), &harnessv1.Message{
+		Role: harnessv1.Role_ROLE_TOOL, Content: content, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: a.GetIsError(),
+	})
+	if a.GetIsError() {
+		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: call.GetCallId(), Tool: call.GetTool()}}})
+	} else {
+		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: call.GetCallId(), Tool: call.GetTool()}}})
+	}
+	runstate.Settle(r.s, call.GetCallId())
+	return ""
+}
 
 func (r *repairing) takeInterrupt(i *harnessv1.Interrupt) (refused string) {
 	switch {
@@ -156,17 +197,47 @@ func (r *repairing) takeResume(resume *harnessv1.Resume) (refused string, err er
 	case runstate.Ended(r.s):
 		return "the run has ended; a message reopens it", nil
 	}
+	if short := runstate.Below(r.s, resume.GetBudgets(), r.now); short != nil {
+		return fmt.Sprintf("a budget of %.6g %s is not above the %.6g that are used", short.GetLimit(), short.GetBudget(), short.GetUsed()), nil
+	}
 	runstate.Extend(r.s, resume.GetBudgets())
 	r.interrupt, r.resumed = nil, "resume"
 	return "", nil
 }
 
 func (r *repairing) takeTimer(t *harnessv1.TimerFired) (refused string) {
-	if r.s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED || t.GetParkVersion() != r.s.GetParkVersion() {
+	if r.s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED || t.GetParkVersion() != r.s.GetParkVersion() {
 		return "the park that set the timer is over"
+	}
+	if r.s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
+		r.expire()
+		return ""
 	}
 	r.resumed = "timer"
 	return ""
+}
+
+// expire answers the calls whose time is over with errors. The timer proves that
+// the time of the park has come, whatever the clock here says.
+func (r *repairing) expire() {
+	now := r.now
+	if at := r.s.GetWakeAt(); at != nil && at.AsTime().After(now) {
+		now = at.AsTime()
+	}
+	for _, call := range runstate.Awaited(r.s) {
+		if call.GetDeadline() == nil || call.GetDeadline().AsTime().After(now) {
+			continue
+		}
+		runstate.NoteAnswered(r.s, call.GetCallId())
+		text := "Nobody answered this call in time."
+		switch call.GetKind() {
+		case runstate.KindApproval:
+			text = "Nobody approved this call in time, so it did not run."
+		case runstate.KindQuestion:
+			text = "The user did not answer this question in time. Go on as well as you can without the answer."
+		}
+		r.repairCall(call, text, "expired")
+	}
 }
 
 // answerPending gives every call that still waits an error as its answer.

@@ -130,7 +130,7 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 	s.FirstSequence = r.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
 	s.Workspace = spec.GetWorkspace()
-	s.ToolRules = spec.GetAgent().GetTools()
+	s.ToolRules, s.Autonomous = spec.GetAgent().GetTools(), spec.GetAgent().GetAutonomous()
 	s.GoalPreview = runlog.Cut(runlog.Text(spec.GetGoal()), runlog.MaxPreview)
 	if s.CreateTime == nil {
 		s.CreateTime = timestamppb.New(r.now)
@@ -185,7 +185,7 @@ func (r *repairing) route() error {
 		}
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionResume{SessionResume: &harnessv1.SessionResume{Cause: r.resumed}}})
 	}
-	s.Status, s.StopReason = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil
+	s.Status, s.StopReason, s.WakeAt = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil, nil
 	runstate.StartClock(s, r.now)
 
 	if s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
@@ -270,12 +270,22 @@ func (r *repairing) pause(reason *harnessv1.StopReason) error {
 		}
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionPause{SessionPause: &harnessv1.SessionPause{Reason: reason}}})
 	}
-	r.s.StopReason, r.s.ParkVersion = reason, 0
+	r.s.StopReason, r.s.ParkVersion, r.s.WakeAt = reason, 0, nil
 	return r.park()
 }
 
 // parkAgain lets a resting run rest on, for the reason it has.
 func (r *repairing) parkAgain() error {
+	if r.s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
+		// Who is waited for, and how long, may have changed. A new time makes it a
+		// park of its own: the timer of the former one has no say in it.
+		if reason := runstate.Awaiting(r.s, r.turn()); reason != nil {
+			r.s.StopReason = reason
+		}
+		if first := runstate.FirstDeadline(r.s); !proto.Equal(first, r.s.GetWakeAt()) {
+			r.s.WakeAt, r.s.ParkVersion = first, 0
+		}
+	}
 	if r.s.GetStopReason() == nil {
 		return errors.New("repair: the run waits for answers and has no reason to rest")
 	}
@@ -287,7 +297,7 @@ func (r *repairing) park() error {
 	r.s.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
 	r.step.To = runlog.Park
 	r.step.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{
-		Reason: r.s.GetStopReason(), Pending: runstate.Awaited(r.s),
+		Reason: r.s.GetStopReason(), Pending: runstate.Awaited(r.s), WakeAt: r.s.GetWakeAt(),
 	}}
 	return nil
 }

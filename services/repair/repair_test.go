@@ -121,7 +121,7 @@ func TestNeeds(t *testing.T) {
 
 // TestRefusedInputs are those that no executor writes: errors, never panics.
 func TestRefusedInputs(t *testing.T) {
-	odd := waiting()
+	odd := parked("interrupted")
 	odd.StopReason = nil
 	for name, in := range map[string]*harnessv1.StepInput{
 		"nothing":               nil,
@@ -130,7 +130,7 @@ func TestRefusedInputs(t *testing.T) {
 		"no spec":               first(begun(), nil, nothing()...),
 		"a second start":        first(running(), spec(), nothing()...),
 		"a start of the ended":  first(finished(), spec(), nothing()...),
-		"waiting for no reason": {Observed: nothing(), Step: &harnessv1.Step{Snapshot: odd, Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{}}}},
+		"resting for no reason": {Observed: nothing(), Step: &harnessv1.Step{Snapshot: odd, Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{}}}},
 	} {
 		if out, err := repair.Decide(in); err == nil {
 			t.Errorf("%s: %v", name, out)

@@ -5,6 +5,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Wake is the one rule for every message that can wake a run: a step to park
@@ -16,7 +17,7 @@ func Wake(view runlog.View) *harnessv1.Step {
 		return nil // whoever has the run will drain, or rest and wake again
 	}
 	resting := view.Step.Record.GetStep()
-	if view.InboxSequence <= resting.GetSnapshot().GetInboxCursor() {
+	if view.InboxSequence <= resting.GetSnapshot().GetInboxCursor() || runstate.Expired(resting.GetSnapshot()) {
 		return nil
 	}
 	return &harnessv1.Step{
@@ -40,5 +41,5 @@ func StaleTimer(view runlog.View, parkVersion uint64) bool {
 		return false
 	}
 	s := step.GetSnapshot()
-	return s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED || s.GetParkVersion() != parkVersion
+	return s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED || s.GetParkVersion() != parkVersion
 }

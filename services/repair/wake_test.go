@@ -13,12 +13,12 @@ import (
 func TestStaleTimer(t *testing.T) {
 	parked := func(version, park uint64) runlog.Entry {
 		return runlog.Entry{Header: runlog.Header{Version: version}, Record: &harnessv1.Record{Body: &harnessv1.Record_Step{Step: &harnessv1.Step{
-			To: runlog.Park, Snapshot: &harnessv1.Snapshot{ParkVersion: park, PausedPhase: harnessv1.Phase_PHASE_REFLECTING},
+			To: runlog.Park, Snapshot: &harnessv1.Snapshot{ParkVersion: park, Status: harnessv1.RunStatus_RUN_STATUS_PARKED},
 		}}}}
 	}
 	running := func(version, park uint64) runlog.Entry {
 		e := parked(version, park)
-		e.Record.GetStep().Snapshot.PausedPhase = harnessv1.Phase_PHASE_UNSPECIFIED
+		e.Record.GetStep().Snapshot.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
 		return e
 	}
 	journal := func(version uint64) runlog.Entry {

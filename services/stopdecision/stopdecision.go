@@ -151,16 +151,12 @@ func (d *deciding) nextTurn() error {
 
 // parkForAnswers rests in AWAITING_TOOL; the same turn goes on afterwards.
 func (d *deciding) parkForAnswers() error {
-	pending := runstate.Awaited(d.s)
-	if len(pending) == 0 {
+	reason := runstate.Awaiting(d.s, d.turn.GetTurnNumber())
+	if reason == nil {
 		return errors.New("stopdecision: the turn waits for answers and no call is pending")
 	}
-	d.s.StopReason = &harnessv1.StopReason{
-		Kind:    pending[0].GetKind(),
-		Message: fmt.Sprintf("%d call(s) wait to be answered, first %s.", len(pending), pending[0].GetTool()),
-		Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
-	}
-	d.park(&harnessv1.Parked{Reason: d.s.GetStopReason(), Pending: pending})
+	d.s.StopReason = reason
+	d.park(&harnessv1.Parked{Reason: reason, Pending: runstate.Awaited(d.s), WakeAt: runstate.FirstDeadline(d.s)})
 	return nil
 }
 
@@ -185,6 +181,7 @@ func (d *deciding) parkForOutage() error {
 func (d *deciding) park(parked *harnessv1.Parked) {
 	runstate.StopClock(d.s, d.in.GetNow().AsTime())
 	d.s.Status, d.s.ParkVersion = harnessv1.RunStatus_RUN_STATUS_PARKED, 0 // set by the commit
+	d.s.WakeAt = parked.GetWakeAt()
 	d.step.To = runlog.Park
 	d.step.Message = &harnessv1.Step_Parked{Parked: parked}
 }
@@ -200,7 +197,7 @@ func (d *deciding) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 	}
 	now := d.in.GetNow().AsTime()
 	runstate.StopClock(s, now)
-	s.Status, s.Accepted, s.PendingToolCalls = status, accepted, nil
+	s.Status, s.Accepted, s.PendingToolCalls, s.WakeAt = status, accepted, nil, nil
 	s.StopReason = &harnessv1.StopReason{Kind: kind, Message: message, Details: &harnessv1.StopDetails{
 		Turn:                         d.turn.GetTurnNumber(),
 		WorkCompleteCalled:           d.turn.GetCalledWorkComplete(),

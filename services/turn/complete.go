@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -17,6 +19,8 @@ type Ending struct {
 	Error *harnessv1.TurnError
 	// ToolTokens is what the tools that were offered weigh.
 	ToolTokens uint32
+	// Now is when waiting for answers begins.
+	Now time.Time
 }
 
 // nudge asks a silent agent to decide.
@@ -122,20 +126,24 @@ func (c *completing) leaveOver(end Ending) {
 		}
 	}
 	for i, prepared := range p.Response.GetCalls() {
-		if prepared.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK {
+		kind := runstate.KindOf(prepared.GetDisposition())
+		if kind == "" {
 			continue
 		}
 		if end.Interrupted || end.Error != nil {
 			c.refuse(prepared.GetCallId(), prepared.GetTool())
 			continue
 		}
-		arguments := proto.CloneOf(p.Message.GetToolCalls()[i].GetArguments())
+		arguments, deadline := proto.CloneOf(p.Message.GetToolCalls()[i].GetArguments()), runstate.AnswerBy(s, kind, end.Now)
 		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
-			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: "approval",
-			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: prepared.GetMessage(), TurnNumber: p.Number,
+			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
+			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: prepared.GetMessage(), TurnNumber: p.Number, Deadline: deadline,
 		})
+		if kind != runstate.KindApproval {
+			continue // it was announced as a call
+		}
 		c.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalRequested{ApprovalRequested: &harnessv1.ApprovalRequested{
-			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: proto.CloneOf(arguments), Why: prepared.GetMessage(),
+			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: proto.CloneOf(arguments), Why: prepared.GetMessage(), Deadline: deadline,
 		}}})
 	}
 }

@@ -15,24 +15,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
-// The harness's own tools.
-const (
-	WorkComplete = "work_complete"
-	taskComplete = "task_complete" // accepted, not offered
-)
-
-// HarnessTools are the tools that every agent is offered unasked.
-func HarnessTools() []*harnessv1.ToolSpec {
-	return []*harnessv1.ToolSpec{{
-		Name: WorkComplete,
-		Description: "End the work. Call it once the task is done and checked, with a summary of what was achieved " +
-			"and where the results are. It is the only way to finish.",
-		ParametersSchema: `{"type":"object","properties":{"summary":{"type":"string","description":"What was achieved, in a few sentences."}},"required":["summary"]}`,
-		Origin:           harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS,
-		Annotations:      &harnessv1.ToolAnnotations{Idempotent: true, ParallelSafe: true, Durability: harnessv1.Durability_DURABILITY_ANCHORING},
-	}}
-}
-
 // Answered is everything that follows from a model's answer before any tool
 // runs: the entry, what it adds to the conversation and what observers see.
 type Answered struct {
@@ -99,7 +81,7 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 			seen[call.Id] = true
 			message.ToolCalls = append(message.ToolCalls, call)
 			prepared := prepare(s, call, in.Tools)
-			if prepared.Disposition == harnessv1.CallDisposition_CALL_DISPOSITION_ASK {
+			if runstate.KindOf(prepared.GetDisposition()) != "" {
 				if waiting++; waiting > runstate.MaxPending {
 					prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_INVALID
 					prepared.Message = fmt.Sprintf("At most %d calls can wait at once; this one was not taken.", runstate.MaxPending)
@@ -151,12 +133,22 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, tools *tool.Set) *
 	if err := tools.Validate(name, call.GetArguments().GetInline()); err != nil {
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, err.Error())
 	}
-	if spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS {
+	prepared.Origin = spec.GetOrigin()
+	switch {
+	case name == AskUser && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
+		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_QUESTION
+		prepared.Message = question(call.GetArguments().GetInline())
+		return prepared
+	case spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
 		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
 		return prepared
 	}
 	prepared.ParallelSafe = spec.GetAnnotations().GetParallelSafe()
 	prepared.Idempotent = spec.GetAnnotations().GetIdempotent()
+	allowed := harnessv1.CallDisposition_CALL_DISPOSITION_RUN
+	if spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT {
+		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_CLIENT
+	}
 	decision, why := tool.Decide(s.GetToolRules(), spec, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
 	switch decision {
 	case harnessv1.ToolDecision_TOOL_DECISION_DENY:
@@ -164,7 +156,7 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, tools *tool.Set) *
 	case harnessv1.ToolDecision_TOOL_DECISION_ASK:
 		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, why
 	default:
-		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_RUN
+		prepared.Disposition = allowed
 	}
 	return prepared
 }
@@ -184,8 +176,11 @@ func settle(s *harnessv1.Snapshot, p *Progress, call *harnessv1.ToolCall, prepar
 	case harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
 		return []*harnessv1.Message{result(p.Number, id, name, duplicateComplete, false)},
 			[]*harnessv1.Event{called(s, p, id, name, call.GetArguments()), ended(s, p, id, name, false, nil)}
-	case harnessv1.CallDisposition_CALL_DISPOSITION_ASK:
-		return nil, []*harnessv1.Event{called(s, p, id, name, call.GetArguments())}
+	}
+	if kind := runstate.KindOf(prepared.GetDisposition()); kind != "" {
+		announced := called(s, p, id, name, call.GetArguments())
+		announced.GetToolCall().Awaits = kind
+		return nil, []*harnessv1.Event{announced}
 	}
 	return nil, nil
 }

@@ -21,7 +21,7 @@ func (t *working) ask(ctx, keep context.Context) error {
 	if err != nil {
 		return err
 	}
-	prepared := turn.Prepare(t.s, messages, t.host.tools.Specs())
+	prepared := turn.Prepare(t.s, messages, t.offered.tools.Specs())
 	if prepared.Messages, err = t.w.inline(ctx, t.run, t.s.GetModel(), t.s.GetConfig().GetTools().GetShownTokens(), prepared.GetMessages()); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (t *working) ask(ctx, keep context.Context) error {
 			continue
 		}
 		return t.record(keep, ref, response, turn.Surroundings{
-			Tools: t.host.tools, Known: known, Model: ref,
+			Tools: t.offered.tools, Known: known, Model: ref,
 			Preparation: durationpb.New(preparation), Latency: durationpb.New(t.w.cfg.Now().Sub(start)),
 		})
 	}

@@ -28,6 +28,7 @@ type working struct {
 	p        *turn.Progress
 	journal  journal
 	host     *host
+	offered  *offered
 	takeover bool
 	delta    func(*harnessv1.Delta)
 	load     func(ctx context.Context) ([]*harnessv1.Message, func(id string) bool, error)
@@ -40,8 +41,12 @@ func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 		return nil, err
 	}
 	s := task.Step().GetSnapshot()
+	o, err := w.offer(ctx, task.Run, s, h)
+	if err != nil {
+		return nil, err
+	}
 	t := &working{
-		w: w, run: task.Run, s: s, p: turn.Begin(task.Step()), journal: task, host: h,
+		w: w, run: task.Run, s: s, p: turn.Begin(task.Step()), journal: task, host: h, offered: o,
 		takeover: len(task.Journal) > 0,
 		delta: func(d *harnessv1.Delta) {
 			if err := w.cfg.Log.PublishDelta(task.Run, d); err != nil {
@@ -116,7 +121,7 @@ func (t *working) carryOut(ctx, keep context.Context, looked func(context.Contex
 		return nil, err
 	}
 	failpoint.Hit(turn.Name, "claimed")
-	end := turn.Ending{ToolTokens: t.host.tokens}
+	end := turn.Ending{ToolTokens: t.offered.tokens}
 	err := t.work(ctx, keep, looked)
 	var failed *turnError
 	switch {
@@ -132,6 +137,7 @@ func (t *working) carryOut(ctx, keep context.Context, looked func(context.Contex
 	default:
 		return nil, err
 	}
+	end.Now = t.w.cfg.Now()
 	return turn.Complete(t.journal.Snapshot(), t.p, end)
 }
 

@@ -17,7 +17,6 @@ package turnserver
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -32,7 +31,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -79,11 +77,13 @@ type opened struct {
 	name     string
 }
 
-// host is what the tool host offers, with the harness's own tools.
+// host is a tool host: its ledger, and what it offers.
 type host struct {
-	tools    *tool.Set
-	tokens   uint32
+	tools    []*harnessv1.ToolSpec
 	ledgerID string
+
+	mu      sync.Mutex
+	offered map[offer]*offered
 }
 
 var _ executor.Executor = (*Server)(nil)
@@ -144,8 +144,12 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	}
 	s := proto.CloneOf(req.GetInput().GetStep().GetSnapshot())
 	runstate.FillIn(s, harnessv1.Phase_PHASE_EXECUTING)
-	request := turn.Prepare(s, req.GetConversation(), h.tools.Specs())
 	run := runlog.Run{Namespace: req.GetInput().GetNamespace(), ID: req.GetInput().GetRunId()}
+	o, err := w.offer(ctx, run, s, h)
+	if err != nil {
+		return nil, err
+	}
+	request := turn.Prepare(s, req.GetConversation(), o.tools.Specs())
 	if request.Messages, err = w.inline(ctx, run, s.GetModel(), s.GetConfig().GetTools().GetShownTokens(), request.GetMessages()); err != nil {
 		return nil, err
 	}
@@ -167,11 +171,6 @@ func (w *Server) provider(ref string) (*opened, error) {
 	return w.providers[ref], nil
 }
 
-// bytesPerSchemaToken is on the safe side of what schemas need. They are a few
-// hundred tokens and count only until a provider has reported the real number,
-// so they are not worth loading a vocabulary for.
-const bytesPerSchemaToken = 3
-
 // toolHost returns what the tool host offers, asking it once and again when anew.
 func (w *Server) toolHost(ctx context.Context, anew bool) (*host, error) {
 	w.mu.Lock()
@@ -184,15 +183,7 @@ func (w *Server) toolHost(ctx context.Context, anew bool) (*host, error) {
 	if err != nil {
 		return nil, executor.Retry("tool host", err)
 	}
-	specs := append(append([]*harnessv1.ToolSpec(nil), r.GetTools()...), turn.HarnessTools()...)
-	set, err := tool.NewSet(specs)
-	if err != nil {
-		return nil, fmt.Errorf("tools of the tool host: %w", err)
-	}
-	h := &host{tools: set, ledgerID: r.GetLedgerId()}
-	for _, s := range specs {
-		h.tokens += uint32(len(s.GetName())+len(s.GetDescription())+len(s.GetParametersSchema())) / bytesPerSchemaToken //nolint:gosec // a few KB
-	}
+	h := &host{tools: r.GetTools(), ledgerID: r.GetLedgerId(), offered: map[offer]*offered{}}
 	w.mu.Lock()
 	w.host = h
 	w.mu.Unlock()

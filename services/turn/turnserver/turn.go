@@ -33,9 +33,13 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 	if err != nil {
 		return err
 	}
+	o, err := w.offer(ctx, run, in.GetStep().GetSnapshot(), h)
+	if err != nil {
+		return err
+	}
 	out := &streamed{stream: stream, task: executor.NewTask(in)}
 	t := &working{
-		w: w, run: run, s: in.GetStep().GetSnapshot(), p: turn.Begin(in.GetStep()), journal: out, host: h,
+		w: w, run: run, s: in.GetStep().GetSnapshot(), p: turn.Begin(in.GetStep()), journal: out, host: h, offered: o,
 		delta: func(d *harnessv1.Delta) {
 			out.send(&harnessv1.TurnResponse{Update: &harnessv1.TurnResponse_Delta{Delta: d}})
 		},
