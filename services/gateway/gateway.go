@@ -49,6 +49,10 @@ const (
 	MaxWorkflow = 16
 	// MaxToolRules bounds the rules of an agent.
 	MaxToolRules = 64
+	// MaxClientTools bounds the tools that clients run for a run, MaxClientToolsSize
+	// them as JSON, in bytes: they travel in the first record.
+	MaxClientTools     = 64
+	MaxClientToolsSize = 96 << 10
 	// MaxFallbackModels bounds the models of an agent beside the first.
 	MaxFallbackModels = 8
 	// MaxName bounds names of models and agents, in bytes.

@@ -29,6 +29,7 @@ func checkSpec(s *harnessv1.RunSpec) error {
 		func() error { return checkWorkspace(s.GetWorkspace()) },
 		func() error { return checkWorkflow(s.GetWorkflow()) },
 		func() error { return checkConfig(s.GetConfig()) },
+		func() error { return CheckClientTools("spec.client_tools", s.GetClientTools()) },
 	)
 }
 
@@ -145,6 +146,8 @@ func checkConfig(c *harnessv1.LoopConfig) error {
 		func() error { return duration("spec.config.model.idle_timeout", model.GetIdleTimeout()) },
 		func() error { return duration("spec.config.model.outage_retry", model.GetOutageRetry()) },
 		func() error { return duration("spec.config.tools.timeout", tools.GetTimeout()) },
+		func() error { return duration("spec.config.tools.approval_timeout", tools.GetApprovalTimeout()) },
+		func() error { return duration("spec.config.tools.answer_timeout", tools.GetAnswerTimeout()) },
 		func() error {
 			return positive("spec.config.tools.shown_tokens", tools == nil || tools.ShownTokens == nil, tools.GetShownTokens())
 		},

@@ -74,9 +74,10 @@ func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 }
 
 // StartRecord is the first record of a run. spec is valid, its goal small
-// enough to travel or a reference. What the spec leaves open is resolved by
-// repair, the first to get the run.
-func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
+// enough to travel or a reference; tools refers to the tools that the client runs,
+// nil for none. What the spec leaves open is resolved by repair, the first to get
+// the run.
+func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tools *harnessv1.Content, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
 	workflow := Workflow(spec)
 	created := timestamppb.New(now)
 	return &harnessv1.Record{
@@ -98,6 +99,8 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, now 
 				FallbackModels: spec.GetAgent().GetFallbackModels(),
 				ToolRules:      spec.GetAgent().GetTools(),
 				Workspace:      spec.GetWorkspace(),
+				ClientTools:    tools,
+				Autonomous:     spec.GetAgent().GetAutonomous(),
 				GoalPreview:    runlog.Cut(runlog.Text(spec.GetGoal()), runlog.MaxPreview),
 				CreateTime:     created,
 				RunningSince:   created,

@@ -70,7 +70,7 @@ func TestStartRecord(t *testing.T) {
 	spec.Goal = runlog.Inline(strings.Repeat("ß", 1000))
 	spec.Workflow = nil
 	writer := &harnessv1.Writer{Executor: Writer, Instance: "i", Nonce: 7}
-	rec := StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", spec, noon, writer)
+	rec := StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", spec, nil, noon, writer)
 	s := rec.GetStep().GetSnapshot()
 	switch {
 	case rec.GetVersion() != 1, rec.GetPrevSequence() != 0, rec.GetSchema() != runlog.Schema:
@@ -87,7 +87,7 @@ func TestStartRecord(t *testing.T) {
 		t.Error("wrong trigger")
 	}
 	a, _ := runlog.Encode(rec)
-	b, _ := runlog.Encode(StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", spec, noon, writer))
+	b, _ := runlog.Encode(StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", spec, nil, noon, writer))
 	if string(a) != string(b) {
 		t.Error("the same request makes different bytes")
 	}
@@ -114,7 +114,7 @@ func TestStartRecordFits(t *testing.T) {
 	if err := CheckStart(r); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := runlog.Encode(StartRecord(runlog.Run{Namespace: long, ID: long}, r.GetRequestId(), s, noon, nil)); err != nil || len(data) > runlog.MaxRecord/2 {
+	if data, err := runlog.Encode(StartRecord(runlog.Run{Namespace: long, ID: long}, r.GetRequestId(), s, nil, noon, nil)); err != nil || len(data) > runlog.MaxRecord/2 {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
 }

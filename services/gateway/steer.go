@@ -3,12 +3,15 @@ package gateway
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Standing is what is known of a run when an input for it comes in.
@@ -22,6 +25,11 @@ type Standing struct {
 	// Waiting are the items in the inbox that repair has not drained, oldest
 	// first.
 	Waiting []*harnessv1.InboxItem
+	// Announced are the calls of the turn under way that will wait for somebody
+	// once it has come to its end. Only for answers.
+	Announced []*harnessv1.PreparedCall
+	// Now is the time.
+	Now time.Time
 }
 
 // Admission says what becomes of an input that is not refused.
@@ -41,6 +49,9 @@ const (
 // The run may move on between this decision and the append. That costs nothing:
 // repair, which takes items in one by one, refuses what has no place any more.
 func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
+	if runstate.Expired(s.Step.GetSnapshot()) {
+		return 0, Expired(s.Run)
+	}
 	if s.knows(item.GetId()) {
 		return Existed, nil
 	}
@@ -48,32 +59,79 @@ func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
 	case *harnessv1.InboxItem_UserMessage:
 		return Store, s.room()
 	case *harnessv1.InboxItem_Approval:
-		return s.approve(in.Approval.GetCallId())
+		return s.answer(in.Approval.GetCallId(), true)
+	case *harnessv1.InboxItem_ToolAnswer:
+		return s.answer(in.ToolAnswer.GetCallId(), false)
+	case *harnessv1.InboxItem_ToolsDeclared:
+		if s.declares(in.ToolsDeclared) {
+			return Unneeded, nil
+		}
+		return Store, s.room()
 	case *harnessv1.InboxItem_Interrupt:
 		return s.interrupt(), nil
 	case *harnessv1.InboxItem_Resume:
-		return s.resume()
+		return s.resume(in.Resume)
 	case *harnessv1.InboxItem_Cancel:
 		return s.cancel()
 	}
 	return 0, fault.Invalid("input", "must be set")
 }
 
-func (s Standing) approve(callID string) (Admission, error) {
-	if s.answered(callID) || AnsweredBefore(s.Waiting, callID) {
+// answer takes the first answer to a call that waits, or is announced: an approval,
+// or a result. A call of a client's tool may need one of each.
+func (s Standing) answer(callID string, approval bool) (Admission, error) {
+	kind := s.kindOf(callID)
+	switch {
+	case s.before(callID, approval), AnsweredBefore(s.Waiting, callID, approval):
 		return 0, Answered(callID)
+	case kind == "" || (kind == runstate.KindApproval) != approval:
+		return 0, s.notPending(callID, kind)
 	}
-	for _, c := range Awaited(s.Step.GetSnapshot()) {
-		if c.GetCallId() == callID && c.GetKind() == kindApproval {
-			return Store, s.room()
-		}
-	}
-	return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
-		"call "+strconv.Quote(callID)+" of run "+s.Run.String()+" is not waiting for an approval", "call_id", callID)
+	return Store, s.room()
 }
 
-// kindApproval is the kind of a pending call that an approval answers.
-const kindApproval = "approval"
+// kindOf is what a call waits for or will wait for; empty when it does not wait.
+func (s Standing) kindOf(callID string) string {
+	for _, c := range Awaited(s.Step.GetSnapshot()) {
+		if c.GetCallId() == callID {
+			return c.GetKind()
+		}
+	}
+	for _, c := range s.Announced {
+		if c.GetCallId() == callID {
+			return runstate.KindOf(c.GetDisposition())
+		}
+	}
+	return ""
+}
+
+// before says that a call had such an answer before.
+func (s Standing) before(callID string, approval bool) bool {
+	if approval {
+		return runstate.Decided(s.Step.GetSnapshot(), callID)
+	}
+	return runstate.Answered(s.Step.GetSnapshot(), callID)
+}
+
+// notPending refuses an answer; kind is what the call does wait for.
+func (s Standing) notPending(callID, kind string) error {
+	text := "does not wait for an answer"
+	switch kind {
+	case runstate.KindApproval:
+		text = "waits for an approval, not for a result"
+	case runstate.KindClientTool, runstate.KindQuestion:
+		text = "waits for a result, not for an approval"
+	}
+	return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
+		"call "+strconv.Quote(callID)+" of run "+s.Run.String()+" "+text, "call_id", callID)
+}
+
+// declares says that the run has these tools already and nobody is about to
+// declare others.
+func (s Standing) declares(d *harnessv1.ToolsDeclared) bool {
+	return s.Step.GetSnapshot().GetClientTools().GetBlob().GetDigest() == d.GetTools().GetBlob().GetDigest() &&
+		!s.waits(func(i *harnessv1.InboxItem) bool { return i.GetToolsDeclared() != nil })
+}
 
 // interrupt is taken while something runs or is about to, and while calls are
 // awaited: it answers them.
@@ -90,8 +148,11 @@ func (s Standing) interrupt() Admission {
 	return Store
 }
 
-func (s Standing) resume() (Admission, error) {
+func (s Standing) resume(r *harnessv1.Resume) (Admission, error) {
 	status := s.Step.GetSnapshot().GetStatus()
+	if short := runstate.Below(s.Step.GetSnapshot(), r.GetBudgets(), s.Now); short != nil && !s.at(runlog.End) {
+		return 0, fault.Invalid("budgets."+runstate.BudgetField(short.GetBudget()), "%.6g is not above the %.6g that are used", short.GetLimit(), short.GetUsed())
+	}
 	switch {
 	case s.at(runlog.Park), s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
 		return Store, s.room()
@@ -101,6 +162,8 @@ func (s Standing) resume() (Admission, error) {
 		return 0, s.ended("send a message instead")
 	case s.waking(), s.waits(isInterrupt), s.waits(isCancel):
 		return Store, s.room() // it runs, but is about to rest or just woken to be looked at
+	case proto.Size(r.GetBudgets()) > 0:
+		return Store, s.room() // repair takes them in before the next turn
 	}
 	return Unneeded, nil
 }
@@ -134,10 +197,6 @@ func (s Standing) knows(id string) bool {
 		s.waits(func(i *harnessv1.InboxItem) bool { return i.GetId() == id })
 }
 
-func (s Standing) answered(callID string) bool {
-	return slices.Contains(s.Step.GetSnapshot().GetAnsweredCalls(), runlog.HashID(callID))
-}
-
 func (s Standing) waits(is func(*harnessv1.InboxItem) bool) bool {
 	return slices.ContainsFunc(s.Waiting, is)
 }
@@ -155,11 +214,21 @@ func Answered(callID string) *fault.Error {
 		"call "+strconv.Quote(callID)+" has an answer already", "call_id", callID)
 }
 
-// AnsweredBefore says whether one of items answers a call.
-func AnsweredBefore(items []*harnessv1.InboxItem, callID string) bool {
+// AnsweredBefore says whether one of items is an approval of a call, or a result
+// for it.
+func AnsweredBefore(items []*harnessv1.InboxItem, callID string, approval bool) bool {
 	return slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
-		return i.GetApproval() != nil && i.GetApproval().GetCallId() == callID
+		if approval {
+			return i.GetApproval() != nil && i.GetApproval().GetCallId() == callID
+		}
+		return i.GetToolAnswer() != nil && i.GetToolAnswer().GetCallId() == callID
 	})
+}
+
+// Expired says that the run was deleted.
+func Expired(run runlog.Run) *fault.Error {
+	return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_EXPIRED,
+		"run "+run.String()+" was deleted", "namespace", run.Namespace, "run_id", run.ID)
 }
 
 func isUserMessage(i *harnessv1.InboxItem) bool { return i.GetUserMessage() != nil }

@@ -61,6 +61,10 @@ func CheckInput(item *harnessv1.InboxItem) error {
 		return checkText("user_message.content", in.UserMessage.GetContent())
 	case *harnessv1.InboxItem_Approval:
 		return checkApproval(in.Approval)
+	case *harnessv1.InboxItem_ToolAnswer:
+		return checkAnswer(in.ToolAnswer)
+	case *harnessv1.InboxItem_ToolsDeclared:
+		return nil // made by this program
 	case *harnessv1.InboxItem_Interrupt:
 		return checkSize("reason", in.Interrupt.GetReason(), MaxReason)
 	case *harnessv1.InboxItem_Resume:
@@ -132,6 +136,19 @@ func checkApproval(a *harnessv1.Approval) error {
 		return fault.Invalid("approval.decision", "must be ONCE, RUN or DENY")
 	}
 	return checkSize("approval.reason", a.GetReason(), MaxReason)
+}
+
+func checkAnswer(a *harnessv1.ToolAnswer) error {
+	const field = "tool_answer."
+	switch {
+	case a.GetCallId() == "":
+		return fault.Invalid(field+"call_id", "must not be empty")
+	case len(a.GetCallId()) > MaxID:
+		return TooLarge(field+"call_id", len(a.GetCallId()), MaxID, "bytes")
+	case a.GetResult().GetBlob() != nil:
+		return fault.Invalid(field+"result", "send the text itself, not a reference to a blob")
+	}
+	return checkSize(field+"result", a.GetResult().GetInline(), MaxText)
 }
 
 func checkName(field, name string) error {

@@ -71,8 +71,10 @@ func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *wat
 	case *harnessv1.RunRequest_Attach:
 		w.stays = true
 		w.after = first.Attach.GetAfterVersion()
-		w.run, err = gateway.Run(first.Attach.GetNamespace(), first.Attach.GetRunId())
-		return err
+		if w.run, err = gateway.Run(first.Attach.GetNamespace(), first.Attach.GetRunId()); err != nil || len(first.Attach.GetClientTools()) == 0 {
+			return err
+		}
+		return s.declare(ctx, w.run, request.GetRequestId(), first.Attach.GetClientTools())
 	}
 	return fault.Invalid("request", "the first must be start or attach")
 }
@@ -94,6 +96,8 @@ func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest,
 			item.Input = &harnessv1.InboxItem_UserMessage{UserMessage: in.UserMessage}
 		case *harnessv1.RunRequest_Approval:
 			item.Input = &harnessv1.InboxItem_Approval{Approval: in.Approval}
+		case *harnessv1.RunRequest_ToolAnswer:
+			item.Input = &harnessv1.InboxItem_ToolAnswer{ToolAnswer: in.ToolAnswer}
 		case *harnessv1.RunRequest_Interrupt:
 			item.Input = &harnessv1.InboxItem_Interrupt{Interrupt: in.Interrupt}
 		case *harnessv1.RunRequest_Resume:

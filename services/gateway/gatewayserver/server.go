@@ -45,6 +45,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -191,7 +192,8 @@ func (s *Server) committing(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 }
 
-// view looks at a run, at least as far as this gateway has seen it.
+// view looks at a run, at least as far as this gateway has seen it. One that was
+// deleted is refused.
 func (s *Server) view(ctx context.Context, run runlog.Run) (runlog.View, error) {
 	v, err := s.log.View(ctx, run, s.runs.seen(run))
 	if err != nil {
@@ -202,6 +204,9 @@ func (s *Server) view(ctx context.Context, run runlog.Run) (runlog.View, error) 
 			return v, unreadable(e)
 		}
 		s.runs.heard(e)
+	}
+	if runstate.Expired(v.Step.Record.GetStep().GetSnapshot()) {
+		return v, gateway.Expired(run)
 	}
 	return v, nil
 }

@@ -78,13 +78,18 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_EXECUTOR_MISSING,
 			"nobody serves executor "+strconv.Quote(missing)+": provision it and start it, or leave it out of spec.workflow", "executor", missing)
 	}
-	if s.tools != nil && len(spec.GetAgent().GetTools()) > 0 {
-		names, err := s.tools(ctx)
+	if len(spec.GetAgent().GetTools())+len(spec.GetClientTools()) > 0 {
+		names, err := s.toolNames(ctx)
 		if err != nil {
-			return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_TOOL_HOST_UNAVAILABLE,
-				"the tool host, which knows the tools, cannot be reached; send the same request again")
+			return err
 		}
-		if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); err != nil {
+		if err := gateway.CheckClientNames("spec.client_tools", spec.GetClientTools(), names); err != nil {
+			return err
+		}
+		for _, t := range spec.GetClientTools() {
+			names = append(names, t.GetName())
+		}
+		if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); s.tools != nil && err != nil {
 			return err
 		}
 	}
@@ -123,8 +128,12 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 		spec = proto.CloneOf(spec)
 		spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: ref}}
 	}
+	tools, err := s.putTools(ctx, run, spec.GetClientTools())
+	if err != nil {
+		return false, failure(caller, "start", run, err)
+	}
 	nonce := s.random()
-	rec := gateway.StartRecord(run, r.GetRequestId(), spec, s.now(), &harnessv1.Writer{
+	rec := gateway.StartRecord(run, r.GetRequestId(), spec, tools, s.now(), &harnessv1.Writer{
 		Executor: gateway.Writer, Instance: s.instance, Nonce: nonce,
 	})
 	sequence, err := s.log.Append(ctx, rec)

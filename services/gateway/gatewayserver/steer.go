@@ -23,6 +23,8 @@ func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (
 		item.Input = &harnessv1.InboxItem_UserMessage{UserMessage: in.UserMessage}
 	case *harnessv1.SendInputRequest_Approval:
 		item.Input = &harnessv1.InboxItem_Approval{Approval: in.Approval}
+	case *harnessv1.SendInputRequest_ToolAnswer:
+		item.Input = &harnessv1.InboxItem_ToolAnswer{ToolAnswer: in.ToolAnswer}
 	}
 	id, admission, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), item)
 	if err != nil {
@@ -86,7 +88,7 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 
 // give appends an input to a run's inbox, when it is admitted.
 func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
-	standing, cursor, err := s.standing(ctx, run)
+	standing, cursor, err := s.standing(ctx, run, answers(item) != "")
 	if err != nil {
 		return 0, err
 	}
@@ -113,7 +115,10 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 	defer cancel()
 	item = proto.CloneOf(item)
 	item.Time = timestamppb.New(s.now())
-	if content := item.GetUserMessage().GetContent(); len(content.GetInline()) > runlog.MaxInline {
+	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult()} {
+		if len(content.GetInline()) <= runlog.MaxInline {
+			continue
+		}
 		ref, err := s.log.PutBlob(ctx, run, []byte(content.GetInline()))
 		if err != nil {
 			return 0, err
@@ -129,7 +134,7 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 	if existed {
 		return gateway.Existed, nil
 	}
-	if call := item.GetApproval().GetCallId(); call != "" {
+	if call := answers(item); call != "" {
 		// Two answers may have been admitted at once. The first in the inbox
 		// counts, so the one behind it learns that it came second.
 		items, err := s.waiting(ctx, run, cursor, sequence)
@@ -137,15 +142,24 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 			return 0, err
 		}
 		before := slices.DeleteFunc(items, func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= sequence })
-		if gateway.AnsweredBefore(before, call) {
+		if gateway.AnsweredBefore(before, call, item.GetApproval() != nil) {
 			return 0, gateway.Answered(call)
 		}
 	}
 	return gateway.Store, nil
 }
 
-// standing is what is known of a run, and its inbox cursor.
-func (s *Server) standing(ctx context.Context, run runlog.Run) (gateway.Standing, uint64, error) {
+// answers is the call that an input answers; empty when it is no answer.
+func answers(item *harnessv1.InboxItem) string {
+	if call := item.GetApproval().GetCallId(); call != "" {
+		return call
+	}
+	return item.GetToolAnswer().GetCallId()
+}
+
+// standing is what is known of a run, with the calls that its turn has announced
+// when they are asked for, and its inbox cursor.
+func (s *Server) standing(ctx context.Context, run runlog.Run, announced bool) (gateway.Standing, uint64, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	v, err := s.view(ctx, run)
@@ -155,7 +169,22 @@ func (s *Server) standing(ctx context.Context, run runlog.Run) (gateway.Standing
 	step := v.Step.Record.GetStep()
 	cursor := step.GetSnapshot().GetInboxCursor()
 	waiting, err := s.waiting(ctx, run, cursor, v.InboxSequence)
-	return gateway.Standing{Run: run, Step: step, Rests: v.Quiescent(), Waiting: waiting}, cursor, err
+	if err != nil {
+		return gateway.Standing{}, 0, err
+	}
+	standing := gateway.Standing{Run: run, Step: step, Rests: v.Quiescent(), Waiting: waiting, Now: s.now()}
+	if announced && v.Newest.Sequence != v.Step.Sequence {
+		journal, err := runlog.Back(ctx, s.log, v.Newest, v.Step.Header.Version)
+		if err != nil {
+			return gateway.Standing{}, 0, err
+		}
+		for _, e := range journal {
+			if r := e.Record.GetJournal().GetModelResponded(); r != nil {
+				standing.Announced = r.GetCalls()
+			}
+		}
+	}
+	return standing, cursor, nil
 }
 
 // waiting reads the items in (after, upTo], at most a little more than may wait.

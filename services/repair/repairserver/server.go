@@ -1,6 +1,7 @@
 // Package repairserver runs the repair executor: it fetches what repair has to
-// know, wakes resting runs when something comes in for them, and turns fired
-// timers into inbox items.
+// know, wakes resting runs when something comes in for them, turns fired timers
+// into inbox items, deletes what is stored of deleted runs, and sweeps for runs
+// that nobody has.
 package repairserver
 
 import (
@@ -23,6 +24,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -32,11 +34,48 @@ type Server struct {
 	log      runlog.Log
 	toolHost harnessv1.ToolHostServiceClient
 	logger   *slog.Logger
+	now      func() time.Time
+	keep     time.Duration
+	sweeping time.Duration
+	erasing  chan struct{} // holds a token for each erasure under way
+}
+
+// Config of a repair worker.
+type Config struct {
+	// Log is where runs live. Required.
+	Log runlog.Log
+	// ToolHost describes workspaces. Required.
+	ToolHost harnessv1.ToolHostServiceClient
+	// Logger; nil discards.
+	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// KeepDeleted is how long the last record of a deleted run stays, so that a
+	// late retry of its start is refused and does not run the work once more.
+	// Default 10 min.
+	KeepDeleted time.Duration
+	// Sweep is the time between two looks for runs that nobody has. Default 1 min.
+	Sweep time.Duration
 }
 
 // New makes a repair worker.
-func New(log runlog.Log, toolHost harnessv1.ToolHostServiceClient, logger *slog.Logger) *Server {
-	return &Server{log: log, toolHost: toolHost, logger: logger}
+func New(cfg Config) *Server {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.KeepDeleted <= 0 {
+		cfg.KeepDeleted = 10 * time.Minute
+	}
+	if cfg.Sweep <= 0 {
+		cfg.Sweep = time.Minute
+	}
+	return &Server{
+		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keep: cfg.KeepDeleted, sweeping: cfg.Sweep,
+		erasing: make(chan struct{}, maxErasures),
+	}
 }
 
 // Register adds the gRPC form to a server.
@@ -63,6 +102,10 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 		}))
 	})
 	g.Go(func() error { return orEnded(ctx, s.log.ConsumeTimers(ctx, s.fired)) })
+	g.Go(func() error {
+		s.sweep(ctx, cfg)
+		return nil
+	})
 	return g.Wait()
 }
 
@@ -137,6 +180,10 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 	logger := s.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace)
 	for {
 		view, err := s.log.View(ctx, e.Run, e.Sequence)
+		if errors.Is(err, runlog.ErrNotFound) {
+			s.erase(ctx, d, e.Run, nil) // an input that came behind the deletion of its run
+			return
+		}
 		if err == nil && view.Newest.Record == nil {
 			err = view.Newest.Err
 		}
@@ -147,23 +194,17 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 			_ = d.Nak(time.Second)
 			return
 		}
+		if runstate.Expired(view.Step.Record.GetStep().GetSnapshot()) {
+			s.erase(ctx, d, e.Run, &view.Step)
+			return
+		}
 		step := repair.Wake(view)
 		if step == nil {
 			_ = d.Ack()
 			return
 		}
 		failpoint.Hit(repair.Name, "wake_seen")
-		_, err = s.log.Append(ctx, &harnessv1.Record{
-			Namespace:      e.Run.Namespace,
-			RunId:          e.Run.ID,
-			Version:        view.Newest.Header.Version + 1,
-			PrevSequence:   view.Newest.Sequence,
-			AppendedBefore: runlog.AppendedBefore(view.Newest),
-			Schema:         runlog.Schema,
-			CommitTime:     timestamppb.New(time.Now()),
-			Writer:         &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()}, //nolint:gosec // tells records apart
-			Body:           &harnessv1.Record_Step{Step: step},
-		})
+		_, err = s.log.Append(ctx, s.envelope(cfg, view, &harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}}))
 		switch {
 		case err == nil:
 			failpoint.Hit(repair.Name, "woken")
@@ -179,6 +220,17 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 	}
 }
 
+// envelope completes a record that is to follow the newest one of a view.
+func (s *Server) envelope(cfg executor.Config, view runlog.View, rec *harnessv1.Record) *harnessv1.Record {
+	rec.Namespace, rec.RunId = view.Newest.Run.Namespace, view.Newest.Run.ID
+	rec.Version, rec.PrevSequence = view.Newest.Header.Version+1, view.Newest.Sequence
+	rec.AppendedBefore = runlog.AppendedBefore(view.Newest)
+	rec.Schema = runlog.Schema
+	rec.CommitTime = timestamppb.New(s.now())
+	rec.Writer = &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // tells records apart
+	return rec
+}
+
 // fired turns a timer into an inbox item. The item's id names the park, so a
 // timer that is delivered twice has one effect.
 func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) error {
@@ -188,13 +240,16 @@ func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) 
 		// answered. The timer comes again.
 		return err
 	}
+	if runstate.Expired(view.Step.Record.GetStep().GetSnapshot()) && parkVersion == view.Step.Header.Version {
+		return s.log.Erase(ctx, run, 0) // the last of it
+	}
 	if repair.StaleTimer(view, parkVersion) {
 		return nil
 	}
 	failpoint.Hit(repair.Name, "timer_fired")
 	_, _, err = s.log.AppendInbox(ctx, run, &harnessv1.InboxItem{
 		Id:    "timer-" + strconv.FormatUint(parkVersion, 10),
-		Time:  timestamppb.New(time.Now()),
+		Time:  timestamppb.New(s.now()),
 		Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: parkVersion}},
 	}, view.Step.Header.InboxCursor)
 	if err == nil {

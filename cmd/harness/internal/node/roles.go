@@ -54,7 +54,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 	toolHost := n.toolHosts(here)
 	n.mesh.toolHost = toolHost
 	workers := map[string]worker{
-		"repair":       repairserver.New(n.log, toolHost, n.cfg.Logger),
+		"repair":       repairserver.New(repairserver.Config{Log: n.log, ToolHost: toolHost, Logger: n.cfg.Logger}),
 		"compaction":   compactionserver.New(n.log),
 		"stopdecision": stopdecisionserver.New(),
 		"turn": turnserver.New(turnserver.Config{

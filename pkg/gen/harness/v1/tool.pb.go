@@ -279,7 +279,7 @@ func (x *ToolSpec) GetAnnotations() *ToolAnnotations {
 }
 
 // ClientTools are the tools that clients run for a run: at most 64, with names
-// that no other tool has. As JSON at most 256 KiB.
+// that no other tool has. As JSON at most 96 KiB.
 type ClientTools struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tools; their origin is CLIENT.

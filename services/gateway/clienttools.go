@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+)
+
+// CheckClientTools refuses tools of a client that are not well-formed: names that
+// are no names or stand twice, schemas that do not compile, another origin.
+func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
+	if n := len(tools); n > MaxClientTools {
+		return TooLarge(field, n, MaxClientTools, "tools")
+	}
+	seen := map[string]bool{}
+	for i, t := range tools {
+		of := at(field, i)
+		if err := checkName(of+".name", t.GetName()); err != nil {
+			return err
+		}
+		if seen[t.GetName()] {
+			return fault.Invalid(of+".name", "%q is declared twice", t.GetName())
+		}
+		seen[t.GetName()] = true
+		switch t.GetOrigin() {
+		case harnessv1.ToolOrigin_TOOL_ORIGIN_UNSPECIFIED, harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT:
+		default:
+			return fault.Invalid(of+".origin", "must be CLIENT or unset")
+		}
+		if _, err := tool.NewSet([]*harnessv1.ToolSpec{t}); err != nil {
+			return fault.Invalid(of, "%v", err)
+		}
+	}
+	return checkSize(field, EncodeClientTools(tools), MaxClientToolsSize)
+}
+
+// CheckClientNames refuses tools of a client that have the name of a tool that is
+// there already: the model could not tell them apart.
+func CheckClientNames(field string, tools []*harnessv1.ToolSpec, names []string) error {
+	for i, t := range tools {
+		if t.GetName() == completeAlias || slices.Contains(names, t.GetName()) {
+			return fault.Invalid(at(field, i)+".name", "there is a tool %q already; choose another name", t.GetName())
+		}
+	}
+	return nil
+}
+
+// completeAlias is taken for work_complete when a model calls it.
+const completeAlias = "task_complete"
+
+// EncodeClientTools is the form in which a run keeps the tools that clients run:
+// equal for equal tools.
+func EncodeClientTools(tools []*harnessv1.ToolSpec) string {
+	all := &harnessv1.ClientTools{}
+	for _, t := range tools {
+		t = proto.CloneOf(t)
+		t.Origin = harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT
+		all.Tools = append(all.Tools, t)
+	}
+	data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(all)
+	if err != nil {
+		panic(fmt.Sprintf("valid tools cannot be encoded: %v", err)) // texts that were decoded are UTF-8
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil { // the spaces in it are another program's to choose
+		panic(fmt.Sprintf("tools are no JSON: %v", err))
+	}
+	return compact.String()
+}

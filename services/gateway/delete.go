@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// deleted is what a deleted run is told to have ended of.
+const deleted = "deleted"
+
+// Expire is the record that closes the log of a run for good, to be appended
+// fenced on view.Newest. It holds nothing of what the run was about: it is the
+// last that goes away. A run that works is refused; inputs that have not been
+// taken in go with the run.
+func Expire(view runlog.View, now time.Time, writer *harnessv1.Writer) (*harnessv1.Record, error) {
+	run := view.Newest.Run
+	if !view.Quiescent() {
+		return nil, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE,
+			"run "+run.String()+" works; interrupt or cancel it first", "namespace", run.Namespace, "run_id", run.ID)
+	}
+	before := view.Step.Record.GetStep().GetSnapshot()
+	s := &harnessv1.Snapshot{
+		Status: before.GetStatus(), Phase: before.GetPhase(), PausedPhase: before.GetPausedPhase(), StopReason: before.GetStopReason(),
+		TurnCount: before.GetTurnCount(), MaxTurns: before.GetMaxTurns(), Segment: before.GetSegment(), Workflow: before.GetWorkflow(),
+		FirstSequence: before.GetFirstSequence(), InboxCursor: before.GetInboxCursor(), CreateTime: before.GetCreateTime(),
+		ExpireTime: timestamppb.New(now),
+	}
+	step := &harnessv1.Step{From: Writer, To: runlog.End, Snapshot: s}
+	var events []*harnessv1.Event
+	if !runstate.Ended(s) {
+		if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_FAIL); err != nil {
+			return nil, err
+		}
+		s.Status = harnessv1.RunStatus_RUN_STATUS_CANCELLED
+		s.StopReason = &harnessv1.StopReason{Kind: "cancelled", Message: deleted, Details: &harnessv1.StopDetails{Turn: s.GetTurnCount()}}
+		for _, e := range []*harnessv1.Event{
+			{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: deleted}}},
+			{Event: &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{Status: s.GetStatus(), Reason: s.GetStopReason()}}},
+		} {
+			events = append(events, runstate.Event(s, s.GetTurnCount(), e))
+		}
+	}
+	step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
+	return &harnessv1.Record{
+		Namespace:      run.Namespace,
+		RunId:          run.ID,
+		Version:        view.Newest.Header.Version + 1,
+		PrevSequence:   view.Newest.Sequence,
+		AppendedBefore: runlog.AppendedBefore(view.Newest),
+		Schema:         runlog.Schema,
+		CommitTime:     timestamppb.New(now),
+		Writer:         writer,
+		Events:         events,
+		Body:           &harnessv1.Record_Step{Step: step},
+	}, nil
+}

@@ -1,0 +1,60 @@
+package gatewayserver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// DeleteRun closes the log of a run that rests. Repair, to whom the record comes
+// as every end does, has the rest deleted.
+func (s *Server) DeleteRun(ctx context.Context, r *harnessv1.DeleteRunRequest) (*harnessv1.DeleteRunResponse, error) {
+	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	existed, err := s.expire(ctx, run)
+	if err != nil {
+		return nil, failure(ctx, "delete", run, err)
+	}
+	return &harnessv1.DeleteRunResponse{Existed: existed}, nil
+}
+
+func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err error) {
+	ctx, cancel := s.committing(ctx)
+	defer cancel()
+	for {
+		view, err := s.view(ctx, run)
+		if isExpired(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		rec, err := gateway.Expire(view, s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
+		if err != nil {
+			return false, err
+		}
+		sequence, err := s.log.Append(ctx, rec)
+		if errors.Is(err, runlog.ErrFenced) && ctx.Err() == nil {
+			continue // it has moved on, or somebody else has deleted it
+		}
+		if err != nil {
+			return false, err
+		}
+		failpoint.Hit(gateway.Writer, "expired")
+		s.runs.apply(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec})
+		return false, nil
+	}
+}
+
+// isExpired says that an error is the refusal of a run that was deleted.
+func isExpired(err error) bool {
+	var refusal *fault.Error
+	return errors.As(err, &refusal) && refusal.Reason == harnessv1.ErrorReason_ERROR_REASON_RUN_EXPIRED
+}
