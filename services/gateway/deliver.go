@@ -102,7 +102,7 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 		r := standing(s)
 		r.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
 		r.Reason = s.GetStopReason()
-		r.Pending = Awaited(s)
+		r.Pending, r.WakeAt = Awaited(s), s.GetWakeAt()
 		if p := step.GetParked(); p != nil {
 			r.Reason, r.Pending = p.GetReason(), p.GetPending()
 		}
