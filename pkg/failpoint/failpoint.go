@@ -35,6 +35,7 @@ var own = map[string][]string{
 		"woken",       // the trigger is stored, the item not acknowledged
 		"timer_fired", // a timer was delivered, no item appended
 		"timer_kept",  // the item is stored, the timer not acknowledged
+		"erased",      // all of a deleted run is gone but its last record, no timer set for that
 	},
 	"turn": {
 		"claimed",       // TurnStarted is stored, the model not asked
@@ -59,6 +60,7 @@ var own = map[string][]string{
 		"input_received", // an input came in, nothing stored
 		"input_stored",   // it is stored, nobody was answered
 		"watching",       // a watcher was sent a record
+		"expired",        // the log of a deleted run is closed, nobody was answered
 	},
 }
 

@@ -95,7 +95,7 @@ var uncertain = []string{"marked", "performed"}
 // TestKillPoints kills each role at each of its points, again and again, while
 // runs go on. Each run's log is that of a run that nothing happened to.
 func TestKillPoints(t *testing.T) {
-	want := undisturbed(t, work, interrupted)
+	want := undisturbed(t, work, interrupted, deleted)
 	for _, role := range meshtest.Roles {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -103,8 +103,11 @@ func TestKillPoints(t *testing.T) {
 			random := rand.New(rand.NewPCG(*seed, uint64(len(role))))
 			for _, point := range failpoint.Points(role) {
 				s := work
-				if point == "killed" || point == "cancelled" {
+				switch point {
+				case "killed", "cancelled":
 					s = interrupted
+				case "expired", "erased":
+					s = deleted
 				}
 				runs := killAt(t, m, random, role, point, s, func(d *driver, entries []runlog.Entry) {
 					sound(t, d, entries)

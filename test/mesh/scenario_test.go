@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/test/meshtest"
 )
 
@@ -28,6 +30,8 @@ type scenario struct {
 	again string
 	// lines is how many its commands append when nothing dies.
 	lines int
+	// deleted has the run deleted once it has ended.
+	deleted bool
 }
 
 // work reads, fails to reach its model once (so that a timer has to wake it),
@@ -71,6 +75,13 @@ var interrupted = scenario{
 		}
 	},
 	lines: 1,
+}
+
+// deleted ends at once and is deleted.
+var deleted = scenario{
+	name:    "deleted",
+	script:  "turns:\n  - {calls: [{name: work_complete, arguments: {summary: short}}]}\n",
+	deleted: true,
 }
 
 // driver takes one run through a scenario, whatever dies meanwhile.
@@ -176,7 +187,29 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 		d.toEnd(s, uint64(len(entries)))
 		entries = m.Ended(d.run, len(entries))
 	}
+	if s.deleted {
+		_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.DeleteRunResponse, error) {
+			return d.client.DeleteRun(ctx, &harnessv1.DeleteRunRequest{RunId: id})
+		})
+		d.must(err)
+		gone(ctx, t, m, entries[0])
+	}
 	return d, entries
+}
+
+// gone waits until a record is not stored any more. What has read it once remembers
+// it, so each look is somebody else's.
+func gone(ctx context.Context, t testing.TB, m *meshtest.Mesh, e runlog.Entry) {
+	t.Helper()
+	meshtest.Eventually(t, fmt.Sprintf("version %d of %s is gone", e.Header.Version, e.Run), func() bool {
+		fresh, err := jetstream.Open(ctx, jetstream.Config{URL: m.Bus.URL(), Name: "fresh"})
+		if err != nil {
+			return false // the bus is away
+		}
+		defer fresh.Close()
+		_, err = fresh.Read(ctx, e.Run, e.Sequence)
+		return errors.Is(err, runlog.ErrNotFound)
+	})
 }
 
 func (d *driver) toEnd(s scenario, after uint64) {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bed is a log on a server of its own with a repair worker on it.
 type bed struct {
 	*testing.T
-	ctx context.Context //nolint:containedctx // ends with the test
+	ctx context.Context
 	log runlog.Log
 }
 
@@ -154,7 +154,7 @@ func TestSweep(t *testing.T) {
 	}()
 	defer func() {
 		cancel()
-		<-ended
+		_ = <-ended
 	}()
 
 	missing := func(id string) runlog.Run {

@@ -1,8 +1,11 @@
 package repairserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -36,7 +39,9 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 			}
 			continue
 		}
-		for run, sequence := range standing {
+		inOrder := slices.SortedFunc(maps.Keys(standing), func(a, b runlog.Run) int { return cmp.Compare(standing[a], standing[b]) })
+		for _, run := range inOrder {
+			sequence := standing[run]
 			if before[run] != sequence {
 				continue // it has moved since the last look
 			}
