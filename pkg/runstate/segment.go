@@ -75,9 +75,27 @@ func Answered(s *harnessv1.Snapshot, callID string) bool {
 	return holds(s.GetAnsweredCalls(), runlog.HashID(callID))
 }
 
-// NoteAnswered remembers that a call was answered. It changes s.
-func NoteAnswered(s *harnessv1.Snapshot, callID string) {
+// AnsweredBy says whether an inbox item with this id is the one that answered a
+// call; known is false where nobody remembers which one was.
+func AnsweredBy(s *harnessv1.Snapshot, callID, itemID string) (by, known bool) {
+	missing := len(s.GetAnsweredCalls()) - len(s.GetAnsweredBy()) // of a time when it was not noted
+	for i, call := range s.GetAnsweredCalls() {
+		if call == runlog.HashID(callID) && i >= missing {
+			return s.GetAnsweredBy()[i-missing] == runlog.HashID(itemID), true
+		}
+	}
+	return false, false
+}
+
+// NoteAnswered remembers that a call was answered, and by which inbox item; empty
+// where it was none. It changes s.
+func NoteAnswered(s *harnessv1.Snapshot, callID, itemID string) {
+	by := uint64(0)
+	if itemID != "" {
+		by = runlog.HashID(itemID)
+	}
 	s.AnsweredCalls = remember(s.GetAnsweredCalls(), runlog.HashID(callID))
+	s.AnsweredBy = remember(s.GetAnsweredBy(), by)
 }
 
 // Decided says whether a call was allowed or refused from outside, or answered.
@@ -87,12 +105,20 @@ func Decided(s *harnessv1.Snapshot, callID string) bool {
 
 // NoteDecided remembers that a call was allowed or refused. One of a client's tool
 // that was allowed still waits for its answer. It changes s.
-func NoteDecided(s *harnessv1.Snapshot, call *harnessv1.PendingCall, d harnessv1.ApprovalDecision) {
+func NoteDecided(s *harnessv1.Snapshot, call *harnessv1.PendingCall, d harnessv1.ApprovalDecision, itemID string) {
 	key := call.GetCallId()
 	if call.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT && d != harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
 		key = approvalKey(key)
 	}
-	NoteAnswered(s, key)
+	NoteAnswered(s, key, itemID)
+}
+
+// DecidedBy is AnsweredBy for an approval.
+func DecidedBy(s *harnessv1.Snapshot, callID, itemID string) (by, known bool) {
+	if by, known := AnsweredBy(s, approvalKey(callID), itemID); known {
+		return by, known
+	}
+	return AnsweredBy(s, callID, itemID)
 }
 
 // approvalKey is what an approval is remembered by beside the answer of its call;

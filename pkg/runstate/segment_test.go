@@ -101,7 +101,7 @@ func TestRemembered(t *testing.T) {
 		held func(*harnessv1.Snapshot) []uint64
 	}{
 		"drained items":  {runstate.NoteDrained, runstate.Drained, (*harnessv1.Snapshot).GetDrainedItems},
-		"answered calls": {runstate.NoteAnswered, runstate.Answered, (*harnessv1.Snapshot).GetAnsweredCalls},
+		"answered calls": {func(s *harnessv1.Snapshot, call string) { runstate.NoteAnswered(s, call, "item of "+call) }, runstate.Answered, (*harnessv1.Snapshot).GetAnsweredCalls},
 	} {
 		s := &harnessv1.Snapshot{}
 		if c.has(s, "id-0") {
@@ -117,6 +117,35 @@ func TestRemembered(t *testing.T) {
 			if c.has(s, fmt.Sprintf("id-%d", i-256)) || len(c.held(s)) > 256 {
 				t.Fatalf("%s: %d are held after id-%d", name, len(c.held(s)), i)
 			}
+		}
+	}
+}
+
+// TestWhoAnswered is known for the calls that are, and not for those of a log from
+// a time when it was not noted.
+func TestWhoAnswered(t *testing.T) {
+	s := &harnessv1.Snapshot{AnsweredCalls: []uint64{runlog.HashID("old")}}
+	call := &harnessv1.PendingCall{CallId: "asked", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT}
+	runstate.NoteAnswered(s, "expired", "")
+	runstate.NoteAnswered(s, "answered", "i1")
+	runstate.NoteDecided(s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "i2")
+	for _, c := range []struct {
+		ask       func(*harnessv1.Snapshot, string, string) (bool, bool)
+		call, by  string
+		is, known bool
+	}{
+		{runstate.AnsweredBy, "old", "i1", false, false},
+		{runstate.AnsweredBy, "nobody", "i1", false, false},
+		{runstate.AnsweredBy, "expired", "i1", false, true},
+		{runstate.AnsweredBy, "answered", "i1", true, true},
+		{runstate.AnsweredBy, "answered", "i2", false, true},
+		{runstate.AnsweredBy, "asked", "i2", false, false},
+		{runstate.DecidedBy, "asked", "i2", true, true},
+		{runstate.DecidedBy, "asked", "i1", false, true},
+		{runstate.DecidedBy, "answered", "i1", true, true},
+	} {
+		if is, known := c.ask(s, c.call, c.by); is != c.is || known != c.known {
+			t.Errorf("%s by %s: %v, known %v", c.call, c.by, is, known)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
 		return 0, Expired(s.Run)
 	}
 	if s.knows(item.GetId()) {
-		return Existed, nil
+		return s.again(item)
 	}
 	switch in := item.GetInput().(type) {
 	case *harnessv1.InboxItem_UserMessage:
@@ -75,6 +75,38 @@ func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
 		return s.cancel()
 	}
 	return 0, fault.Invalid("input", "must be set")
+}
+
+// again is what the sender of an input is told that was stored before: of an
+// answer that came second, that it did.
+func (s Standing) again(item *harnessv1.InboxItem) (Admission, error) {
+	call, approval := Answers(item)
+	if call == "" {
+		return Existed, nil
+	}
+	if i := slices.IndexFunc(s.Waiting, func(i *harnessv1.InboxItem) bool { return i.GetId() == item.GetId() }); i >= 0 {
+		if s.before(call, approval) || AnsweredBefore(s.Waiting[:i], call, approval) {
+			return 0, Answered(call)
+		}
+		return Existed, nil
+	}
+	by, known := runstate.AnsweredBy(s.Step.GetSnapshot(), call, item.GetId())
+	if approval {
+		by, known = runstate.DecidedBy(s.Step.GetSnapshot(), call, item.GetId())
+	}
+	if known && !by {
+		return 0, Answered(call)
+	}
+	return Existed, nil
+}
+
+// Answers is the call that an input answers, and whether it is an approval; empty
+// when it is no answer.
+func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
+	if a := item.GetApproval(); a != nil {
+		return a.GetCallId(), true
+	}
+	return item.GetToolAnswer().GetCallId(), false
 }
 
 // answer takes the first answer to a call that waits, or is announced: an approval,

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 func item(id, kind string) *harnessv1.InboxItem {
@@ -141,9 +142,21 @@ func TestAdmitTwice(t *testing.T) {
 		for _, kind := range []string{"message", "interrupt", "resume", "cancel", "c1"} {
 			s := s
 			s.Waiting = append(s.Waiting[:len(s.Waiting):len(s.Waiting)], item("again", kind))
-			if got := verdict(Admit(s, item("again", kind))); got != "existed" {
-				t.Errorf("%s × %s: %s", name, kind, got)
+			want := "existed"
+			if kind == "c1" && name == "approval, answer" {
+				want = "CALL_ANSWERED" // it is behind another answer
 			}
+			if got := verdict(Admit(s, item("again", kind))); got != want {
+				t.Errorf("%s × %s: %s, want %s", name, kind, got, want)
+			}
+		}
+	}
+	// Once they are drained, the one that counted existed and the other came second.
+	answered := Standing{Step: &harnessv1.Step{Snapshot: &harnessv1.Snapshot{DrainedItems: []uint64{runlog.HashID("first"), runlog.HashID("second")}}}}
+	runstate.NoteAnswered(answered.Step.GetSnapshot(), "c1", "first")
+	for id, want := range map[string]string{"first": "existed", "second": "CALL_ANSWERED"} {
+		if got := verdict(Admit(answered, item(id, "c1"))); got != want {
+			t.Errorf("%s answer, drained: %s", id, got)
 		}
 	}
 	running := standings()["running"]

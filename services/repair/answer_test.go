@@ -13,12 +13,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// asking is a run whose turn 3 waits for a client until one o'clock, for a person
-// until two, and for an approval until three.
+// asking is a run whose turn 3 waits for a client for half a minute more, for a
+// person until two o'clock, and for an approval until three.
 func asking() *harnessv1.Snapshot {
 	s := waiting()
 	s.PendingToolCalls = []*harnessv1.PendingCall{
-		pending("c", "get_weather", runstate.KindClientTool, time.Hour),
+		pending("c", "get_weather", runstate.KindClientTool, 30*time.Second),
 		pending("q", "ask_user", runstate.KindQuestion, 2*time.Hour),
 		pending("a", "run_command", runstate.KindApproval, 3*time.Hour),
 	}
@@ -131,7 +131,7 @@ func TestAnApprovedClientToolWaitsForItsClient(t *testing.T) {
 // TestExpiry: the timer of a park answers the calls whose time is over, and the
 // next deadline makes a park of its own.
 func TestExpiry(t *testing.T) {
-	o := drain(t, asking(), timer(40)) // the clock here says noon; the timer says one o'clock
+	o := drain(t, asking(), timer(40)) // the clock here is half a minute behind
 	got := o.GetStep().GetSnapshot()
 	if verdict(o) != "park question" || events(o) != "repair input.accepted" || got.GetParkVersion() != 0 ||
 		!got.GetWakeAt().AsTime().Equal(noon.Add(2*time.Hour)) || !o.GetStep().GetParked().GetWakeAt().AsTime().Equal(noon.Add(2*time.Hour)) {
@@ -147,10 +147,23 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("an answer after the deadline: %s", events(late))
 	}
 	last := asking()
-	last.PendingToolCalls = last.GetPendingToolCalls()[2:]
-	last.WakeAt = runstate.FirstDeadline(last)
+	last.PendingToolCalls = last.GetPendingToolCalls()[:1]
 	if o := drain(t, last, timer(40)); verdict(o) != "stopdecision" || o.GetStep().GetSnapshot().GetWakeAt() != nil {
 		t.Errorf("the last one expires: %s, wakes at %v", verdict(o), o.GetStep().GetSnapshot().GetWakeAt())
+	}
+}
+
+// TestARefusedTimerIsNotRemembered: a park that comes to its version later has a
+// timer of the same name.
+func TestARefusedTimerIsNotRemembered(t *testing.T) {
+	early := timer(40)
+	early.Id = "timer-40"
+	o := drain(t, running(), early)
+	if got := o.GetStep().GetSnapshot(); events(o) != "input.rejected" || runstate.Drained(got, "timer-40") {
+		t.Errorf("%s: remembered %v", events(o), got.GetDrainedItems())
+	}
+	if o := drain(t, asking(), early); events(o) != "repair input.accepted" || !runstate.Drained(o.GetStep().GetSnapshot(), "timer-40") {
+		t.Errorf("the one that counts: %s", events(o))
 	}
 }
 

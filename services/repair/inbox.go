@@ -16,10 +16,15 @@ func (r *repairing) drain(batch *harnessv1.InboxBatch) error {
 		if runstate.Drained(r.s, item.GetId()) {
 			continue // sent twice; the first one had its effect
 		}
-		runstate.NoteDrained(r.s, item.GetId())
+		r.item = item.GetId()
 		kind, refused, err := r.take(item)
 		if err != nil {
 			return err
+		}
+		if refused == "" || item.GetTimerFired() == nil {
+			// A timer that came too early is another one's name later: a park that
+			// was not committed has left it behind.
+			runstate.NoteDrained(r.s, item.GetId())
 		}
 		if refused != "" {
 			r.emit(&harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{
@@ -134,7 +139,7 @@ func (r *repairing) answered(call *harnessv1.PendingCall, a *harnessv1.Approval)
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
 		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: a.GetReason(),
 	}}})
-	runstate.NoteDecided(r.s, call, a.GetDecision())
+	runstate.NoteDecided(r.s, call, a.GetDecision(), r.item)
 }
 
 // allow lets a call run: on the tool host with the rest of the turn, or with the
@@ -159,7 +164,7 @@ func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string) {
 	case call.GetKind() == runstate.KindApproval:
 		return fmt.Sprintf("call %s waits for an approval", a.GetCallId())
 	}
-	runstate.NoteAnswered(r.s, call.GetCallId())
+	runstate.NoteAnswered(r.s, call.GetCallId(), r.item)
 	content := proto.CloneOf(a.GetResult())
 	if content == nil {
 		content = runlog.Inline("")
@@ -228,7 +233,7 @@ func (r *repairing) expire() {
 		if call.GetDeadline() == nil || call.GetDeadline().AsTime().After(now) {
 			continue
 		}
-		runstate.NoteAnswered(r.s, call.GetCallId())
+		runstate.NoteAnswered(r.s, call.GetCallId(), "")
 		text := "Nobody answered this call in time."
 		switch call.GetKind() {
 		case runstate.KindApproval:
@@ -243,7 +248,7 @@ func (r *repairing) expire() {
 // answerPending gives every call that still waits an error as its answer.
 func (r *repairing) answerPending(text string) {
 	for _, call := range append(runstate.Awaited(r.s), runstate.Approved(r.s)...) {
-		runstate.NoteAnswered(r.s, call.GetCallId())
+		runstate.NoteAnswered(r.s, call.GetCallId(), "")
 		r.repairCall(call, text, "not answered")
 	}
 }

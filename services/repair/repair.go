@@ -47,6 +47,7 @@ type repairing struct {
 	appended []*harnessv1.Message
 	events   []*harnessv1.Event
 
+	item      string               // id of the inbox item that is being taken in
 	interrupt *harnessv1.Interrupt // taken in and not cleared since
 	cancel    *harnessv1.Cancel
 	resumed   string // what lets a resting run go on; empty when nothing does

@@ -88,7 +88,8 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 
 // give appends an input to a run's inbox, when it is admitted.
 func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
-	standing, cursor, err := s.standing(ctx, run, answers(item) != "")
+	call, _ := gateway.Answers(item)
+	standing, cursor, err := s.standing(ctx, run, call != "")
 	if err != nil {
 		return 0, err
 	}
@@ -131,10 +132,7 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 	}
 	failpoint.Hit(gateway.Writer, "input_stored")
 	s.runs.saw(run, sequence)
-	if existed {
-		return gateway.Existed, nil
-	}
-	if call := answers(item); call != "" {
+	if call, approval := gateway.Answers(item); call != "" {
 		// Two answers may have been admitted at once. The first in the inbox
 		// counts, so the one behind it learns that it came second.
 		items, err := s.waiting(ctx, run, cursor, sequence)
@@ -142,19 +140,14 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 			return 0, err
 		}
 		before := slices.DeleteFunc(items, func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= sequence })
-		if gateway.AnsweredBefore(before, call, item.GetApproval() != nil) {
+		if gateway.AnsweredBefore(before, call, approval) {
 			return 0, gateway.Answered(call)
 		}
 	}
-	return gateway.Store, nil
-}
-
-// answers is the call that an input answers; empty when it is no answer.
-func answers(item *harnessv1.InboxItem) string {
-	if call := item.GetApproval().GetCallId(); call != "" {
-		return call
+	if existed {
+		return gateway.Existed, nil
 	}
-	return item.GetToolAnswer().GetCallId()
+	return gateway.Store, nil
 }
 
 // standing is what is known of a run, with the calls that its turn has announced

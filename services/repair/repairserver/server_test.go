@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ func newBed(t *testing.T, cfg repairserver.Config) *bed {
 	log, err := server.Open(ctx, jetstream.Config{}, jetstream.Layout{})
 	b.must(err)
 	b.log, cfg.Log = log, log
+	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	ended := make(chan error, 1)
 	work, stop := context.WithCancel(ctx)
 	go func() {

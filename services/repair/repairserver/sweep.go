@@ -10,6 +10,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -32,7 +33,7 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		standing, err := s.working(ctx)
+		standing, expired, err := s.working(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.logger.Warn("sweep put off", "error", err)
@@ -49,21 +50,30 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 				s.logger.Warn("sweep", "run", run.ID, "namespace", run.Namespace, "error", err)
 			}
 		}
+		for _, e := range expired {
+			if err := s.eraseLast(ctx, e); err != nil && ctx.Err() == nil {
+				s.logger.Warn("sweep", "run", e.Run.ID, "namespace", e.Run.Namespace, "error", err)
+			}
+		}
 		before = standing
 		pause = max(s.sweeping, sweepShare*time.Since(began))
 	}
 }
 
 // working are the runs that do not rest, with the sequence of the step at which
-// their present cycle began.
-func (s *Server) working(ctx context.Context) (map[runlog.Run]uint64, error) {
+// their present cycle began, and the last records of deleted runs whose time is
+// over: their timer is lost when the erasure that it began was broken off.
+func (s *Server) working(ctx context.Context) (standing map[runlog.Run]uint64, expired []runlog.Entry, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	runs, whole := map[runlog.Run]uint64{}, false
-	err := s.log.Runs(ctx, func() {
+	err = s.log.Runs(ctx, func() {
 		whole = true
 		cancel()
 	}, func(e runlog.Entry) {
+		if snapshot := e.Record.GetStep().GetSnapshot(); runstate.Expired(snapshot) && s.now().After(snapshot.GetExpireTime().AsTime().Add(s.keep)) {
+			expired = append(expired, e)
+		}
 		if runlog.IsRest(e.Record.GetStep().GetTo()) {
 			delete(runs, e.Run)
 			return
@@ -71,9 +81,22 @@ func (s *Server) working(ctx context.Context) (map[runlog.Run]uint64, error) {
 		runs[e.Run] = e.Sequence
 	})
 	if whole {
-		return runs, nil
+		return runs, expired, nil
 	}
-	return nil, err
+	return nil, nil, err
+}
+
+// eraseLast erases the last record of a deleted run, unless the name is another
+// run's by now.
+func (s *Server) eraseLast(ctx context.Context, e runlog.Entry) error {
+	view, err := s.log.View(ctx, e.Run, e.Sequence)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return nil
+	}
+	if err != nil || view.Newest.Sequence != e.Sequence {
+		return err
+	}
+	return s.log.Erase(ctx, e.Run, 0)
 }
 
 // sweepRun looks at one run that stands still.

@@ -394,7 +394,10 @@ type Snapshot struct {
 	Autonomous bool `protobuf:"varint,37,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
 	// When the run was deleted; nothing follows such a step, and what is stored of
 	// the run goes away. Unset otherwise.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// Hashes of the ids of the inbox items that answered answered_calls, in the same
+	// places; 0 where it was none.
+	AnsweredBy    []uint64 `protobuf:"fixed64,39,rep,packed,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,6 +687,13 @@ func (x *Snapshot) GetAutonomous() bool {
 func (x *Snapshot) GetExpireTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ExpireTime
+	}
+	return nil
+}
+
+func (x *Snapshot) GetAnsweredBy() []uint64 {
+	if x != nil {
+		return x.AnsweredBy
 	}
 	return nil
 }
@@ -1117,7 +1127,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xe7\f\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x88\r\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1163,7 +1173,9 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"autonomous\x18% \x01(\bR\n" +
 	"autonomous\x12;\n" +
 	"\vexpire_time\x18& \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTimeJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
+	"expireTime\x12\x1f\n" +
+	"\vanswered_by\x18' \x03(\x06R\n" +
+	"answeredByJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
