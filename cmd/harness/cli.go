@@ -31,10 +31,12 @@ type cli struct {
 	Show      showCmd      `cmd:"" help:"Show how a run stands."`
 	List      listCmd      `cmd:"" help:"List runs, newest first."`
 	Send      sendCmd      `cmd:"" help:"Say something to a run."`
+	Answer    answerCmd    `cmd:"" help:"Answer a question, or a call of a tool that you run yourself."`
 	Approve   approveCmd   `cmd:"" help:"Answer an approval request."`
 	Interrupt interruptCmd `cmd:"" help:"Kill what a run is doing and park it."`
 	Resume    resumeCmd    `cmd:"" help:"Let a parked or cancelled run go on and follow it."`
 	Cancel    cancelCmd    `cmd:"" help:"End a run for good."`
+	Delete    deleteCmd    `cmd:"" help:"Delete a run that rests, with all that is stored of it."`
 	Demo      demoCmd      `cmd:"" help:"See a run without a model: a scripted agent mends a small program."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }

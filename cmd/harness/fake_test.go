@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -38,7 +41,8 @@ type fake struct {
 	runs   map[string]*fakeRun
 	inputs []proto.Message
 	starts []*harnessv1.StartRunRequest
-	cuts   int // watches that are cut after one event
+	cuts   int  // watches that are cut after one event
+	late   bool // every answer comes second
 	work   sync.WaitGroup
 }
 
@@ -47,6 +51,8 @@ type fakeRun struct {
 	spec    *harnessv1.RunSpec
 	run     *harnessv1.Run
 	result  *harnessv1.HarnessResult
+	state   *harnessv1.Snapshot
+	deleted bool
 	updates []fakeUpdate
 	changed chan struct{}
 }
@@ -142,17 +148,45 @@ func (r *fakeRun) done() {
 
 // parked brings the run to rest, waiting for an approval of each call.
 func (r *fakeRun) parked(calls ...string) {
-	result := &harnessv1.HarnessResult{
-		Status: harnessv1.RunStatus_RUN_STATUS_PARKED,
-		Reason: &harnessv1.StopReason{Kind: "approval", Message: "A call waits for an approval."},
-	}
+	var pending []*harnessv1.PendingCall
 	for _, id := range calls {
-		result.Pending = append(result.Pending, &harnessv1.PendingCall{
-			CallId: id, Tool: "run_command", Arguments: inline(`{"command":"make ` + id + `"}`), Kind: "approval",
-			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: "It runs a command.",
-		})
+		pending = append(pending, anApproval(id))
 	}
-	r.rest(result)
+	r.waits(pending...)
+}
+
+// waits brings the run to rest until calls have their answers.
+func (r *fakeRun) waits(calls ...*harnessv1.PendingCall) {
+	kind := "approval"
+	if len(calls) > 0 {
+		kind = calls[0].GetKind()
+	}
+	r.rest(&harnessv1.HarnessResult{
+		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, Pending: calls,
+		Reason: &harnessv1.StopReason{Kind: kind, Message: "A call waits for an answer."},
+	})
+}
+
+func anApproval(id string) *harnessv1.PendingCall {
+	return &harnessv1.PendingCall{
+		CallId: id, Tool: "run_command", Arguments: inline(`{"command":"make ` + id + `"}`), Kind: "approval",
+		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: "It runs a command.",
+		Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
+	}
+}
+
+func aQuestion(id, arguments string) *harnessv1.PendingCall {
+	return &harnessv1.PendingCall{
+		CallId: id, Tool: "ask_user", Arguments: inline(arguments), Kind: "question",
+		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: "Which colour?", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS,
+	}
+}
+
+func aClientCall(id string) *harnessv1.PendingCall {
+	return &harnessv1.PendingCall{
+		CallId: id, Tool: "lookup_order", Arguments: inline(`{"id":12}`), Kind: "client_tool",
+		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT,
+	}
 }
 
 // accept takes an input in; the run runs again.
@@ -290,8 +324,17 @@ func (f *fake) input(run, id string, input proto.Message) error {
 
 func (f *fake) SendInput(_ context.Context, q *harnessv1.SendInputRequest) (*harnessv1.SendInputResponse, error) {
 	var input proto.Message = q.GetUserMessage()
-	if q.GetApproval() != nil {
+	switch {
+	case q.GetApproval() != nil:
 		input = q.GetApproval()
+	case q.GetToolAnswer() != nil:
+		input = q.GetToolAnswer()
+	}
+	f.mu.Lock()
+	late := f.late && q.GetUserMessage() == nil
+	f.mu.Unlock()
+	if late {
+		return nil, refusal(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "the call has an answer already")
 	}
 	return &harnessv1.SendInputResponse{RequestId: q.GetRequestId()}, f.input(q.GetRunId(), q.GetRequestId(), input)
 }
@@ -340,18 +383,43 @@ func (f *fake) ListRuns(_ context.Context, q *harnessv1.ListRunsRequest) (*harne
 	return answer, nil
 }
 
+// ListPending has one run on a page, so that the token is seen to be used.
 func (f *fake) ListPending(_ context.Context, q *harnessv1.ListPendingRequest) (*harnessv1.ListPendingResponse, error) {
+	if q.GetRunId() != "" {
+		if _, err := f.find(q.GetRunId()); err != nil {
+			return nil, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(f.runs))
+	if q.GetRunId() != "" {
+		ids = []string{q.GetRunId()}
+	}
+	at, _ := strconv.Atoi(q.GetPageToken())
+	answer := &harnessv1.ListPendingResponse{}
+	if at+1 < len(ids) {
+		answer.NextPageToken = strconv.Itoa(at + 1)
+	}
+	for _, p := range f.runs[ids[at]].result.GetPending() {
+		answer.Pending = append(answer.Pending, &harnessv1.PendingInRun{Namespace: f.runs[ids[at]].run.GetNamespace(), RunId: ids[at], Call: p})
+	}
+	return answer, nil
+}
+
+func (f *fake) DeleteRun(_ context.Context, q *harnessv1.DeleteRunRequest) (*harnessv1.DeleteRunResponse, error) {
 	r, err := f.find(q.GetRunId())
 	if err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	answer := &harnessv1.ListPendingResponse{}
-	for _, p := range r.result.GetPending() {
-		answer.Pending = append(answer.Pending, &harnessv1.PendingInRun{RunId: q.GetRunId(), Call: p})
+	if r.run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING {
+		return nil, refusal(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE, "the run works; cancel it first")
 	}
-	return answer, nil
+	existed := r.deleted
+	r.deleted = true
+	return &harnessv1.DeleteRunResponse{Existed: existed}, nil
 }
 
 func (f *fake) GetBlob(q *harnessv1.GetBlobRequest, stream grpc.ServerStreamingServer[harnessv1.GetBlobResponse]) error {
@@ -374,8 +442,15 @@ func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationReques
 }
 
 func (f *fake) GetState(_ context.Context, q *harnessv1.GetStateRequest) (*harnessv1.GetStateResponse, error) {
-	return &harnessv1.GetStateResponse{
-		Version: q.GetVersion(), StepVersion: 3,
-		Snapshot: &harnessv1.Snapshot{Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 2},
-	}, nil
+	r, err := f.find(q.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state := r.state
+	if state == nil {
+		state = &harnessv1.Snapshot{Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 2}
+	}
+	return &harnessv1.GetStateResponse{Version: q.GetVersion(), StepVersion: 3, Snapshot: proto.CloneOf(state)}, nil
 }

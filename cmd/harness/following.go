@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
+	"golang.org/x/term"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
@@ -29,6 +31,8 @@ type following struct {
 	after uint64
 	// sent are inputs of ours that are not taken in yet.
 	sent []string
+	// resume is the one of them that only lets the run go on.
+	resume string
 	// onlyWatch makes a signal leave the run alone.
 	onlyWatch bool
 	// header is shown first, in text.
@@ -88,7 +92,10 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 	case err != nil:
 		return follow.ExitError, err
 	}
-	for _, reason := range outcome.Rejected {
+	for id, reason := range outcome.Rejected {
+		if id == f.resume && outcome.Moved {
+			continue // something else had let it go on before
+		}
 		a.note("the run refused what it was given: %s", reason)
 	}
 	result, err := backend.Whole(ctx, f.session.Client, f.target.Namespace, f.run, outcome.Result)
@@ -98,7 +105,7 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 	if err := f.print(a, text, result); err != nil {
 		return follow.ExitError, fmt.Errorf("stdout: %w", err)
 	}
-	f.hints(a, result)
+	f.hints(ctx, a, text, result)
 	return follow.ExitCode(result), nil
 }
 
@@ -143,42 +150,6 @@ func emit(out io.Writer, line []byte) error {
 	return err
 }
 
-// hints say what can be done with a run that rests.
-func (f *following) hints(a *app, r *harnessv1.HarnessResult) {
-	words := f.target.words(a)
-	switch r.GetStatus() {
-	case harnessv1.RunStatus_RUN_STATUS_PARKED:
-		asked := false
-		for _, call := range r.GetPending() {
-			if call.GetKind() == "approval" {
-				asked = true
-				a.note("to allow it: harness approve %s %s%s (or --always, or --deny --reason WHY)", f.run, quote(call.GetCallId()), words)
-			}
-		}
-		if asked && !f.session.Local {
-			return
-		}
-		lead := "to go on"
-		if asked {
-			lead = "and then"
-		}
-		a.note("%s: harness resume %s%s%s", lead, f.run, extension(r.GetReason().GetKind()), words)
-	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
-		a.note("to go on after all: harness resume %s%s", f.run, words)
-	case harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.RunStatus_RUN_STATUS_STALLED:
-		a.note("to go on: harness run --continue %s%s 'what to do now'", f.run, words)
-	}
-}
-
-// extension is the flag that extends the budget that a run is parked for.
-func extension(kind string) string {
-	_, which, _ := strings.Cut(kind, "budget_exceeded:")
-	return map[string]string{
-		"turns": " --max-turns N", "tool_calls": " --max-tool-calls N", "wall_clock": " --timeout D",
-		"tokens": " --max-tokens N", "cost": " --max-cost USD", "cost_usd": " --max-cost USD",
-	}[which]
-}
-
 // style is how lines for people look on a stream.
 func (a *app) style(stream any) render.Style {
 	locale := a.env("LC_ALL")
@@ -189,9 +160,26 @@ func (a *app) style(stream any) render.Style {
 	}
 	locale = strings.ToLower(locale)
 	return render.Style{
+		Width:  a.width(stream),
 		Colour: isTerminal(stream) && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb",
 		UTF8:   strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8"),
 	}
+}
+
+// narrowest is the narrowest terminal that lines are broken for.
+const narrowest = 20
+
+// width is that of a line on a stream: as COLUMNS says it, else that of the
+// terminal; 0 where there is none.
+func (a *app) width(stream any) int {
+	width, err := strconv.Atoi(a.env("COLUMNS"))
+	if f, ok := stream.(*os.File); err != nil && ok {
+		width, _, err = term.GetSize(int(f.Fd()))
+	}
+	if err != nil || width < narrowest {
+		return 0
+	}
+	return width
 }
 
 // budgets are those that flags set; nil when none does.

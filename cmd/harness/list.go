@@ -11,7 +11,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
-	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -34,37 +33,49 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		statuses = append(statuses, harnessv1.RunStatus(number))
 	}
-	runs, err := c.runs(ctx, a, statuses)
-	if err != nil {
-		return follow.ExitError, err
-	}
-	if c.Output == "json" {
-		return c.json(a, runs)
-	}
-	return c.table(a, runs)
-}
-
-func (c *listCmd) runs(ctx context.Context, a *app, statuses []harnessv1.RunStatus) ([]*harnessv1.Run, error) {
 	session, err := c.connect(ctx, a, backend.Read)
-	if errors.Is(err, backend.ErrNoData) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
+	switch {
+	case errors.Is(err, backend.ErrNoData) && c.Output == "json":
+		return follow.ExitDone, emit(a.out, []byte(`{"runs":[]}`))
+	case errors.Is(err, backend.ErrNoData):
+		a.note("no runs")
+		return follow.ExitDone, nil
+	case err != nil:
+		return follow.ExitError, err
 	}
 	defer a.disconnect(ctx, session)
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
+	runs, err := c.runs(ctx, session, statuses)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	sayIdle(a, session, runs)
+	write := c.table
+	switch {
+	case c.Output == "json":
+		write = c.json
+	case len(runs) == 0:
+		a.note("no runs")
+		return follow.ExitDone, nil
+	}
+	out, err := write(ctx, a, session, runs)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	return follow.ExitDone, emit(a.out, out)
+}
+
+func (c *listCmd) runs(ctx context.Context, s *backend.Session, statuses []harnessv1.RunStatus) ([]*harnessv1.Run, error) {
 	request := &harnessv1.ListRunsRequest{Namespace: c.Namespace, Statuses: statuses, PageSize: 1000}
 	var runs []*harnessv1.Run
 	for {
-		page, err := session.Client.ListRuns(ctx, request)
+		page, err := s.Client.ListRuns(ctx, request)
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, page.GetRuns()...)
 		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
-			sayIdle(a, session, runs)
 			return runs, nil
 		}
 	}
@@ -82,41 +93,46 @@ func sayIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
 	}
 }
 
-func (c *listCmd) json(a *app, runs []*harnessv1.Run) (int, error) {
+func (c *listCmd) json(ctx context.Context, _ *app, s *backend.Session, runs []*harnessv1.Run) ([]byte, error) {
+	stand, err := c.all(ctx, s, runs)
+	if err != nil {
+		return nil, err
+	}
 	out := []byte(`{"runs":[`)
 	for i, run := range runs {
-		line, err := eventjson.Run(run)
+		line, err := runJSON(run, stand.of(run))
 		if err != nil {
-			return follow.ExitError, err
+			return nil, err
 		}
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = append(out, line...)
 	}
-	return follow.ExitDone, emit(a.out, append(out, "]}"...))
+	return append(out, "]}"...), nil
 }
 
-func (c *listCmd) table(a *app, runs []*harnessv1.Run) (int, error) {
-	if len(runs) == 0 {
-		a.note("no runs")
-		return follow.ExitDone, nil
-	}
+func (c *listCmd) table(ctx context.Context, a *app, s *backend.Session, runs []*harnessv1.Run) ([]byte, error) {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RUN\tSTATUS\tTURNS\tUPDATED\tMODEL\tGOAL")
 	for _, r := range runs {
-		name := r.GetRunId()
-		if c.Namespace == "*" {
-			name = r.GetNamespace() + "/" + name
-		}
 		status := render.StatusName(r.GetStatus())
 		if kind := r.GetReason().GetKind(); kind != "" {
 			status += " " + kind
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\n", name, render.Clean(status), r.GetTurnCount(), r.GetMaxTurns(),
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\n", c.name(r), render.Clean(status), r.GetTurnCount(), r.GetMaxTurns(),
 			r.GetUpdateTime().AsTime().Local().Format(time.DateTime), render.Short(r.GetModel(), 40), render.Short(r.GetGoal(), 60))
 	}
 	w.Flush()
-	return follow.ExitDone, emit(a.out, []byte(strings.TrimSuffix(text.String(), "\n")))
+	below, err := c.below(ctx, a, s, runs)
+	return []byte(strings.TrimSuffix(text.String()+below, "\n")), err
+}
+
+// name is what a run is called in a list.
+func (c *listCmd) name(r *harnessv1.Run) string {
+	if c.Namespace == "*" {
+		return r.GetNamespace() + "/" + r.GetRunId()
+	}
+	return r.GetRunId()
 }

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -30,41 +29,40 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
 		return follow.ExitError, err
 	}
-	session, err := c.connect(ctx, a, backend.Drive, c.RunID)
+	f := &following{target: &c.target, run: c.RunID, output: c.Output, noDeltas: c.NoStream}
+	defer func() { a.disconnect(ctx, f.session) }()
+	stands, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
-	}
-	f := &following{target: &c.target, session: session, run: c.RunID, output: c.Output, noDeltas: c.NoStream}
-	defer func() { a.disconnect(ctx, f.session) }()
-
-	stands, err := f.stands(ctx)
-	if err != nil {
-		return follow.ExitError, err
 	}
 	f.after = stands.GetRun().GetVersion()
 	// Also of a run that runs: an interrupt that nobody has seen may wait in its
 	// inbox, and the gateway knows.
 	id := follow.NewID()
-	answer, err := session.Client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{
+	answer, err := f.session.Client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{
 		Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Budgets: c.extends(),
 	})
+	ended := fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED)
+	if ended && c.extends() == nil {
+		// A message that was stored before may have taken it up and to its end.
+		if now, err := f.stands(ctx); err == nil && now.GetRun().GetVersion() > f.after {
+			return f.follow(ctx, a)
+		}
+	}
 	switch {
-	case status.Code(err) == codes.FailedPrecondition:
+	case ended:
 		return follow.ExitError, fmt.Errorf("run %s has ended (%s) and cannot be resumed; give it more to do: harness send %s%s 'what to do now'",
 			c.RunID, render.StatusName(stands.GetRun().GetStatus()), c.RunID, c.words(a))
 	case err != nil:
-		return follow.ExitError, err
+		return follow.ExitError, c.named(err)
+	case c.extends() != nil:
+		f.sent = []string{id} // stored also for a run that runs
 	case !answer.GetAlreadyRunning():
-		f.sent = []string{id}
-	default:
-		if c.extends() != nil {
-			a.note("run %s is running already: its budgets are as they were", c.RunID)
-		}
+		f.sent, f.resume = []string{id}, id
+	case hasEnded(stands.GetRun().GetStatus()):
 		// A message that waits in the inbox is about to take it up again.
-		if hasEnded(stands.GetRun().GetStatus()) {
-			if err := f.moved(ctx, a); err != nil {
-				return before(err)
-			}
+		if err := f.moved(ctx, a); err != nil {
+			return before(err)
 		}
 	}
 	return f.follow(ctx, a)
@@ -72,6 +70,26 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 
 func (c *resumeCmd) extends() *harnessv1.Budgets {
 	return budgets(c.MaxTurns, c.MaxToolCalls, c.MaxTokens, c.MaxCost, c.Timeout)
+}
+
+// budgetFlags are the flags of resume, by the field of a request that each sets.
+var budgetFlags = map[string]string{
+	"budgets.turns": "--max-turns", "budgets.tool_calls": "--max-tool-calls", "budgets.tokens": "--max-tokens",
+	"budgets.cost_usd": "--max-cost", "budgets.wall_clock": "--timeout",
+}
+
+// named has an error name the flag where it names the field that the flag sets.
+func (c *resumeCmd) named(err error) error {
+	if fault.ReasonOf(err) != fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD) {
+		return err
+	}
+	text := message(err)
+	for field, flag := range budgetFlags {
+		if rest, found := strings.CutPrefix(text, field+":"); found {
+			return errors.New(flag + ":" + rest)
+		}
+	}
+	return err
 }
 
 // movePatience is how long a run that was given a message may take to move.

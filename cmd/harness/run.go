@@ -143,20 +143,15 @@ func requestID(request *harnessv1.StartRunRequest) string {
 
 // goOn gives a run that exists more to do and follows it.
 func (c *runCmd) goOn(ctx context.Context, a *app, text string) (int, error) {
-	session, err := c.connect(ctx, a, backend.Drive, c.Continue)
+	f := &following{target: &c.target, run: c.Continue, output: c.Output, noDeltas: c.NoStream, goal: text}
+	defer func() { a.disconnect(ctx, f.session) }()
+	stands, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
 	}
-	f := &following{target: &c.target, session: session, run: c.Continue, output: c.Output, noDeltas: c.NoStream, goal: text}
-	defer func() { a.disconnect(ctx, f.session) }()
-
-	stands, err := f.stands(ctx)
-	if err != nil {
-		return follow.ExitError, err
-	}
 	f.after = stands.GetRun().GetVersion()
 	id := follow.NewID()
-	if err := say(ctx, session, c.Namespace, c.Continue, id, text); err != nil {
+	if err := say(ctx, f.session, c.Namespace, c.Continue, id, text); err != nil {
 		return follow.ExitError, err
 	}
 	f.sent = []string{id}

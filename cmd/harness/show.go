@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
@@ -148,6 +151,10 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	line("version", fmt.Sprint(run.GetVersion()))
 	if result := answer.GetResult(); result != nil {
 		text.WriteString("\n" + strings.Join(a.style(a.out).ResultLines(result), "\n") + "\n")
+		text.WriteString(c.waits(ctx, a, s, result))
+		if s.Local && !s.Working && c.holdsInput(ctx, s, run.GetVersion()) {
+			fmt.Fprintf(&text, "\nan answer or a message is stored and not taken in yet: harness resume %s%s\n", c.RunID, c.words(a))
+		}
 		if said := render.Answer(result); said != "" {
 			text.WriteString("\n" + render.Clean(said) + "\n")
 		}
@@ -155,28 +162,50 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	return []byte(text.String()), nil
 }
 
-// overviewJSON is the run as in a list, with spec, result and pending.
+// inputWait is how long a gateway in this process has to say that a run rests.
+const inputWait = time.Second
+
+// holdsInput says that an answer or a message is stored for a run that rests, which
+// nobody has taken in as nobody works: a run does not count as resting then, and a
+// watch until its rest does not end.
+func (c *showCmd) holdsInput(ctx context.Context, s *backend.Session, version uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, inputWait)
+	defer cancel()
+	stream, err := s.Client.WatchRun(ctx, &harnessv1.WatchRunRequest{
+		Namespace: c.Namespace, RunId: c.RunID, AfterVersion: version, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST, NoDeltas: true,
+	})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	return status.Code(err) == codes.DeadlineExceeded
+}
+
+// waits says what a parked run waits for, and how it is made to go on.
+func (c *showCmd) waits(ctx context.Context, a *app, s *backend.Session, r *harnessv1.HarnessResult) string {
+	if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
+		return ""
+	}
+	style, words, now := a.style(a.out), c.words(a), time.Now()
+	var text strings.Builder
+	for _, p := range r.GetPending() {
+		waiting := render.Waiting{Call: p, Command: answering(c.RunID, p, words), Or: alternatives(p)}
+		text.WriteString("\n" + strings.Join(style.WaitingLines(waiting, now), "\n") + "\n")
+	}
+	if wakes := style.WakeLine(r, now); wakes != "" {
+		text.WriteString("\n" + wakes + "\n")
+	}
+	if len(r.GetPending()) == 0 {
+		fmt.Fprintf(&text, "to go on: harness resume %s%s%s\n", c.RunID, extension(ctx, s, c.Namespace, c.RunID, r), words)
+	}
+	return text.String()
+}
+
+// overviewJSON is the run as in a list, with result and spec.
 func overviewJSON(answer *harnessv1.GetRunResponse) ([]byte, error) {
-	out, err := eventjson.Run(answer.GetRun())
+	run, err := runJSON(answer.GetRun(), answer.GetResult())
 	if err != nil {
 		return nil, err
 	}
-	var pending []json.RawMessage
-	for _, p := range answer.GetResult().GetPending() {
-		one, err := eventjson.Message(p)
-		if err != nil {
-			return nil, err
-		}
-		pending = append(pending, one)
-	}
-	add := func(name string, value []byte) {
-		out = fmt.Appendf(out[:len(out)-1], `,%q:%s}`, name, value)
-	}
-	list, err := json.Marshal(append([]json.RawMessage{}, pending...))
-	if err != nil {
-		return nil, err
-	}
-	add("pending", list)
 	spec, result := []byte("null"), []byte("null")
 	if answer.GetSpec() != nil {
 		if spec, err = eventjson.Message(answer.GetSpec()); err != nil {
@@ -188,7 +217,5 @@ func overviewJSON(answer *harnessv1.GetRunResponse) ([]byte, error) {
 			return nil, err
 		}
 	}
-	add("result", result)
-	add("spec", spec)
-	return out, nil
+	return with(with(run, "result", result), "spec", spec), nil
 }

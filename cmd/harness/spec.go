@@ -27,12 +27,13 @@ type specFlags struct {
 // spec puts together what the run is. Flags stand over the agent file.
 func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, error) {
 	agent, config := &harnessv1.AgentSpec{}, &harnessv1.LoopConfig{}
+	var clientTools []*harnessv1.ToolSpec
 	if c.Agent != "" {
 		file, err := agentfile.Load(c.Agent)
 		if err != nil {
 			return nil, fmt.Errorf("--agent: %w", err)
 		}
-		agent, config = file.Agent, file.Config
+		agent, config, clientTools = file.Agent, file.Config, file.ClientTools
 		here := filepath.Dir(c.Agent)
 		if agent.Model, err = absoluteModel(agent.GetModel(), here, local); err != nil {
 			return nil, fmt.Errorf("--agent: %s: model: %w", c.Agent, err)
@@ -74,7 +75,7 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, e
 	if err != nil {
 		return nil, err
 	}
-	return &harnessv1.RunSpec{Goal: inline(goal), Agent: agent, Workspace: workspace, Config: config}, nil
+	return &harnessv1.RunSpec{Goal: inline(goal), Agent: agent, Workspace: workspace, Config: config, ClientTools: clientTools}, nil
 }
 
 func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
@@ -102,8 +103,11 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 		}
 	}
 	if c.Yolo {
+		if config.Tools == nil {
+			config.Tools = &harnessv1.ToolConfig{}
+		}
 		yolo := true
-		config.Tools = &harnessv1.ToolConfig{Yolo: &yolo}
+		config.Tools.Yolo = &yolo
 	}
 	return nil
 }

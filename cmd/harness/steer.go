@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // oneRun names the run that a verb is about.
@@ -92,11 +93,15 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	defer a.disconnect(ctx, session)
-	if c.Call == "" {
-		if c.Call, err = c.onlyCall(ctx, session); err != nil {
-			return follow.ExitError, err
-		}
+	pending, err := c.pending(ctx, session)
+	if err != nil {
+		return follow.ExitError, err
 	}
+	call, err := c.choose(a, pending, c.Call, runstate.KindApproval)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	c.Call = call.GetCallId()
 	approval := &harnessv1.Approval{CallId: c.Call, Decision: decision}
 	if c.Deny {
 		approval.Reason = c.Reason
@@ -110,27 +115,6 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	c.stored(a, session, "the answer to "+c.Call+" is stored")
 	return follow.ExitDone, nil
-}
-
-// onlyCall is the one call that waits for an approval.
-func (c *approveCmd) onlyCall(ctx context.Context, s *backend.Session) (string, error) {
-	answer, err := s.Client.ListPending(ctx, &harnessv1.ListPendingRequest{Namespace: c.Namespace, RunId: c.RunID})
-	if err != nil {
-		return "", err
-	}
-	var calls []string
-	for _, p := range answer.GetPending() {
-		if p.GetCall().GetKind() == "approval" {
-			calls = append(calls, p.GetCall().GetCallId())
-		}
-	}
-	switch len(calls) {
-	case 0:
-		return "", fmt.Errorf("run %s waits for no approval", c.RunID)
-	case 1:
-		return calls[0], nil
-	}
-	return "", fmt.Errorf("run %s waits for %d approvals, so name the CALL: %q", c.RunID, len(calls), calls)
 }
 
 // interruptCmd kills what a run is doing and parks it.

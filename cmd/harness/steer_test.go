@@ -41,6 +41,39 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A message that was stored before a resume takes the run up, and the resume finds
+// it over: all that it was to do is done.
+func TestAResumeThatComesAfterTheRunHasGoneOnIsNoRefusal(t *testing.T) {
+	late := func(r *fakeRun, id string, _ proto.Message) {
+		r.accept("m", "user_message")
+		r.event(&harnessv1.Event{Event: &harnessv1.Event_SessionStart{SessionStart: &harnessv1.SessionStart{Goal: "and now this", Segment: 2}}})
+		r.event(&harnessv1.Event{TurnNumber: 2, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
+		r.event(&harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{ItemId: id, Kind: "resume", Reason: "the run has ended"}}})
+		r.done()
+	}
+	refused := func(r *fakeRun, id string, _ proto.Message) {
+		r.event(&harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{ItemId: id, Kind: "resume", Reason: "the run has ended"}}})
+		r.done()
+	}
+	for _, test := range []struct {
+		took func(*fakeRun, string, proto.Message)
+		args []string
+		said bool
+	}{
+		{late, nil, false},
+		{late, []string{"--max-turns", "9"}, true}, // the budget has not been taken
+		{refused, nil, true},
+	} {
+		f := serveFake(t)
+		f.took = test.took
+		f.add("r", "default", aSpec()).rest(&harnessv1.HarnessResult{Status: harnessv1.RunStatus_RUN_STATUS_PARKED})
+		got := call(t, nil, "", append([]string{"resume", "--server", f.address, "r"}, test.args...)...)
+		if got.code != 0 || strings.Contains(got.err, "refused") != test.said {
+			t.Errorf("%q: %+v", test.args, got)
+		}
+	}
+}
+
 // A rest from before an input is not the rest that follows it.
 func TestContinueWaitsForItsMessage(t *testing.T) {
 	f := serveFake(t)
@@ -156,7 +189,7 @@ func TestListAndShow(t *testing.T) {
 	}{
 		{[]string{"list"}, "PARKED approval"},
 		{[]string{"show", "b"}, "the answer"},
-		{[]string{"show", "a"}, "waits: run_command"},
+		{[]string{"show", "a"}, "waits for approval: run_command"},
 		{[]string{"show", "a", "--state", "--output", "json"}, `"phase":"EXECUTING"`},
 		{[]string{"show", "a", "--state", "5"}, `"version": 5`},
 		{[]string{"show", "--state=5", "a"}, `"version": 5`},
@@ -172,9 +205,11 @@ func TestADataDirectoryThatDoesNotExist(t *testing.T) {
 	if got := call(t, nil, "", "list", "--data", data, "--output", "json"); got.code != 0 || got.out != "{\"runs\":[]}\n" {
 		t.Errorf("%+v", got)
 	}
-	for _, verb := range []string{"show", "watch", "resume", "interrupt", "cancel", "approve"} {
-		if got := call(t, nil, "", verb, "r", "--data", data); got.code != 1 || !strings.Contains(got.err, "does not exist") {
-			t.Errorf("%s: %+v", verb, got)
+	for _, args := range [][]string{
+		{"show", "r"}, {"watch", "r"}, {"resume", "r"}, {"interrupt", "r"}, {"cancel", "r"}, {"approve", "r"}, {"answer", "r", "text"}, {"delete", "r"},
+	} {
+		if got := call(t, nil, "", append(args, "--data", data)...); got.code != 1 || !strings.Contains(got.err, "does not exist") {
+			t.Errorf("%q: %+v", args, got)
 		}
 	}
 }

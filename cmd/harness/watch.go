@@ -33,8 +33,7 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if stands.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING && !session.Working {
 		// Nobody works on it, so that it would never rest: carry it on here.
-		a.disconnect(ctx, session)
-		if f.session, err = c.connect(ctx, a, backend.Drive, c.RunID); err != nil {
+		if err := f.carryOn(ctx, a, stands); err != nil {
 			return before(err)
 		}
 		f.onlyWatch = false

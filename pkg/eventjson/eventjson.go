@@ -18,6 +18,7 @@ import (
 	"errors"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -136,7 +137,7 @@ func result(kind, runID string, r *harnessv1.HarnessResult) ([]byte, error) {
 	w.raw("[]")
 	w.key("coverage")
 	w.raw(`{"met":0,"total":0,"unmet":[]}`)
-	w.fields(m, "pending", "duration")
+	w.fields(m, "pending", "wake_at", "duration")
 	w.close('}')
 	return w.bytes(), nil
 }
@@ -152,6 +153,32 @@ func Run(r *harnessv1.Run) ([]byte, error) {
 		"namespace", "model", "segment", "version", "create_time", "update_time", "reason")
 	w.close('}')
 	return w.bytes(), nil
+}
+
+// Pending are calls that wait for somebody, as an array of objects.
+func Pending(calls []*harnessv1.PendingCall) ([]byte, error) {
+	w := newWriter(full)
+	w.open('[')
+	for _, p := range calls {
+		if p == nil {
+			return nil, errNil
+		}
+		w.separate()
+		w.message(p.ProtoReflect())
+	}
+	w.close(']')
+	return w.bytes(), nil
+}
+
+// Time is a moment as an ISO string in UTC, null when it is unset.
+func Time(t *timestamppb.Timestamp) []byte {
+	w := newWriter(full)
+	if t == nil {
+		w.raw("null")
+	} else {
+		w.time(t)
+	}
+	return w.bytes()
 }
 
 // Message is any other message, such as a state or a spec, by the same rules.

@@ -168,13 +168,95 @@ func TestResults(t *testing.T) {
 		Duration: durationpb.New(1234 * time.Millisecond),
 		Pending: []*harnessv1.PendingCall{{
 			CallId: "c9", Tool: "run_command", Arguments: text(`{"command":"make"}`), Kind: "approval", Why: "It runs a command.",
-			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, TurnNumber: 2,
+			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, TurnNumber: 2, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
+			Deadline: timestamppb.New(time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC)),
 		}},
+		WakeAt: timestamppb.New(time.Date(2026, 11, 28, 10, 0, 0, 500_000_000, time.UTC)),
 	}
 	golden(t, "results.jsonl",
 		must(t)(eventjson.Result("r1", &harnessv1.HarnessResult{})),
 		must(t)(eventjson.Result("r1", parked)),
-		must(t)(eventjson.ResultLine("r1", parked)))
+		must(t)(eventjson.ResultLine("r1", parked)),
+		must(t)(eventjson.Pending(parked.GetPending())),
+		must(t)(eventjson.Pending(nil)),
+		eventjson.Time(parked.GetWakeAt()),
+		eventjson.Time(nil))
+}
+
+// fields are the keys that the fields of a message have in JSON.
+func fields(d protoreflect.MessageDescriptor) (keys []string) {
+	for i := range d.Fields().Len() {
+		f := d.Fields().Get(i)
+		key := string(f.Name())
+		if f.Message() != nil && f.Message().FullName() == "google.protobuf.Duration" {
+			key += "_ms"
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func object(t *testing.T, line []byte) (keys map[string]json.RawMessage) {
+	t.Helper()
+	if err := json.Unmarshal(line, &keys); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return keys
+}
+
+func TestEveryFieldHasItsJSON(t *testing.T) {
+	has := func(what string, line []byte, keys []string) {
+		t.Helper()
+		got := object(t, line)
+		for _, key := range keys {
+			if _, ok := got[key]; !ok {
+				t.Errorf("%s has no %s: %s", what, key, line)
+			}
+		}
+	}
+	eachCase(t, func(f protoreflect.FieldDescriptor, e *harnessv1.Event) {
+		line := must(t)(eventjson.Event(e))
+		has(string(f.Name()), object(t, line)["data"], fields(f.Message()))
+	})
+	has("delta", must(t)(eventjson.Delta(&harnessv1.Delta{})), fields((&harnessv1.Delta{}).ProtoReflect().Descriptor()))
+	has("result", must(t)(eventjson.Result("r", &harnessv1.HarnessResult{})), fields((&harnessv1.HarnessResult{}).ProtoReflect().Descriptor()))
+	has("run", must(t)(eventjson.Run(&harnessv1.Run{})), fields((&harnessv1.Run{}).ProtoReflect().Descriptor()))
+	pending := must(t)(eventjson.Pending([]*harnessv1.PendingCall{{}}))
+	has("pending call", bytes.Trim(pending, "[]"), fields((&harnessv1.PendingCall{}).ProtoReflect().Descriptor()))
+}
+
+// The page for people names every event, and every field of its data.
+func TestEveryFieldIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if name, _, found := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); found && strings.HasPrefix(line, "| `") {
+			rows[name] += line
+		}
+	}
+	eachCase(t, func(f protoreflect.FieldDescriptor, e *harnessv1.Event) {
+		row := rows[eventjson.Type(e)]
+		if row == "" {
+			t.Errorf("docs/events.md has no row for %s", eventjson.Type(e))
+		}
+		for _, key := range fields(f.Message()) {
+			if !strings.Contains(row, "`"+key+"`") {
+				t.Errorf("docs/events.md: the row of %s does not name %s", eventjson.Type(e), key)
+			}
+		}
+	})
+	for name, d := range map[string]protoreflect.MessageDescriptor{
+		"result": (&harnessv1.HarnessResult{}).ProtoReflect().Descriptor(), "pending call": (&harnessv1.PendingCall{}).ProtoReflect().Descriptor(),
+	} {
+		for _, key := range fields(d) {
+			if !regexp.MustCompile(`\b` + key + `\b`).Match(page) {
+				t.Errorf("docs/events.md does not name %s of the %s", key, name)
+			}
+		}
+	}
 }
 
 func TestRunsAndOtherMessages(t *testing.T) {
@@ -190,6 +272,7 @@ func TestNilIsRefused(t *testing.T) {
 		"delta":   func() ([]byte, error) { return eventjson.Delta(nil) },
 		"result":  func() ([]byte, error) { return eventjson.Result("r", nil) },
 		"run":     func() ([]byte, error) { return eventjson.Run(nil) },
+		"pending": func() ([]byte, error) { return eventjson.Pending([]*harnessv1.PendingCall{nil}) },
 		"message": func() ([]byte, error) { return eventjson.Message((*harnessv1.Snapshot)(nil)) },
 	} {
 		if _, err := encode(); err == nil {

@@ -163,7 +163,7 @@ func (w *writer) value(f protoreflect.FieldDescriptor, v protoreflect.Value) {
 func (w *writer) nested(f protoreflect.FieldDescriptor, m protoreflect.Message) {
 	switch v := m.Interface().(type) {
 	case *timestamppb.Timestamp:
-		w.str(v.AsTime().UTC().Format(time.RFC3339Nano))
+		w.time(v)
 	case *durationpb.Duration:
 		w.raw(strconv.FormatInt(v.AsDuration().Round(time.Millisecond).Milliseconds(), 10))
 	case *harnessv1.Content:
@@ -171,6 +171,10 @@ func (w *writer) nested(f protoreflect.FieldDescriptor, m protoreflect.Message) 
 	default:
 		w.message(m)
 	}
+}
+
+func (w *writer) time(t *timestamppb.Timestamp) {
+	w.str(t.AsTime().UTC().Format(time.RFC3339Nano))
 }
 
 // content writes a text as a string, a reference to a blob as an object, and

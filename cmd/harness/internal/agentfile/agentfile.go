@@ -1,7 +1,7 @@
 // Package agentfile reads an agent file: the persona and the limits that a run
 // is started with, in YAML whose keys are the fields of the protos. What the
 // file says that no field knows, or with a value that does not fit, is an error
-// that names file and line; nothing is guessed and nothing is left out.
+// that names file, line and column; nothing is guessed and nothing is left out.
 //
 // The package is pure but for Load, which reads the one file.
 package agentfile
@@ -28,6 +28,8 @@ type File struct {
 	Agent *harnessv1.AgentSpec
 	// Config has what the file sets of the loop's numbers, and no more.
 	Config *harnessv1.LoopConfig
+	// ClientTools are the tools that the client of the run runs itself.
+	ClientTools []*harnessv1.ToolSpec
 }
 
 // Load reads the file at path.
@@ -58,13 +60,21 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, fmt.Errorf("%s:1: the file is empty", name)
 	}
 	d := decoder{file: name}
-	err := d.mapping(doc.Content[0], func(key, value *yaml.Node) error {
+	err := d.mapping(doc.Content[0], func(key, value *yaml.Node) (err error) {
 		agent, config := file.Agent.ProtoReflect(), file.Config.ProtoReflect()
 		switch key.Value {
-		case "name", "instructions", "model", "fallback_models", "tools":
+		case "name", "instructions", "model", "fallback_models", "tools", "autonomous":
 			return d.field(agent, key, value)
 		case "budgets", "context", "stop", "continuation":
 			return d.field(config, key, value)
+		case "approval_timeout", "answer_timeout":
+			if file.Config.Tools == nil {
+				file.Config.Tools = &harnessv1.ToolConfig{}
+			}
+			return d.field(file.Config.GetTools().ProtoReflect(), key, value)
+		case "client_tools":
+			file.ClientTools, err = d.clientTools(value)
+			return err
 		}
 		return d.errorf(key, "unknown field %q", key.Value)
 	})

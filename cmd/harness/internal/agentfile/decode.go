@@ -19,7 +19,7 @@ type decoder struct {
 }
 
 func (d decoder) errorf(at *yaml.Node, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %s", d.file, at.Line, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%s:%d:%d: %s", d.file, at.Line, at.Column, fmt.Sprintf(format, args...))
 }
 
 // mapping visits the pairs of a mapping, each key once.

@@ -1,6 +1,6 @@
-// Package follow stays with a run until it rests: it shows what happens, asks
-// for approvals where somebody can be asked, and turns the first signal into
-// an interrupt of the run.
+// Package follow stays with a run until it rests: it shows what happens, puts
+// approvals and questions to a person where there is one, and turns the first
+// signal into an interrupt of the run.
 //
 // One goroutine owns everything in one select; a second one reads the stream.
 // What is shown is strictly by version and event, whatever the connection does:
@@ -52,7 +52,7 @@ type Config struct {
 	NoDeltas bool
 	// Printer shows what happens.
 	Printer Printer
-	// Prompt asks a person for approvals; nil when nobody can be asked.
+	// Prompt asks a person for approvals and answers; nil when nobody can be asked.
 	Prompt *Prompt
 	// Signals interrupt the run; nil when none are to.
 	Signals <-chan os.Signal
@@ -74,8 +74,11 @@ type Config struct {
 type Outcome struct {
 	// Result is how the run rests.
 	Result *harnessv1.HarnessResult
-	// Rejected are inputs of ours that had no effect, by id.
+	// Rejected are inputs of ours that had no effect, by id; without the answers
+	// that a person gave here, of which the events tell.
 	Rejected map[string]string
+	// Moved says that the run was seen to begin or go on.
+	Moved bool
 	// Interrupted says that a signal interrupted the run.
 	Interrupted bool
 }
@@ -97,6 +100,8 @@ type follower struct {
 	Config
 	pos      position
 	awaiting map[string]bool
+	// answers are the inputs that a person gave here.
+	answers map[string]bool
 	// held is a rest that does not count yet, past that it lies in the past.
 	held *harnessv1.HarnessResult
 	past bool
@@ -129,7 +134,7 @@ func Follow(ctx context.Context, cfg Config) (*Outcome, error) {
 	}
 	f := &follower{
 		Config: cfg, pos: position{version: cfg.After, index: 1 << 30},
-		awaiting: map[string]bool{}, stopped: make(chan error, 1),
+		awaiting: map[string]bool{}, answers: map[string]bool{}, stopped: make(chan error, 1),
 		out: Outcome{Rejected: map[string]string{}},
 	}
 	for _, id := range cfg.Sent {
@@ -149,7 +154,7 @@ func (f *follower) loop(ctx context.Context) error {
 		case u, ok := <-updates:
 			if ok {
 				f.back()
-				err = f.update(ctx, u)
+				f.update(ctx, u)
 				break
 			}
 			stream.stop()
@@ -184,7 +189,7 @@ func (f *follower) loop(ctx context.Context) error {
 }
 
 // update takes in one thing that the gateway says.
-func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) error {
+func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 	switch v := u.GetUpdate().(type) {
 	case *harnessv1.RunUpdate_Attached:
 		f.newest = v.Attached.GetVersion()
@@ -193,22 +198,25 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) error {
 		}
 	case *harnessv1.RunUpdate_Event:
 		if f.seen(v.Event) {
-			return nil
+			return
 		}
 		if f.past {
 			f.held, f.grace, f.past = nil, nil, false
 		}
+		asked := f.answeredElsewhere(v.Event)
 		f.Printer.Event(v.Event)
+		f.out.Moved = f.out.Moved || v.Event.GetSessionStart() != nil || v.Event.GetSessionResume() != nil || v.Event.GetStepStart() != nil
 		f.settle(v.Event)
-		return f.answeredElsewhere(ctx, v.Event)
+		if asked {
+			f.next()
+		}
 	case *harnessv1.RunUpdate_Delta:
 		if f.text.add(v.Delta) {
 			f.Printer.Delta(v.Delta)
 		}
 	case *harnessv1.RunUpdate_Result:
-		return f.rest(ctx, v.Result)
+		f.rest(ctx, v.Result)
 	}
-	return nil
 }
 
 // inThePast says that a rest is one that the run has left again, as it comes
@@ -245,7 +253,9 @@ func (f *follower) settle(e *harnessv1.Event) {
 		delete(f.awaiting, accepted)
 	case f.awaiting[rejected]:
 		delete(f.awaiting, rejected)
-		f.out.Rejected[rejected] = e.GetInputRejected().GetReason()
+		if !f.answers[rejected] {
+			f.out.Rejected[rejected] = e.GetInputRejected().GetReason()
+		}
 	default:
 		return
 	}
@@ -255,23 +265,20 @@ func (f *follower) settle(e *harnessv1.Event) {
 }
 
 // rest decides whether a result ends the following.
-func (f *follower) rest(ctx context.Context, r *harnessv1.HarnessResult) error {
+func (f *follower) rest(ctx context.Context, r *harnessv1.HarnessResult) {
 	f.past = f.inThePast(ctx, r)
 	if !f.past && (f.Enough != nil && f.Enough(r) || f.out.Interrupted && IsInterrupted(r)) {
 		f.out.Result = r
-		return nil
+		return
 	}
 	if f.past || len(f.awaiting) > 0 {
 		f.hold(r)
-		return nil
+		return
 	}
-	if f.Prompt != nil && f.signals == 0 {
-		if asked, err := f.ask(ctx, r); asked || err != nil {
-			return err
-		}
+	if f.Prompt != nil && f.signals == 0 && f.ask(r) {
+		return
 	}
 	f.out.Result = r
-	return nil
 }
 
 // IsInterrupted says that a run rests because it was interrupted.
@@ -298,7 +305,8 @@ func (f *follower) ended(ctx context.Context, err error) error {
 		answer, getErr := f.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.Namespace, RunId: f.Run})
 		if getErr == nil {
 			if answer.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING && answer.GetResult() != nil {
-				return f.rest(ctx, answer.GetResult())
+				f.rest(ctx, answer.GetResult())
+				return nil
 			}
 			f.again(200 * time.Millisecond)
 			return nil

@@ -2,15 +2,13 @@ package follow
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -45,165 +43,72 @@ func (p *Prompt) read() <-chan string {
 	return p.lines
 }
 
-// asking is the question that is open.
-type asking struct {
-	// park is the rest in which the question came up.
-	park *harnessv1.HarnessResult
-	// calls wait for an answer; the first is being asked.
-	calls []*harnessv1.PendingCall
-	// why says that the next line is the reason of a no.
-	why bool
-	// lines are what the person writes; nil while nobody is asked.
-	lines <-chan string
-	// answered are the calls that have an answer.
-	answered map[string]bool
-	// always are the tools that are allowed from now on.
-	always map[string]bool
+func (p *Prompt) print(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
+
+// indented writes text that others wrote, line by line.
+func (p *Prompt) indented(text string) {
+	for line := range strings.Lines(p.clean(text)) {
+		p.print("  %s\n", strings.TrimSuffix(line, "\n"))
+	}
 }
 
-func (a *asking) open() bool { return len(a.calls) > 0 }
-
-// ask opens the questions of a rest. asked is false when there are none.
-func (f *follower) ask(ctx context.Context, r *harnessv1.HarnessResult) (asked bool, err error) {
-	if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
-		return false, nil
-	}
-	var open []*harnessv1.PendingCall
-	for _, call := range r.GetPending() {
-		if call.GetKind() == "approval" && !f.asking.answered[call.GetCallId()] {
-			open = append(open, call)
-		}
-	}
-	if len(open) == 0 {
-		return false, nil
-	}
-	if f.asking.open() && f.asking.calls[0].GetCallId() == open[0].GetCallId() {
-		f.asking.park, f.asking.calls = r, open
-		return true, nil // it is being asked already
-	}
-	f.asking.park, f.asking.calls, f.asking.why = r, open, false
-	return true, f.next(ctx)
-}
-
-// next asks the first open question, or closes the prompt when none is left.
-func (f *follower) next(ctx context.Context) error {
-	a := &f.asking
-	for a.open() && a.always[a.calls[0].GetTool()] {
-		a.calls = a.calls[1:] // the answer to the first allowed this one too
-	}
-	if !a.open() {
-		a.lines = nil
-		return nil
-	}
-	p, call := f.Prompt, a.calls[0]
-	fmt.Fprintf(p.out, "\n%s asks to be run:\n", p.clean(call.GetTool()))
+// approval puts a call to the person that asks to be run.
+func (p *Prompt) approval(call *harnessv1.PendingCall) {
+	p.print("\n%s asks to be run:\n", p.clean(call.GetTool()))
 	arguments := call.GetArguments().GetInline()
 	if blob := call.GetArguments().GetBlob(); blob != nil {
 		arguments = fmt.Sprintf("%s... (%d bytes in all)", blob.GetPreview(), blob.GetSize())
 	}
-	for line := range strings.Lines(p.clean(arguments)) {
-		fmt.Fprintf(p.out, "  %s\n", strings.TrimSuffix(line, "\n"))
-	}
+	p.indented(arguments)
 	if call.GetWhy() != "" {
-		fmt.Fprintf(p.out, "%s\n", p.clean(call.GetWhy()))
+		p.print("%s\n", p.clean(call.GetWhy()))
 	}
-	f.question()
-	a.lines = p.read()
-	return nil
+	p.allow()
 }
 
-func (f *follower) question() {
-	fmt.Fprint(f.Prompt.out, "Allow it? [y] once  [a] always for this run  [n] no: ")
+func (p *Prompt) allow() { p.print("Allow it? [y] once  [a] always for this run  [n] no: ") }
+
+// question puts a question of the agent to the person.
+func (p *Prompt) question(call *harnessv1.PendingCall) {
+	text, options := render.Question(call)
+	p.print("\nThe agent asks:\n")
+	p.indented(text)
+	for i, option := range options {
+		p.print("  [%d] %s\n", i+1, render.Short(option, 300))
+	}
+	if len(options) > 0 {
+		p.print("Your answer, a number or your own words (Enter leaves it waiting): ")
+		return
+	}
+	p.print("Your answer (Enter leaves it waiting): ")
 }
 
-// answer takes in a line; !ok means that the person has gone.
-func (f *follower) answer(ctx context.Context, line string, ok bool) error {
-	a := &f.asking
-	if !ok {
-		fmt.Fprintln(f.Prompt.out)
-		f.Prompt = nil
-		f.out.Result = a.park
-		return nil
+// chosen is the answer that a line gives to a question: the option whose number
+// it is, else the line itself; empty when the person leaves the question.
+func chosen(line string, options []string) string {
+	line = strings.TrimSpace(line)
+	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(options) {
+		return options[n-1]
 	}
-	decision, reason := harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, strings.TrimSpace(line)
-	if !a.why {
-		word, rest, _ := strings.Cut(reason, " ")
-		switch strings.ToLower(word) {
-		case "y", "yes":
-			decision, reason = harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, ""
-		case "a", "always":
-			decision, reason = harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN, ""
-			if a.always == nil {
-				a.always = map[string]bool{}
-			}
-			a.always[a.calls[0].GetTool()] = true
-		case "n", "no":
-			if reason = strings.TrimSpace(rest); reason == "" {
-				a.why = true
-				fmt.Fprint(f.Prompt.out, "Why not? The model is told (Enter for no reason): ")
-				return nil
-			}
-		default:
-			f.question()
-			return nil
-		}
-	}
-	a.why = false
-	if err := f.decide(ctx, decision, reason); err != nil {
-		return err
-	}
-	return f.next(ctx)
+	return line
 }
 
-// decide sends the answer to the first open question.
-func (f *follower) decide(ctx context.Context, decision harnessv1.ApprovalDecision, reason string) error {
-	a := &f.asking
-	call := a.calls[0]
-	a.calls = a.calls[1:]
-	if a.answered == nil {
-		a.answered = map[string]bool{}
-	}
-	a.answered[call.GetCallId()] = true
-	id := NewID()
-	err := f.insist(ctx, f.Signals, func(ctx context.Context) error {
-		_, err := f.Client.SendInput(ctx, &harnessv1.SendInputRequest{
-			Namespace: f.Namespace, RunId: f.Run, RequestId: id,
-			Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{
-				CallId: call.GetCallId(), Decision: decision, Reason: reason,
-			}},
-		})
-		return err
-	})
-	switch status.Code(err) {
-	case codes.OK:
-		f.awaiting[id] = true
-	case codes.AlreadyExists, codes.FailedPrecondition:
-		f.Printer.Note("that call has an answer from elsewhere")
-	default:
-		return err
-	}
-	return nil
+// verdict is what a line says to a call that asks to be run.
+type verdict struct {
+	// decision is unset when the line says nothing that is known.
+	decision harnessv1.ApprovalDecision
+	reason   string
 }
 
-// answeredElsewhere drops the question that somebody else has answered.
-func (f *follower) answeredElsewhere(ctx context.Context, e *harnessv1.Event) error {
-	id := e.GetApprovalAnswered().GetCallId()
-	if id == "" || !f.asking.open() {
-		return nil
+func decided(line string) verdict {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	switch strings.ToLower(word) {
+	case "y", "yes":
+		return verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE}
+	case "a", "always":
+		return verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN}
+	case "n", "no":
+		return verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, reason: strings.TrimSpace(rest)}
 	}
-	first := f.asking.calls[0].GetCallId() == id
-	var left []*harnessv1.PendingCall
-	for _, call := range f.asking.calls {
-		if call.GetCallId() != id {
-			left = append(left, call)
-		}
-	}
-	f.asking.calls = left
-	if !first {
-		return nil
-	}
-	f.asking.why = false
-	fmt.Fprintln(f.Prompt.out)
-	f.Printer.Note("answered elsewhere")
-	return f.next(ctx)
+	return verdict{}
 }

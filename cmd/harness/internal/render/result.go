@@ -16,12 +16,18 @@ func StatusName(s harnessv1.RunStatus) string {
 func (t *Text) Result(r *harnessv1.HarnessResult) {
 	t.endText()
 	t.out.print("\n")
-	for _, line := range t.style.ResultLines(r) {
+	t.Lines(t.style.ResultLines(r)...)
+}
+
+// Lines writes lines of their own.
+func (t *Text) Lines(lines ...string) {
+	for _, line := range lines {
 		t.line(line)
 	}
 }
 
-// ResultLines are the lines that say how a run ended or stands.
+// ResultLines are the lines that say how a run ended or stands, without the calls
+// that wait.
 func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 	status := StatusName(r.GetStatus())
 	switch {
@@ -50,15 +56,7 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 		facts = append(facts, fmt.Sprintf("$%.4f", float64(cost)/1e6))
 	}
 	facts = append(facts, span(r.GetDuration().AsDuration()))
-	lines := []string{s.bold(status), strings.Join(facts, s.dot())}
-	for _, p := range r.GetPending() {
-		line := "waits: " + call(p.GetTool(), p.GetArguments()) + " [" + clean(p.GetCallId()) + "]"
-		if p.GetWhy() != "" {
-			line += s.dot() + shorten(p.GetWhy(), 200)
-		}
-		lines = append(lines, line)
-	}
-	return lines
+	return []string{s.bold(status), strings.Join(facts, s.dot())}
 }
 
 func plural(n uint64, what string) string {

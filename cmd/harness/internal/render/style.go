@@ -20,6 +20,8 @@ type Style struct {
 	Colour bool
 	// UTF8 allows marks beyond ASCII.
 	UTF8 bool
+	// Width is that of a line, in runes; 0 means as long as it gets.
+	Width int
 }
 
 func (s Style) paint(code, text string) string {

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -175,14 +176,13 @@ func (t *Text) modelResponse(e *harnessv1.Event, r *harnessv1.ModelResponse) {
 func (t *Text) toolLine(e *harnessv1.Event) string {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ToolCall:
-		c := v.ToolCall
-		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments())
+		return t.toolCall(v.ToolCall)
 	case *harnessv1.Event_ToolResult:
 		r := v.ToolResult
-		return t.outcome(t.style.good(t.style.tick()), r.GetTool(), r.GetDuration().AsDuration(), r.GetResult())
+		return t.outcome(t.style.good(t.style.tick()), r.GetTool(), r.GetDuration(), r.GetResult())
 	case *harnessv1.Event_ToolError:
 		r := v.ToolError
-		return t.outcome(t.style.bad(t.style.cross()), r.GetTool(), r.GetDuration().AsDuration(), r.GetError())
+		return t.outcome(t.style.bad(t.style.cross()), r.GetTool(), r.GetDuration(), r.GetError())
 	case *harnessv1.Event_ToolDenied:
 		d := v.ToolDenied
 		return t.style.bad(t.style.cross()) + " " + clean(d.GetTool()) + " denied: " + shorten(d.GetReason(), 200)
@@ -193,8 +193,28 @@ func (t *Text) toolLine(e *harnessv1.Event) string {
 	return ""
 }
 
-func (t *Text) outcome(mark, tool string, took time.Duration, content *harnessv1.Content) string {
-	line := mark + " " + clean(tool) + " " + span(took)
+// toolCall announces a call. What waits for an approval is told of by its request.
+func (t *Text) toolCall(c *harnessv1.ToolCalled) string {
+	switch c.GetAwaits() {
+	case "question":
+		text, options := Question(&harnessv1.PendingCall{Tool: c.GetTool(), Arguments: c.GetArguments()})
+		line := t.style.warn("? the agent asks: " + shorten(text, 300))
+		for i, option := range options {
+			line += fmt.Sprintf(" [%d] %s", i+1, shorten(option, 60))
+		}
+		return line
+	case "client_tool":
+		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments()) + t.style.warn(" waits for its client")
+	}
+	return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments())
+}
+
+// outcome is how a call ended; took is nil for one that was answered from outside.
+func (t *Text) outcome(mark, tool string, took *durationpb.Duration, content *harnessv1.Content) string {
+	line := mark + " " + clean(tool)
+	if took != nil {
+		line += " " + span(took.AsDuration())
+	}
 	if first := firstLine(preview(content)); first != "" {
 		line += t.style.dim("  " + shorten(first, 100))
 	}
@@ -242,7 +262,10 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 			return s.dim("message taken in")
 		}
 	case *harnessv1.Event_InputRejected:
-		return s.warn(clean(v.InputRejected.GetKind()) + " refused: " + shorten(v.InputRejected.GetReason(), 200))
+		if v.InputRejected.GetKind() == "resume" && t.turn > 0 {
+			return "" // it came when the run had gone on already, as it was to
+		}
+		return s.warn(clean(strings.ReplaceAll(v.InputRejected.GetKind(), "_", " ")) + " refused: " + shorten(v.InputRejected.GetReason(), 200))
 	case *harnessv1.Event_RunInterrupted:
 		return s.warn(because("interrupted", v.RunInterrupted.GetReason()))
 	case *harnessv1.Event_RunCancelled:

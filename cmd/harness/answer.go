@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// answerCmd answers a call of a tool that a client runs, or a question.
+type answerCmd struct {
+	oneRun `embed:""`
+	// First is an argument of its own so that flags may stand behind it.
+	First *string  `arg:"" optional:"" name:"call" help:"The id of a call that waits; may be left out while exactly one waits for an answer."`
+	Text  []string `arg:"" optional:"" name:"text" help:"The answer; - reads it from stdin."`
+	Call  string   `name:"call" placeholder:"ID" help:"The call, where its id could be taken for text."`
+	File  string   `placeholder:"FILE" help:"File that holds the answer."`
+	Error bool     `help:"The call failed, and the answer says how."`
+}
+
+func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	words := c.words()
+	if len(words) == 0 && c.File == "" {
+		return follow.ExitError, errors.New("TEXT is missing: write the answer behind the run, - to read it from stdin, or --file FILE")
+	}
+	session, err := c.connect(ctx, a, backend.Store)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	defer a.disconnect(ctx, session)
+	call, words, err := c.pick(ctx, a, session, words)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	text, err := c.read(a, words)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
+		return follow.ExitError, fmt.Errorf("the answer is empty, and call %s is a question", call.GetCallId())
+	}
+	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
+		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),
+		Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
+			CallId: call.GetCallId(), Result: inline(text), IsError: c.Error,
+		}},
+	})
+	if err != nil {
+		return follow.ExitError, err
+	}
+	c.stored(a, session, "the answer to "+call.GetCallId()+" is stored")
+	return follow.ExitDone, nil
+}
+
+// words are what stands behind the run.
+func (c *answerCmd) words() []string {
+	if c.First == nil {
+		return nil
+	}
+	return append([]string{*c.First}, c.Text...)
+}
+
+// pick finds the call that is answered and the words of its answer, which may begin
+// with the call's id.
+func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words []string) (*harnessv1.PendingCall, []string, error) {
+	pending, err := c.pending(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	id := c.Call
+	if id == "" && len(words) > 0 {
+		named := slices.ContainsFunc(pending, func(p *harnessv1.PendingCall) bool { return p.GetCallId() == words[0] })
+		// While nothing waits yet the call may be one that a turn has announced.
+		announced := len(pending) == 0 && (len(words) > 1 || c.File != "")
+		if named || announced {
+			id, words = words[0], words[1:]
+		} else if err := c.unlessAnswered(ctx, s, words); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(words) > 0 && c.File != "" {
+		if id == "" {
+			return nil, nil, fmt.Errorf("call %q does not wait; beside --file FILE there is no other text", words[0])
+		}
+		return nil, nil, errors.New("TEXT and --file contradict each other: give one of them")
+	}
+	call, err := c.choose(a, pending, id, runstate.KindClientTool, runstate.KindQuestion)
+	if err == nil && len(words) == 0 && c.File == "" {
+		err = fmt.Errorf("TEXT is missing: %s is the call; write the answer behind it", id)
+	}
+	return call, words, err
+}
+
+// unlessAnswered refuses a first word that names a call which has its answer: the
+// rest is no answer to another one.
+func (c *answerCmd) unlessAnswered(ctx context.Context, s *backend.Session, words []string) error {
+	if len(words) < 2 {
+		return nil
+	}
+	state, err := s.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: c.Namespace, RunId: c.RunID})
+	if err != nil {
+		return err
+	}
+	if slices.Contains(state.GetSnapshot().GetAnsweredCalls(), runlog.HashID(words[0])) {
+		return fmt.Errorf("call %q has an answer already (if it is meant as text: --call names the call)", words[0])
+	}
+	return nil
+}
+
+// read is the answer: the words, all of stdin, or a file. Line breaks at its end
+// are left out.
+func (c *answerCmd) read(a *app, words []string) (string, error) {
+	text, from := strings.Join(words, " "), "TEXT"
+	var source io.Reader
+	switch {
+	case c.File != "":
+		from = "--file: " + c.File
+		f, err := os.Open(c.File)
+		if err != nil {
+			return "", fmt.Errorf("--file: %w", err)
+		}
+		defer f.Close()
+		source = f
+	case text == "-":
+		from, source = "TEXT: stdin", a.in
+	}
+	if source != nil {
+		raw, err := io.ReadAll(io.LimitReader(source, maxSaid+1))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", from, err)
+		}
+		text = string(raw)
+	}
+	switch {
+	case len(text) > maxSaid:
+		return "", fmt.Errorf("%s: larger than %d bytes", from, maxSaid)
+	case !utf8.ValidString(text):
+		return "", fmt.Errorf("%s: not UTF-8", from)
+	}
+	return strings.TrimRight(text, "\r\n"), nil
+}
+
+// pending are the calls of the run that wait for somebody.
+func (o *oneRun) pending(ctx context.Context, s *backend.Session) ([]*harnessv1.PendingCall, error) {
+	all, err := pendingOf(ctx, s, o.Namespace, o.RunID)
+	if err != nil {
+		return nil, err
+	}
+	calls := make([]*harnessv1.PendingCall, len(all))
+	for i, p := range all {
+		calls[i] = p.GetCall()
+	}
+	return calls, nil
+}
+
+// choose finds the call that a verb is about among those that wait: the one that
+// is named, or the only one of its kinds. A call that does not wait is handed on,
+// so that the gateway says whether it has an answer; one of another kind is
+// refused with the verb that answers it.
+func (o *oneRun) choose(a *app, pending []*harnessv1.PendingCall, id string, kinds ...string) (*harnessv1.PendingCall, error) {
+	what := "an answer"
+	if kinds[0] == runstate.KindApproval {
+		what = "an approval"
+	}
+	other := func(p *harnessv1.PendingCall) error {
+		waits := "an answer"
+		if p.GetKind() == runstate.KindApproval {
+			waits = "an approval"
+		}
+		return fmt.Errorf("call %s of run %s waits for %s, not for %s: %s", p.GetCallId(), o.RunID, waits, what, answering(o.RunID, p, o.words(a)))
+	}
+	var fit, rest []*harnessv1.PendingCall
+	for _, p := range pending {
+		fits := slices.Contains(kinds, p.GetKind())
+		switch {
+		case p.GetCallId() == id && !fits:
+			return nil, other(p)
+		case p.GetCallId() == id:
+			return p, nil
+		case fits:
+			fit = append(fit, p)
+		default:
+			rest = append(rest, p)
+		}
+	}
+	switch {
+	case id != "":
+		return &harnessv1.PendingCall{CallId: id}, nil
+	case len(fit) == 1:
+		return fit[0], nil
+	case len(fit) > 1:
+		var ids []string
+		for _, p := range fit {
+			ids = append(ids, p.GetCallId())
+		}
+		return nil, fmt.Errorf("%d calls of run %s wait for %s, so name the CALL: %q", len(fit), o.RunID, what, ids)
+	case len(rest) > 0:
+		return nil, other(rest[0])
+	}
+	return nil, fmt.Errorf("run %s waits for no %s", o.RunID, strings.TrimPrefix(what, "an "))
+}

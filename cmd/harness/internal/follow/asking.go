@@ -1,0 +1,217 @@
+package follow
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Kinds of pending calls that a person can be asked about.
+const (
+	kindApproval = "approval"
+	kindQuestion = "question"
+)
+
+// asking is what the person is being asked.
+type asking struct {
+	// park is the rest in which it came up.
+	park *harnessv1.HarnessResult
+	// calls wait for an answer; the first is being asked.
+	calls []*harnessv1.PendingCall
+	// why says that the next line is the reason of a no.
+	why bool
+	// lines are what the person writes; nil while nobody is asked.
+	lines <-chan string
+	// settled are the calls that are not asked again: they have an answer, or the
+	// person leaves them waiting.
+	settled map[string]bool
+}
+
+func (a *asking) open() bool { return len(a.calls) > 0 }
+
+// ask opens the questions of a rest. asked is false when there are none.
+func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
+	a := &f.asking
+	var open []*harnessv1.PendingCall
+	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
+		for _, call := range r.GetPending() {
+			asks := call.GetKind() == kindApproval || call.GetKind() == kindQuestion
+			if asks && !a.settled[call.GetCallId()] {
+				open = append(open, call)
+			}
+		}
+	}
+	switch {
+	case len(open) == 0:
+		if a.open() { // what was asked is over, and no event has said how
+			f.Prompt.print("\n")
+			a.calls, a.lines, a.why = nil, nil, false
+		}
+		return false
+	case a.open() && a.calls[0].GetCallId() == open[0].GetCallId():
+		a.park, a.calls = r, open // it is being asked already
+	default:
+		a.park, a.calls, a.why = r, open, false
+		f.next()
+	}
+	return true
+}
+
+// next asks the first open question, or closes the prompt when none is left. While
+// an answer is on its way the others are not asked: what the run says of it would run
+// into them, and it rests again for them in a moment.
+func (f *follower) next() {
+	a := &f.asking
+	if len(f.awaiting) > 0 {
+		a.calls = nil
+	}
+	if !a.open() {
+		a.lines = nil
+		return
+	}
+	if call := a.calls[0]; call.GetKind() == kindQuestion {
+		f.Prompt.question(call)
+	} else {
+		f.Prompt.approval(call)
+	}
+	a.lines = f.Prompt.read()
+}
+
+// settle takes a call off the open questions, for good.
+func (a *asking) settle(id string) {
+	if a.settled == nil {
+		a.settled = map[string]bool{}
+	}
+	a.settled[id] = true
+	if a.open() && a.calls[0].GetCallId() == id {
+		a.why = false
+	}
+	a.calls = slices.DeleteFunc(slices.Clone(a.calls), func(c *harnessv1.PendingCall) bool { return c.GetCallId() == id })
+}
+
+// answer takes in a line; !ok means that the person has gone.
+func (f *follower) answer(ctx context.Context, line string, ok bool) error {
+	a := &f.asking
+	switch {
+	case !ok:
+		f.Prompt.print("\n")
+		f.Prompt = nil
+		f.out.Result = a.park
+		return nil
+	case a.calls[0].GetKind() == kindQuestion:
+		return f.answerQuestion(ctx, line)
+	case a.why:
+		return f.approve(ctx, verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, reason: strings.TrimSpace(line)})
+	}
+	v := decided(line)
+	switch {
+	case v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED:
+		f.Prompt.allow()
+		return nil
+	case v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY && v.reason == "":
+		a.why = true
+		f.Prompt.print("Why not? The model is told (Enter for no reason): ")
+		return nil
+	}
+	return f.approve(ctx, v)
+}
+
+// approve answers the first open call, which asks to be run.
+func (f *follower) approve(ctx context.Context, v verdict) error {
+	call := f.asking.calls[0]
+	err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{
+		Approval: &harnessv1.Approval{CallId: call.GetCallId(), Decision: v.decision, Reason: v.reason},
+	}})
+	if err != nil {
+		return err
+	}
+	f.asking.settle(call.GetCallId())
+	f.next()
+	return nil
+}
+
+// answerQuestion answers the first open call, which is a question, or leaves it
+// waiting. With the last one left the run rests, unless an answer is on its way.
+func (f *follower) answerQuestion(ctx context.Context, line string) error {
+	a := &f.asking
+	call := a.calls[0]
+	_, options := render.Question(call)
+	text := chosen(line, options)
+	if text != "" {
+		err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
+			ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}},
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	a.settle(call.GetCallId())
+	if text == "" && !a.open() && len(f.awaiting) == 0 {
+		f.out.Result = a.park
+	}
+	f.next()
+	return nil
+}
+
+// reply sends an answer. One that comes second costs a remark and no more: the run
+// goes on with the first.
+func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputRequest) error {
+	request.Namespace, request.RunId, request.RequestId = f.Namespace, f.Run, NewID()
+	err := f.insist(ctx, f.Signals, func(ctx context.Context) error {
+		_, err := f.Client.SendInput(ctx, request)
+		return err
+	})
+	switch status.Code(err) {
+	case codes.OK:
+		f.awaiting[request.GetRequestId()] = true
+		f.answers[request.GetRequestId()] = true
+	case codes.AlreadyExists:
+		f.Printer.Note("it has an answer already, from elsewhere; going on")
+	case codes.FailedPrecondition:
+		f.Printer.Note("it does not wait for an answer any more; going on")
+	default:
+		return err
+	}
+	return nil
+}
+
+// settledBy is the call that an event says has its answer, empty for others, and
+// what the person is told who is asked for it.
+func settledBy(e *harnessv1.Event) (call, told string) {
+	const elsewhere = "answered elsewhere"
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_ApprovalAnswered:
+		return v.ApprovalAnswered.GetCallId(), elsewhere
+	case *harnessv1.Event_ToolResult:
+		return v.ToolResult.GetCallId(), elsewhere
+	case *harnessv1.Event_ToolError:
+		return v.ToolError.GetCallId(), elsewhere
+	case *harnessv1.Event_Repair:
+		return v.Repair.GetCallId(), "no longer asked: " + v.Repair.GetReason()
+	}
+	return "", ""
+}
+
+// answeredElsewhere drops the question that has its answer from elsewhere. asked says
+// that it is the one which is being asked: the prompt is then closed, and the next one
+// is to be asked once the event is shown.
+func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
+	a := &f.asking
+	id, told := settledBy(e)
+	if id == "" || !a.open() {
+		return false
+	}
+	asked = a.calls[0].GetCallId() == id
+	a.settle(id)
+	if asked {
+		f.Prompt.print("\n")
+		f.Printer.Note(told)
+	}
+	return asked
+}

@@ -1,0 +1,130 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Waiting is a call that waits for somebody.
+type Waiting struct {
+	// Call is the call.
+	Call *harnessv1.PendingCall
+	// Run names its run, where calls of several runs are shown; else empty.
+	Run string
+	// Command answers it.
+	Command string
+	// Or says what else the command can say; may be empty.
+	Or string
+}
+
+// WaitingLines say what a call waits for, why, for how long, and how it is
+// answered. Lines are broken at Width; a command never is, so that it can be
+// copied.
+func (s Style) WaitingLines(w Waiting, now time.Time) []string {
+	p := w.Call
+	var head string
+	var details []string
+	switch p.GetKind() {
+	case "question":
+		text, options := Question(p)
+		head = "asks: " + shorten(text, 1000)
+		for i, option := range options {
+			details = append(details, fmt.Sprintf("[%d] %s", i+1, shorten(option, 300)))
+		}
+	case "approval":
+		head = "waits for approval: " + call(p.GetTool(), p.GetArguments())
+	case "client_tool":
+		head = "waits for its client: " + call(p.GetTool(), p.GetArguments())
+	default:
+		head = "waits (" + clean(p.GetKind()) + "): " + call(p.GetTool(), p.GetArguments())
+	}
+	if w.Run != "" {
+		head = clean(w.Run) + " " + head
+	}
+	var facts []string
+	if p.GetKind() != "question" && p.GetWhy() != "" {
+		facts = append(facts, shorten(p.GetWhy(), 200))
+	}
+	facts = append(facts, "call "+clean(p.GetCallId()))
+	if d := p.GetDeadline(); d != nil {
+		facts = append(facts, expires(d.AsTime().Sub(now)))
+	}
+	details = append(details, strings.Join(facts, s.dot()))
+
+	lines := s.wrap(head, 0, 4)
+	for i := range lines {
+		lines[i] = s.warn(lines[i])
+	}
+	for _, detail := range details {
+		lines = append(lines, s.wrap(detail, 2, 4)...)
+	}
+	if w.Command != "" {
+		lines = append(lines, "  "+w.Command)
+	}
+	if w.Or != "" {
+		lines = append(lines, s.wrap("or "+w.Or, 2, 4)...)
+	}
+	return lines
+}
+
+// expires says when a call that nobody answers gets an error for its answer.
+func expires(left time.Duration) string {
+	if left <= 0 {
+		return "expired"
+	}
+	return "expires " + in(left)
+}
+
+// WakeLine says when a run goes on by itself, empty when it does not or when that
+// is what its waiting calls say.
+func (s Style) WakeLine(r *harnessv1.HarnessResult, now time.Time) string {
+	at := r.GetWakeAt()
+	if at == nil || len(r.GetPending()) > 0 {
+		return ""
+	}
+	left := at.AsTime().Sub(now)
+	if left <= 0 {
+		return "is about to go on by itself"
+	}
+	return "goes on by itself " + in(left)
+}
+
+// in is a time to come at the precision that people plan with.
+func in(left time.Duration) string {
+	switch {
+	case left >= 48*time.Hour:
+		return fmt.Sprintf("in %d d", left/(24*time.Hour))
+	case left >= 2*time.Hour:
+		return fmt.Sprintf("in %d h", left/time.Hour)
+	case left >= 2*time.Minute:
+		return fmt.Sprintf("in %d min", left/time.Minute)
+	}
+	return fmt.Sprintf("in %d s", (left+time.Second-1)/time.Second)
+}
+
+// wrap breaks a text at spaces into lines of at most Width runes where there is a
+// width. The first is indented by first, the others by rest; a longer word stands
+// on a line of its own.
+func (s Style) wrap(text string, first, rest int) []string {
+	indent := strings.Repeat(" ", first)
+	if s.Width <= 0 {
+		return []string{indent + text}
+	}
+	var lines []string
+	line, empty := indent, true
+	for _, word := range strings.Split(text, " ") {
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > s.Width {
+			lines = append(lines, line)
+			line, empty = strings.Repeat(" ", rest), true
+		}
+		if !empty {
+			line += " "
+		}
+		line, empty = line+word, false
+	}
+	return append(lines, line)
+}

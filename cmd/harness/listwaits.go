@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const (
+	// shownWaits bounds the runs below a table of which is said what they wait for.
+	shownWaits = 20
+	// atOnce bounds the runs that are asked at a time how they stand.
+	atOnce = 8
+)
+
+// runKey names a run among those of all namespaces.
+type runKey struct{ namespace, run string }
+
+func keyOf(r *harnessv1.Run) runKey { return runKey{r.GetNamespace(), r.GetRunId()} }
+
+// standings are how parked runs stand, as far as it was asked.
+type standings map[runKey]*harnessv1.HarnessResult
+
+func (s standings) of(r *harnessv1.Run) *harnessv1.HarnessResult { return s[keyOf(r)] }
+
+// waiting are the runs that wait for an answer or a timer, and not for somebody who
+// resumes them.
+func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
+	for _, r := range runs {
+		switch kind := r.GetReason().GetKind(); {
+		case r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED:
+		case kind == "provider_unavailable":
+			timers = append(timers, r)
+		case kind != "interrupted" && !strings.HasPrefix(kind, budgetExceeded):
+			calls = append(calls, r)
+		}
+	}
+	return calls, timers
+}
+
+// all finds out what all runs wait for.
+func (c *listCmd) all(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (standings, error) {
+	calls, timers := waiting(runs)
+	stand, err := c.ask(ctx, s, timers)
+	if err != nil || len(calls) == 0 {
+		return stand, err
+	}
+	pending, err := pendingOf(ctx, s, c.Namespace, "")
+	for _, p := range pending {
+		key := runKey{p.GetNamespace(), p.GetRunId()}
+		if stand[key] == nil {
+			stand[key] = &harnessv1.HarnessResult{}
+		}
+		r := stand[key]
+		r.Pending = append(r.Pending, p.GetCall())
+		if d := p.GetCall().GetDeadline(); d != nil && (r.WakeAt == nil || d.AsTime().Before(r.GetWakeAt().AsTime())) {
+			r.WakeAt = d
+		}
+	}
+	return stand, err
+}
+
+// ask asks each of some runs how it stands.
+func (c *listCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (standings, error) {
+	stand := standings{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	var mu sync.Mutex
+	for _, r := range runs {
+		group.Go(func() error {
+			answer, err := s.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: r.GetNamespace(), RunId: r.GetRunId()})
+			if code := status.Code(err); code == codes.NotFound || code == codes.FailedPrecondition {
+				return nil // deleted meanwhile
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			stand[keyOf(r)] = answer.GetResult()
+			return err
+		})
+	}
+	return stand, group.Wait()
+}
+
+// below is what stands below the table: what the newest of the runs wait for, each
+// call with the command that answers it.
+func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []*harnessv1.Run) (string, error) {
+	calls, timers := waiting(runs)
+	shown := append(calls, timers...)
+	left := max(len(shown)-shownWaits, 0)
+	shown = shown[:len(shown)-left]
+	stand, err := c.ask(ctx, s, shown)
+	if err != nil {
+		return "", err
+	}
+	style, now := a.style(a.out), time.Now()
+	var text strings.Builder
+	for _, r := range shown {
+		own := c.target
+		own.Namespace = r.GetNamespace()
+		for _, p := range stand.of(r).GetPending() {
+			call := render.Waiting{Call: p, Run: c.name(r), Command: answering(r.GetRunId(), p, own.words(a))}
+			text.WriteString("\n" + strings.Join(style.WaitingLines(call, now), "\n") + "\n")
+		}
+		if wakes := style.WakeLine(stand.of(r), now); wakes != "" {
+			fmt.Fprintf(&text, "\n%s %s\n", render.Clean(c.name(r)), wakes)
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&text, "\nmore runs that wait: %d (harness show RUN says for what)\n", left)
+	}
+	return text.String(), nil
+}
+
+// runJSON is a run with the calls that it waits for and when it goes on by itself,
+// null when it does not.
+func runJSON(r *harnessv1.Run, stands *harnessv1.HarnessResult) ([]byte, error) {
+	run, err := eventjson.Run(r)
+	if err != nil {
+		return nil, err
+	}
+	pending, err := eventjson.Pending(stands.GetPending())
+	if err != nil {
+		return nil, err
+	}
+	return with(with(run, "pending", pending), "wake_at", eventjson.Time(stands.GetWakeAt())), nil
+}
+
+// with is an object with one more field.
+func with(object []byte, name string, value []byte) []byte {
+	return fmt.Appendf(object[:len(object)-1], `,%q:%s}`, name, value)
+}

@@ -1,0 +1,187 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// answered parks a run for calls and takes each off the list that is answered.
+func answered(f *fake, calls ...*harnessv1.PendingCall) {
+	f.behave(func(r *fakeRun) { r.waits(calls...) }, func(r *fakeRun, id string, input proto.Message) {
+		var answer string
+		switch in := input.(type) {
+		case *harnessv1.ToolAnswer:
+			answer = in.GetCallId()
+			r.accept(id, "tool_answer")
+			r.event(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: answer, Tool: "ask_user", Result: in.GetResult()}}})
+		case *harnessv1.Approval:
+			answer = in.GetCallId()
+			r.accept(id, "approval")
+			r.event(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{CallId: answer, Decision: in.GetDecision()}}})
+		}
+		r.f.mu.Lock()
+		calls = slices.DeleteFunc(slices.Clone(calls), func(p *harnessv1.PendingCall) bool { return p.GetCallId() == answer })
+		left := calls
+		r.f.mu.Unlock()
+		if len(left) == 0 {
+			r.done()
+			return
+		}
+		r.waits(left...)
+	})
+}
+
+const yourAnswer = "(Enter leaves it waiting): "
+
+func TestQuestionsAtTheTerminal(t *testing.T) {
+	for _, verb := range []string{"run", "watch"} {
+		f := serveFake(t)
+		answered(f, aQuestion("c1", colours), anApproval("c2"), aQuestion("c3", `{"question":"How\nmany?"}`))
+		args := []string{"run", "--server", f.address, "go"}
+		if verb == "watch" {
+			f.started(f.add("r1", "default", aSpec()))
+			args = []string{"watch", "--server", f.address, "r1"}
+		}
+		cmd := program(t, args...)
+		screen, keyboard := onTerminal(t, cmd)
+		screen.expect(t, yourAnswer, 1)
+		fmt.Fprint(keyboard, "2\n")
+		screen.expect(t, "[n] no: ", 1)
+		fmt.Fprint(keyboard, "y\n")
+		screen.expect(t, yourAnswer, 2)
+		fmt.Fprint(keyboard, " about 7 \n")
+		if code := exitCode(t, cmd); code != 0 {
+			t.Fatalf("%s: exit code %d:\n%s", verb, code, screen)
+		}
+		want := []proto.Message{
+			toolAnswer("c1", "dark blue"), &harnessv1.Approval{CallId: "c2", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE}, toolAnswer("c3", "about 7"),
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i, w := range want {
+			if i >= len(f.inputs) || !proto.Equal(f.inputs[i], w) {
+				t.Fatalf("%s: got %v, want %v", verb, f.inputs, want)
+			}
+		}
+		for _, part := range []string{"  Which colour?\r\n  [1] red\r\n  [2] dark blue\r\n", "  How\r\n  many?\r\n"} {
+			if !strings.Contains(screen.String(), part) {
+				t.Errorf("%s: %q is missing:\n%q", verb, part, screen)
+			}
+		}
+	}
+}
+
+func TestAnEmptyLineLeavesAQuestionWaiting(t *testing.T) {
+	f := serveFake(t)
+	answered(f, aQuestion("c1", colours), aQuestion("c2", colours), aClientCall("c3"))
+	cmd := program(t, "run", "--server", f.address, "go")
+	screen, keyboard := onTerminal(t, cmd)
+	screen.expect(t, yourAnswer, 1)
+	fmt.Fprint(keyboard, "\n")
+	screen.expect(t, yourAnswer, 2)
+	fmt.Fprint(keyboard, "red\n")
+	// The run waits on, and the one that was left is not put again.
+	if code := exitCode(t, cmd); code != 4 {
+		t.Fatalf("exit code %d:\n%s", code, screen)
+	}
+	screen.expect(t, "harness answer r1 c1 ANSWER --server", 1)
+	screen.expect(t, "harness answer r1 c3 RESULT --server", 1)
+	if got := screen.String(); strings.Count(got, yourAnswer) != 2 || strings.Contains(got, "harness answer r1 c2") {
+		t.Errorf("%s", got)
+	}
+
+	// Where all are left, nothing is sent.
+	cmd = program(t, "watch", "--server", f.address, "r1")
+	screen, keyboard = onTerminal(t, cmd)
+	screen.expect(t, yourAnswer, 1)
+	fmt.Fprint(keyboard, "  \n")
+	if code := exitCode(t, cmd); code != 4 {
+		t.Errorf("exit code %d:\n%s", code, screen)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.inputs) != 1 || !proto.Equal(f.inputs[0], toolAnswer("c2", "red")) {
+		t.Errorf("sent %v", f.inputs)
+	}
+}
+
+func TestAQuestionThatIsAnsweredElsewhere(t *testing.T) {
+	f := serveFake(t)
+	answered(f, aQuestion("c1", colours), aQuestion("c2", colours))
+	cmd := program(t, "run", "--server", f.address, "go")
+	screen, keyboard := onTerminal(t, cmd)
+	screen.expect(t, yourAnswer, 1)
+	if got := call(t, nil, "", "answer", "r1", "c1", "red", "--server", f.address); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	screen.expect(t, "(answered elsewhere)", 1)
+	screen.expect(t, yourAnswer, 2)
+	fmt.Fprint(keyboard, "1\n")
+	if code := exitCode(t, cmd); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, screen)
+	}
+}
+
+// The gateway takes one answer. Who comes second is told so, and goes on following.
+func TestAnAnswerThatComesSecond(t *testing.T) {
+	for name, test := range map[string]struct {
+		call           *harnessv1.PendingCall
+		prompt, answer string
+	}{
+		"a question":  {aQuestion("c1", colours), yourAnswer, "red\n"},
+		"an approval": {anApproval("c1"), "[n] no: ", "a\n"},
+	} {
+		f := serveFake(t)
+		answered(f, test.call)
+		cmd := program(t, "run", "--server", f.address, "go")
+		screen, keyboard := onTerminal(t, cmd)
+		screen.expect(t, test.prompt, 1)
+		f.mu.Lock()
+		f.late = true
+		r := f.runs["r1"]
+		f.mu.Unlock()
+		fmt.Fprint(keyboard, test.answer)
+		screen.expect(t, "it has an answer already, from elsewhere; going on", 1)
+		// The next call of the tool is put again: the "always" has not been taken.
+		f.mu.Lock()
+		f.late = false
+		f.mu.Unlock()
+		r.accept("theirs", "approval")
+		next := proto.CloneOf(test.call)
+		next.CallId = "c2"
+		answered(f, next)
+		f.started(r)
+		screen.expect(t, test.prompt, 2)
+		fmt.Fprint(keyboard, test.answer)
+		if code := exitCode(t, cmd); code != 0 || strings.Contains(screen.String(), "refused") {
+			t.Errorf("%s: exit code %d:\n%s", name, code, screen)
+		}
+	}
+}
+
+// A call whose time runs out is not asked for any more.
+func TestAQuestionThatExpires(t *testing.T) {
+	f := serveFake(t)
+	answered(f, aQuestion("c1", colours))
+	cmd := program(t, "run", "--server", f.address, "go")
+	screen, _ := onTerminal(t, cmd)
+	screen.expect(t, yourAnswer, 1)
+	f.mu.Lock()
+	r := f.runs["r1"]
+	f.mu.Unlock()
+	r.accept("timer-3", "timer_fired")
+	r.event(&harnessv1.Event{Event: &harnessv1.Event_Repair{Repair: &harnessv1.Repaired{CallId: "c1", Tool: "ask_user", Turn: 1, Reason: "expired"}}})
+	screen.expect(t, "(no longer asked: expired)", 1)
+	r.done()
+	if code := exitCode(t, cmd); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, screen)
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// pendingOf are the calls that wait for somebody, of one run or, without a run,
+// of all in the namespace: the oldest run first.
+func pendingOf(ctx context.Context, s *backend.Session, namespace, run string) ([]*harnessv1.PendingInRun, error) {
+	request := &harnessv1.ListPendingRequest{Namespace: namespace, RunId: run, PageSize: 1000}
+	var pending []*harnessv1.PendingInRun
+	for {
+		page, err := s.Client.ListPending(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		pending = append(pending, page.GetPending()...)
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
+			return pending, nil
+		}
+	}
+}
+
+// answering is the command line that answers a call, its answer left to be filled in.
+func answering(run string, p *harnessv1.PendingCall, words string) string {
+	verb, rest := "answer", " ANSWER"
+	switch p.GetKind() {
+	case runstate.KindApproval:
+		verb, rest = "approve", ""
+	case runstate.KindClientTool:
+		rest = " RESULT"
+	}
+	return "harness " + verb + " " + run + " " + quote(p.GetCallId()) + rest + words
+}
+
+// alternatives are what else the command of a call can say.
+func alternatives(p *harnessv1.PendingCall) string {
+	switch p.GetKind() {
+	case runstate.KindApproval:
+		return "with --always, or --deny --reason WHY"
+	case runstate.KindClientTool:
+		return "--file FILE, or --error WHY"
+	}
+	return ""
+}
+
+// hints say what can be done with a run that rests.
+func (f *following) hints(ctx context.Context, a *app, text *render.Text, r *harnessv1.HarnessResult) {
+	words := f.target.words(a)
+	switch r.GetStatus() {
+	case harnessv1.RunStatus_RUN_STATUS_PARKED:
+		f.waits(a, text, r)
+		lead := "to go on"
+		if len(r.GetPending()) > 0 {
+			if !f.session.Local {
+				return
+			}
+			lead = "and then"
+		}
+		a.note("%s: harness resume %s%s%s", lead, f.run, extension(ctx, f.session, f.target.Namespace, f.run, r), words)
+	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		a.note("to go on after all: harness resume %s%s", f.run, words)
+	case harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.RunStatus_RUN_STATUS_STALLED:
+		a.note("to go on: harness run --continue %s%s 'what to do now'", f.run, words)
+	}
+}
+
+// waits says what a parked run waits for: in blocks of lines for people who read
+// along, else in a line for each.
+func (f *following) waits(a *app, text *render.Text, r *harnessv1.HarnessResult) {
+	style, words, now := a.style(a.err), f.target.words(a), time.Now()
+	for _, p := range r.GetPending() {
+		how := answering(f.run, p, words)
+		if text == nil {
+			a.note("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)
+			continue
+		}
+		text.Lines("")
+		text.Lines(style.WaitingLines(render.Waiting{Call: p, Command: how, Or: alternatives(p)}, now)...)
+	}
+	if wakes := style.WakeLine(r, now); wakes != "" {
+		if f.session.Local {
+			wakes += ", once a process works on it"
+		}
+		a.note("the run %s", wakes)
+	}
+}
+
+// budgetExceeded begins the kinds of park for a budget; which one follows.
+const budgetExceeded = "budget_exceeded:"
+
+// extension are the flags of resume that extend the budgets that a run is parked
+// for: each to twice what is used up.
+func extension(ctx context.Context, s *backend.Session, namespace, run string, r *harnessv1.HarnessResult) string {
+	which, parked := strings.CutPrefix(r.GetReason().GetKind(), budgetExceeded)
+	if !parked {
+		return ""
+	}
+	if answer, err := s.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: namespace, RunId: run}); err == nil {
+		if flags := extensions(answer.GetSnapshot()); flags != "" {
+			return flags
+		}
+	}
+	return map[string]string{
+		"turns": " --max-turns N", "tool_calls": " --max-tool-calls N", "wall_clock": " --timeout D",
+		"tokens": " --max-tokens N", "cost": " --max-cost USD",
+	}[which]
+}
+
+// extensions are the flags that extend every budget that is used up.
+func extensions(s *harnessv1.Snapshot) string {
+	s = proto.CloneOf(s)
+	var flags strings.Builder
+	for range 5 { // there are so many budgets
+		up := runstate.Exceeded(s, time.Time{})
+		if up == nil {
+			break
+		}
+		more := 2 * max(up.GetLimit(), up.GetUsed(), 1)
+		b := &harnessv1.Budgets{}
+		switch up.GetBudget() {
+		case "turns":
+			n := uint32(min(math.Ceil(more), math.MaxUint32))
+			b.Turns = &n
+			fmt.Fprintf(&flags, " --max-turns %d", n)
+		case "tool_calls":
+			n := uint32(min(math.Ceil(more), math.MaxUint32))
+			b.ToolCalls = &n
+			fmt.Fprintf(&flags, " --max-tool-calls %d", n)
+		case "wall_clock":
+			d := time.Duration(math.Ceil(more)) * time.Second
+			b.WallClock = durationpb.New(d)
+			fmt.Fprintf(&flags, " --timeout %s", brief(d))
+		case "tokens":
+			n := uint64(math.Ceil(more))
+			b.Tokens = &n
+			fmt.Fprintf(&flags, " --max-tokens %d", n)
+		case "cost":
+			usd := max(math.Ceil(200*max(up.GetLimit(), up.GetUsed())), 1) / 100
+			b.CostUsd = &usd
+			fmt.Fprintf(&flags, " --max-cost %.2f", usd)
+		default:
+			return flags.String()
+		}
+		runstate.Extend(s, b)
+	}
+	return flags.String()
+}
+
+// brief is a duration without the units that are zero at its end.
+func brief(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
