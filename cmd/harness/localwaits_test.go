@@ -49,7 +49,7 @@ func TestLocalAnswers(t *testing.T) {
 			t.Fatalf("%q is missing in %+v", part, got)
 		}
 	}
-	const stored = "an answer or a message is stored and not taken in yet: harness resume r"
+	const stored = "the answer to call_1_1 is stored and not taken in yet"
 	if got := call(t, nil, "", "show", "r", "--data", p.data); got.code != 0 || strings.Contains(got.out, stored) {
 		t.Errorf("%+v", got)
 	}

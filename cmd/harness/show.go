@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
@@ -152,8 +149,11 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	if result := answer.GetResult(); result != nil {
 		text.WriteString("\n" + strings.Join(a.style(a.out).ResultLines(result), "\n") + "\n")
 		text.WriteString(c.waits(ctx, a, s, result))
-		if s.Local && !s.Working && c.holdsInput(ctx, s, run.GetVersion()) {
-			fmt.Fprintf(&text, "\nan answer or a message is stored and not taken in yet: harness resume %s%s\n", c.RunID, c.words(a))
+		for _, line := range notTakenIn(answer.GetWaiting()) {
+			text.WriteString("\n" + line + "\n")
+		}
+		if len(answer.GetWaiting()) > 0 && s.Local && !s.Working {
+			fmt.Fprintf(&text, "\nnothing runs here that would take it in: harness resume %s%s\n", c.RunID, c.words(a))
 		}
 		if said := render.Answer(result); said != "" {
 			text.WriteString("\n" + render.Clean(said) + "\n")
@@ -162,22 +162,17 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	return []byte(text.String()), nil
 }
 
-// inputWait is how long a gateway in this process has to say that a run rests.
-const inputWait = time.Second
-
-// holdsInput says that an answer or a message is stored for a run that rests, which
-// nobody has taken in as nobody works: a run does not count as resting then, and a
-// watch until its rest does not end.
-func (c *showCmd) holdsInput(ctx context.Context, s *backend.Session, version uint64) bool {
-	ctx, cancel := context.WithTimeout(ctx, inputWait)
-	defer cancel()
-	stream, err := s.Client.WatchRun(ctx, &harnessv1.WatchRunRequest{
-		Namespace: c.Namespace, RunId: c.RunID, AfterVersion: version, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST, NoDeltas: true,
-	})
-	for err == nil {
-		_, err = stream.Recv()
+// notTakenIn says what is stored for a run that nobody has taken in yet.
+func notTakenIn(waiting []*harnessv1.WaitingInput) []string {
+	var lines []string
+	for _, w := range waiting {
+		what := "the " + strings.ReplaceAll(w.GetKind(), "_", " ")
+		if w.GetCallId() != "" {
+			what = "the answer to " + w.GetCallId()
+		}
+		lines = append(lines, what+" is stored and not taken in yet")
 	}
-	return status.Code(err) == codes.DeadlineExceeded
+	return lines
 }
 
 // waits says what a parked run waits for, and how it is made to go on.
@@ -217,5 +212,20 @@ func overviewJSON(answer *harnessv1.GetRunResponse) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return with(with(run, "result", result), "spec", spec), nil
+	run = with(with(run, "result", result), "spec", spec)
+	if len(answer.GetWaiting()) == 0 {
+		return run, nil
+	}
+	waiting := []byte("[")
+	for i, w := range answer.GetWaiting() {
+		line, err := eventjson.Message(w)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			waiting = append(waiting, ',')
+		}
+		waiting = append(waiting, line...)
+	}
+	return with(run, "waiting", append(waiting, ']')), nil
 }

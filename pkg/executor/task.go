@@ -36,11 +36,11 @@ type Task struct {
 	appending chan struct{}
 
 	mu       sync.Mutex
-	offered  *harnessv1.Record // being appended; nil while nothing is
+	offered  *harnessv1.Writer // of the record that is being appended; nil while none is
 	tail     runlog.Entry      // newest record: the journal's last, or the step
-	count    uint64       // messages appended by the journal
-	weight   uint64       // and their bytes
-	mine     bool         // the tail was written by this task
+	count    uint64            // messages appended by the journal
+	weight   uint64            // and their bytes
+	mine     bool              // the tail was written by this task
 	onHeart  func(ctx context.Context, view runlog.View)
 	failures uint32
 }
@@ -49,7 +49,7 @@ func newTask(cfg Config, executor string, d runlog.Delivery, journal []runlog.En
 	e := d.Entry()
 	t := &Task{
 		Run: e.Run, Entry: e, Journal: journal, Redelivered: d.Redelivered(),
-		cfg: cfg, executor: executor, tail: e,
+		cfg: cfg, executor: executor, tail: e, appending: make(chan struct{}, 1),
 	}
 	for _, j := range journal {
 		t.tail = j
@@ -134,9 +134,14 @@ func (t *Task) OnHeartbeat(f func(ctx context.Context, view runlog.View)) {
 // Note appends an entry to the run's journal, behind everything that this task
 // knows of. Message ids are set here. Errors: runlog.ErrFenced, ErrUnavailable.
 func (t *Task) Note(ctx context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
+	done, err := t.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	next := t.Step().GetSnapshot().GetMessageCount() + t.count
+	t.mu.Unlock()
 	for _, m := range appended {
 		next++
 		m.Id = next
@@ -157,11 +162,15 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 	if err := runstate.CheckPhases(t.Step().GetSnapshot(), step); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	done, err := t.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	tail := t.Tail()
 	begins := step.GetTo() == runlog.Park && step.GetSnapshot().GetParkVersion() == 0
 	if begins {
-		step.Snapshot.ParkVersion = t.tail.Header.Version + 1
+		step.Snapshot.ParkVersion = tail.Header.Version + 1
 	}
 	rec := &harnessv1.Record{Appended: outcome.GetAppended(), Events: outcome.GetEvents(), Body: &harnessv1.Record_Step{Step: step}}
 	if at := step.GetParked().GetWakeAt(); at != nil && begins {
@@ -188,25 +197,46 @@ const (
 
 var errSnapshotTooLarge = errors.New("the snapshot is over its bound")
 
-// append completes rec and stores it behind the tail. The caller holds mu.
-func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
+// begin waits until no other record is being appended. done lets the next one in.
+func (t *Task) begin(ctx context.Context) (done func(), err error) {
 	if t.cfg.Log == nil {
-		return errors.New("this task stands outside the log: nothing of it can be appended")
+		return nil, errors.New("this task stands outside the log: nothing of it can be appended")
 	}
+	select {
+	case t.appending <- struct{}{}:
+		return func() { <-t.appending }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: an append before this one has no answer: %w", runlog.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+// append completes rec and stores it behind the tail. The caller has begun.
+func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
+	tail := t.Tail()
 	rec.Namespace, rec.RunId = t.Run.Namespace, t.Run.ID
-	rec.Version, rec.PrevSequence = t.tail.Header.Version+1, t.tail.Sequence
-	rec.AppendedBefore = runlog.AppendedBefore(t.tail)
+	rec.Version, rec.PrevSequence = tail.Header.Version+1, tail.Sequence
+	rec.AppendedBefore = runlog.AppendedBefore(tail)
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(t.cfg.Now())
 	rec.Writer = &harnessv1.Writer{Executor: t.executor, Instance: t.cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // tells records apart, keeps no secret
+	t.offer(rec.GetWriter())
 	sequence, err := t.insist(ctx, func() (uint64, error) { return t.store(ctx, rec) })
 	if err != nil {
-		return err
+		return err // the writer stays: nobody knows whether its record is stored
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.offered = nil
 	t.tail = runlog.Entry{Run: t.Run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}
 	t.mine = true
 	t.note(rec)
 	return nil
+}
+
+func (t *Task) offer(w *harnessv1.Writer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.offered = w
 }
 
 // insist offers a write again while the bus is away. What stands in it may have
@@ -254,9 +284,14 @@ func ending(step *harnessv1.Step) bool {
 }
 
 // holds says whether a view shows that this task still has the step: nothing
-// newer than what it wrote itself.
+// newer than what it wrote itself. A record of its own may be seen before the
+// answer to its append.
 func (t *Task) holds(view runlog.View) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return view.Newest.Sequence <= t.tail.Sequence
+	if view.Newest.Sequence <= t.tail.Sequence {
+		return true
+	}
+	w := view.Newest.Record.GetWriter()
+	return t.offered != nil && w.GetNonce() == t.offered.GetNonce() && w.GetInstance() == t.offered.GetInstance()
 }

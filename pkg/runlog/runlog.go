@@ -129,6 +129,14 @@ type Log interface {
 	// known to have is an inbox), ErrUnavailable.
 	View(ctx context.Context, run Run, contains uint64) (View, error)
 
+	// Newest returns the sequence of the newest message that is stored of run, a
+	// record or an inbox item, as the leader knows it; 0 when there is none. A View
+	// that contains it is not behind. It is for what is refused or left undone: what
+	// is stored is judged by the fence anyway.
+	//
+	// Errors: ErrUnavailable.
+	Newest(ctx context.Context, run Run) (sequence uint64, err error)
+
 	// AppendInbox stores an item behind the newest one. An item whose id is
 	// already among the items beyond the cursor after is not stored again;
 	// existed is then true.

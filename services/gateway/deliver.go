@@ -122,6 +122,21 @@ func standing(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
 	}
 }
 
+// WaitingOf are inputs as somebody who looks at their run is shown them.
+func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
+	var waiting []*harnessv1.WaitingInput
+	for _, item := range items[:min(len(items), runlog.MaxDrainItems)] {
+		r := item.ProtoReflect()
+		kind := "unknown"
+		if field := r.WhichOneof(r.Descriptor().Oneofs().ByName("input")); field != nil {
+			kind = string(field.Name())
+		}
+		call, _ := Answers(item)
+		waiting = append(waiting, &harnessv1.WaitingInput{ItemId: item.GetId(), Kind: kind, CallId: call})
+	}
+	return waiting
+}
+
 // Awaited are the calls that someone outside has to answer.
 func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
 	var calls []*harnessv1.PendingCall

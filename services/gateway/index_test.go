@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
 
@@ -59,16 +60,15 @@ func TestIndexPages(t *testing.T) {
 		var got []Place
 		from, more := Place{}, true
 		for more {
-			var page []*harnessv1.Run
+			var page []Row
 			page, from, more = x.List(namespace, nil, from, size)
 			if len(page) > size || more && len(page) != size {
 				t.Fatalf("a page of %d, want %d", len(page), size)
 			}
 			for _, r := range page {
-				run := runlog.Run{Namespace: r.GetNamespace(), ID: r.GetRunId()}
-				got = append(got, Place{Created: r.GetCreateTime().AsTime().UnixNano(), Run: run})
-				if x.Seen(run) != newest[run].Sequence {
-					t.Fatalf("%s: an old step stands", run)
+				got = append(got, r.Place)
+				if r.Sequence != newest[r.Run].Sequence || x.Seen(r.Run) != r.Sequence {
+					t.Fatalf("%s: an old step stands", r.Run)
 				}
 			}
 			if more {
@@ -81,8 +81,20 @@ func TestIndexPages(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
-		if n := len(x.Awaiting(namespace)); n != awaiting {
-			t.Fatalf("%d runs await something, want %d", n, awaiting)
+		var waiting []Place
+		for from, more = (Place{}), true; more; {
+			var page []Row
+			page, more = x.Awaiting(namespace, from, size)
+			if len(page) > size || more && len(page) != size {
+				t.Fatalf("a page of %d that await something, want %d", len(page), size)
+			}
+			for _, r := range page {
+				waiting = append(waiting, r.Place)
+				from = r.Place
+			}
+		}
+		if len(waiting) != awaiting || !slices.IsSortedFunc(waiting, Place.compare) {
+			t.Fatalf("%v await something, want %d, oldest first", waiting, awaiting)
 		}
 	})
 }
@@ -96,12 +108,12 @@ func TestIndexIncarnationsAndStatuses(t *testing.T) {
 	x.Apply(stepOf(b, 2, noon.Add(time.Second), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))
 	x.Apply(stepOf(a, 3, noon.Add(time.Minute), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))
 	runs, _, _ := x.List("", nil, Place{}, 10)
-	if len(runs) != 2 || runs[0].GetRunId() != "a" {
+	if len(runs) != 2 || runs[0].Run.ID != "a" {
 		t.Fatalf("got %v", runs)
 	}
 	x.Apply(stepOf(b, 4, noon.Add(time.Second), "end", harnessv1.RunStatus_RUN_STATUS_FAILED))
 	runs, _, more := x.List("n", []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_FAILED}, Place{}, 1)
-	if len(runs) != 1 || runs[0].GetRunId() != "b" || more {
+	if len(runs) != 1 || runs[0].Run.ID != "b" || more {
 		t.Fatalf("got %v, %v", runs, more)
 	}
 	x.Saw(b, 9)
@@ -111,17 +123,171 @@ func TestIndexIncarnationsAndStatuses(t *testing.T) {
 	}
 }
 
-func FuzzParsePlace(f *testing.F) {
-	f.Add("")
-	f.Add(Place{Created: -1, Run: runlog.Run{Namespace: "n", ID: "r"}}.Token())
-	f.Add("MS9uL3IvcQ")
-	f.Fuzz(func(t *testing.T, token string) {
-		p, err := ParsePlace(token)
-		if err != nil || token == "" {
-			return
+// expiring is the step that deletes a run.
+func expiring(e runlog.Entry, sequence uint64) runlog.Entry {
+	rec := proto.CloneOf(e.Record)
+	rec.Version++
+	rec.GetStep().To, rec.GetStep().Snapshot.ExpireTime = runlog.End, timestamppb.New(noon)
+	return runlog.Entry{Run: e.Run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}
+}
+
+func (x *Index) ids() (ids []string) {
+	rows, _, _ := x.List("", nil, Place{}, 99)
+	for _, r := range rows {
+		ids = append(ids, r.Run.ID)
+	}
+	return ids
+}
+
+// A deleted run leaves the list, its older steps do not bring it back in whatever
+// order they come, and a later run of its name is a new one.
+func TestIndexForgetsDeletedRuns(t *testing.T) {
+	var x Index
+	run := runlog.Run{Namespace: "n", ID: "a"}
+	started := stepOf(run, 1, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+	ended := stepOf(run, 3, noon, "end", harnessv1.RunStatus_RUN_STATUS_CANCELLED)
+	deletion := expiring(ended, 5)
+	x.Apply(started)
+	x.Apply(ended)
+	x.Saw(run, 4)
+	c, changed := x.Apply(deletion)
+	if !changed || c.Before.Sequence != 3 || !c.After.Deleted || c.After.Version != 2 || c.After.Status != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
+		t.Fatalf("the deletion is %v: %+v", changed, c)
+	}
+	for _, old := range []runlog.Entry{deletion, started, ended} {
+		if c, changed := x.Apply(old); changed || x.Lacks(old) {
+			t.Fatalf("sequence %d came late and changed %+v", old.Sequence, c)
 		}
-		if again, err := ParsePlace(p.Token()); err != nil || again != p {
-			t.Fatalf("%q: %v became %v, %v", token, p, again, err)
+	}
+	if x.Seen(run) != 0 || len(x.ids()) != 0 {
+		t.Fatalf("seen %d of a deleted run; listed %v", x.Seen(run), x.ids())
+	}
+	again := stepOf(run, 6, noon.Add(time.Hour), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+	if !x.Lacks(again) {
+		t.Fatal("the new run is taken for the old one")
+	}
+	c, changed = x.Apply(again)
+	if !changed || c.Before != (Row{}) || c.After.Version != 1 || x.Seen(run) != 6 {
+		t.Fatalf("the new run is %v: %+v", changed, c)
+	}
+	if _, changed = x.Apply(ended); changed {
+		t.Fatal("the old run came back over the new one")
+	}
+
+	var fresh Index // one that sees the deletion only
+	if _, changed := fresh.Apply(deletion); changed || fresh.Lacks(started) || len(fresh.ids()) != 0 {
+		t.Fatal("a run that was deleted before is listed")
+	}
+}
+
+// An index remembers a bounded number of deletions.
+func TestIndexRemembersTheLastDeletions(t *testing.T) {
+	var x Index
+	for i := range remembered + 10 {
+		run := runlog.Run{Namespace: "n", ID: fmt.Sprint("r", i)}
+		e := stepOf(run, uint64(2*i+1), noon, "end", harnessv1.RunStatus_RUN_STATUS_DONE)
+		x.Apply(e)
+		x.Apply(expiring(e, uint64(2*i+2)))
+		x.Apply(expiring(e, uint64(2*i+2)))
+	}
+	if len(x.deleted) != remembered || len(x.deletions) != remembered || len(x.order)+len(x.rows) != 0 {
+		t.Fatalf("%d and %d deletions, %d rows", len(x.deleted), len(x.deletions), len(x.order))
+	}
+	if _, kept := x.deleted[runlog.Run{Namespace: "n", ID: "r9"}]; kept {
+		t.Fatal("an old deletion is remembered")
+	}
+	if _, kept := x.deleted[runlog.Run{Namespace: "n", ID: "r10"}]; !kept {
+		t.Fatal("a new deletion is forgotten")
+	}
+}
+
+// Runs whose step turns out to be gone, and runs that are not there when the log
+// is followed anew, leave the list; those that have moved on stay.
+func TestIndexDropsWhatIsGone(t *testing.T) {
+	var x Index
+	at := func(id string, sequence uint64) runlog.Entry {
+		return stepOf(runlog.Run{Namespace: "n", ID: id}, sequence, noon.Add(time.Duration(id[0])*time.Second), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+	}
+	for i, id := range []string{"a", "b", "c", "d"} {
+		x.Apply(at(id, uint64(i+1)))
+	}
+	if _, changed := x.Gone(runlog.Run{Namespace: "n", ID: "b"}, 1); changed {
+		t.Fatal("a run that has moved on is gone")
+	}
+	if c, changed := x.Gone(runlog.Run{Namespace: "n", ID: "b"}, 2); !changed || !c.After.Deleted || c.Before.Run.ID != "b" {
+		t.Fatalf("gone is %v: %+v", changed, c)
+	}
+	if _, changed := x.Gone(runlog.Run{Namespace: "n", ID: "b"}, 2); changed {
+		t.Fatal("gone twice")
+	}
+	x.Relist()
+	x.Apply(at("a", 1)) // as it was
+	x.Apply(at("d", 9)) // newer
+	x.Apply(at("e", 10))
+	changes := x.Listed()
+	if len(changes) != 1 || changes[0].Before.Run.ID != "c" || !changes[0].After.Deleted {
+		t.Fatalf("listed anew: %+v", changes)
+	}
+	if got := x.ids(); !slices.Equal(got, []string{"e", "d", "a"}) {
+		t.Fatalf("left are %v", got)
+	}
+	x.Relist()
+	x.Apply(at("a", 1))
+	if n := len(x.Listed()); n != 2 {
+		t.Fatalf("%d runs are gone at the second time, want 2", n)
+	}
+}
+
+// Two runs whose names have the same hash are two runs.
+func TestIndexOfNamesThatCollide(t *testing.T) {
+	a, b := runlog.Run{Namespace: "n", ID: "8yn0iYCKYHlIj4-BwPqk"}, runlog.Run{Namespace: "n", ID: "GReLUrM4wMqfg9yzV3KQ"}
+	if hash(a) != hash(b) {
+		t.Fatal("the names do not collide")
+	}
+	for _, first := range []runlog.Run{a, b} {
+		var x Index
+		ea := stepOf(a, 1, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+		eb := stepOf(b, 2, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+		x.Apply(ea)
+		x.Apply(eb)
+		if x.Seen(a) != 1 || x.Seen(b) != 2 || len(x.ids()) != 2 {
+			t.Fatalf("seen %d and %d; listed %v", x.Seen(a), x.Seen(b), x.ids())
 		}
-	})
+		second, left := b, uint64(2)
+		if first == b {
+			second, left = a, 1
+		}
+		x.Apply(expiring(stepOf(first, 0, noon, "end", harnessv1.RunStatus_RUN_STATUS_DONE), 3))
+		if x.Seen(first) != 0 || x.Seen(second) != left || len(x.ids()) != 1 {
+			t.Fatalf("without %v: seen %d and %d; listed %v", first, x.Seen(first), x.Seen(second), x.ids())
+		}
+		x.Apply(stepOf(first, 4, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))
+		if x.Seen(first) != 4 || x.Seen(second) != left || len(x.ids()) != 2 {
+			t.Fatalf("with %v again: seen %d and %d; listed %v", first, x.Seen(first), x.Seen(second), x.ids())
+		}
+	}
+}
+
+// What was seen of a run beyond its newest step is known until a step is newer.
+func TestIndexSeesBeyondTheStep(t *testing.T) {
+	var x Index
+	run := runlog.Run{Namespace: "n", ID: "a"}
+	x.Apply(stepOf(run, 1, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))
+	for _, c := range []struct {
+		saw, step, seen uint64
+		ahead           int
+	}{{saw: 5, seen: 5, ahead: 1}, {saw: 3, seen: 5, ahead: 1}, {step: 4, seen: 5, ahead: 1}, {step: 6, seen: 6}, {saw: 6, seen: 6}, {saw: 7, seen: 7, ahead: 1}} {
+		if c.saw != 0 {
+			x.Saw(run, c.saw)
+		} else {
+			x.Apply(stepOf(run, c.step, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))
+		}
+		if x.Seen(run) != c.seen || len(x.ahead) != c.ahead {
+			t.Fatalf("%+v: seen %d, %d ahead", c, x.Seen(run), len(x.ahead))
+		}
+	}
+	x.Gone(run, 6)
+	if len(x.ahead) != 0 {
+		t.Fatal("something is remembered of a run that is gone")
+	}
 }

@@ -19,6 +19,11 @@ import (
 // told of once more; where the list at the start was left out, what stood in it
 // counts as told.
 //
+// A run that is deleted no longer has what was asked for either: a watcher that
+// was told of it is told of it once more, with the reason "deleted", and nothing
+// else is read of it. A later run of the same name is a new one, whose versions
+// begin anew; a watcher that is slow may be told of that one only.
+//
 // It is not safe for concurrent use.
 type RunsWatch struct {
 	namespace string
@@ -33,10 +38,16 @@ type RunsWatch struct {
 	caughtUp bool
 
 	// queue has the runs that wait, in the order in which they first changed.
-	queue []runlog.Run
-	// waiting says of each of them whether the watcher knows it with a status
-	// that was asked for.
-	waiting map[runlog.Run]bool
+	queue   []runlog.Run
+	waiting map[runlog.Run]waiting
+}
+
+// waiting is a run that a watcher is to be told of.
+type waiting struct {
+	// known says that the watcher knows it with a status that was asked for.
+	known bool
+	// deleted is how it stood last, where it is not in the index any more.
+	deleted Row
 }
 
 // NewRunsWatch checks a request and begins what it asks for.
@@ -50,33 +61,38 @@ func NewRunsWatch(r *harnessv1.WatchRunsRequest) (*RunsWatch, error) {
 	}
 	return &RunsWatch{
 		namespace: namespace, statuses: r.GetStatuses(), listing: !r.GetChangesOnly(),
-		waiting: map[runlog.Run]bool{},
+		waiting: map[runlog.Run]waiting{},
 	}, nil
 }
 
 // Change takes in a change of the index and says whether there is something to
 // tell because of it.
 func (w *RunsWatch) Change(c Change) bool {
-	if w.namespace != "" && c.Run.Namespace != w.namespace {
+	run := c.After.Run
+	if w.namespace != "" && run.Namespace != w.namespace {
 		return false
 	}
-	if _, waits := w.waiting[c.Run]; waits {
-		return true // told as it stands then
+	state, waits := w.waiting[run]
+	if !waits {
+		state.known = c.Before.Sequence != 0 && w.listed(c.Before.Place) && w.asked(c.Before)
+		if !state.known && (c.After.Deleted || !w.asked(c.After) || !w.listed(c.After.Place)) {
+			return false
+		}
+		w.queue = append(w.queue, run)
 	}
-	known := c.Before != nil && w.listed(c.Was) && w.asked(c.Before)
-	if !known && (!w.asked(c.After) || !w.listed(c.Is)) {
-		return false
+	if c.After.Deleted {
+		state.deleted = c.After
 	}
-	w.waiting[c.Run] = known
-	w.queue = append(w.queue, c.Run)
-	return true
+	w.waiting[run] = state
+	return true // told as it stands then
 }
 
 // Told is something to tell a watcher.
 type Told struct {
-	// Runs that the watcher is to be told of.
-	Runs []*harnessv1.Run
-	// CaughtUp says that all that was stored at the start is told with Runs.
+	// Rows are the runs that the watcher is to be told of. A run whose step is not
+	// stored any more is passed over: that it was deleted comes as a change.
+	Rows []Row
+	// CaughtUp says that all that was stored at the start is told with Rows.
 	CaughtUp bool
 	// More says that there is more to tell now.
 	More bool
@@ -86,12 +102,17 @@ type Told struct {
 func (w *RunsWatch) Next(x *Index, limit int) (t Told) {
 	if w.listing {
 		w.begun = true
-		t.Runs, w.from, w.listing = x.page(w.from, limit, func(r *row) bool { return w.wants(r) })
+		t.Rows, w.from, w.listing = x.page(w.from, limit, w.wants)
 	} else {
 		n := min(limit, len(w.queue))
 		for _, run := range w.queue[:n] {
-			if r := x.rows[run]; r != nil && (w.waiting[run] || w.asked(r.run)) {
-				t.Runs = append(t.Runs, r.stands())
+			state := w.waiting[run]
+			row, there := x.lookUp(run)
+			switch {
+			case there && (state.known || w.asked(row)):
+				t.Rows = append(t.Rows, row)
+			case !there && state.known:
+				t.Rows = append(t.Rows, state.deleted)
 			}
 			delete(w.waiting, run)
 		}
@@ -111,29 +132,10 @@ func (w *RunsWatch) listed(p Place) bool {
 	return !w.listing || w.begun && p.compare(w.from) >= 0
 }
 
-func (w *RunsWatch) wants(r *row) bool {
-	return (w.namespace == "" || r.place.Run.Namespace == w.namespace) && w.asked(r.run)
+func (w *RunsWatch) wants(r Row) bool {
+	return (w.namespace == "" || r.Run.Namespace == w.namespace) && w.asked(r)
 }
 
-func (w *RunsWatch) asked(r *harnessv1.Run) bool {
-	return len(w.statuses) == 0 || slices.Contains(w.statuses, r.GetStatus())
-}
-
-// page looks at no more than limit runs behind from, newest first, and returns
-// those that are wanted; more is false after the last.
-func (x *Index) page(from Place, limit int, wanted func(*row) bool) (runs []*harnessv1.Run, next Place, more bool) {
-	end := len(x.order)
-	if from != (Place{}) {
-		end, _ = x.find(from)
-	}
-	last := max(0, end-limit)
-	for i := end - 1; i >= last; i-- {
-		if wanted(x.order[i]) {
-			runs = append(runs, x.order[i].stands())
-		}
-	}
-	if last == 0 {
-		return runs, Place{}, false
-	}
-	return runs, x.order[last].place, true
+func (w *RunsWatch) asked(r Row) bool {
+	return len(w.statuses) == 0 || slices.Contains(w.statuses, r.Status)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -28,11 +29,16 @@ type board struct {
 	x        Index
 	sequence uint64
 	versions map[string]uint64
+	lives    map[string]int // that have ended
 	watchers []*RunsWatch
 }
 
-// put has a run stand with a status. The name is NAMESPACE/ID; runs were created
-// in the order of their ids.
+// deletion is the status of a run that is deleted.
+const deletion = harnessv1.RunStatus_RUN_STATUS_UNSPECIFIED
+
+// put has a run stand with a status, or deletes it; what stands later under its
+// name is a new run. The name is NAMESPACE/ID; runs were created in the order of
+// their ids, those that took a name over later than all others.
 func (b *board) put(name string, status harnessv1.RunStatus) runlog.Entry {
 	namespace, id, _ := strings.Cut(name, "/")
 	to := map[harnessv1.RunStatus]string{running: "repair", parked: runlog.Park}[status]
@@ -44,8 +50,20 @@ func (b *board) put(name string, status harnessv1.RunStatus) runlog.Entry {
 	}
 	b.versions[name]++
 	b.sequence++
-	e := stepOf(runlog.Run{Namespace: namespace, ID: id}, b.sequence, noon.Add(time.Duration(id[len(id)-1])*time.Second), to, status)
+	created := noon.Add(time.Duration(id[len(id)-1]) * time.Second)
+	if n := b.lives[name]; n > 0 {
+		created = created.Add(time.Duration(n) * time.Hour)
+	}
+	e := stepOf(runlog.Run{Namespace: namespace, ID: id}, b.sequence, created, to, status)
 	e.Record.Version = b.versions[name]
+	if status == deletion {
+		e.Record.GetStep().Snapshot.Status = cancelled
+		e.Record.GetStep().Snapshot.ExpireTime = timestamppb.New(noon)
+		if b.lives == nil {
+			b.lives = map[string]int{}
+		}
+		b.versions[name], b.lives[name] = 0, b.lives[name]+1
+	}
 	e.Header = runlog.HeaderOf(e.Record)
 	b.apply(e)
 	return e
@@ -75,11 +93,15 @@ func (b *board) drain(w *RunsWatch, limit int) string {
 	var words []string
 	for {
 		t := w.Next(&b.x, limit)
-		if len(t.Runs) > limit {
+		if len(t.Rows) > limit {
 			panic("more than was asked for")
 		}
-		for _, r := range t.Runs {
-			words = append(words, fmt.Sprintf("%s=%s@%d", r.GetRunId(), r.GetStatus().String()[len("RUN_STATUS_"):], r.GetVersion()))
+		for _, r := range t.Rows {
+			how := r.Status.String()[len("RUN_STATUS_"):]
+			if r.Deleted {
+				how = "deleted"
+			}
+			words = append(words, fmt.Sprintf("%s=%s@%d", r.Run.ID, how, r.Version))
 		}
 		if t.CaughtUp {
 			words = append(words, "caught up")
@@ -144,6 +166,31 @@ func TestRunsWatch(t *testing.T) {
 			rounds:  [][]change{{{"n/a", done}, {"n/d", cancelled}}, {{"n/b", parked}, {"n/a", running}, {"n/c", cancelled}}},
 			news:    []string{"a=DONE@2", "b=PARKED@2, a=RUNNING@3"},
 		},
+		"deletions": {
+			request: &harnessv1.WatchRunsRequest{Namespace: "n"},
+			start:   []change{{"n/a", done}, {"n/b", done}, {"n/c", done}, {"n/c", deletion}},
+			want:    "b=DONE@1, a=DONE@1, caught up",
+			rounds: [][]change{
+				{{"n/a", deletion}, {"m/d", running}, {"m/d", deletion}},
+				{{"n/e", running}, {"n/e", deletion}}, // nobody was told of it
+				{{"n/b", running}, {"n/b", done}, {"n/b", deletion}},
+				{{"n/a", running}},
+				{{"n/a", done}, {"n/a", deletion}, {"n/a", running}},
+			},
+			news: []string{"a=deleted@2", "", "b=deleted@4", "a=RUNNING@1", "a=RUNNING@1"},
+		},
+		"deletions, of what was asked for": {
+			request: &harnessv1.WatchRunsRequest{Namespace: "n", Statuses: []harnessv1.RunStatus{parked}},
+			start:   []change{{"n/a", parked}, {"n/b", parked}, {"n/c", done}},
+			want:    "b=PARKED@1, a=PARKED@1, caught up",
+			rounds: [][]change{
+				{{"n/a", done}, {"n/a", deletion}, {"n/c", deletion}},
+				{{"n/b", done}},
+				{{"n/b", deletion}},
+				{{"n/b", parked}, {"n/b", done}, {"n/b", deletion}, {"n/b", running}},
+			},
+			news: []string{"a=deleted@3", "b=DONE@2", "", ""},
+		},
 	} {
 		for _, limit := range []int{1, 2, 100} {
 			var b board
@@ -170,7 +217,7 @@ func TestRunsWatch(t *testing.T) {
 // the watcher asks: it ends with every run that it asked for as it stands, no
 // version goes back, nothing is told twice, and one that left was told so.
 func TestRunsWatchConverges(t *testing.T) {
-	all := []harnessv1.RunStatus{running, parked, done}
+	all := []harnessv1.RunStatus{running, parked, done, deletion}
 	rapid.Check(t, func(t *rapid.T) {
 		var b board
 		var steps []runlog.Entry
@@ -189,19 +236,20 @@ func TestRunsWatchConverges(t *testing.T) {
 		asked := func(s harnessv1.RunStatus) bool {
 			return len(request.GetStatuses()) == 0 || slices.Contains(request.GetStatuses(), s)
 		}
-		known := map[string]*harnessv1.Run{}
+		known := map[string]Row{}
 		caughtUp := 0
 		ask := func() bool {
 			told := w.Next(&b.x, rapid.IntRange(1, 3).Draw(t, "limit"))
-			for _, r := range told.Runs {
-				old := known[r.GetRunId()]
-				if r.GetVersion() <= old.GetVersion() {
+			for _, r := range told.Rows {
+				old := known[r.Run.ID]
+				if old.Place == r.Place && !old.Deleted && r.Version <= old.Version {
 					t.Fatalf("%v after %v", r, old)
 				}
-				if !asked(r.GetStatus()) && (old == nil || !asked(old.GetStatus())) {
+				had := old.Sequence != 0 && !old.Deleted && asked(old.Status)
+				if (r.Deleted || !asked(r.Status)) && !had {
 					t.Fatalf("told of %v, which it did not ask for", r)
 				}
-				known[r.GetRunId()] = r
+				known[r.Run.ID] = r
 			}
 			if told.CaughtUp {
 				caughtUp++
@@ -223,13 +271,20 @@ func TestRunsWatchConverges(t *testing.T) {
 		if caughtUp != 1 {
 			t.Fatalf("caught up %d times", caughtUp)
 		}
-		for run, r := range b.x.rows {
-			if run.Namespace != "n" {
+		for _, row := range b.x.order {
+			r := b.x.stands(row)
+			k := known[r.Run.ID]
+			if r.Run.Namespace != "n" {
 				continue
 			}
-			k := known[run.ID]
-			if asked(r.run.GetStatus()) && k.GetVersion() != r.run.GetVersion() || k != nil && asked(k.GetStatus()) && !asked(r.run.GetStatus()) {
-				t.Fatalf("%v stands, %v is known", r.run, k)
+			if asked(r.Status) && (k.Place != r.Place || k.Deleted || k.Version != r.Version) {
+				t.Fatalf("%v stands, %v is known", r, k)
+			}
+		}
+		for id, k := range known {
+			r, there := b.x.lookUp(k.Run)
+			if !k.Deleted && asked(k.Status) && (!there || !asked(r.Status)) {
+				t.Fatalf("%s: %v is known, %v %v stands", id, k, there, r)
 			}
 		}
 	})
@@ -263,7 +318,7 @@ func TestIndexVersions(t *testing.T) {
 	stands := func(status harnessv1.RunStatus, version uint64) {
 		t.Helper()
 		runs, _, _ := b.x.List("n", nil, Place{}, 9)
-		if runs[0].GetStatus() != status || runs[0].GetVersion() != version {
+		if runs[0].Status != status || runs[0].Version != version {
 			t.Fatalf("got %v, want %v at %d", runs[0], status, version)
 		}
 	}

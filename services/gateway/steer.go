@@ -186,6 +186,8 @@ func (s Standing) resume(r *harnessv1.Resume) (Admission, error) {
 		return 0, fault.Invalid("budgets."+runstate.BudgetField(short.GetBudget()), "%.6g is not above the %.6g that are used", short.GetLimit(), short.GetUsed())
 	}
 	switch {
+	case s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED && s.waits(isUserMessage):
+		return Unneeded, nil // the message takes it up again
 	case s.at(runlog.Park), s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
 		return Store, s.room()
 	case s.at(runlog.End) && s.waits(isUserMessage):

@@ -187,6 +187,10 @@ func (l *Log) settle(ctx context.Context, run runlog.Run, rec *harnessv1.Record)
 		return 0, true, nil // a record that this program cannot read is not its own
 	}
 	entries, err := runlog.Back(ctx, l, view.Newest, rec.GetVersion()-1)
+	if errors.Is(err, runlog.ErrNotFound) {
+		// Erased. Whose it was nobody knows any more, but that the log is beyond it.
+		return 0, true, nil
+	}
 	if err != nil {
 		return 0, false, err
 	}
@@ -222,9 +226,11 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 				}
 				return same == 0
 			})
-			if err != nil || same != 0 {
+			if err != nil && !errors.Is(err, runlog.ErrNotFound) || same != 0 {
 				return same, same != 0, err
 			}
+			// Behind one that is gone there is nothing: the run is being erased. When it
+			// was the newest, the fence says so.
 		}
 		item := proto.CloneOf(item)
 		item.PrevSequence, item.Sequence = last, 0

@@ -91,6 +91,15 @@ func (o *ownWrites) AppendInbox(ctx context.Context, run runlog.Run, item *harne
 	return sequence, existed, err
 }
 
+// Erase is the log's. What was written is not there any more, all of it or some.
+func (o *ownWrites) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
+	o.mu.Lock()
+	delete(o.newest, run)
+	delete(o.inbox, run)
+	o.mu.Unlock()
+	return o.Log.Erase(ctx, run, keep)
+}
+
 // View is the log's, and contains what was written.
 func (o *ownWrites) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	return o.Log.View(ctx, run, max(contains, o.written(o.newest, run), o.written(o.inbox, run)))

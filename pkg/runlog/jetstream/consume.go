@@ -2,7 +2,6 @@ package jetstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -169,83 +168,6 @@ func (l *Log) delivered(m *nats.Msg) (*delivery, error) {
 	}, nil
 }
 
-// Runs follows the steps that say how runs stand.
-func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entry)) error {
-	var mu sync.Mutex // one partition at a time
-	behind := l.partitions
-	arrived := func() {
-		behind--
-		if behind == 0 && caughtUp != nil {
-			caughtUp()
-		}
-	}
-	var running intake
-	over := false // the client may still be in a callback when it says that it has stopped
-	defer func() {
-		running.stop()
-		mu.Lock()
-		over = true
-		mu.Unlock()
-	}()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(context.Canceled)
-	for p := range l.partitions {
-		at := "hm.run." + fmt.Sprint(p) + ".*.*.log.step."
-		filters := []string{at + "repair", at + runlog.Park, at + runlog.End}
-		stored, err := l.newest(ctx, runsStream(p), filters)
-		if err != nil {
-			return ended(ctx, unavailable("follow runs", err))
-		}
-		consumer, err := asked(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
-			return l.js.OrderedConsumer(ctx, runsStream(p), jetstream.OrderedConsumerConfig{
-				FilterSubjects: filters,
-				DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
-				// After some seconds the caller is told, and not left with an old list.
-				MaxResetAttempts: followAttempts,
-			})
-		})
-		if err != nil {
-			return ended(ctx, unavailable("follow runs", err))
-		}
-		// What was stored is through at the newest message that the leader had, or at
-		// a later one. Messages are not counted, and "none behind this one" proves
-		// nothing: the replica that delivers may be behind the leader.
-		through := stored == 0
-		if through {
-			mu.Lock()
-			arrived()
-			mu.Unlock()
-		}
-		c, err := consumer.Consume(func(m jetstream.Msg) {
-			mu.Lock()
-			defer mu.Unlock()
-			if over || ctx.Err() != nil {
-				return
-			}
-			meta, err := m.Metadata()
-			if err != nil {
-				return
-			}
-			if address, err := runlog.ParseSubject(m.Subject()); err == nil {
-				handle(l.entry(address, meta.Sequence.Stream, m.Headers(), m.Data()))
-			}
-			if !through && meta.Sequence.Stream >= stored {
-				through = true
-				arrived()
-			}
-		})
-		if err != nil {
-			return ended(ctx, unavailable("follow runs", err))
-		}
-		running.add(c, func() { cancel(fmt.Errorf("follow runs: %w: deliveries have stopped", runlog.ErrUnavailable)) })
-	}
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
-
-// followAttempts is how often a follower is made anew before it gives up.
-const followAttempts = 5
-
 // Executors lists the executors that have a durable consumer, by name.
 func (l *Log) Executors(ctx context.Context) ([]string, error) {
 	ctx, cancel := l.bounded(ctx)
@@ -266,57 +188,4 @@ func (l *Log) Executors(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// codeNoMessage is the leader's answer when a subject has no message.
-const codeNoMessage jetstream.ErrorCode = 10037
-
-// newest is the sequence of the newest message on any of the subjects, as the
-// stream's leader knows it; 0 when there is none.
-func (l *Log) newest(ctx context.Context, stream string, subjects []string) (uint64, error) {
-	var newest uint64
-	for _, subject := range subjects {
-		sequence, err := asked(ctx, func(ctx context.Context) (uint64, error) {
-			m, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, []byte(`{"last_by_subj":"`+subject+`"}`))
-			if err != nil {
-				return 0, err
-			}
-			var answer struct {
-				Error   *jetstream.APIError `json:"error"`
-				Message struct {
-					Sequence uint64 `json:"seq"`
-				} `json:"message"`
-			}
-			if err := json.Unmarshal(m.Data, &answer); err != nil {
-				return 0, err
-			}
-			if answer.Error != nil && answer.Error.ErrorCode != codeNoMessage {
-				return 0, answer.Error
-			}
-			return answer.Message.Sequence, nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		newest = max(newest, sequence)
-	}
-	return newest, nil
-}
-
-// askWait bounds one question to the leader of a stream or consumer: between two
-// leaders nobody answers.
-const askWait = time.Second
-
-// askLong is how long a stream or consumer may be without a leader.
-const askLong = 30 * time.Second
-
-func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
-	for end := time.Now().Add(askLong); ; {
-		one, cancel := context.WithTimeout(ctx, askWait)
-		v, err := ask(one)
-		cancel()
-		if err == nil || ctx.Err() != nil || !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
-			return v, err
-		}
-	}
 }

@@ -72,6 +72,33 @@ func TestUnreadableInput(t *testing.T) {
 	}
 }
 
+// An item is stored behind others one of which is gone, as while a run is erased.
+func TestInputBehindOneThatIsGone(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	l, js := open(t, e, Config{}, Layout{}), admin(t, e)
+	var sequences []uint64
+	for i := range 4 {
+		sequence, existed, err := l.AppendInbox(t.Context(), damagedRun, &harnessv1.InboxItem{Id: fmt.Sprint(i)}, 0)
+		if err != nil || existed {
+			t.Fatalf("item %d existed is %v, %v", i, existed, err)
+		}
+		if sequences = append(sequences, sequence); i == 2 {
+			runs, err := js.Stream(t.Context(), "RUNS_0")
+			if err == nil {
+				err = runs.DeleteMsg(t.Context(), sequences[1])
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sequence, existed, err := l.AppendInbox(t.Context(), damagedRun, &harnessv1.InboxItem{Id: "2"}, 0)
+	if err != nil || !existed || sequence != sequences[2] {
+		t.Errorf("an item that is still there: at %d, existed is %v, %v", sequence, existed, err)
+	}
+}
+
 // A record that cannot be decoded is delivered, viewed and read with its header,
 // fences others off, and is never taken for one's own.
 func TestUnreadableRecord(t *testing.T) {

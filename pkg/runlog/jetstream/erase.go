@@ -3,16 +3,275 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// AckFloor is runlog.Log's.
-func (l *Log) AckFloor(ctx context.Context, run runlog.Run, executor string) (uint64, error) {
-	return 0, errors.New("not there yet")
+// erasePause is the least time between two steps of an erasure: one reads and
+// deletes at most 500 messages a second.
+const erasePause = 2 * time.Millisecond
+
+// Erase deletes what is stored of a run, message by message: a purge by subject
+// holds up every other append until it has been through all blocks of the stream.
+//
+// Each deletion is made when the leader has confirmed the one before. So what is
+// left by an erasure that was broken off are the newest records without a gap, and
+// the run is never taken for one that ends at an older record.
+//
+// It is about what is stored when it begins. A run of the same name that is made
+// when the last record has gone is spared, also by another erasure that still runs.
+func (l *Log) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
+	if !run.Valid() { // a wildcard would match others
+		return fmt.Errorf("erase: run %q has an invalid name", run)
+	}
+	p := l.partition(run)
+	e := &erasure{log: l, run: run, partition: p, keep: keep}
+	streams := []string{timersStream(p), blobsStream(p), runsStream(p)}
+	parts := make([]part, len(streams))
+	for i, name := range streams { // all of them before anything is deleted
+		var err error
+		if parts[i], err = e.open(ctx, name); err != nil {
+			return unavailable("erase "+run.String(), err)
+		}
+	}
+	timers, blobs, runs := parts[0], parts[1], parts[2]
+	l.cache.erase(run, runs.bound)
+	for _, erase := range []func() error{
+		func() error { return e.subjects(ctx, timers, "timer") },
+		func() error { return e.subjects(ctx, blobs, "blob") },
+		func() error { return e.inbox(ctx, runs) },
+		func() error { return e.records(ctx, runs) },
+	} {
+		if err := erase(); err != nil {
+			return unavailable("erase "+run.String(), err)
+		}
+	}
+	return nil
 }
 
-// Erase is runlog.Log's.
-func (l *Log) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
-	return errors.New("not there yet")
+// erasure is an erasure under way.
+type erasure struct {
+	log       *Log
+	run       runlog.Run
+	partition int
+	keep      uint64
+	next      time.Time // when its next step may be made
+}
+
+// part is a stream, and its last sequence when the erasure began.
+type part struct {
+	name   string
+	stream jetstream.Stream
+	bound  uint64
+}
+
+func (e *erasure) open(ctx context.Context, name string) (part, error) {
+	ctx, cancel := e.log.bounded(ctx)
+	defer cancel()
+	stream, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) { return e.log.js.Stream(ctx, name) })
+	if err != nil {
+		return part{}, err
+	}
+	return part{name, stream, stream.CachedInfo().State.LastSeq}, nil
+}
+
+// held is how many messages the leader has of each subject that a filter matches.
+func (e *erasure) held(ctx context.Context, in part, filter string) (map[string]uint64, error) {
+	ctx, cancel := e.log.bounded(ctx)
+	defer cancel()
+	info, err := asked(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		return in.stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info.State.Subjects, nil
+}
+
+// step waits until the next step may be made.
+func (e *erasure) step(ctx context.Context) error {
+	pause(ctx, time.Until(e.next))
+	e.next = time.Now().Add(erasePause)
+	return context.Cause(ctx)
+}
+
+// subjects erases timers or blobs. Each is a subject of its own, so that the
+// server finds it without a search.
+func (e *erasure) subjects(ctx context.Context, in part, tree string) error {
+	filter := fmt.Sprintf("hm.%s.%d.%s.%s.>", tree, e.partition, e.run.Namespace, e.run.ID)
+	held, err := e.held(ctx, in, filter)
+	if err != nil {
+		return err
+	}
+	for _, subject := range slices.Sorted(maps.Keys(held)) {
+		if err := e.oldest(ctx, in, subject, held[subject], in.bound, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inbox erases the items, the newest first, so that what is left can be walked.
+func (e *erasure) inbox(ctx context.Context, in part) error {
+	filter := runlog.InboxSubject(e.partition, e.run)
+	err := e.back(ctx, in, filter, func(sequence uint64) error {
+		if sequence > in.bound {
+			return nil
+		}
+		return e.delete(ctx, in, sequence)
+	})
+	if err != nil {
+		return err
+	}
+	held, err := e.held(ctx, in, filter)
+	if err != nil {
+		return err
+	}
+	return e.oldest(ctx, in, filter, held[filter], in.bound, 0)
+}
+
+// records erases the records, the oldest first.
+func (e *erasure) records(ctx context.Context, in part) error {
+	filter := runlog.LogFilter(e.partition, e.run)
+	var newestFirst []uint64
+	err := e.back(ctx, in, filter, func(sequence uint64) error {
+		newestFirst = append(newestFirst, sequence)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	held, err := e.held(ctx, in, filter)
+	if err != nil {
+		return err
+	}
+	stored, below := -len(newestFirst), in.bound
+	for _, n := range held {
+		stored += int(n) //nolint:gosec // they fit into memory
+	}
+	if stored > 0 { // below one that is gone: the kept one, or what somebody has cut off
+		if len(newestFirst) > 0 {
+			below = min(below, newestFirst[len(newestFirst)-1]-1)
+		}
+		if err := e.oldest(ctx, in, filter, uint64(stored), below, e.keep); err != nil {
+			return err
+		}
+	}
+	for _, sequence := range slices.Backward(newestFirst) {
+		if sequence == e.keep || sequence > in.bound {
+			continue
+		}
+		if err := e.step(ctx); err != nil {
+			return err
+		}
+		if err := e.delete(ctx, in, sequence); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// back visits the messages of a filter, newest first, each at the sequence that
+// its successor names. A search by subject would go through all that lies between
+// two messages of the run, and hold up every append meanwhile.
+// It ends at the first message or behind one that is gone.
+func (e *erasure) back(ctx context.Context, in part, filter string, visit func(sequence uint64) error) error {
+	sequence, err := e.newest(ctx, in, filter)
+	for err == nil && sequence > 0 {
+		if err = e.step(ctx); err != nil {
+			break
+		}
+		var before uint64
+		if before, err = e.before(ctx, sequence); errors.Is(err, runlog.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			err = visit(sequence)
+		}
+		sequence = before
+	}
+	return err
+}
+
+// newest is the sequence of the newest message of a filter, as the leader knows it.
+func (e *erasure) newest(ctx context.Context, in part, filter string) (uint64, error) {
+	ctx, cancel := e.log.bounded(ctx)
+	defer cancel()
+	return e.log.newest(ctx, in.name, []string{filter})
+}
+
+// before is the sequence of the message that the one at sequence was fenced on; 0
+// when there is none. ErrNotFound when there is no message of the run at sequence.
+func (e *erasure) before(ctx context.Context, sequence uint64) (uint64, error) {
+	ctx, cancel := e.log.bounded(ctx)
+	defer cancel()
+	m, err := e.log.at(ctx, e.run, sequence)
+	if err != nil {
+		return 0, err
+	}
+	if a, err := runlog.ParseSubject(m.Header.Get(natsSubject)); err != nil || a.Run != e.run {
+		return 0, runlog.ErrNotFound
+	}
+	before, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64)
+	if err != nil || before >= sequence {
+		return 0, nil // nothing that leads on
+	}
+	return before, nil
+}
+
+// oldest deletes up to n messages of a filter with sequences up to bound but keep,
+// the oldest first.
+func (e *erasure) oldest(ctx context.Context, in part, filter string, n, bound, keep uint64) error {
+	from := uint64(1)
+	for range n {
+		if err := e.step(ctx); err != nil {
+			return err
+		}
+		bounded, cancel := e.log.bounded(ctx)
+		sequence, err := e.log.following(bounded, in.name, filter, from)
+		cancel()
+		switch {
+		case err != nil:
+			return err
+		case sequence == 0 || sequence > bound:
+			return nil
+		case sequence == keep:
+			from = sequence + 1
+			continue
+		}
+		if err := e.delete(ctx, in, sequence); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// codeNoSequence is the answer when there is no message to delete.
+const codeNoSequence jetstream.ErrorCode = 10043
+
+// delete deletes a message without overwriting its bytes, for which the server
+// would write to the disk what it has long put away. One that is gone is no error.
+func (e *erasure) delete(ctx context.Context, in part, sequence uint64) error {
+	ctx, cancel := e.log.bounded(ctx)
+	defer cancel()
+	_, err := asked(ctx, func(ctx context.Context) (uint64, error) {
+		return e.log.leading(ctx, deleteMessage+in.name, fmt.Sprintf(`{"seq":%d,"no_erase":true}`, sequence))
+	})
+	gone := err == nil || apiCode(err) == codeNoSequence
+	if !gone && apiCode(err) != 0 { // nor does a stream say so of a sequence behind its last block
+		next, nerr := e.log.following(ctx, in.name, ">", sequence)
+		gone = nerr == nil && next != sequence
+	}
+	if !gone {
+		return fmt.Errorf("delete sequence %d of %s: %w", sequence, in.name, err)
+	}
+	e.log.cache.drop(e.partition, sequence)
+	return nil
 }

@@ -62,6 +62,7 @@ type Log struct {
 	replies    *replies
 	logger     *slog.Logger
 	ackWait    atomic.Int64 // nanoseconds
+	floors     floors
 	pulls      pulls
 	full       atomic.Int64  // when a stream was last found full, nanoseconds since 1970
 	closed     chan struct{} // when the connection is closed for good

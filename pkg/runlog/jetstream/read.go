@@ -108,8 +108,7 @@ func (l *Log) at(ctx context.Context, run runlog.Run, sequence uint64) (*nats.Ms
 		if !errors.Is(err, errMissing) {
 			return nil, unavailable("read "+run.String(), err)
 		}
-		// Either this replica lags, or the message was deleted, which happens
-		// only to expired runs: the stream's own first sequence tells.
+		// Either this replica lags, or the message was deleted with its run.
 		if gone, gerr := l.deleted(ctx, p, sequence); gerr == nil && gone {
 			return nil, missing
 		}
@@ -136,10 +135,13 @@ func (l *Log) deleted(ctx context.Context, p int, sequence uint64) (bool, error)
 	if info.State.LastSeq < sequence {
 		return true, nil
 	}
-	if info.Config.Replicas > 1 {
-		return info.State.FirstSeq > sequence, nil
+	if info.Config.Replicas == 1 || info.State.FirstSeq > sequence {
+		return true, nil
 	}
-	return true, nil
+	// The first message from there on, so that it is shown by the same answer that
+	// the server is as far.
+	next, err := l.following(ctx, runsStream(p), ">", sequence)
+	return err == nil && next != sequence, err
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -21,7 +21,7 @@ func TestReplicas(t *testing.T) {
 		run  func(*replicas)
 	}{
 		{"fence", fenceStrings}, {"in_flight", appendsInFlight}, {"writers", manyWriters}, {"stale", staleReplica}, {"stale_input", staleInput},
-		{"lost_answer", lostAnswer}, {"lost_leader", lostLeader}, {"one_writer", oneWriter}, {"deliveries", deliveriesGoOn},
+		{"lost_answer", lostAnswer}, {"lost_leader", lostLeader}, {"one_writer", oneWriter}, {"deliveries", deliveriesGoOn}, {"erasure", lateErasure},
 	}
 	names := make([]string, len(parts))
 	for i, p := range parts {

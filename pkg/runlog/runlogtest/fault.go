@@ -185,6 +185,11 @@ func (f *Faults) PutBlob(ctx context.Context, run runlog.Run, data []byte) (ref 
 	return ref, nil
 }
 
+// Erase is the log's, or fails.
+func (f *Faults) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
+	return f.write(func() error { return f.Log.Erase(ctx, run, keep) })
+}
+
 // Read is the log's, perhaps later.
 func (f *Faults) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
 	if err := f.await(ctx); err != nil {

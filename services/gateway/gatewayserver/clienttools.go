@@ -23,7 +23,7 @@ func (s *Server) declare(ctx context.Context, run runlog.Run, requestID string, 
 	if err := gateway.CheckClientNames(field, tools, names); err != nil {
 		return err
 	}
-	if _, _, err := s.standing(ctx, run, false); err != nil { // before anything is stored of a run that is not there
+	if _, err := s.view(ctx, run); err != nil { // before anything is stored of a run that is not there
 		return failure(ctx, "attach to", run, err)
 	}
 	stored, cancel := s.committing(ctx)

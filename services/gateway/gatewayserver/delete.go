@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -28,29 +30,33 @@ func (s *Server) DeleteRun(ctx context.Context, r *harnessv1.DeleteRunRequest) (
 func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err error) {
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
-	for {
-		view, err := s.view(ctx, run)
-		if isExpired(err) {
-			return true, nil
+	view, err := s.view(ctx, run)
+	for err == nil {
+		rec, refused := gateway.Expire(view, s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
+		if refused == nil {
+			sequence, err := s.log.Append(ctx, rec)
+			if err == nil {
+				failpoint.Hit(gateway.Writer, "expired")
+				s.runs.apply(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec})
+			}
+			if !errors.Is(err, runlog.ErrFenced) {
+				return false, err
+			}
 		}
-		if err != nil {
-			return false, err
+		// It works or has moved on, or somebody else has deleted it; or the look was
+		// behind.
+		var newer bool
+		if view, newer, err = s.fresher(ctx, run, view); err == nil && !newer {
+			if refused == nil {
+				refused = fault.New(codes.Aborted, harnessv1.ErrorReason_ERROR_REASON_CONFLICT, "run "+run.String()+" has moved on; ask again")
+			}
+			return false, refused
 		}
-		rec, err := gateway.Expire(view, s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
-		if err != nil {
-			return false, err
-		}
-		sequence, err := s.log.Append(ctx, rec)
-		if errors.Is(err, runlog.ErrFenced) && ctx.Err() == nil {
-			continue // it has moved on, or somebody else has deleted it
-		}
-		if err != nil {
-			return false, err
-		}
-		failpoint.Hit(gateway.Writer, "expired")
-		s.runs.apply(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec})
-		return false, nil
 	}
+	if isExpired(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 // isExpired says that an error is the refusal of a run that was deleted.

@@ -3,17 +3,27 @@ package gatewayserver
 import (
 	"context"
 	"errors"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// maxPending bounds the calls in one ListPending.
-const maxPending = 1000
+const (
+	// readAtOnce is how many steps are read at a time for one list: enough to hide
+	// the way to the log, too few to keep others from it.
+	readAtOnce = 8
+	// pendingBytes bounds a page of ListPending, with one run's calls above it: a
+	// client takes in 4 MiB unless told otherwise.
+	pendingBytes = 2 << 20
+)
 
 // ListRuns lists runs, newest first.
-func (s *Server) ListRuns(_ context.Context, r *harnessv1.ListRunsRequest) (*harnessv1.ListRunsResponse, error) {
+func (s *Server) ListRuns(ctx context.Context, r *harnessv1.ListRunsRequest) (*harnessv1.ListRunsResponse, error) {
 	namespace, size, from, err := gateway.CheckList(r)
 	if err != nil {
 		return nil, err
@@ -22,16 +32,19 @@ func (s *Server) ListRuns(_ context.Context, r *harnessv1.ListRunsRequest) (*har
 		return nil, err
 	}
 	s.runs.mu.RLock()
-	defer s.runs.mu.RUnlock()
-	page, next, more := s.runs.index.List(namespace, r.GetStatuses(), from, size)
-	resp := &harnessv1.ListRunsResponse{Runs: page}
+	rows, next, more := s.runs.index.List(namespace, r.GetStatuses(), from, size)
+	s.runs.mu.RUnlock()
+	resp := &harnessv1.ListRunsResponse{}
+	if resp.Runs, err = s.standings(ctx, rows); err != nil {
+		return nil, err
+	}
 	if more {
 		resp.NextPageToken = next.Token()
 	}
 	return resp, nil
 }
 
-// ListPending lists what runs wait for, oldest first, at most 1,000 calls.
+// ListPending lists what runs wait for, oldest first.
 func (s *Server) ListPending(ctx context.Context, r *harnessv1.ListPendingRequest) (*harnessv1.ListPendingResponse, error) {
 	if r.GetRunId() != "" {
 		run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
@@ -40,7 +53,7 @@ func (s *Server) ListPending(ctx context.Context, r *harnessv1.ListPendingReques
 		}
 		return s.pendingOf(ctx, run)
 	}
-	namespace, err := gateway.Scope(r.GetNamespace())
+	namespace, size, from, err := gateway.CheckListPending(r)
 	if err != nil {
 		return nil, err
 	}
@@ -48,22 +61,26 @@ func (s *Server) ListPending(ctx context.Context, r *harnessv1.ListPendingReques
 		return nil, err
 	}
 	s.runs.mu.RLock()
-	resting := s.runs.index.Awaiting(namespace)
+	rows, more := s.runs.index.Awaiting(namespace, from, size)
 	s.runs.mu.RUnlock()
+	waiting, err := readSteps(ctx, s, rows, func(_ gateway.Row, e runlog.Entry) []*harnessv1.PendingInRun { return pendingIn(e) })
+	if err != nil {
+		return nil, err
+	}
 	resp := &harnessv1.ListPendingResponse{}
-	for _, at := range resting {
-		e, err := s.log.Read(ctx, at.Run, at.Sequence)
-		if errors.Is(err, runlog.ErrNotFound) {
-			continue // deleted meanwhile
+	size = 0
+	for i, calls := range waiting {
+		resp.Pending = append(resp.Pending, calls...)
+		for _, c := range calls {
+			size += proto.Size(c)
 		}
-		if err != nil {
-			return nil, failure(ctx, "list what runs wait for:", at.Run, err)
-		}
-		addPending(resp, e)
-		if len(resp.GetPending()) >= maxPending {
-			resp.Pending = resp.GetPending()[:maxPending]
+		if i < len(rows)-1 && size > pendingBytes {
+			rows, more = rows[:i+1], true
 			break
 		}
+	}
+	if more {
+		resp.NextPageToken = rows[len(rows)-1].Token()
 	}
 	return resp, nil
 }
@@ -76,13 +93,59 @@ func (s *Server) pendingOf(ctx context.Context, run runlog.Run) (*harnessv1.List
 	if err != nil {
 		return nil, failure(caller, "read", run, err)
 	}
-	resp := &harnessv1.ListPendingResponse{}
-	addPending(resp, v.Step)
-	return resp, nil
+	return &harnessv1.ListPendingResponse{Pending: pendingIn(v.Step)}, nil
 }
 
-func addPending(resp *harnessv1.ListPendingResponse, e runlog.Entry) {
-	for _, c := range gateway.Awaited(e.Record.GetStep().GetSnapshot()) {
-		resp.Pending = append(resp.Pending, &harnessv1.PendingInRun{Namespace: e.Run.Namespace, RunId: e.Run.ID, Call: c})
+// pendingIn are the calls that wait for an answer at a step.
+func pendingIn(step runlog.Entry) []*harnessv1.PendingInRun {
+	var calls []*harnessv1.PendingInRun
+	for _, c := range gateway.Awaited(step.Record.GetStep().GetSnapshot()) {
+		calls = append(calls, &harnessv1.PendingInRun{Namespace: step.Run.Namespace, RunId: step.Run.ID, Call: c})
 	}
+	return calls
+}
+
+// standings reads how runs stand. One that is not stored any more is left out.
+func (s *Server) standings(ctx context.Context, rows []gateway.Row) ([]*harnessv1.Run, error) {
+	runs, err := readSteps(ctx, s, rows, func(row gateway.Row, e runlog.Entry) *harnessv1.Run { return gateway.RunOf(e, row.Version) })
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		if row.Deleted {
+			runs[i] = gateway.Farewell(row)
+		}
+	}
+	return slices.DeleteFunc(runs, func(r *harnessv1.Run) bool { return r == nil }), nil
+}
+
+// readSteps reads the steps of rows by their sequences and makes something of
+// each at once, so that a page of large steps is not held in memory. Rows whose
+// step is not stored any more keep the zero T, and so do those that are deleted.
+func readSteps[T any](ctx context.Context, s *Server, rows []gateway.Row, of func(gateway.Row, runlog.Entry) T) ([]T, error) {
+	caller := ctx
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readAtOnce)
+	made := make([]T, len(rows))
+	for i, row := range rows {
+		if row.Deleted {
+			continue
+		}
+		g.Go(func() error {
+			e, err := s.log.Read(ctx, row.Run, row.Sequence)
+			switch {
+			case errors.Is(err, runlog.ErrNotFound):
+				s.runs.gone(row)
+				return nil
+			case err == nil && e.Record == nil:
+				err = unreadable(e)
+			case err == nil:
+				made[i] = of(row, e)
+			}
+			return failure(caller, "read", row.Run, err)
+		})
+	}
+	return made, g.Wait()
 }

@@ -81,7 +81,9 @@ func (s *Server) getRun(ctx context.Context, run runlog.Run) (*harnessv1.GetRunR
 	if v.Quiescent() {
 		resp.Result = gateway.ResultOf(v.Step)
 	}
-	return resp, nil
+	items, err := s.waiting(ctx, run, v.Step.Record.GetStep().GetSnapshot().GetInboxCursor(), v.InboxSequence)
+	resp.Waiting = gateway.WaitingOf(items)
+	return resp, err
 }
 
 // GetState returns the state of a run at a version.

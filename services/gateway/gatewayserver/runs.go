@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -20,8 +21,11 @@ const (
 	// followPause is the wait before the runs are followed again after a failure.
 	followPause = time.Second
 	// batch is how many runs a watcher of runs is told of at a time: as long the
-	// index is held.
+	// index is held, and so many are read before the first is sent.
 	batch = 256
+	// many is a list of runs whose making leaves so much garbage behind that it is
+	// given back to the system at once.
+	many = 1000
 )
 
 // runs is the index of all runs, shared by all calls, and those who watch it.
@@ -47,18 +51,48 @@ type lookout struct {
 func (r *runs) apply(e runlog.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	change, changed := r.index.Apply(e)
-	if !changed {
-		return
+	if change, changed := r.index.Apply(e); changed {
+		r.tell(change)
 	}
+}
+
+// tell tells the watchers of a change. The caller has r.mu.
+func (r *runs) tell(changes ...gateway.Change) {
 	for w := range r.watchers {
-		if w.watch.Change(change) {
+		for _, c := range changes {
+			if !w.watch.Change(c) {
+				continue
+			}
 			select {
 			case w.wake <- struct{}{}:
 			default:
 			}
 		}
 	}
+}
+
+// gone notes that the step of a row is not stored any more.
+func (r *runs) gone(row gateway.Row) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if change, changed := r.index.Gone(row.Run, row.Sequence); changed {
+		r.tell(change)
+	}
+}
+
+// relist begins to take in the runs of the log anew; listed says that all that
+// were stored then are in.
+func (r *runs) relist() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.index.Relist()
+}
+
+func (r *runs) listed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tell(r.index.Listed()...)
+	r.complete, r.broken = true, nil
 }
 
 // heard notes a record that came on another way than by following the runs, so
@@ -91,10 +125,10 @@ func (r *runs) seen(run runlog.Run) uint64 {
 	return r.index.Seen(run)
 }
 
-func (r *runs) set(complete bool, broken error) {
+func (r *runs) broke(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.complete, r.broken = complete, broken
+	r.complete, r.broken = false, err
 }
 
 func (r *runs) ready() error {
@@ -149,17 +183,27 @@ func (r *runs) lose() {
 func (s *Server) follow(ctx context.Context) {
 	var since time.Time // when the runs ceased to be followed
 	for {
+		steps := 0
+		s.runs.relist()
 		err := s.log.Runs(ctx, func() {
 			since = time.Time{}
-			s.runs.set(true, nil)
-		}, s.runs.apply)
+			s.runs.listed()
+			if steps >= many {
+				// What was decoded for the list is garbage now. An idle process would
+				// keep the room that it took for minutes.
+				s.spawn(debug.FreeOSMemory)
+			}
+		}, func(e runlog.Entry) {
+			steps++
+			s.runs.apply(e)
+		})
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
 			err = errors.New("the log ended the list of runs")
 		}
-		s.runs.set(false, err)
+		s.runs.broke(err)
 		if since.IsZero() {
 			since = time.Now()
 		}
@@ -188,7 +232,11 @@ func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStre
 	defer s.runs.join(w)()
 	for {
 		told := s.runs.next(w)
-		for _, run := range told.Runs {
+		runs, err := s.shown(stream.Context(), w, told.Rows)
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
 			if err := stream.Send(&harnessv1.WatchRunsResponse{Update: &harnessv1.WatchRunsResponse_Run{Run: run}}); err != nil {
 				return err
 			}
@@ -201,15 +249,48 @@ func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStre
 		if told.More {
 			continue
 		}
-		select {
-		case <-w.wake:
-		case <-w.lost:
-			return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-				fmt.Sprintf("the runs could not be followed for %v: the log cannot be reached; watch again", s.patience))
-		case <-s.closing:
-			return errClosing()
-		case <-stream.Context().Done():
-			return context.Cause(stream.Context())
+		if err := s.attend(stream.Context(), w, w.wake, nil); err != nil {
+			return err
 		}
 	}
+}
+
+// shown reads the runs that a watcher is to be told of. A log that is away for a
+// while is waited for.
+func (s *Server) shown(ctx context.Context, w *lookout, rows []gateway.Row) ([]*harnessv1.Run, error) {
+	var away runlog.Away
+	for {
+		runs, err := s.standings(ctx, rows)
+		if err == nil || !errors.Is(err, runlog.ErrUnavailable) || ctx.Err() != nil {
+			return runs, err
+		}
+		pause, ok := away.Again(time.Now(), s.patience)
+		if !ok {
+			return nil, s.lostRuns()
+		}
+		if err := s.attend(ctx, w, nil, time.After(pause)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attend waits for a token in wake or until due, or for what ends a watch of runs.
+func (s *Server) attend(ctx context.Context, w *lookout, wake <-chan struct{}, due <-chan time.Time) error {
+	select {
+	case <-wake:
+		return nil
+	case <-due:
+		return nil
+	case <-w.lost:
+		return s.lostRuns()
+	case <-s.closing:
+		return errClosing()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Server) lostRuns() error {
+	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+		fmt.Sprintf("the runs could not be followed for %v: the log cannot be reached; watch again", s.patience))
 }

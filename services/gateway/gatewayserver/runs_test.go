@@ -40,6 +40,9 @@ func (l lookout) recv() (string, error) {
 		return "caught up", nil
 	}
 	r := resp.GetRun()
+	if r.GetReason().GetKind() == "deleted" {
+		return fmt.Sprintf("%s deleted %d", r.GetRunId(), r.GetVersion()), nil
+	}
 	return fmt.Sprintf("%s %s %d", r.GetRunId(), r.GetStatus().String()[len("RUN_STATUS_"):], r.GetVersion()), nil
 }
 

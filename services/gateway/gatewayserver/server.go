@@ -195,7 +195,31 @@ func (s *Server) committing(ctx context.Context) (context.Context, context.Cance
 // view looks at a run, at least as far as this gateway has seen it. One that was
 // deleted is refused.
 func (s *Server) view(ctx context.Context, run runlog.Run) (runlog.View, error) {
-	v, err := s.log.View(ctx, run, s.runs.seen(run))
+	v, err := s.viewOf(ctx, run, s.runs.seen(run))
+	if !errors.Is(err, runlog.ErrNotFound) {
+		return v, err
+	}
+	if v, newer, lerr := s.fresher(ctx, run, v); newer || lerr != nil {
+		return v, lerr
+	}
+	return v, err
+}
+
+// fresher looks at a run once more when the leader knows of something that a view
+// does not show: a replica that is behind has answered. What is stored is judged
+// again by who takes it in; a refusal is judged by nobody.
+func (s *Server) fresher(ctx context.Context, run runlog.Run, than runlog.View) (v runlog.View, newer bool, err error) {
+	newest, err := s.log.Newest(ctx, run)
+	if err != nil || newest <= max(than.Newest.Sequence, than.InboxSequence) {
+		return than, false, err
+	}
+	v, err = s.viewOf(ctx, run, newest)
+	return v, err == nil, err
+}
+
+// viewOf looks at a run as far as the message with sequence contains at least.
+func (s *Server) viewOf(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+	v, err := s.log.View(ctx, run, contains)
 	if err != nil {
 		return v, err
 	}

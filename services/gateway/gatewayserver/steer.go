@@ -88,12 +88,7 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 
 // give appends an input to a run's inbox, when it is admitted.
 func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
-	call, _ := gateway.Answers(item)
-	standing, cursor, err := s.standing(ctx, run, call != "")
-	if err != nil {
-		return 0, err
-	}
-	admission, err := gateway.Admit(standing, item)
+	admission, cursor, err := s.admit(ctx, run, item)
 	if err != nil {
 		return 0, err
 	}
@@ -150,34 +145,49 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 	return gateway.Store, nil
 }
 
-// standing is what is known of a run, with the calls that its turn has announced
-// when they are asked for, and its inbox cursor.
-func (s *Server) standing(ctx context.Context, run runlog.Run, announced bool) (gateway.Standing, uint64, error) {
+// admit decides what becomes of an input, and returns the cursor of the run's
+// inbox. What is not to be stored is decided again when the look was behind.
+func (s *Server) admit(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (a gateway.Admission, cursor uint64, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	v, err := s.view(ctx, run)
-	if err != nil {
-		return gateway.Standing{}, 0, err
+	for err == nil {
+		var standing gateway.Standing
+		if standing, err = s.standing(ctx, v, item); err != nil {
+			break
+		}
+		cursor = standing.Step.GetSnapshot().GetInboxCursor()
+		a, refused := gateway.Admit(standing, item)
+		if refused == nil && a != gateway.Unneeded {
+			return a, cursor, nil
+		}
+		var newer bool
+		if v, newer, err = s.fresher(ctx, run, v); err == nil && !newer {
+			return a, cursor, refused
+		}
 	}
-	step := v.Step.Record.GetStep()
-	cursor := step.GetSnapshot().GetInboxCursor()
-	waiting, err := s.waiting(ctx, run, cursor, v.InboxSequence)
+	return 0, 0, err
+}
+
+// standing is what a view shows of a run, with what waits in its inbox and, for an
+// answer, the calls that its turn has announced.
+func (s *Server) standing(ctx context.Context, v runlog.View, item *harnessv1.InboxItem) (gateway.Standing, error) {
+	run, step := v.Newest.Run, v.Step.Record.GetStep()
+	waiting, err := s.waiting(ctx, run, step.GetSnapshot().GetInboxCursor(), v.InboxSequence)
 	if err != nil {
-		return gateway.Standing{}, 0, err
+		return gateway.Standing{}, err
 	}
 	standing := gateway.Standing{Run: run, Step: step, Rests: v.Quiescent(), Waiting: waiting, Now: s.now()}
-	if announced && v.Newest.Sequence != v.Step.Sequence {
-		journal, err := runlog.Back(ctx, s.log, v.Newest, v.Step.Header.Version)
-		if err != nil {
-			return gateway.Standing{}, 0, err
-		}
-		for _, e := range journal {
-			if r := e.Record.GetJournal().GetModelResponded(); r != nil {
-				standing.Announced = r.GetCalls()
-			}
+	if call, _ := gateway.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
+		return standing, nil
+	}
+	journal, err := runlog.Back(ctx, s.log, v.Newest, v.Step.Header.Version)
+	for _, e := range journal {
+		if r := e.Record.GetJournal().GetModelResponded(); r != nil {
+			standing.Announced = r.GetCalls()
 		}
 	}
-	return standing, cursor, nil
+	return standing, err
 }
 
 // waiting reads the items in (after, upTo], at most a little more than may wait.

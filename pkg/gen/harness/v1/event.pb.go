@@ -2030,7 +2030,8 @@ type InputAccepted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The item's id.
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
-	// user_message, approval, interrupt, resume, cancel or timer_fired.
+	// user_message, approval, tool_answer, tools_declared, interrupt, resume, cancel
+	// or timer_fired.
 	Kind          string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1182,7 +1182,10 @@ type GetRunResponse struct {
 	// While it rests or after its end: what a watcher was told.
 	Result *HarnessResult `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
 	// What it was started with.
-	Spec          *RunSpec `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
+	Spec *RunSpec `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Inputs that are stored and that the run has not taken in, oldest first; at most
+	// 100.
+	Waiting       []*WaitingInput `protobuf:"bytes,4,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1238,6 +1241,78 @@ func (x *GetRunResponse) GetSpec() *RunSpec {
 	return nil
 }
 
+func (x *GetRunResponse) GetWaiting() []*WaitingInput {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+// WaitingInput is an input that is stored and not taken in.
+type WaitingInput struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id: the request id of its sender.
+	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
+	// user_message, approval, tool_answer, tools_declared, interrupt, resume, cancel
+	// or timer_fired.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The call that it answers, if it is an answer.
+	CallId        string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitingInput) Reset() {
+	*x = WaitingInput{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitingInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitingInput) ProtoMessage() {}
+
+func (x *WaitingInput) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitingInput.ProtoReflect.Descriptor instead.
+func (*WaitingInput) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *WaitingInput) GetItemId() string {
+	if x != nil {
+		return x.ItemId
+	}
+	return ""
+}
+
+func (x *WaitingInput) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *WaitingInput) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
 // GetStateRequest asks for a state.
 type GetStateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1253,7 +1328,7 @@ type GetStateRequest struct {
 
 func (x *GetStateRequest) Reset() {
 	*x = GetStateRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1340,7 @@ func (x *GetStateRequest) String() string {
 func (*GetStateRequest) ProtoMessage() {}
 
 func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1353,7 @@ func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateRequest.ProtoReflect.Descriptor instead.
 func (*GetStateRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetStateRequest) GetNamespace() string {
@@ -1317,7 +1392,7 @@ type GetStateResponse struct {
 
 func (x *GetStateResponse) Reset() {
 	*x = GetStateResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1404,7 @@ func (x *GetStateResponse) String() string {
 func (*GetStateResponse) ProtoMessage() {}
 
 func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1417,7 @@ func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateResponse.ProtoReflect.Descriptor instead.
 func (*GetStateResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetStateResponse) GetSnapshot() *Snapshot {
@@ -1381,7 +1456,7 @@ type GetConversationRequest struct {
 
 func (x *GetConversationRequest) Reset() {
 	*x = GetConversationRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1468,7 @@ func (x *GetConversationRequest) String() string {
 func (*GetConversationRequest) ProtoMessage() {}
 
 func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1481,7 @@ func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationRequest.ProtoReflect.Descriptor instead.
 func (*GetConversationRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetConversationRequest) GetNamespace() string {
@@ -1441,7 +1516,7 @@ type GetConversationResponse struct {
 
 func (x *GetConversationResponse) Reset() {
 	*x = GetConversationResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1528,7 @@ func (x *GetConversationResponse) String() string {
 func (*GetConversationResponse) ProtoMessage() {}
 
 func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1541,7 @@ func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationResponse.ProtoReflect.Descriptor instead.
 func (*GetConversationResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetConversationResponse) GetMessages() []*Message {
@@ -1491,7 +1566,7 @@ type GetBlobRequest struct {
 
 func (x *GetBlobRequest) Reset() {
 	*x = GetBlobRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1578,7 @@ func (x *GetBlobRequest) String() string {
 func (*GetBlobRequest) ProtoMessage() {}
 
 func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,7 +1591,7 @@ func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
 func (*GetBlobRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetBlobRequest) GetNamespace() string {
@@ -1551,7 +1626,7 @@ type GetBlobResponse struct {
 
 func (x *GetBlobResponse) Reset() {
 	*x = GetBlobResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1638,7 @@ func (x *GetBlobResponse) String() string {
 func (*GetBlobResponse) ProtoMessage() {}
 
 func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1651,7 @@ func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
 func (*GetBlobResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetBlobResponse) GetChunk() []byte {
@@ -1603,7 +1678,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1690,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1703,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListRunsRequest) GetNamespace() string {
@@ -1672,7 +1747,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1759,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1772,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -1731,7 +1806,7 @@ type ListPendingRequest struct {
 
 func (x *ListPendingRequest) Reset() {
 	*x = ListPendingRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1818,7 @@ func (x *ListPendingRequest) String() string {
 func (*ListPendingRequest) ProtoMessage() {}
 
 func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1831,7 @@ func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingRequest.ProtoReflect.Descriptor instead.
 func (*ListPendingRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListPendingRequest) GetNamespace() string {
@@ -1800,7 +1875,7 @@ type ListPendingResponse struct {
 
 func (x *ListPendingResponse) Reset() {
 	*x = ListPendingResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +1887,7 @@ func (x *ListPendingResponse) String() string {
 func (*ListPendingResponse) ProtoMessage() {}
 
 func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +1900,7 @@ func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingResponse.ProtoReflect.Descriptor instead.
 func (*ListPendingResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListPendingResponse) GetPending() []*PendingInRun {
@@ -1857,7 +1932,7 @@ type PendingInRun struct {
 
 func (x *PendingInRun) Reset() {
 	*x = PendingInRun{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1944,7 @@ func (x *PendingInRun) String() string {
 func (*PendingInRun) ProtoMessage() {}
 
 func (x *PendingInRun) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1957,7 @@ func (x *PendingInRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingInRun.ProtoReflect.Descriptor instead.
 func (*PendingInRun) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PendingInRun) GetNamespace() string {
@@ -1929,7 +2004,7 @@ type SendInputRequest struct {
 
 func (x *SendInputRequest) Reset() {
 	*x = SendInputRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2016,7 @@ func (x *SendInputRequest) String() string {
 func (*SendInputRequest) ProtoMessage() {}
 
 func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2029,7 @@ func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputRequest.ProtoReflect.Descriptor instead.
 func (*SendInputRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SendInputRequest) GetNamespace() string {
@@ -2050,7 +2125,7 @@ type SendInputResponse struct {
 
 func (x *SendInputResponse) Reset() {
 	*x = SendInputResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2137,7 @@ func (x *SendInputResponse) String() string {
 func (*SendInputResponse) ProtoMessage() {}
 
 func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2150,7 @@ func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputResponse.ProtoReflect.Descriptor instead.
 func (*SendInputResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SendInputResponse) GetRequestId() string {
@@ -2109,7 +2184,7 @@ type InterruptRunRequest struct {
 
 func (x *InterruptRunRequest) Reset() {
 	*x = InterruptRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2196,7 @@ func (x *InterruptRunRequest) String() string {
 func (*InterruptRunRequest) ProtoMessage() {}
 
 func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2209,7 @@ func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunRequest.ProtoReflect.Descriptor instead.
 func (*InterruptRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *InterruptRunRequest) GetNamespace() string {
@@ -2177,7 +2252,7 @@ type InterruptRunResponse struct {
 
 func (x *InterruptRunResponse) Reset() {
 	*x = InterruptRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2264,7 @@ func (x *InterruptRunResponse) String() string {
 func (*InterruptRunResponse) ProtoMessage() {}
 
 func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2277,7 @@ func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunResponse.ProtoReflect.Descriptor instead.
 func (*InterruptRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InterruptRunResponse) GetRequestId() string {
@@ -2229,7 +2304,7 @@ type ResumeRunRequest struct {
 
 func (x *ResumeRunRequest) Reset() {
 	*x = ResumeRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2316,7 @@ func (x *ResumeRunRequest) String() string {
 func (*ResumeRunRequest) ProtoMessage() {}
 
 func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2329,7 @@ func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResumeRunRequest) GetNamespace() string {
@@ -2298,7 +2373,7 @@ type ResumeRunResponse struct {
 
 func (x *ResumeRunResponse) Reset() {
 	*x = ResumeRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[31]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2385,7 @@ func (x *ResumeRunResponse) String() string {
 func (*ResumeRunResponse) ProtoMessage() {}
 
 func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[31]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2398,7 @@ func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ResumeRunResponse) GetRequestId() string {
@@ -2357,7 +2432,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[32]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2444,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[32]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2457,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CancelRunRequest) GetNamespace() string {
@@ -2424,7 +2499,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[33]
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2511,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[33]
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2524,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CancelRunResponse) GetRequestId() string {
@@ -2472,7 +2547,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2484,7 +2559,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2497,7 +2572,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteRunRequest) GetNamespace() string {
@@ -2526,7 +2601,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	mi := &file_harness_v1_gateway_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2538,7 +2613,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	mi := &file_harness_v1_gateway_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2551,7 +2626,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeleteRunResponse) GetExisted() bool {
@@ -2635,11 +2710,16 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\bCaughtUp\"D\n" +
 	"\rGetRunRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x8f\x01\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xc3\x01\n" +
 	"\x0eGetRunResponse\x12!\n" +
 	"\x03run\x18\x01 \x01(\v2\x0f.harness.v1.RunR\x03run\x121\n" +
 	"\x06result\x18\x02 \x01(\v2\x19.harness.v1.HarnessResultR\x06result\x12'\n" +
-	"\x04spec\x18\x03 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\"`\n" +
+	"\x04spec\x18\x03 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x122\n" +
+	"\awaiting\x18\x04 \x03(\v2\x18.harness.v1.WaitingInputR\awaiting\"T\n" +
+	"\fWaitingInput\x12\x17\n" +
+	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x17\n" +
+	"\acall_id\x18\x03 \x01(\tR\x06callId\"`\n" +
 	"\x0fGetStateRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -2766,7 +2846,7 @@ func file_harness_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_harness_v1_gateway_proto_goTypes = []any{
 	(WatchUntil)(0),                 // 0: harness.v1.WatchUntil
 	(*RunRequest)(nil),              // 1: harness.v1.RunRequest
@@ -2784,115 +2864,117 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*CaughtUp)(nil),                // 13: harness.v1.CaughtUp
 	(*GetRunRequest)(nil),           // 14: harness.v1.GetRunRequest
 	(*GetRunResponse)(nil),          // 15: harness.v1.GetRunResponse
-	(*GetStateRequest)(nil),         // 16: harness.v1.GetStateRequest
-	(*GetStateResponse)(nil),        // 17: harness.v1.GetStateResponse
-	(*GetConversationRequest)(nil),  // 18: harness.v1.GetConversationRequest
-	(*GetConversationResponse)(nil), // 19: harness.v1.GetConversationResponse
-	(*GetBlobRequest)(nil),          // 20: harness.v1.GetBlobRequest
-	(*GetBlobResponse)(nil),         // 21: harness.v1.GetBlobResponse
-	(*ListRunsRequest)(nil),         // 22: harness.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),        // 23: harness.v1.ListRunsResponse
-	(*ListPendingRequest)(nil),      // 24: harness.v1.ListPendingRequest
-	(*ListPendingResponse)(nil),     // 25: harness.v1.ListPendingResponse
-	(*PendingInRun)(nil),            // 26: harness.v1.PendingInRun
-	(*SendInputRequest)(nil),        // 27: harness.v1.SendInputRequest
-	(*SendInputResponse)(nil),       // 28: harness.v1.SendInputResponse
-	(*InterruptRunRequest)(nil),     // 29: harness.v1.InterruptRunRequest
-	(*InterruptRunResponse)(nil),    // 30: harness.v1.InterruptRunResponse
-	(*ResumeRunRequest)(nil),        // 31: harness.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),       // 32: harness.v1.ResumeRunResponse
-	(*CancelRunRequest)(nil),        // 33: harness.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),       // 34: harness.v1.CancelRunResponse
-	(*DeleteRunRequest)(nil),        // 35: harness.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),       // 36: harness.v1.DeleteRunResponse
-	(*UserMessage)(nil),             // 37: harness.v1.UserMessage
-	(*Approval)(nil),                // 38: harness.v1.Approval
-	(*Interrupt)(nil),               // 39: harness.v1.Interrupt
-	(*Resume)(nil),                  // 40: harness.v1.Resume
-	(*Cancel)(nil),                  // 41: harness.v1.Cancel
-	(*ToolAnswer)(nil),              // 42: harness.v1.ToolAnswer
-	(*ToolSpec)(nil),                // 43: harness.v1.ToolSpec
-	(*Event)(nil),                   // 44: harness.v1.Event
-	(*Delta)(nil),                   // 45: harness.v1.Delta
-	(*HarnessResult)(nil),           // 46: harness.v1.HarnessResult
-	(*RunSpec)(nil),                 // 47: harness.v1.RunSpec
-	(RunStatus)(0),                  // 48: harness.v1.RunStatus
-	(*Run)(nil),                     // 49: harness.v1.Run
-	(*Snapshot)(nil),                // 50: harness.v1.Snapshot
-	(*Message)(nil),                 // 51: harness.v1.Message
-	(*PendingCall)(nil),             // 52: harness.v1.PendingCall
-	(*Budgets)(nil),                 // 53: harness.v1.Budgets
+	(*WaitingInput)(nil),            // 16: harness.v1.WaitingInput
+	(*GetStateRequest)(nil),         // 17: harness.v1.GetStateRequest
+	(*GetStateResponse)(nil),        // 18: harness.v1.GetStateResponse
+	(*GetConversationRequest)(nil),  // 19: harness.v1.GetConversationRequest
+	(*GetConversationResponse)(nil), // 20: harness.v1.GetConversationResponse
+	(*GetBlobRequest)(nil),          // 21: harness.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),         // 22: harness.v1.GetBlobResponse
+	(*ListRunsRequest)(nil),         // 23: harness.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),        // 24: harness.v1.ListRunsResponse
+	(*ListPendingRequest)(nil),      // 25: harness.v1.ListPendingRequest
+	(*ListPendingResponse)(nil),     // 26: harness.v1.ListPendingResponse
+	(*PendingInRun)(nil),            // 27: harness.v1.PendingInRun
+	(*SendInputRequest)(nil),        // 28: harness.v1.SendInputRequest
+	(*SendInputResponse)(nil),       // 29: harness.v1.SendInputResponse
+	(*InterruptRunRequest)(nil),     // 30: harness.v1.InterruptRunRequest
+	(*InterruptRunResponse)(nil),    // 31: harness.v1.InterruptRunResponse
+	(*ResumeRunRequest)(nil),        // 32: harness.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),       // 33: harness.v1.ResumeRunResponse
+	(*CancelRunRequest)(nil),        // 34: harness.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),       // 35: harness.v1.CancelRunResponse
+	(*DeleteRunRequest)(nil),        // 36: harness.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),       // 37: harness.v1.DeleteRunResponse
+	(*UserMessage)(nil),             // 38: harness.v1.UserMessage
+	(*Approval)(nil),                // 39: harness.v1.Approval
+	(*Interrupt)(nil),               // 40: harness.v1.Interrupt
+	(*Resume)(nil),                  // 41: harness.v1.Resume
+	(*Cancel)(nil),                  // 42: harness.v1.Cancel
+	(*ToolAnswer)(nil),              // 43: harness.v1.ToolAnswer
+	(*ToolSpec)(nil),                // 44: harness.v1.ToolSpec
+	(*Event)(nil),                   // 45: harness.v1.Event
+	(*Delta)(nil),                   // 46: harness.v1.Delta
+	(*HarnessResult)(nil),           // 47: harness.v1.HarnessResult
+	(*RunSpec)(nil),                 // 48: harness.v1.RunSpec
+	(RunStatus)(0),                  // 49: harness.v1.RunStatus
+	(*Run)(nil),                     // 50: harness.v1.Run
+	(*Snapshot)(nil),                // 51: harness.v1.Snapshot
+	(*Message)(nil),                 // 52: harness.v1.Message
+	(*PendingCall)(nil),             // 53: harness.v1.PendingCall
+	(*Budgets)(nil),                 // 54: harness.v1.Budgets
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
 	2,  // 1: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	37, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	38, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	39, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	40, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	41, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
-	42, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	43, // 8: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	38, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	39, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	40, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	41, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	42, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	43, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	44, // 8: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
 	4,  // 9: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
 	5,  // 10: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	44, // 11: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	45, // 12: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	46, // 13: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	45, // 11: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	46, // 12: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	47, // 13: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
 	6,  // 14: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	47, // 15: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	48, // 15: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
 	0,  // 16: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
 	4,  // 17: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	48, // 18: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	49, // 19: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	49, // 18: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	50, // 19: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
 	13, // 20: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	49, // 21: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	46, // 22: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	47, // 23: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
-	50, // 24: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	51, // 25: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	48, // 26: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	49, // 27: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
-	26, // 28: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	52, // 29: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	37, // 30: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	38, // 31: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	42, // 32: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	53, // 33: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	1,  // 34: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	7,  // 35: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	9,  // 36: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	11, // 37: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	14, // 38: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	16, // 39: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	18, // 40: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	20, // 41: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	22, // 42: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	24, // 43: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	27, // 44: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	29, // 45: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	31, // 46: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	33, // 47: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	35, // 48: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	3,  // 49: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	8,  // 50: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	10, // 51: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	12, // 52: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	15, // 53: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	17, // 54: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	19, // 55: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	21, // 56: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	23, // 57: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	25, // 58: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	28, // 59: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	30, // 60: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	32, // 61: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	34, // 62: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	36, // 63: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	49, // [49:64] is the sub-list for method output_type
-	34, // [34:49] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	50, // 21: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	47, // 22: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	48, // 23: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	16, // 24: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
+	51, // 25: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	52, // 26: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	49, // 27: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	50, // 28: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	27, // 29: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
+	53, // 30: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	38, // 31: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	39, // 32: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	43, // 33: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	54, // 34: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	1,  // 35: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	7,  // 36: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	9,  // 37: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	11, // 38: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	14, // 39: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	17, // 40: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	19, // 41: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	21, // 42: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	23, // 43: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	25, // 44: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	28, // 45: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	30, // 46: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	32, // 47: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	34, // 48: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	36, // 49: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	3,  // 50: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	8,  // 51: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	10, // 52: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	12, // 53: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	15, // 54: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	18, // 55: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	20, // 56: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	22, // 57: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	24, // 58: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	26, // 59: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	29, // 60: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	31, // 61: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	33, // 62: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	35, // 63: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	37, // 64: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	50, // [50:65] is the sub-list for method output_type
+	35, // [35:50] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -2930,7 +3012,7 @@ func file_harness_v1_gateway_proto_init() {
 		(*WatchRunsResponse_Run)(nil),
 		(*WatchRunsResponse_CaughtUp)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[26].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[27].OneofWrappers = []any{
 		(*SendInputRequest_UserMessage)(nil),
 		(*SendInputRequest_Approval)(nil),
 		(*SendInputRequest_ToolAnswer)(nil),
@@ -2941,7 +3023,7 @@ func file_harness_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_gateway_proto_rawDesc), len(file_harness_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,116 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+var eraseRecords = flag.Int("erase-records", 200, "records of the run that BenchmarkErase erases; 2000 for figures")
+
+// BenchmarkErase erases a run while another one is appended to, and reports how
+// long the appends take, beside what they take just before for the same time
+// (p50-ns and p99-ns, and how many times as long with the erasure), and how many
+// records are erased in a second.
+func BenchmarkErase(b *testing.B) {
+	for _, mode := range []struct {
+		name string
+		open func(b *testing.B) *Log
+	}{
+		{"interval", func(b *testing.B) *Log { return open(b, start(b, EmbeddedConfig{}), Config{}, Layout{}) }},
+		{"always", func(b *testing.B) *Log {
+			return open(b, start(b, EmbeddedConfig{SyncAlways: true}), Config{}, Layout{})
+		}},
+		{"3 replicas", func(b *testing.B) *Log {
+			c := startCluster(b, "a")
+			if err := c.provision("a", Layout{}); err != nil {
+				b.Fatal(err)
+			}
+			return c.open(b, "a", c, 0)
+		}},
+	} {
+		b.Run(mode.name, func(b *testing.B) { benchErase(b, mode.open(b)) })
+	}
+}
+
+func benchErase(b *testing.B, l *Log) {
+	ctx := b.Context()
+	var alone, beside []time.Duration
+	other := &appender{l: l}
+	erased := 0
+	for range b.N {
+		b.StopTimer()
+		var prev uint64
+		for v := range uint64(*eraseRecords) { //nolint:gosec // positive
+			var err error
+			if prev, err = l.Append(ctx, benchRecord("erased", v+1, prev)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		floor := other.during(b, func() error {
+			pause(ctx, time.Duration(*eraseRecords)*2*erasePause)
+			return nil
+		})
+		b.StartTimer()
+		times := other.during(b, func() error {
+			return l.Erase(ctx, runlog.Run{Namespace: "default", ID: "erased"}, 0)
+		})
+		b.StopTimer()
+		alone, beside, erased = append(alone, floor...), append(beside, times...), erased+*eraseRecords
+		b.StartTimer()
+	}
+	for name, share := range map[string]float64{"p50": 0.5, "p99": 0.99} {
+		without, with := at(alone, share), at(beside, share)
+		b.ReportMetric(float64(without), name+"-ns")
+		b.ReportMetric(float64(with)/float64(without), name+"-x-erasing")
+	}
+	b.ReportMetric(float64(slices.Max(alone)), "max-ns")
+	b.ReportMetric(float64(slices.Max(beside)), "max-erasing-ns")
+	b.ReportMetric(float64(erased)/b.Elapsed().Seconds(), "records/s")
+}
+
+// at is the time that a share of the times is not above.
+func at(times []time.Duration, share float64) time.Duration {
+	slices.Sort(times)
+	return times[int(share*float64(len(times)-1))]
+}
+
+// appender appends to a run of its own.
+type appender struct {
+	l             *Log
+	version, prev uint64
+}
+
+// appendPause is the rest of the one who appends: a machine that is full of appends
+// says nothing about erasures.
+const appendPause = time.Millisecond
+
+// during appends while do runs, one record behind the other, and returns how long
+// each append took.
+func (a *appender) during(b *testing.B, do func() error) []time.Duration {
+	ctx, stop := context.WithCancel(b.Context())
+	var times []time.Duration
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for ctx.Err() == nil && err == nil {
+			begun := time.Now()
+			a.version++
+			a.prev, err = a.l.Append(b.Context(), benchRecord("other", a.version, a.prev))
+			times = append(times, time.Since(begun))
+			pause(ctx, appendPause)
+		}
+		done <- err
+	}()
+	err := do()
+	stop()
+	if err := errors.Join(err, <-done); err != nil {
+		b.Fatal(err)
+	}
+	return times
+}

@@ -1,0 +1,311 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// full stores all that can be stored of a run: 2 timers, 2 blobs, one in 3 parts
+// and a head, 3 items and 5 records. It returns the sequences of the records.
+func full(t *testing.T, l *Log, id string) (runlog.Run, []uint64) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, run := t.Context(), runlog.Run{Namespace: "default", ID: id}
+	for version := range uint64(2) {
+		must(l.SetTimer(ctx, run, version+1, time.Now().Add(time.Hour)))
+	}
+	for _, size := range []int{100, 2*chunkSize + 1} {
+		_, err := l.PutBlob(ctx, run, bytes.Repeat([]byte("x"), size))
+		must(err)
+	}
+	var sequences []uint64
+	rec := first(id)
+	for v := range uint64(5) {
+		sequence, err := l.Append(ctx, rec)
+		must(err)
+		sequences = append(sequences, sequence)
+		rec = after(rec, sequence, v+2)
+		if v < 3 {
+			_, existed, err := l.AppendInbox(ctx, run, &harnessv1.InboxItem{Id: fmt.Sprint(v)}, 0)
+			must(err)
+			if existed {
+				t.Fatal("an item of another run")
+			}
+		}
+	}
+	return run, sequences
+}
+
+// eraseMessages is how many messages full stores.
+const eraseMessages = 2 + 5 + 3 + 5
+
+// stored is what the streams hold of a run, by subject.
+func stored(t *testing.T, js jetstream.JetStream, run runlog.Run) map[string]uint64 {
+	t.Helper()
+	all := map[string]uint64{}
+	for stream, tree := range map[string]string{"RUNS_0": "run", "BLOBS_0": "blob", "TIMERS_0": "timer"} {
+		s, err := js.Stream(t.Context(), stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := s.Info(t.Context(), jetstream.WithSubjectFilter(fmt.Sprintf("hm.%s.0.%s.%s.>", tree, run.Namespace, run.ID)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, info.State.Subjects)
+	}
+	return all
+}
+
+// deletions calls act with the number of each request to delete a message, before
+// it goes out. What act says yes to is lost.
+func deletions(act func(n int64) bool) *func([]byte) bool {
+	var n atomic.Int64
+	f := func(p []byte) bool { return bytes.Contains(p, []byte(deleteMessage)) && act(n.Add(1)) }
+	return &f
+}
+
+// An erasure may be broken off at each of its deletions, with or without its having
+// arrived. The run then still ends at its newest record, and can be erased.
+func TestErasureBrokenOff(t *testing.T) {
+	l, n, sound := overNetwork(t, 0)
+	js := sound.js
+	for _, arrives := range []bool{true, false} {
+		for at := int64(1); at <= eraseMessages; at++ {
+			run, sequences := full(t, sound, fmt.Sprintf("r-%v-%d", arrives, at))
+			newest := sequences[len(sequences)-1]
+			ctx, cancel := context.WithCancel(t.Context())
+			n.loseRequests.Store(deletions(func(n int64) bool {
+				if n == at {
+					cancel()
+				}
+				return n >= at && !arrives
+			}))
+			if err := l.Erase(ctx, run, 0); !errors.Is(err, runlog.ErrUnavailable) {
+				t.Fatalf("broken off at deletion %d: %v", at, err)
+			}
+			n.loseRequests.Store(nil)
+			if err := sound.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			view, err := sound.View(t.Context(), run, 0)
+			left := stored(t, js, run)
+			switch {
+			case errors.Is(err, runlog.ErrNotFound) && at == eraseMessages && arrives:
+			case err != nil:
+				t.Fatalf("broken off at deletion %d: %v; %v", at, err, left)
+			case view.Newest.Sequence != newest:
+				t.Fatalf("broken off at deletion %d the run ends at %d, not at %d", at, view.Newest.Sequence, newest)
+			}
+			if at > eraseMessages-4 && len(left) > 1 { // in the second record or later
+				t.Fatalf("records were erased before %v", left)
+			}
+			if err := l.Erase(t.Context(), run, 0); err != nil {
+				t.Fatal(err)
+			}
+			if left := stored(t, js, run); len(left) > 0 {
+				t.Fatalf("erased again, and there are %v", left)
+			}
+		}
+	}
+}
+
+// Deletions whose answers are lost are made again.
+func TestErasureOverNetwork(t *testing.T) {
+	l, n, sound := overNetwork(t, 1500*time.Millisecond)
+	run, sequences := full(t, sound, "r")
+	n.loseRequests.Store(deletions(func(n int64) bool { return n%6 == 0 }))
+	var lost atomic.Int64
+	n.loseReplies.Store(holding(`stream_msg_delete_response`, 2, &lost))
+	keep := sequences[len(sequences)-1]
+	if err := l.Erase(t.Context(), run, keep); err != nil {
+		t.Fatal(err)
+	}
+	if left := stored(t, sound.js, run); len(left) != 1 || lost.Load() < 2 {
+		t.Fatalf("there are %v; %d answers were lost", left, lost.Load())
+	}
+	e, err := sound.Read(t.Context(), run, keep)
+	if err != nil || e.Sequence != keep {
+		t.Fatalf("what was to be kept: %v, %v", e, err)
+	}
+}
+
+// A run of the same name that is made while an erasure of the one before still runs
+// loses nothing.
+func TestErasureSparesWhatIsNew(t *testing.T) {
+	for at := int64(1); at <= eraseMessages; at++ {
+		t.Run(fmt.Sprint("at deletion ", at), func(t *testing.T) {
+			l, n, sound := overNetwork(t, 0)
+			run, _ := full(t, sound, "r")
+			var made []uint64
+			n.loseRequests.Store(deletions(func(n int64) bool {
+				if n == at {
+					if err := sound.Erase(t.Context(), run, 0); err != nil {
+						t.Error(err)
+					}
+					_, made = full(t, sound, "r")
+				}
+				return false
+			}))
+			if err := l.Erase(t.Context(), run, 0); err != nil {
+				t.Fatal(err)
+			}
+			total := uint64(0)
+			for _, n := range stored(t, sound.js, run) {
+				total += n
+			}
+			if total != eraseMessages {
+				t.Errorf("there are %d messages of the new run, want %d", total, eraseMessages)
+			}
+			view, err := l.View(t.Context(), run, 0)
+			if err != nil || len(made) == 0 || view.Newest.Sequence != made[len(made)-1] {
+				t.Errorf("the new run ends at %d (%v), want the last of %v", view.Newest.Sequence, err, made)
+			}
+		})
+	}
+}
+
+// A log from which somebody has deleted, and one with messages that the log would
+// not write, are erased too, the newest record last.
+func TestErasureOfADamagedRun(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	l, js := open(t, e, Config{}, Layout{}), admin(t, e)
+	runs, err := js.Stream(t.Context(), "RUNS_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		for _, keep := range []int{-1, 0, 2, 4} {
+			run, sequences := full(t, l, fmt.Sprintf("r-%d-%d", i, keep+1))
+			put(t, js, runlog.InboxSubject(0, run), []byte("\xff"))
+			full(t, l, "other")
+			if err := l.Erase(t.Context(), runlog.Run{Namespace: "default", ID: "other"}, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := runs.DeleteMsg(t.Context(), sequences[i]); err != nil {
+				t.Fatal(err)
+			}
+			want, kept := 0, uint64(0)
+			if keep >= 0 {
+				if kept = sequences[keep]; keep != i {
+					want = 1
+				}
+			}
+			if err := l.Erase(t.Context(), run, kept); err != nil {
+				t.Fatal(err)
+			}
+			if left := stored(t, js, run); len(left) != want {
+				t.Errorf("without record %d, %d kept: there are %v", i, keep, left)
+			}
+		}
+	}
+}
+
+// What was erased stays so when the server starts again.
+func TestErasedStaysErased(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var run, other runlog.Run
+	for _, session := range []func(l *Log){
+		func(l *Log) {
+			run, _ = full(t, l, "r")
+			other, _ = full(t, l, "other")
+			if err := l.Erase(t.Context(), run, 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func(l *Log) {
+			if left := stored(t, l.js, run); len(left) > 0 {
+				t.Errorf("there are %v", left)
+			}
+			if left := stored(t, l.js, other); len(left) == 0 {
+				t.Error("the other run is gone")
+			}
+		},
+	} {
+		e, err := StartEmbedded(EmbeddedConfig{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := e.Open(t.Context(), Config{}, Layout{})
+		if err == nil {
+			session(l)
+			l.Close()
+		}
+		e.Stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A stream that allows no deletion is named.
+func TestErasureRefused(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	l, js := open(t, e, Config{}, Layout{}), admin(t, e)
+	run, _ := full(t, l, "r")
+	s, err := js.Stream(t.Context(), "BLOBS_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	cfg.DenyDelete = true
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	err = l.Erase(t.Context(), run, 0)
+	if !errors.Is(err, runlog.ErrUnavailable) || !strings.Contains(err.Error(), "BLOBS_0") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Records of an erased run do not come back into memory: a replica that lags, or a
+// reader that is slow, still has them.
+func TestErasedRunsAreNotRemembered(t *testing.T) {
+	c := newCache(1 << 20)
+	entry := func(id string, sequence uint64) runlog.Entry {
+		return runlog.Entry{Run: runlog.Run{Namespace: "default", ID: id}, Sequence: sequence, Record: first(id)}
+	}
+	there := func(sequence uint64) bool {
+		_, ok := c.get(0, sequence)
+		return ok
+	}
+	c.put(entry("r", 1), 0, 100)
+	c.put(entry("other", 2), 0, 100)
+	c.erase(entry("r", 0).Run, 5)
+	c.drop(0, 1)
+	c.drop(0, 1)
+	for _, e := range []runlog.Entry{entry("r", 1), entry("r", 5), entry("r", 6), entry("other", 3)} {
+		c.put(e, 0, 100)
+	}
+	for sequence, want := range map[uint64]bool{1: false, 2: true, 3: true, 5: false, 6: true} {
+		if there(sequence) != want {
+			t.Errorf("sequence %d in memory is %v", sequence, !want)
+		}
+	}
+	for i := range 2 * erasedRuns {
+		c.erase(entry(fmt.Sprint(i), 0).Run, 10)
+	}
+	if len(c.erased) != erasedRuns || len(c.names) != erasedRuns || c.used != 3*(100+512) {
+		t.Errorf("%d and %d runs, %d bytes", len(c.erased), len(c.names), c.used)
+	}
+}

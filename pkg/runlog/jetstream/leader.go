@@ -1,0 +1,85 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// codeNoMessage is the leader's answer when a subject has no message.
+const codeNoMessage jetstream.ErrorCode = 10037
+
+// newest is the sequence of the newest message on any of the subjects, as the
+// stream's leader knows it; 0 when there is none.
+func (l *Log) newest(ctx context.Context, stream string, subjects []string) (uint64, error) {
+	var newest uint64
+	for _, subject := range subjects {
+		sequence, err := asked(ctx, func(ctx context.Context) (uint64, error) {
+			return l.leading(ctx, getMessage+stream, fmt.Sprintf(`{"last_by_subj":%q}`, subject))
+		})
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, sequence)
+	}
+	return newest, nil
+}
+
+// Requests about one message of a stream, which its leader answers.
+const (
+	getMessage    = "$JS.API.STREAM.MSG.GET."
+	deleteMessage = "$JS.API.STREAM.MSG.DELETE."
+)
+
+// leading makes a request about a message, once, and returns the sequence of the
+// one that was asked for; 0 when the leader has none.
+func (l *Log) leading(ctx context.Context, subject, request string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
+	defer cancel()
+	m, err := l.nc.RequestWithContext(ctx, subject, []byte(request))
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message struct {
+			Sequence uint64 `json:"seq"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return 0, err
+	}
+	if answer.Error != nil && answer.Error.ErrorCode != codeNoMessage {
+		return 0, answer.Error
+	}
+	return answer.Message.Sequence, nil
+}
+
+// following is the sequence of the first message of a filter from sequence on, as
+// the stream's leader knows it; 0 when there is none.
+func (l *Log) following(ctx context.Context, stream, filter string, sequence uint64) (uint64, error) {
+	return asked(ctx, func(ctx context.Context) (uint64, error) {
+		return l.leading(ctx, getMessage+stream, fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, sequence, filter))
+	})
+}
+
+// askWait bounds one question to the leader of a stream or consumer: between two
+// leaders nobody answers.
+const askWait = time.Second
+
+// askLong is how long a stream or consumer may be without a leader.
+const askLong = 30 * time.Second
+
+func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	for end := time.Now().Add(askLong); ; {
+		one, cancel := context.WithTimeout(ctx, askWait)
+		v, err := ask(one)
+		cancel()
+		if err == nil || ctx.Err() != nil || !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
+			return v, err
+		}
+	}
+}

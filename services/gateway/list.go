@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Place is a run's place in the order of all runs: by creation, then by name.
+// The zero Place is before the first of a listing.
+type Place struct {
+	// Created is the time of creation, nanoseconds since 1970.
+	Created int64
+	Run     runlog.Run
+}
+
+func (p Place) compare(q Place) int {
+	return cmp.Or(
+		cmp.Compare(p.Created, q.Created),
+		strings.Compare(p.Run.Namespace, q.Run.Namespace),
+		strings.Compare(p.Run.ID, q.Run.ID),
+	)
+}
+
+// Token is a place as a page token.
+func (p Place) Token() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.Created, 10) + "/" + p.Run.String()))
+}
+
+// ParsePlace reads a page token; the empty one is the zero Place.
+func ParsePlace(token string) (Place, error) {
+	if token == "" {
+		return Place{}, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	parts := strings.Split(string(raw), "/")
+	if err != nil || len(parts) != 3 {
+		return Place{}, badToken()
+	}
+	created, err := strconv.ParseInt(parts[0], 10, 64)
+	p := Place{Created: created, Run: runlog.Run{Namespace: parts[1], ID: parts[2]}}
+	if err != nil || !p.Run.Valid() {
+		return Place{}, badToken()
+	}
+	return p, nil
+}
+
+func badToken() error {
+	return fault.Invalid("page_token", "is not a token that a page ended with")
+}
+
+// List returns at most size runs behind from, newest first, and where the next
+// page begins; more is false after the last. An empty namespace means all, no
+// statuses mean all.
+func (x *Index) List(namespace string, statuses []harnessv1.RunStatus, from Place, size int) (rows []Row, next Place, more bool) {
+	for i := x.before(from) - 1; i >= 0; i-- {
+		r := x.order[i]
+		if namespace != "" && x.namespaces[r.namespace] != namespace || !among(statuses, r.status) {
+			continue
+		}
+		if len(rows) == size {
+			return rows, rows[size-1].Place, true
+		}
+		rows = append(rows, x.stands(r))
+	}
+	return rows, Place{}, false
+}
+
+// Awaiting returns at most size runs that are parked for answers behind from,
+// oldest first; more is false after the last. An empty namespace means all.
+func (x *Index) Awaiting(namespace string, from Place, size int) (rows []Row, more bool) {
+	i, found := 0, false
+	if from != (Place{}) {
+		if i, found = x.find(from); found {
+			i++
+		}
+	}
+	for _, r := range x.order[i:] {
+		if !r.awaits || namespace != "" && x.namespaces[r.namespace] != namespace {
+			continue
+		}
+		if len(rows) == size {
+			return rows, true
+		}
+		rows = append(rows, x.stands(r))
+	}
+	return rows, false
+}
+
+// page looks at no more than limit runs behind from, newest first, and returns
+// those that are wanted; more is false after the last.
+func (x *Index) page(from Place, limit int, wanted func(Row) bool) (rows []Row, next Place, more bool) {
+	end := x.before(from)
+	last := max(0, end-limit)
+	for i := end - 1; i >= last; i-- {
+		if row := x.stands(x.order[i]); wanted(row) {
+			rows = append(rows, row)
+		}
+	}
+	if last == 0 {
+		return rows, Place{}, false
+	}
+	return rows, x.place(x.order[last]), true
+}
+
+func among(statuses []harnessv1.RunStatus, status uint8) bool {
+	return len(statuses) == 0 || slices.Contains(statuses, harnessv1.RunStatus(status))
+}
+
+// Farewell is what a watcher is told of a row that is Deleted: how the run stood
+// last, as far as that is known without what was stored of it, with a kind of
+// reason that no run has that is there.
+func Farewell(r Row) *harnessv1.Run {
+	return &harnessv1.Run{
+		Namespace:  r.Run.Namespace,
+		RunId:      r.Run.ID,
+		Status:     r.Status,
+		Version:    r.Version,
+		CreateTime: timestamppb.New(time.Unix(0, r.Created)),
+		Reason:     &harnessv1.StopReason{Kind: deleted, Message: "The run was deleted."},
+	}
+}
+
+// CheckListPending refuses a request for what runs wait for that is not
+// well-formed. It returns the namespace, empty for all, the number of runs on the
+// page and the place that it begins behind. One run has no pages: its request is
+// checked by Run, and size and token mean nothing there.
+func CheckListPending(r *harnessv1.ListPendingRequest) (namespace string, size int, from Place, err error) {
+	if namespace, err = Scope(r.GetNamespace()); err != nil {
+		return "", 0, Place{}, err
+	}
+	switch size = int(r.GetPageSize()); {
+	case size == 0:
+		size = DefaultPage
+	case size > MaxPage:
+		return "", 0, Place{}, fault.Invalid("page_size", "%d is not in 1 to %d", r.GetPageSize(), MaxPage)
+	}
+	from, err = ParsePlace(r.GetPageToken())
+	return namespace, size, from, err
+}
