@@ -180,7 +180,8 @@ type Log interface {
 	ConsumeWakes(ctx context.Context, concurrency int, handle func(context.Context, Delivery)) error
 
 	// SetTimer makes a TimerFired with the given park version come up in
-	// ConsumeTimers at about at. Setting it again has no effect.
+	// ConsumeTimers at about at. Setting it again moves it; one that has fired is set
+	// anew.
 	SetTimer(ctx context.Context, run Run, parkVersion uint64, at time.Time) error
 
 	// ConsumeTimers delivers timers that fired until ctx ends. A timer is

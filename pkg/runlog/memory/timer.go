@@ -14,8 +14,8 @@ type timer struct {
 	fired uint64 // its sequence among those that fired; 0 before
 }
 
-// SetTimer makes a timer fire at a time. It has no effect while there is one with
-// the same park version that was not handled.
+// SetTimer makes a timer fire at a time, and one that is set and has not fired at
+// no other.
 func (l *Log) SetTimer(ctx context.Context, name runlog.Run, parkVersion uint64, at time.Time) error {
 	if !name.Valid() {
 		return fmt.Errorf("timer: run %q has an invalid name", name)
@@ -25,16 +25,17 @@ func (l *Log) SetTimer(ctx context.Context, name runlog.Run, parkVersion uint64,
 	}
 	defer l.mu.Unlock()
 	r := l.of(name)
-	if r.timers[parkVersion] != nil {
-		return nil
+	t := r.timers[parkVersion]
+	if t == nil || t.fired != 0 { // one that has fired is not called back
+		t = &timer{}
+		r.timers[parkVersion] = t
+		t.alarm.ring = func() { l.fire(name, parkVersion, t) }
 	}
-	t := &timer{}
-	r.timers[parkVersion] = t
-	t.alarm.ring = func() { l.fire(name, parkVersion, t) }
 	now := time.Now()
 	if wait := at.Sub(now); wait > 0 {
 		l.set(&t.alarm, now.Add(wait)) // by the monotonic clock
 	} else {
+		l.unset(&t.alarm)
 		t.alarm.ring()
 	}
 	return nil

@@ -16,6 +16,8 @@ var wakeCases = map[string]func(*bed){
 	"wake/park, end and inbox": wakes,
 	"timer/fires":              timerFires,
 	"timer/set twice":          timerTwice,
+	"timer/moved":              timerMoved,
+	"timer/set anew":           timerAnew,
 	"timer/past":               timerPast,
 	"timer/handler fails":      timerFails,
 }
@@ -101,6 +103,43 @@ func timerTwice(b *bed) {
 		f := recv(b, ch, "a timer")
 		if f.run != want.run || f.version != want.version {
 			b.Fatalf("%v %d fired, want %v %d", f.run, f.version, want.run, want.version)
+		}
+	}
+}
+
+// timerMoved: set again before it fires, a timer fires at the new time only.
+func timerMoved(b *bed) {
+	ch := b.timers()
+	run, at := b.chain("r").run, time.Now().Add(time.Second)
+	b.must(b.log.SetTimer(b.ctx, run, 7, at))
+	b.must(b.log.SetTimer(b.ctx, run, 7, at.Add(2*time.Second)))
+	b.must(b.log.SetTimer(b.ctx, run, 8, at.Add(time.Second)))
+	for _, want := range []uint64{8, 7} {
+		if f := recv(b, ch, "a timer"); f.version != want {
+			b.Fatalf("%d fired, want %d", f.version, want)
+		}
+	}
+}
+
+// timerAnew: one that fires again after it was set while its handler was at work.
+func timerAnew(b *bed) {
+	run := b.chain("r").run
+	calls := make(chan uint64, 100)
+	once := false
+	b.background(func(ctx context.Context) error {
+		return b.log.ConsumeTimers(ctx, func(ctx context.Context, _ runlog.Run, version uint64) error {
+			if !once {
+				once = true
+				b.must(b.log.SetTimer(ctx, run, 7, time.Now().Add(time.Second)))
+			}
+			calls <- version
+			return nil
+		})
+	})
+	b.must(b.log.SetTimer(b.ctx, run, 7, time.Now()))
+	for range 2 {
+		if version := recv(b, calls, "the timer"); version != 7 {
+			b.Fatalf("%d fired", version)
 		}
 	}
 }

@@ -235,9 +235,14 @@ func (s *Server) envelope(cfg executor.Config, view runlog.View, rec *harnessv1.
 // timer that is delivered twice has one effect.
 func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) error {
 	view, err := s.log.View(ctx, run, 0)
+	if errors.Is(err, runlog.ErrNotFound) {
+		// The replica that answered may be behind; then the timer comes again. The
+		// leader knows when the run is gone.
+		if newest, lerr := s.log.Newest(ctx, run); lerr == nil && newest == 0 {
+			return nil
+		}
+	}
 	if err != nil {
-		// A run that is not there may only not be there yet on the replica that
-		// answered. The timer comes again.
 		return err
 	}
 	if runstate.Expired(view.Step.Record.GetStep().GetSnapshot()) && parkVersion == view.Step.Header.Version {
