@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,8 +191,8 @@ func TestIndexRemembersTheLastDeletions(t *testing.T) {
 		x.Apply(expiring(e, uint64(2*i+2)))
 		x.Apply(expiring(e, uint64(2*i+2)))
 	}
-	if len(x.deleted) != remembered || len(x.deletions) != remembered || len(x.order)+len(x.rows) != 0 {
-		t.Fatalf("%d and %d deletions, %d rows", len(x.deleted), len(x.deletions), len(x.order))
+	if len(x.deleted) != remembered || len(x.deletions) != remembered || len(x.rows.order)+len(x.rows.hashed) != 0 {
+		t.Fatalf("%d and %d deletions, %d rows", len(x.deleted), len(x.deletions), len(x.rows.order))
 	}
 	if _, kept := x.deleted[runlog.Run{Namespace: "n", ID: "r9"}]; kept {
 		t.Fatal("an old deletion is remembered")
@@ -236,6 +237,72 @@ func TestIndexDropsWhatIsGone(t *testing.T) {
 	if n := len(x.Listed()); n != 2 {
 		t.Fatalf("%d runs are gone at the second time, want 2", n)
 	}
+}
+
+// Whatever runs come and go, and whatever their names are, the index has those that
+// are there, each as its newest step has it.
+func TestIndexOfRunsThatComeAndGo(t *testing.T) {
+	names := []runlog.Run{
+		{Namespace: "n", ID: "8yn0iYCKYHlIj4-BwPqk"}, {Namespace: "n", ID: "GReLUrM4wMqfg9yzV3KQ"}, // have the same hash
+		{Namespace: "m", ID: "8yn0iYCKYHlIj4-BwPqk"}, {Namespace: "n", ID: "a"},
+		{Namespace: "n", ID: strings.Repeat("x", 28)}, {Namespace: "n", ID: strings.Repeat("x", 29)}, {Namespace: "m", ID: strings.Repeat("x", 64)},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var x Index
+		there := map[runlog.Run]Row{}
+		seen := map[runlog.Run]uint64{}
+		sequence := uint64(0)
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			run := rapid.SampledFrom(names).Draw(t, "run")
+			row, known := there[run]
+			sequence++
+			e := stepOf(run, sequence, time.Unix(0, row.Created), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+			if !known {
+				e = stepOf(run, sequence, noon.Add(time.Duration(sequence)), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+			}
+			switch rapid.IntRange(0, 4).Draw(t, "event") {
+			case 0, 1:
+				x.Apply(e)
+				there[run] = Row{Place: Place{Created: e.Record.GetStep().GetSnapshot().GetCreateTime().AsTime().UnixNano(), Run: run}, Status: e.Record.GetStep().GetSnapshot().GetStatus(), Sequence: sequence, Version: 1}
+				seen[run] = sequence
+			case 2:
+				x.Apply(expiring(e, sequence))
+				delete(there, run)
+			case 3:
+				x.Gone(run, row.Sequence)
+				delete(there, run)
+			case 4:
+				if x.Saw(run, sequence); known {
+					seen[run] = sequence
+				}
+			}
+			listed, _, _ := x.List("", nil, Place{}, 99)
+			if len(listed) != len(there) || !slices.IsSortedFunc(listed, func(a, b Row) int { return b.compare(a.Place) }) {
+				t.Fatalf("listed are %v, there are %v", listed, there)
+			}
+			for _, run := range names {
+				want, known := there[run]
+				if got, found := x.lookUp(run); found != known || got != want {
+					t.Fatalf("%v is %v, want %v", run, got, want)
+				}
+				if known && x.Seen(run) != seen[run] || !known && x.Seen(run) != 0 {
+					t.Fatalf("%v: seen %d, want %d", run, x.Seen(run), seen[run])
+				}
+			}
+		}
+		long := 0
+		for run := range there {
+			if len(run.ID) > 28 {
+				long++
+			}
+		}
+		if len(x.rows.long) != long {
+			t.Fatalf("%d long ids are kept, of %d", len(x.rows.long), long)
+		}
+		if n := len(x.rows.free) + len(there); n != len(x.rows.slabs)*slab || len(x.rows.hashed)+len(x.rows.collided) != len(there) {
+			t.Fatalf("%d rows are in use or free of %d", n, len(x.rows.slabs)*slab)
+		}
+	})
 }
 
 // Two runs whose names have the same hash are two runs.

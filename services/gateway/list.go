@@ -61,55 +61,56 @@ func badToken() error {
 // List returns at most size runs behind from, newest first, and where the next
 // page begins; more is false after the last. An empty namespace means all, no
 // statuses mean all.
-func (x *Index) List(namespace string, statuses []harnessv1.RunStatus, from Place, size int) (rows []Row, next Place, more bool) {
-	for i := x.before(from) - 1; i >= 0; i-- {
-		r := x.order[i]
-		if namespace != "" && x.namespaces[r.namespace] != namespace || !among(statuses, r.status) {
+func (x *Index) List(namespace string, statuses []harnessv1.RunStatus, from Place, size int) (page []Row, next Place, more bool) {
+	for i := x.rows.before(from) - 1; i >= 0; i-- {
+		r := x.rows.oldest(i)
+		if !x.rows.in(r, namespace) || !among(statuses, r.status) {
 			continue
 		}
-		if len(rows) == size {
-			return rows, rows[size-1].Place, true
+		if len(page) == size {
+			return page, page[size-1].Place, true
 		}
-		rows = append(rows, x.stands(r))
+		page = append(page, x.rows.stands(r))
 	}
-	return rows, Place{}, false
+	return page, Place{}, false
 }
 
 // Awaiting returns at most size runs that are parked for answers behind from,
 // oldest first; more is false after the last. An empty namespace means all.
-func (x *Index) Awaiting(namespace string, from Place, size int) (rows []Row, more bool) {
+func (x *Index) Awaiting(namespace string, from Place, size int) (page []Row, more bool) {
 	i, found := 0, false
 	if from != (Place{}) {
-		if i, found = x.find(from); found {
+		if i, found = x.rows.find(from); found {
 			i++
 		}
 	}
-	for _, r := range x.order[i:] {
-		if !r.awaits || namespace != "" && x.namespaces[r.namespace] != namespace {
+	for ; i < len(x.rows.order); i++ {
+		r := x.rows.oldest(i)
+		if !r.awaits || !x.rows.in(r, namespace) {
 			continue
 		}
-		if len(rows) == size {
-			return rows, true
+		if len(page) == size {
+			return page, true
 		}
-		rows = append(rows, x.stands(r))
+		page = append(page, x.rows.stands(r))
 	}
-	return rows, false
+	return page, false
 }
 
 // page looks at no more than limit runs behind from, newest first, and returns
 // those that are wanted; more is false after the last.
-func (x *Index) page(from Place, limit int, wanted func(Row) bool) (rows []Row, next Place, more bool) {
-	end := x.before(from)
+func (x *Index) page(from Place, limit int, wanted func(Row) bool) (page []Row, next Place, more bool) {
+	end := x.rows.before(from)
 	last := max(0, end-limit)
 	for i := end - 1; i >= last; i-- {
-		if row := x.stands(x.order[i]); wanted(row) {
-			rows = append(rows, row)
+		if row := x.rows.stands(x.rows.oldest(i)); wanted(row) {
+			page = append(page, row)
 		}
 	}
 	if last == 0 {
-		return rows, Place{}, false
+		return page, Place{}, false
 	}
-	return rows, x.place(x.order[last]), true
+	return page, x.rows.place(x.rows.oldest(last)), true
 }
 
 func among(statuses []harnessv1.RunStatus, status uint8) bool {

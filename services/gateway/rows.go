@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,78 +9,134 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// row is one run, in 48 bytes.
+// row is one run, in 64 bytes. It holds no pointers and is known by its number, so
+// that a collection does not look at the runs that rest.
 type row struct {
-	id      string
 	created int64
 	// sequence is that of the newest step.
 	sequence uint64
 	// version is the newest that is known; it is not below that of the step.
 	version   uint64
+	number    uint32
 	namespace uint32
 	status    uint8
 	// awaits says that the run is parked for answers.
 	awaits bool
 	// confirmed says that a step of the run came since the last Relist.
 	confirmed bool
+	// length is that of the id; one that does not fit is among rows.long.
+	length uint8
+	id     [28]byte
 }
 
-func (x *Index) row(run runlog.Run) *row {
-	if r := x.rows[hash(run)]; r != nil && x.name(r) == run {
-		return r
-	}
-	return x.collided[run]
+// slab is how many rows are made at a time.
+const slab = 128
+
+// rows are the runs of an index.
+type rows struct {
+	slabs [][]row
+	// free has the numbers of rows that are not in use.
+	free []uint32
+	// hashed has the runs by the hash of their names. collided has those whose hash
+	// another run had before.
+	hashed   map[uint32]uint32
+	collided map[runlog.Run]uint32
+	long     map[uint32]string
+	// namespaces are all that were ever met, by number.
+	namespaces []string
+	numbers    map[string]uint32
+	// order has the runs by place, oldest first.
+	order []uint32
 }
 
-func hash(run runlog.Run) uint64 { return runlog.HashID(run.ID + "/" + run.Namespace) }
+func hash(run runlog.Run) uint32 {
+	h := runlog.HashID(run.ID + "/" + run.Namespace)
+	return uint32(h ^ h>>32) //nolint:gosec // cut on purpose
+}
 
-// add makes a row. Its names are copies: those of an entry would keep the subject
-// alive of which they are parts.
-func (x *Index) add(p Place) *row {
-	if x.rows == nil {
-		x.rows = map[uint64]*row{}
-	}
-	r := &row{id: strings.Clone(p.Run.ID), created: p.Created, namespace: x.number(p.Run.Namespace), confirmed: true}
-	if h := hash(p.Run); x.rows[h] == nil {
-		x.rows[h] = r
-	} else {
-		if x.collided == nil {
-			x.collided = map[runlog.Run]*row{}
+func (x *rows) at(number uint32) *row { return &x.slabs[number/slab][number%slab] }
+
+// oldest is the row at a place in the order.
+func (x *rows) oldest(i int) *row { return x.at(x.order[i]) }
+
+// row is the row of a run, nil when there is none.
+func (x *rows) row(run runlog.Run) *row {
+	if number, found := x.hashed[hash(run)]; found {
+		if r := x.at(number); x.name(r) == run {
+			return r
 		}
-		x.collided[x.name(r)] = r
+	}
+	if number, found := x.collided[run]; found {
+		return x.at(number)
+	}
+	return nil
+}
+
+// add makes a row. Nothing of p's names is kept: they are parts of larger strings.
+func (x *rows) add(p Place) *row {
+	if len(x.free) == 0 {
+		if x.slabs == nil {
+			x.hashed, x.collided, x.long, x.numbers = map[uint32]uint32{}, map[runlog.Run]uint32{}, map[uint32]string{}, map[string]uint32{}
+		}
+		first := uint32(len(x.slabs) * slab) //nolint:gosec // fewer than runs
+		x.slabs = append(x.slabs, make([]row, slab))
+		for n := first + slab; n > first; n-- {
+			x.free = append(x.free, n-1)
+		}
+	}
+	last := len(x.free) - 1
+	r := x.at(x.free[last])
+	*r = row{number: x.free[last], namespace: x.namespace(p.Run.Namespace), created: p.Created, length: uint8(len(p.Run.ID))} //nolint:gosec // a name has at most 64
+	x.free = x.free[:last]
+	if copy(r.id[:], p.Run.ID) < len(p.Run.ID) {
+		x.long[r.number] = strings.Clone(p.Run.ID)
+	}
+	if h := hash(p.Run); x.taken(h) {
+		x.collided[x.name(r)] = r.number
+	} else {
+		x.hashed[h] = r.number
 	}
 	i, _ := x.find(p)
-	x.order = slices.Insert(x.order, i, r)
+	x.order = slices.Insert(x.order, i, r.number)
 	return r
 }
 
-func (x *Index) remove(r *row) {
-	if h := hash(x.name(r)); x.rows[h] == r {
-		delete(x.rows, h)
-	} else {
-		delete(x.collided, x.name(r))
-	}
-	delete(x.ahead, r)
-	i, _ := x.find(x.place(r))
-	x.order = slices.Delete(x.order, i, i+1)
+func (x *rows) taken(hash uint32) bool {
+	_, taken := x.hashed[hash]
+	return taken
 }
 
-// number is the number of a namespace.
-func (x *Index) number(namespace string) uint32 {
-	n, known := x.numbers[namespace]
-	if !known {
-		if x.numbers == nil {
-			x.numbers = map[string]uint32{}
-		}
-		namespace = strings.Clone(namespace)
-		n = uint32(len(x.namespaces)) //nolint:gosec // fewer than runs
-		x.namespaces, x.numbers[namespace] = append(x.namespaces, namespace), n
+func (x *rows) remove(r *row) {
+	name := x.name(r)
+	if number, found := x.collided[name]; found && number == r.number {
+		delete(x.collided, name)
+	} else {
+		delete(x.hashed, hash(name))
 	}
-	return n
+	i, _ := x.find(x.place(r))
+	x.order = slices.Delete(x.order, i, i+1)
+	delete(x.long, r.number)
+	x.free = append(x.free, r.number)
+}
+
+// namespace is the number of a namespace.
+func (x *rows) namespace(name string) uint32 {
+	number, known := x.numbers[name]
+	if !known {
+		name = strings.Clone(name)
+		number = uint32(len(x.namespaces)) //nolint:gosec // fewer than runs
+		x.namespaces, x.numbers[name] = append(x.namespaces, name), number
+	}
+	return number
+}
+
+// in says whether a row is in a namespace; all are in the empty one.
+func (x *rows) in(r *row, namespace string) bool {
+	return namespace == "" || x.namespaces[r.namespace] == namespace
 }
 
 // before is the number of rows before a place; of all for the zero Place.
-func (x *Index) before(p Place) int {
+func (x *rows) before(p Place) int {
 	if p == (Place{}) {
 		return len(x.order)
 	}
@@ -87,16 +144,28 @@ func (x *Index) before(p Place) int {
 	return i
 }
 
-func (x *Index) find(p Place) (int, bool) {
-	return slices.BinarySearchFunc(x.order, p, func(r *row, p Place) int { return x.place(r).compare(p) })
+func (x *rows) find(p Place) (int, bool) {
+	return slices.BinarySearchFunc(x.order, p, func(number uint32, p Place) int {
+		r := x.at(number)
+		if c := cmp.Compare(r.created, p.Created); c != 0 {
+			return c // without making a name
+		}
+		return x.place(r).compare(p)
+	})
 }
 
-func (x *Index) name(r *row) runlog.Run {
-	return runlog.Run{Namespace: x.namespaces[r.namespace], ID: r.id}
+func (x *rows) name(r *row) runlog.Run {
+	run := runlog.Run{Namespace: x.namespaces[r.namespace]}
+	if int(r.length) > len(r.id) {
+		run.ID = x.long[r.number]
+	} else {
+		run.ID = string(r.id[:r.length])
+	}
+	return run
 }
 
-func (x *Index) place(r *row) Place { return Place{Created: r.created, Run: x.name(r)} }
+func (x *rows) place(r *row) Place { return Place{Created: r.created, Run: x.name(r)} }
 
-func (x *Index) stands(r *row) Row {
+func (x *rows) stands(r *row) Row {
 	return Row{Place: x.place(r), Status: harnessv1.RunStatus(r.status), Sequence: r.sequence, Version: r.version}
 }

@@ -271,8 +271,8 @@ func TestRunsWatchConverges(t *testing.T) {
 		if caughtUp != 1 {
 			t.Fatalf("caught up %d times", caughtUp)
 		}
-		for _, row := range b.x.order {
-			r := b.x.stands(row)
+		for _, row := range b.x.rows.order {
+			r := b.x.rows.stands(b.x.rows.at(row))
 			k := known[r.Run.ID]
 			if r.Run.Namespace != "n" {
 				continue

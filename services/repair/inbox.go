@@ -36,6 +36,11 @@ func (r *repairing) drain(batch *harnessv1.InboxBatch) error {
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_InputAccepted{InputAccepted: &harnessv1.InputAccepted{
 			ItemId: item.GetId(), Kind: kind,
 		}}})
+		if r.cancel != nil {
+			// What comes behind it is for the run that has ended: a message reopens it.
+			r.s.InboxCursor = max(r.s.GetInboxCursor(), item.GetSequence())
+			return nil
+		}
 	}
 	r.s.InboxCursor = max(r.s.GetInboxCursor(), batch.GetCursor())
 	return nil

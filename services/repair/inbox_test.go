@@ -28,7 +28,7 @@ func TestDrain(t *testing.T) {
 		{"running: an interrupt and a message", running(), items{interrupt(), say("x")}, "compaction", "input.accepted input.accepted"},
 		{"running: a resume and an interrupt", running(), items{resume(nil), interrupt()}, "park interrupted", "input.accepted input.accepted run.interrupted session.pause"},
 		{"running: a cancel", running(), items{cancel()}, "stopdecision", "input.accepted"},
-		{"running: a cancel before an interrupt", running(), items{cancel(), interrupt()}, "stopdecision", "input.accepted input.accepted"},
+		{"running: an interrupt before a cancel", running(), items{interrupt(), cancel()}, "stopdecision", "input.accepted input.accepted"},
 		{"running: a timer", running(), items{timer(40)}, "compaction", "input.rejected"},
 		{"running: an approval", running(), items{approve("a", once)}, "compaction", "input.rejected"},
 		{"running: something from the future", running(), items{{}}, "compaction", "input.rejected"},
@@ -90,6 +90,20 @@ func TestDrain(t *testing.T) {
 				t.Errorf("rests %v and its clock runs since %v", resting, s.GetRunningSince())
 			}
 		})
+	}
+}
+
+// TestNothingIsTakenInBehindACancel: it is for the run that has ended, and wakes it.
+func TestNothingIsTakenInBehindACancel(t *testing.T) {
+	for name, behind := range map[string]*harnessv1.InboxItem{"a message": say("x"), "a resume": resume(nil), "an answer": approve("a", once)} {
+		o := drain(t, waiting(), cancel(), behind)
+		if s := o.GetStep().GetSnapshot(); verdict(o) != "stopdecision" || s.GetInboxCursor() != waiting().GetInboxCursor()+1 || events(o) != "input.accepted repair repair" {
+			t.Errorf("%s: %s, %s, the cursor is at %d", name, verdict(o), events(o), s.GetInboxCursor())
+		}
+	}
+	// In the drain that reopens a run too.
+	if o := drain(t, finished(), say("x"), cancel(), say("y")); verdict(o) != "stopdecision" || o.GetStep().GetSnapshot().GetInboxCursor() != finished().GetInboxCursor()+2 {
+		t.Errorf("reopened and cancelled: %s", verdict(o))
 	}
 }
 

@@ -39,6 +39,46 @@ func TestOldRunsDoNotStartUnasked(t *testing.T) {
 	}
 }
 
+// TestParkedRunsDoNotStartUnasked: neither a deadline that has passed nor an answer
+// that was stored while nothing ran sets a run going in a process that is there for
+// another one, even one that has lost its script; asked for, it goes on.
+func TestParkedRunsDoNotStartUnasked(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	for _, run := range []struct{ id, timeout string }{{"expired", "100ms"}, {"answered", "1h"}} {
+		script := write(t, t.TempDir(), run.id+".yaml", `turns:
+  - {calls: [{name: ask_user, arguments: {question: "Which colour?"}}]}
+  - {calls: [{name: work_complete, arguments: {summary: painted}}]}
+`)
+		agent := write(t, t.TempDir(), "agent.yaml", "answer_timeout: "+run.timeout+"\n")
+		if code, _, stderr := finish(t, "run", "--data", data, "--run-id", run.id, "--workspace", t.TempDir(), "--model", "script:"+script, "--agent", agent, "paint"); code != 4 {
+			t.Fatalf("%s: exit %d\n%s", run.id, code, stderr)
+		}
+	}
+	if code, _, stderr := finish(t, "answer", "--data", data, "answered", "blue"); code != 0 {
+		t.Fatalf("answer: exit %d\n%s", code, stderr)
+	}
+	slow := write(t, t.TempDir(), "slow.yaml", `turns:
+  - {calls: [{name: run_command, arguments: {command: "sleep 2"}}]}
+  - {calls: [{name: work_complete, arguments: {summary: other}}]}
+`)
+	if code, _, stderr := finish(t, "run", "--data", data, "--workspace", t.TempDir(), "--model", "script:"+slow, "--allow", "run_command", "another"); code != 0 {
+		t.Fatalf("the other run: exit %d\n%s", code, stderr)
+	}
+	_, stdout, _ := finish(t, "list", "--data", data, "--output", "json")
+	for _, r := range object(t, stdout)["runs"].([]any) {
+		run := r.(map[string]any)
+		if id := run["run_id"]; (id == "expired" || id == "answered") && run["status"] != "PARKED" {
+			t.Errorf("%s has moved: %v", id, run)
+		}
+	}
+	for _, id := range []string{"expired", "answered"} {
+		if code, stdout, stderr := finish(t, "resume", "--data", data, "--output", "json", id); code != 0 || object(t, stdout)["status"] != "DONE" {
+			t.Errorf("resume %s: exit %d\n%s\n%s", id, code, stdout, stderr)
+		}
+	}
+}
+
 // TestSessionGoesOn sends a finished run another message: the model sees the
 // first exchange, and the segment has its own turns.
 func TestSessionGoesOn(t *testing.T) {

@@ -38,6 +38,7 @@ type Server struct {
 	keep     time.Duration
 	sweeping time.Duration
 	erasing  chan struct{} // holds a token for each erasure under way
+	attended *attended
 }
 
 // Config of a repair worker.
@@ -56,6 +57,8 @@ type Config struct {
 	KeepDeleted time.Duration
 	// Sweep is the time between two looks for runs that nobody has. Default 1 min.
 	Sweep time.Duration
+	// Attended limits the runs that are woken. Nil: all are.
+	Attended *Attended
 }
 
 // New makes a repair worker.
@@ -74,7 +77,7 @@ func New(cfg Config) *Server {
 	}
 	return &Server{
 		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keep: cfg.KeepDeleted, sweeping: cfg.Sweep,
-		erasing: make(chan struct{}, maxErasures),
+		erasing: make(chan struct{}, maxErasures), attended: attend(cfg.Attended),
 	}
 }
 
@@ -201,6 +204,10 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		step := repair.Wake(view)
 		if step == nil {
 			_ = d.Ack()
+			return
+		}
+		if asked, err := s.asked(ctx, view); err != nil || !asked {
+			_ = d.Nak(unattendedDelay)
 			return
 		}
 		failpoint.Hit(repair.Name, "wake_seen")

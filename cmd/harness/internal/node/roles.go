@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,7 +55,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 	toolHost := n.toolHosts(here)
 	n.mesh.toolHost = toolHost
 	workers := map[string]worker{
-		"repair":       repairserver.New(repairserver.Config{Log: n.log, ToolHost: toolHost, Logger: n.cfg.Logger}),
+		"repair":       repairserver.New(repairserver.Config{Log: n.log, ToolHost: toolHost, Logger: n.cfg.Logger, Attended: n.attended()}),
 		"compaction":   compactionserver.New(n.log),
 		"stopdecision": stopdecisionserver.New(),
 		"turn": turnserver.New(turnserver.Config{
@@ -200,6 +201,20 @@ func (n *Node) settleOthers(ctx context.Context) {
 			_, err = stream.Recv()
 		}
 	}
+}
+
+// attended are the runs that a mesh for the sake of one of them may wake: nil for
+// one that serves all.
+func (n *Node) attended() *repairserver.Attended {
+	if !n.cfg.Interrupt {
+		return nil
+	}
+	a := &repairserver.Attended{Since: time.Now()}
+	for _, keep := range n.cfg.Keep {
+		namespace, id, _ := strings.Cut(keep, "/")
+		a.Runs = append(a.Runs, runlog.Run{Namespace: namespace, ID: id})
+	}
+	return a
 }
 
 // interruptOthers leaves an interrupt in the inbox of every run that would go
