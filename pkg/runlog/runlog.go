@@ -29,6 +29,7 @@ package runlog
 
 import (
 	"context"
+	"math"
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -37,6 +38,10 @@ import (
 // Schema is the version of the record format that this program writes, and the
 // newest that it reads.
 const Schema = 1
+
+// Everything is what Erase goes through when nobody else can have made a run of the
+// name.
+const Everything = math.MaxUint64
 
 // Reserved places that a step can be addressed to: a run rests there.
 const (
@@ -219,12 +224,16 @@ type Log interface {
 
 	// Erase deletes all that is stored of run but the record with sequence keep: timers,
 	// blobs, inbox items and records, the records oldest first and last of all. keep 0
-	// spares nothing. It is for runs whose log is closed; it goes about it slowly
-	// enough for other writers not to notice. What is gone already is no error, and
-	// an erasure that was broken off may be made again.
+	// spares nothing. No record or item with a sequence above through is touched; where
+	// there is one, or where nothing of the run is left, timers and blobs stay too: they
+	// are those of another run of the name. So what the caller has not seen is safe.
+	//
+	// It is for runs whose log is closed; it goes about it slowly enough for other
+	// writers not to notice. What is gone already is no error, and an erasure that
+	// was broken off may be made again.
 	//
 	// Errors: ErrUnavailable.
-	Erase(ctx context.Context, run Run, keep uint64) error
+	Erase(ctx context.Context, run Run, keep, through uint64) error
 }
 
 // Delivery is one delivery of a message to a consumer.

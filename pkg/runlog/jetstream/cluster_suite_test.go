@@ -92,12 +92,12 @@ func (o *ownWrites) AppendInbox(ctx context.Context, run runlog.Run, item *harne
 }
 
 // Erase is the log's. What was written is not there any more, all of it or some.
-func (o *ownWrites) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
+func (o *ownWrites) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
 	o.mu.Lock()
 	delete(o.newest, run)
 	delete(o.inbox, run)
 	o.mu.Unlock()
-	return o.Log.Erase(ctx, run, keep)
+	return o.Log.Erase(ctx, run, keep, through)
 }
 
 // View is the log's, and contains what was written.

@@ -27,7 +27,7 @@ const erasePause = 2 * time.Millisecond
 //
 // It is about what is stored when it begins. A run of the same name that is made
 // when the last record has gone is spared, also by another erasure that still runs.
-func (l *Log) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
+func (l *Log) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
 	if !run.Valid() { // a wildcard would match others
 		return fmt.Errorf("erase: run %q has an invalid name", run)
 	}
@@ -42,6 +42,18 @@ func (l *Log) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
 		}
 	}
 	timers, blobs, runs := parts[0], parts[1], parts[2]
+	// The bounds are older than this look: what is made behind it is beyond them.
+	newest, err := e.newest(ctx, runs, runlog.LogFilter(p, run), runlog.InboxSubject(p, run))
+	if err != nil {
+		return unavailable("erase "+run.String(), err)
+	}
+	if newest == 0 {
+		return nil // what there may be of timers and blobs is another run's, about to begin
+	}
+	if newest > through {
+		timers.bound, blobs.bound = 0, 0
+	}
+	runs.bound = min(runs.bound, through)
 	l.cache.erase(run, runs.bound)
 	for _, erase := range []func() error{
 		func() error { return e.subjects(ctx, timers, "timer") },
@@ -200,11 +212,11 @@ func (e *erasure) back(ctx context.Context, in part, filter string, visit func(s
 	return err
 }
 
-// newest is the sequence of the newest message of a filter, as the leader knows it.
-func (e *erasure) newest(ctx context.Context, in part, filter string) (uint64, error) {
+// newest is the sequence of the newest message of filters, as the leader knows it.
+func (e *erasure) newest(ctx context.Context, in part, filters ...string) (uint64, error) {
 	ctx, cancel := e.log.bounded(ctx)
 	defer cancel()
-	return e.log.newest(ctx, in.name, []string{filter})
+	return e.log.newest(ctx, in.name, filters)
 }
 
 // before is the sequence of the message that the one at sequence was fenced on; 0
@@ -259,6 +271,9 @@ const codeNoSequence jetstream.ErrorCode = 10043
 // delete deletes a message without overwriting its bytes, for which the server
 // would write to the disk what it has long put away. One that is gone is no error.
 func (e *erasure) delete(ctx context.Context, in part, sequence uint64) error {
+	if in.name == runsStream(e.partition) { // first: the answer may not come
+		e.log.cache.drop(e.partition, sequence)
+	}
 	ctx, cancel := e.log.bounded(ctx)
 	defer cancel()
 	_, err := asked(ctx, func(ctx context.Context) (uint64, error) {
@@ -272,6 +287,5 @@ func (e *erasure) delete(ctx context.Context, in part, sequence uint64) error {
 	if !gone {
 		return fmt.Errorf("delete sequence %d of %s: %w", sequence, in.name, err)
 	}
-	e.log.cache.drop(e.partition, sequence)
 	return nil
 }

@@ -58,7 +58,7 @@ func benchErase(b *testing.B, l *Log) {
 		})
 		b.StartTimer()
 		times := other.during(b, func() error {
-			return l.Erase(ctx, runlog.Run{Namespace: "default", ID: "erased"}, 0)
+			return l.Erase(ctx, runlog.Run{Namespace: "default", ID: "erased"}, 0, runlog.Everything)
 		})
 		b.StopTimer()
 		alone, beside, erased = append(alone, floor...), append(beside, times...), erased+*eraseRecords

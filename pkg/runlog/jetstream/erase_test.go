@@ -89,7 +89,7 @@ func TestErasureBrokenOff(t *testing.T) {
 	js := sound.js
 	for _, arrives := range []bool{true, false} {
 		for at := int64(1); at <= eraseMessages; at++ {
-			run, sequences := full(t, sound, fmt.Sprintf("r-%v-%d", arrives, at))
+			run, sequences := full(t, l, fmt.Sprintf("r-%v-%d", arrives, at))
 			newest := sequences[len(sequences)-1]
 			ctx, cancel := context.WithCancel(t.Context())
 			n.loseRequests.Store(deletions(func(n int64) bool {
@@ -98,7 +98,7 @@ func TestErasureBrokenOff(t *testing.T) {
 				}
 				return n >= at && !arrives
 			}))
-			if err := l.Erase(ctx, run, 0); !errors.Is(err, runlog.ErrUnavailable) {
+			if err := l.Erase(ctx, run, 0, runlog.Everything); !errors.Is(err, runlog.ErrUnavailable) {
 				t.Fatalf("broken off at deletion %d: %v", at, err)
 			}
 			n.loseRequests.Store(nil)
@@ -117,11 +117,16 @@ func TestErasureBrokenOff(t *testing.T) {
 			if at > eraseMessages-4 && len(left) > 1 { // in the second record or later
 				t.Fatalf("records were erased before %v", left)
 			}
-			if err := l.Erase(t.Context(), run, 0); err != nil {
+			if err := l.Erase(t.Context(), run, 0, runlog.Everything); err != nil {
 				t.Fatal(err)
 			}
 			if left := stored(t, js, run); len(left) > 0 {
 				t.Fatalf("erased again, and there are %v", left)
+			}
+			for _, sequence := range sequences { // nor in memory
+				if _, err := l.Read(t.Context(), run, sequence); !errors.Is(err, runlog.ErrNotFound) {
+					t.Fatalf("broken off at deletion %d, sequence %d: %v", at, sequence, err)
+				}
 			}
 		}
 	}
@@ -129,16 +134,16 @@ func TestErasureBrokenOff(t *testing.T) {
 
 // Deletions whose answers are lost are made again.
 func TestErasureOverNetwork(t *testing.T) {
-	l, n, sound := overNetwork(t, 1500*time.Millisecond)
+	l, n, sound := overNetwork(t, 3*time.Second)
 	run, sequences := full(t, sound, "r")
 	n.loseRequests.Store(deletions(func(n int64) bool { return n%6 == 0 }))
 	var lost atomic.Int64
-	n.loseReplies.Store(holding(`stream_msg_delete_response`, 2, &lost))
+	n.loseReplies.Store(holding(`stream_msg_delete_response`, 1, &lost))
 	keep := sequences[len(sequences)-1]
-	if err := l.Erase(t.Context(), run, keep); err != nil {
+	if err := l.Erase(t.Context(), run, keep, runlog.Everything); err != nil {
 		t.Fatal(err)
 	}
-	if left := stored(t, sound.js, run); len(left) != 1 || lost.Load() < 2 {
+	if left := stored(t, sound.js, run); len(left) != 1 || lost.Load() < 1 {
 		t.Fatalf("there are %v; %d answers were lost", left, lost.Load())
 	}
 	e, err := sound.Read(t.Context(), run, keep)
@@ -157,14 +162,14 @@ func TestErasureSparesWhatIsNew(t *testing.T) {
 			var made []uint64
 			n.loseRequests.Store(deletions(func(n int64) bool {
 				if n == at {
-					if err := sound.Erase(t.Context(), run, 0); err != nil {
+					if err := sound.Erase(t.Context(), run, 0, runlog.Everything); err != nil {
 						t.Error(err)
 					}
 					_, made = full(t, sound, "r")
 				}
 				return false
 			}))
-			if err := l.Erase(t.Context(), run, 0); err != nil {
+			if err := l.Erase(t.Context(), run, 0, runlog.Everything); err != nil {
 				t.Fatal(err)
 			}
 			total := uint64(0)
@@ -197,7 +202,7 @@ func TestErasureOfADamagedRun(t *testing.T) {
 			run, sequences := full(t, l, fmt.Sprintf("r-%d-%d", i, keep+1))
 			put(t, js, runlog.InboxSubject(0, run), []byte("\xff"))
 			full(t, l, "other")
-			if err := l.Erase(t.Context(), runlog.Run{Namespace: "default", ID: "other"}, 0); err != nil {
+			if err := l.Erase(t.Context(), runlog.Run{Namespace: "default", ID: "other"}, 0, runlog.Everything); err != nil {
 				t.Fatal(err)
 			}
 			if err := runs.DeleteMsg(t.Context(), sequences[i]); err != nil {
@@ -209,7 +214,7 @@ func TestErasureOfADamagedRun(t *testing.T) {
 					want = 1
 				}
 			}
-			if err := l.Erase(t.Context(), run, kept); err != nil {
+			if err := l.Erase(t.Context(), run, kept, runlog.Everything); err != nil {
 				t.Fatal(err)
 			}
 			if left := stored(t, js, run); len(left) != want {
@@ -228,7 +233,7 @@ func TestErasedStaysErased(t *testing.T) {
 		func(l *Log) {
 			run, _ = full(t, l, "r")
 			other, _ = full(t, l, "other")
-			if err := l.Erase(t.Context(), run, 0); err != nil {
+			if err := l.Erase(t.Context(), run, 0, runlog.Everything); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -272,7 +277,7 @@ func TestErasureRefused(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	err = l.Erase(t.Context(), run, 0)
+	err = l.Erase(t.Context(), run, 0, runlog.Everything)
 	if !errors.Is(err, runlog.ErrUnavailable) || !strings.Contains(err.Error(), "BLOBS_0") {
 		t.Errorf("got %v", err)
 	}

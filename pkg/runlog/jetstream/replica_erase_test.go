@@ -38,7 +38,7 @@ func lateErasure(r *replicas) {
 	}
 	n.loseRequests.Store(&late)
 	for range 2 {
-		r.must(l.Erase(r.Context(), run, keep))
+		r.must(l.Erase(r.Context(), run, keep, runlog.Everything))
 		if left := stored(r.T, l.js, run); len(left) != 1 {
 			r.Fatalf("there are %v", left)
 		}
@@ -65,7 +65,7 @@ func lateErasure(r *replicas) {
 	if e.Header.Version != 5 {
 		r.Fatalf("version %d was kept", e.Header.Version)
 	}
-	r.must(l.Erase(r.Context(), run, 0))
+	r.must(l.Erase(r.Context(), run, 0, runlog.Everything))
 	if left := stored(r.T, l.js, run); len(left) != 0 {
 		r.Fatalf("there are %v", left)
 	}

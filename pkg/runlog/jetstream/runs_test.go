@@ -29,7 +29,7 @@ func TestRunsCatchUpWithAnErasure(t *testing.T) {
 			f := func(p []byte) bool {
 				if bytes.Contains(p, []byte("$JS.API.CONSUMER.CREATE.RUNS_0")) {
 					once.Do(func() {
-						if err := sound.Erase(t.Context(), runlog.Run{Namespace: "default", ID: "r"}, 0); err != nil {
+						if err := sound.Erase(t.Context(), runlog.Run{Namespace: "default", ID: "r"}, 0, runlog.Everything); err != nil {
 							t.Error(err)
 						}
 						erased = true

@@ -15,8 +15,9 @@ const erasePause = 2 * time.Millisecond
 
 // Erase deletes what is stored of a run but the record with sequence keep, one
 // thing after another, so that others see it half done. It is about what is stored
-// when it begins: a run of the same name that is made meanwhile is spared.
-func (l *Log) Erase(ctx context.Context, name runlog.Run, keep uint64) error {
+// when it begins: a run of the same name that is made meanwhile is spared, and one
+// that shows in a message above through is left alone.
+func (l *Log) Erase(ctx context.Context, name runlog.Run, keep, through uint64) error {
 	if !name.Valid() {
 		return fmt.Errorf("erase: run %q has an invalid name", name)
 	}
@@ -24,7 +25,7 @@ func (l *Log) Erase(ctx context.Context, name runlog.Run, keep uint64) error {
 	if err := l.enter(ctx, op); err != nil {
 		return err
 	}
-	all := l.stored(name, keep)
+	all := l.stored(name, keep, through)
 	l.mu.Unlock()
 	for i, erase := range all {
 		if i > 0 {
@@ -50,14 +51,33 @@ func (l *Log) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stored returns, for all that is stored of a run but the record with sequence
-// keep, what deletes it unless it is gone: timers, blobs, inbox items from the
+// stored returns, for all that is stored of a run up to through but the record with
+// sequence keep, what deletes it unless it is gone: timers, blobs, inbox items from the
 // newest on, so that what is left can be read, and records, the oldest first.
-func (l *Log) stored(name runlog.Run, keep uint64) []func() {
+func (l *Log) stored(name runlog.Run, keep, through uint64) []func() {
 	r := l.runs[name]
 	if r == nil {
 		return nil
 	}
+	var all []func()
+	if newest := max(r.newest(), r.lastInbox()); newest > 0 && newest <= through {
+		all = l.belongings(name, r)
+	}
+	for _, m := range slices.Backward(r.inbox) {
+		if m.entry.Sequence <= through {
+			all = append(all, func() { l.eraseMessage(m) })
+		}
+	}
+	for _, m := range r.records {
+		if m.entry.Sequence != keep && m.entry.Sequence <= through {
+			all = append(all, func() { l.eraseMessage(m) })
+		}
+	}
+	return all
+}
+
+// belongings returns what deletes the timers and blobs of a run.
+func (l *Log) belongings(name runlog.Run, r *run) []func() {
 	var all []func()
 	for _, version := range slices.Sorted(maps.Keys(r.timers)) {
 		t := r.timers[version]
@@ -71,14 +91,6 @@ func (l *Log) stored(name runlog.Run, keep uint64) []func() {
 				l.drop(name)
 			}
 		})
-	}
-	for _, m := range slices.Backward(r.inbox) {
-		all = append(all, func() { l.eraseMessage(m) })
-	}
-	for _, m := range r.records {
-		if m.entry.Sequence != keep {
-			all = append(all, func() { l.eraseMessage(m) })
-		}
 	}
 	return all
 }

@@ -98,7 +98,7 @@ func TestAnErasureGoesOneByOneAndTheNewestRecordIsLast(t *testing.T) {
 
 		erased := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { erased <- d.Erase(ctx, named("r"), 0) }()
+		go func() { erased <- d.Erase(ctx, named("r"), 0, runlog.Everything) }()
 		time.Sleep(3*erasePause + 1) // two timers, a blob, an input
 		if _, err := d.Inbox(t.Context(), named("r"), 0, inputs[1]); !errors.Is(err, runlog.ErrNotFound) {
 			t.Fatalf("the newest input was not erased first: %v", err)
@@ -115,7 +115,7 @@ func TestAnErasureGoesOneByOneAndTheNewestRecordIsLast(t *testing.T) {
 			d.must(err)
 		}
 
-		go func() { erased <- d.Erase(t.Context(), named("r"), 0) }()
+		go func() { erased <- d.Erase(t.Context(), named("r"), 0, runlog.Everything) }()
 		time.Sleep(erasePause + 1) // the other input
 		if _, err := d.Read(t.Context(), named("r"), records[0]); !errors.Is(err, runlog.ErrNotFound) {
 			t.Fatalf("the oldest record was not erased first: %v", err)

@@ -26,6 +26,9 @@ var eraseCases = map[string]func(*bed){
 	"erase/unacknowledged": eraseUnacknowledged,
 	"erase/set timer":      eraseTimer,
 	"erase/fired timer":    eraseFired,
+	"erase/through":        eraseThrough,
+	"erase/late":           eraseLate,
+	"newest/leader":        newestKnows,
 }
 
 // furnished is a run of which everything is stored that can be: records, items, and
@@ -143,13 +146,13 @@ func (c *chain) readable(sequence uint64) bool {
 
 func eraseNotFound(b *bed) {
 	f := b.furnish(b.chain("r").run, 10)
-	b.must(b.log.Erase(b.ctx, f.run, 0))
+	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 	f.noBlobs()
 	b.wantErr(runlog.Watch(b.ctx, b.log, f.run, 0, func(runlog.Entry) error { return nil }, nil), runlog.ErrNotFound)
-	b.must(b.log.Erase(b.ctx, f.run, 0)) // what is gone is no error
-	b.must(b.log.Erase(b.ctx, f.run, f.newest()))
-	b.must(b.log.Erase(b.ctx, b.chain("nobody").run, 0))
+	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything)) // what is gone is no error
+	b.must(b.log.Erase(b.ctx, f.run, f.newest(), runlog.Everything))
+	b.must(b.log.Erase(b.ctx, b.chain("nobody").run, 0, runlog.Everything))
 }
 
 // eraseOthers: runs whose names begin in the same way keep everything.
@@ -159,7 +162,7 @@ func eraseOthers(b *bed) {
 		others = append(others, b.furnish(run, 6))
 	}
 	f := b.furnish(b.chain("a").run, 6)
-	b.must(b.log.Erase(b.ctx, f.run, 0))
+	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 	for _, other := range others {
 		other.there()
@@ -173,7 +176,7 @@ func eraseKeep(b *bed) {
 		f := b.furnish(b.chain(name).run, 10)
 		keep := f.entries[i].Sequence
 		for range 2 {
-			b.must(b.log.Erase(b.ctx, f.run, keep))
+			b.must(b.log.Erase(b.ctx, f.run, keep, runlog.Everything))
 			f.gone(keep)
 			view, err := b.log.View(b.ctx, f.run, keep)
 			b.must(err)
@@ -182,7 +185,7 @@ func eraseKeep(b *bed) {
 		f.noBlobs()
 		_, err := b.log.Append(b.ctx, b.chain(name).next("repair"))
 		b.wantErr(err, runlog.ErrFenced) // it stands for the name
-		b.must(b.log.Erase(b.ctx, f.run, 0))
+		b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 		f.gone(0)
 	}
 }
@@ -190,12 +193,12 @@ func eraseKeep(b *bed) {
 // eraseInboxAlone: an item may come behind the erasure.
 func eraseInboxAlone(b *bed) {
 	f := b.furnish(b.chain("r").run, 3)
-	b.must(b.log.Erase(b.ctx, f.run, 0))
+	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 	f.items = b.send(f.run, message("late", ""))
 	_, err := b.log.View(b.ctx, f.run, f.items[0])
 	b.wantErr(err, runlog.ErrNotFound)
-	b.must(b.log.Erase(b.ctx, f.run, 0))
+	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 }
 
@@ -206,7 +209,7 @@ func eraseBroken(b *bed) {
 		f := b.furnish(b.chain(fmt.Sprint("r", until)).run, 40)
 		ctx, cancel := context.WithCancel(b.ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- b.log.Erase(ctx, f.run, 0) }()
+		go func() { ended <- b.log.Erase(ctx, f.run, 0, runlog.Everything) }()
 		b.until("a record that is gone", func() bool { return !f.readable(f.entries[until].Sequence) })
 		cancel()
 		if err := recv(b, ended, "the end of the erasure"); err != nil {
@@ -223,14 +226,14 @@ func eraseBroken(b *bed) {
 			}
 			return true
 		})
-		b.must(b.log.Erase(b.ctx, f.run, 0))
+		b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 		f.gone(0)
 	}
 	// Before it has begun.
 	f := b.furnish(b.chain("r").run, 3)
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
-	b.wantErr(b.log.Erase(ctx, f.run, 0), runlog.ErrUnavailable)
+	b.wantErr(b.log.Erase(ctx, f.run, 0, runlog.Everything), runlog.ErrUnavailable)
 	f.there()
 }
 
@@ -238,12 +241,12 @@ func eraseLost(b *bed) {
 	faults := NewFaults(b.log)
 	f := b.furnish(b.chain("r").run, 3)
 	faults.LoseWrites(1)
-	b.wantErr(faults.Erase(b.ctx, f.run, 0), runlog.ErrUnavailable)
+	b.wantErr(faults.Erase(b.ctx, f.run, 0, runlog.Everything), runlog.ErrUnavailable)
 	f.there()
 	faults.LoseAcks(1)
-	b.wantErr(faults.Erase(b.ctx, f.run, 0), runlog.ErrUnavailable)
+	b.wantErr(faults.Erase(b.ctx, f.run, 0, runlog.Everything), runlog.ErrUnavailable)
 	f.gone(0)
-	b.must(faults.Erase(b.ctx, f.run, 0))
+	b.must(faults.Erase(b.ctx, f.run, 0, runlog.Everything))
 }
 
 // eraseAtOnce: several may erase the same run.
@@ -252,7 +255,7 @@ func eraseAtOnce(b *bed) {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if err := b.log.Erase(b.ctx, f.run, f.newest()); err != nil {
+			if err := b.log.Erase(b.ctx, f.run, f.newest(), runlog.Everything); err != nil {
 				b.Error(err)
 			}
 		})
@@ -264,7 +267,7 @@ func eraseAtOnce(b *bed) {
 // eraseSameName: a run that is made under the name of an erased one is another one.
 func eraseSameName(b *bed) {
 	old := b.furnish(b.chain("r").run, 10)
-	b.must(b.log.Erase(b.ctx, old.run, 0))
+	b.must(b.log.Erase(b.ctx, old.run, 0, runlog.Everything))
 	old.gone(0)
 	f := b.furnish(old.run, 4) // the same ids of items, the same blobs
 	if f.entries[0].Sequence <= old.newest() || f.items[0] <= last(old.items) {
@@ -284,7 +287,7 @@ func eraseSameName(b *bed) {
 func eraseInvalid(b *bed) {
 	f := b.furnish(b.chain("r").run, 3)
 	for _, run := range []runlog.Run{{}, {Namespace: "suite"}, {Namespace: "suite", ID: "*"}, {Namespace: "suite", ID: ">"}, {Namespace: "*", ID: "r"}} {
-		if err := b.log.Erase(b.ctx, run, 0); err == nil {
+		if err := b.log.Erase(b.ctx, run, 0, runlog.Everything); err == nil {
 			b.Errorf("%v was erased", run)
 		}
 	}

@@ -21,7 +21,7 @@ func eraseWatched(b *bed) {
 		})
 	}()
 	recv(b, caught, "the start")
-	b.must(b.log.Erase(b.ctx, c.run, 0))
+	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
 	var err error
 	b.until("an end of the watch", func() bool {
 		faults.Interrupt() // has it read again, each time perhaps from a replica that lags
@@ -40,7 +40,7 @@ func eraseWatched(b *bed) {
 func eraseKeptWatched(b *bed) {
 	c := b.chain("r")
 	c.grow(5)
-	b.must(b.log.Erase(b.ctx, c.run, c.newest()))
+	b.must(b.log.Erase(b.ctx, c.run, c.newest(), runlog.Everything))
 	b.until("a watch without the erased records", func() bool {
 		var got []runlog.Entry
 		err := runlog.Watch(b.ctx, b.log, c.run, 2, func(e runlog.Entry) error {
@@ -88,7 +88,7 @@ func eraseUnacknowledged(b *bed) {
 	c.append(runlog.Park)
 	step := await(c.run, false)
 	await(c.run, true)
-	b.must(b.log.Erase(b.ctx, c.run, 0))
+	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
 	_ = step.InProgress() // nothing to hold or to put back
 	_ = step.Nak(0)
 	sentinel.append("turn")
@@ -118,7 +118,7 @@ func eraseTimer(b *bed) {
 		for version := range uint64(3) {
 			b.must(b.log.SetTimer(b.ctx, c.run, 7+version, at))
 		}
-		b.must(b.log.Erase(b.ctx, c.run, 0))
+		b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
 		late := time.Now().After(at)
 		b.must(b.log.SetTimer(b.ctx, sentinel.run, uint64(wait), at.Add(500*time.Millisecond)))
 		for {
@@ -152,9 +152,10 @@ func eraseFired(b *bed) {
 			return errors.New("not now")
 		})
 	})
+	c.append("end")
 	b.must(b.log.SetTimer(b.ctx, c.run, 7, time.Now()))
 	recv(b, came, "the timer")
-	b.must(b.log.Erase(b.ctx, c.run, 0))
+	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
 	b.must(b.log.SetTimer(b.ctx, sentinel.run, 7, time.Now()))
 	recv(b, sentinels, "the sentinel")
 	before := erased.Load()

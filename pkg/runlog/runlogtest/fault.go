@@ -186,8 +186,8 @@ func (f *Faults) PutBlob(ctx context.Context, run runlog.Run, data []byte) (ref 
 }
 
 // Erase is the log's, or fails.
-func (f *Faults) Erase(ctx context.Context, run runlog.Run, keep uint64) error {
-	return f.write(func() error { return f.Log.Erase(ctx, run, keep) })
+func (f *Faults) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
+	return f.write(func() error { return f.Log.Erase(ctx, run, keep, through) })
 }
 
 // Read is the log's, perhaps later.

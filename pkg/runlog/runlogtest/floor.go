@@ -122,7 +122,7 @@ func floorErased(b *bed) {
 	open := gone.append("turn")
 	step := f.append("turn")
 	f.await("both steps delivered", step.Sequence, func(uint64) bool { return f.held[open.Sequence] != nil && f.held[step.Sequence] != nil })
-	b.must(b.log.Erase(b.ctx, gone.run, 0))
+	b.must(b.log.Erase(b.ctx, gone.run, 0, runlog.Everything))
 	f.ack(step)
 	f.await("a floor at the step", step.Sequence+1, func(floor uint64) bool { return floor >= step.Sequence })
 }

@@ -22,8 +22,9 @@ const (
 // delivery is done with when the timer is set, so an erasure survives every process.
 //
 // A run of which nothing but an input is left, that came too late, has no such
-// record; expired is then nil.
-func (s *Server) erase(ctx context.Context, d runlog.Delivery, run runlog.Run, expired *runlog.Entry) {
+// record; the view is then nil. Nothing is deleted that is newer than what this
+// worker has seen: the name may be another run's by now.
+func (s *Server) erase(ctx context.Context, d runlog.Delivery, run runlog.Run, expired *runlog.View) {
 	select {
 	case s.erasing <- struct{}{}:
 		defer func() { <-s.erasing }()
@@ -32,7 +33,7 @@ func (s *Server) erase(ctx context.Context, d runlog.Delivery, run runlog.Run, e
 		return
 	}
 	release := s.hold(ctx, d)
-	err := s.eraseBut(ctx, run, expired)
+	err := s.eraseBut(ctx, run, d.Entry().Sequence, expired)
 	release()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -44,17 +45,21 @@ func (s *Server) erase(ctx context.Context, d runlog.Delivery, run runlog.Run, e
 	_ = d.Ack()
 }
 
-func (s *Server) eraseBut(ctx context.Context, run runlog.Run, expired *runlog.Entry) error {
+func (s *Server) eraseBut(ctx context.Context, run runlog.Run, delivered uint64, expired *runlog.View) error {
 	if expired == nil {
-		return s.log.Erase(ctx, run, 0)
+		return s.log.Erase(ctx, run, 0, delivered)
 	}
-	if err := s.log.Erase(ctx, run, expired.Sequence); err != nil {
+	last := expired.Newest
+	if err := s.log.Erase(ctx, run, last.Sequence, seen(*expired)); err != nil {
 		return err
 	}
 	failpoint.Hit(repair.Name, "erased")
-	until := expired.Record.GetStep().GetSnapshot().GetExpireTime().AsTime().Add(s.keep)
-	return s.log.SetTimer(ctx, run, expired.Header.Version, until)
+	until := last.Record.GetStep().GetSnapshot().GetExpireTime().AsTime().Add(s.keep)
+	return s.log.SetTimer(ctx, run, last.Header.Version, until)
 }
+
+// seen is the sequence of the newest message that a view shows.
+func seen(v runlog.View) uint64 { return max(v.Newest.Sequence, v.InboxSequence) }
 
 // hold holds off the redelivery of d until release is called. Two workers that
 // erase the same run do no harm, but twice the work.

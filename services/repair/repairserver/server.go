@@ -198,7 +198,7 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 			return
 		}
 		if runstate.Expired(view.Step.Record.GetStep().GetSnapshot()) {
-			s.erase(ctx, d, e.Run, &view.Step)
+			s.erase(ctx, d, e.Run, &view)
 			return
 		}
 		step := repair.Wake(view)
@@ -253,7 +253,7 @@ func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) 
 		return err
 	}
 	if runstate.Expired(view.Step.Record.GetStep().GetSnapshot()) && parkVersion == view.Step.Header.Version {
-		return s.log.Erase(ctx, run, 0) // the last of it
+		return s.log.Erase(ctx, run, 0, seen(view)) // the last of it
 	}
 	if repair.StaleTimer(view, parkVersion) {
 		return nil

@@ -96,7 +96,7 @@ func (s *Server) eraseLast(ctx context.Context, e runlog.Entry) error {
 	if err != nil || view.Newest.Sequence != e.Sequence {
 		return err
 	}
-	return s.log.Erase(ctx, e.Run, 0)
+	return s.log.Erase(ctx, e.Run, 0, seen(view))
 }
 
 // sweepRun looks at one run that stands still.
