@@ -62,7 +62,7 @@ func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, newest run
 		_ = d.Nak(unavailableDelay)
 		return
 	}
-	task := &Task{Run: newest.Run, Entry: last, cfg: l.cfg, executor: l.x.Name(), tail: newest}
+	task := &Task{Run: newest.Run, Entry: last, cfg: l.cfg, executor: l.x.Name(), tail: newest, appending: make(chan struct{}, 1)}
 	err = l.commit(ctx, task, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON,
 		fmt.Sprintf("a record up to version %d cannot be decoded: %v", newest.Header.Version, why)))
 	l.finish(ctx, d, task, err, logger)

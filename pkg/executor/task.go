@@ -271,6 +271,11 @@ func (t *Task) store(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 			return 0, err
 		}
 	}
+	if s := rec.GetStep().GetSnapshot(); s != nil && proto.Size(s) > MaxSnapshot {
+		if err := runlog.Shrink(ctx, s, put); err != nil {
+			return 0, err
+		}
+	}
 	if step := rec.GetStep(); step != nil && !ending(step) && proto.Size(step.GetSnapshot()) > MaxSnapshot {
 		return 0, fmt.Errorf("%d bytes, the limit is %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
 	}

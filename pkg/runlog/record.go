@@ -161,6 +161,41 @@ func spill(ctx context.Context, m proto.Message, inline, target int, put func(ct
 	return nil
 }
 
+// Bounds of Shrink.
+const (
+	shrunkInline  = 256
+	shrunkPreview = 96
+)
+
+// Shrink is SpillTo's last resort: it moves every content of more than 256 bytes
+// out of a message and cuts what is shown of those in its place to 96.
+func Shrink(ctx context.Context, m proto.Message, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
+	if err := spill(ctx, m, shrunkInline, proto.Size(m), put); err != nil {
+		return err
+	}
+	shorten(m.ProtoReflect())
+	return nil
+}
+
+func shorten(m protoreflect.Message) {
+	if ref, ok := m.Interface().(*harnessv1.BlobRef); ok {
+		ref.Preview = Cut(ref.GetPreview(), shrunkPreview)
+		return
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() == nil || fd.IsMap():
+		case fd.IsList():
+			for i := range v.List().Len() {
+				shorten(v.List().Get(i).Message())
+			}
+		default:
+			shorten(v.Message())
+		}
+		return true
+	})
+}
+
 func collectContents(m protoreflect.Message, into *[]*harnessv1.Content) {
 	if c, ok := m.Interface().(*harnessv1.Content); ok {
 		if c.GetBlob() == nil && c.GetInline() != "" {

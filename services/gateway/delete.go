@@ -27,8 +27,9 @@ func Expire(view runlog.View, now time.Time, writer *harnessv1.Writer) (*harness
 	}
 	before := view.Step.Record.GetStep().GetSnapshot()
 	s := &harnessv1.Snapshot{
-		Status: before.GetStatus(), Phase: before.GetPhase(), PausedPhase: before.GetPausedPhase(), StopReason: before.GetStopReason(),
-		TurnCount: before.GetTurnCount(), MaxTurns: before.GetMaxTurns(), Segment: before.GetSegment(), Workflow: before.GetWorkflow(),
+		Status: before.GetStatus(), Phase: before.GetPhase(), PausedPhase: before.GetPausedPhase(),
+		StopReason: &harnessv1.StopReason{Kind: before.GetStopReason().GetKind()},
+		TurnCount:  before.GetTurnCount(), MaxTurns: before.GetMaxTurns(), Segment: before.GetSegment(), Workflow: before.GetWorkflow(),
 		FirstSequence: before.GetFirstSequence(), InboxCursor: before.GetInboxCursor(), CreateTime: before.GetCreateTime(),
 		ExpireTime: timestamppb.New(now),
 	}

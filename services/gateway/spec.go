@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -218,9 +219,14 @@ func duration(field string, d *durationpb.Duration) error {
 		return fault.Invalid(field, "is no valid duration")
 	case d.AsDuration() <= 0:
 		return fault.Invalid(field, "%v is not above 0", d.AsDuration())
+	case d.AsDuration() > maxDuration:
+		return fault.Invalid(field, "%v is above 10 years, %v", d.AsDuration(), maxDuration)
 	}
 	return nil
 }
+
+// maxDuration bounds what somebody can wait for. The clocks of timers end in 2262.
+const maxDuration = 10 * 365 * 24 * time.Hour
 
 func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 

@@ -85,7 +85,7 @@ func (s Standing) again(item *harnessv1.InboxItem) (Admission, error) {
 		return Existed, nil
 	}
 	if i := slices.IndexFunc(s.Waiting, func(i *harnessv1.InboxItem) bool { return i.GetId() == item.GetId() }); i >= 0 {
-		if s.before(call, approval) || AnsweredBefore(s.Waiting[:i], call, approval) {
+		if s.before(call, approval) || s.AnsweredBy(s.Waiting[:i], call, approval) {
 			return 0, Answered(call)
 		}
 		return Existed, nil
@@ -114,7 +114,7 @@ func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
 func (s Standing) answer(callID string, approval bool) (Admission, error) {
 	kind := s.kindOf(callID)
 	switch {
-	case s.before(callID, approval), AnsweredBefore(s.Waiting, callID, approval):
+	case s.before(callID, approval), s.AnsweredBy(s.Waiting, callID, approval):
 		return 0, Answered(callID)
 	case kind == "" || (kind == runstate.KindApproval) != approval:
 		return 0, s.notPending(callID, kind)
@@ -248,9 +248,37 @@ func Answered(callID string) *fault.Error {
 		"call "+strconv.Quote(callID)+" has an answer already", "call_id", callID)
 }
 
-// AnsweredBefore says whether one of items is an approval of a call, or a result
+// AnsweredBy says whether one of items answers a call. An approval for the rest of
+// the run answers every call of its tool that waits for one.
+func (s Standing) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
+	if answeredBefore(items, callID, approval) {
+		return true
+	}
+	tool := s.toolOf(callID)
+	return approval && tool != "" && slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
+		a := i.GetApproval()
+		return a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN && s.toolOf(a.GetCallId()) == tool
+	})
+}
+
+// toolOf is the tool of a call that waits for an approval; empty for others.
+func (s Standing) toolOf(callID string) string {
+	for _, c := range Awaited(s.Step.GetSnapshot()) {
+		if c.GetCallId() == callID && c.GetKind() == runstate.KindApproval {
+			return c.GetTool()
+		}
+	}
+	for _, c := range s.Announced {
+		if c.GetCallId() == callID && c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_ASK {
+			return c.GetTool()
+		}
+	}
+	return ""
+}
+
+// answeredBefore says whether one of items is an approval of a call, or a result
 // for it.
-func AnsweredBefore(items []*harnessv1.InboxItem, callID string, approval bool) bool {
+func answeredBefore(items []*harnessv1.InboxItem, callID string, approval bool) bool {
 	return slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
 		if approval {
 			return i.GetApproval() != nil && i.GetApproval().GetCallId() == callID

@@ -111,6 +111,9 @@ func TestAnApprovedClientToolWaitsForItsClient(t *testing.T) {
 	call.Kind, s.Config.Tools.AnswerTimeout = runstate.KindApproval, durationpb.New(time.Minute)
 	o := drain(t, s, approve("c", once))
 	got := runstate.Awaited(o.GetStep().GetSnapshot())
+	if events(o) != "approval.answered tool.call input.accepted" || o.GetEvents()[1].GetToolCall().GetAwaits() != "client_tool" {
+		t.Errorf("the client is told %s", events(o))
+	}
 	if verdict(o) != "park client_tool" || len(got) != 1 || !got[0].GetDeadline().AsTime().Equal(noon.Add(time.Minute)) ||
 		!o.GetStep().GetParked().GetWakeAt().AsTime().Equal(noon.Add(time.Minute)) {
 		t.Fatalf("%s: %v", verdict(o), got)

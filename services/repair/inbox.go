@@ -156,6 +156,9 @@ func (r *repairing) allow(call *harnessv1.PendingCall) {
 	}
 	call.Kind, call.Why = runstate.KindClientTool, ""
 	call.Deadline = runstate.AnswerBy(r.s, runstate.KindClientTool, r.now)
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{
+		CallId: call.GetCallId(), Tool: call.GetTool(), Arguments: proto.CloneOf(call.GetArguments()), Awaits: runstate.KindClientTool,
+	}}})
 }
 
 // takeAnswer gives a call of a client's tool, or a question, its result.

@@ -135,9 +135,13 @@ func (c *completing) leaveOver(end Ending) {
 			continue
 		}
 		arguments, deadline := proto.CloneOf(p.Message.GetToolCalls()[i].GetArguments()), runstate.AnswerBy(s, kind, end.Now)
+		why := prepared.GetMessage()
+		if kind == runstate.KindQuestion {
+			why = runlog.Cut(why, maxQuestion) // it stands in the arguments, whole
+		}
 		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
 			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
-			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: prepared.GetMessage(), TurnNumber: p.Number, Deadline: deadline,
+			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: p.Number, Deadline: deadline,
 		})
 		if kind != runstate.KindApproval {
 			continue // it was announced as a call
@@ -147,6 +151,10 @@ func (c *completing) leaveOver(end Ending) {
 		}}})
 	}
 }
+
+// maxQuestion bounds what the state holds of a question beside the call's
+// arguments, in bytes.
+const maxQuestion = 160
 
 func (c *completing) refuse(id, name string) {
 	c.add(result(c.p.Number, id, name, notRun, true))

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 // The harness's own tools.
@@ -45,7 +46,7 @@ func HarnessTools() []*harnessv1.ToolSpec {
 func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools) []*harnessv1.ToolSpec {
 	offered := append([]*harnessv1.ToolSpec(nil), host...)
 	for _, t := range HarnessTools() {
-		if t.GetName() != AskUser || !s.GetAutonomous() {
+		if t.GetName() != AskUser || AsksUser(s) {
 			offered = append(offered, t)
 		}
 	}
@@ -60,6 +61,13 @@ func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harness
 		}
 	}
 	return offered
+}
+
+// AsksUser says whether the agent of a run may ask questions: somebody is there,
+// and its policy does not deny it.
+func AsksUser(s *harnessv1.Snapshot) bool {
+	decision, _ := tool.Decide(s.GetToolRules(), &harnessv1.ToolSpec{Name: AskUser}, nil, false)
+	return !s.GetAutonomous() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }
 
 // ParseClientTools reads the tools that a snapshot refers to.

@@ -96,6 +96,22 @@ func TestClientsAnswerOneCallAtOnce(t *testing.T) {
 	}
 }
 
+// A refusal behind an approval that covers its tool comes second, and its sender is
+// told so: the call will run.
+func TestARefusalBehindAnApprovalForTheRun(t *testing.T) {
+	b := newBed(t)
+	h := b.started("r1").park("approval", approvalCall("a1"), approvalCall("a2"), awaited("other", "approval"))
+	decide := func(call string, d harnessv1.ApprovalDecision) error {
+		_, err := b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: "r1",
+			Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{CallId: call, Decision: d}}})
+		return err
+	}
+	b.must(decide("a1", harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN))
+	b.refused(decide("a2", harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY), codes.AlreadyExists, "CALL_ANSWERED")
+	b.must(decide("other", harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY))
+	h.holds(2)
+}
+
 // A large answer is stored beside the log and given to the model whole.
 func TestLargeAnswer(t *testing.T) {
 	b := newBed(t)

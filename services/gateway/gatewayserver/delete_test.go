@@ -1,6 +1,10 @@
 package gatewayserver_test
 
 import (
+	"context"
+	"errors"
+	"io"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -8,6 +12,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
 func (b *bed) delete(id string) (*harnessv1.DeleteRunResponse, error) {
@@ -66,6 +71,73 @@ func TestARunThatWorksIsNotDeleted(t *testing.T) {
 	b.refused(err, codes.FailedPrecondition, "RUN_ACTIVE")
 	_, err = b.say("r1", "m", "hello")
 	b.must(err)
+}
+
+// TestAWatchOfADeletedRunEnds though an input waits in its inbox.
+func TestAWatchOfADeletedRunEnds(t *testing.T) {
+	b := newBed(t)
+	b.started("r1").park("interrupted")
+	_, err := b.say("r1", "m", "hello")
+	b.must(err)
+	stream, err := b.client.WatchRun(b.ctx, &harnessv1.WatchRunRequest{Namespace: b.namespace, RunId: "r1"})
+	b.must(err)
+	for deleted := false; ; {
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		b.must(err)
+		if !deleted && resp.GetUpdate().GetResult() != nil {
+			deleted = true
+			_, err := b.delete("r1")
+			b.must(err)
+		}
+	}
+}
+
+// slowStart is a log on which the run of a name is erased while a new one of it is
+// being started.
+type slowStart struct {
+	runlog.Log
+	erase func(context.Context, runlog.Run)
+}
+
+func (l slowStart) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*harnessv1.BlobRef, error) {
+	ref, err := l.Log.PutBlob(ctx, run, data)
+	l.erase(ctx, run)
+	return ref, err
+}
+
+// TestAStartWhileTheFormerRunIsErased is refused, or has all that it names.
+func TestAStartWhileTheFormerRunIsErased(t *testing.T) {
+	var b *bed
+	b = newBed(t, func(cfg *gatewayserver.Config) {
+		cfg.Log = slowStart{shared, func(ctx context.Context, run runlog.Run) {
+			newest, err := shared.Newest(ctx, run)
+			if err == nil {
+				err = shared.Erase(ctx, run, 0, newest)
+			}
+			b.must(err)
+		}}
+	})
+	b.started("r1").park("interrupted")
+	_, err := b.delete("r1")
+	b.must(err)
+	large := b.start("r1", strings.Repeat("large ", 4000))
+	_, err = b.client.StartRun(b.ctx, large)
+	b.refused(err, codes.FailedPrecondition, "RUN_EXPIRED")
+	run := runlog.Run{Namespace: b.namespace, ID: "r1"}
+	newest, err := shared.Newest(b.ctx, run)
+	b.must(err)
+	b.must(shared.Erase(b.ctx, run, 0, newest)) // its time is over
+	_, err = b.client.StartRun(b.ctx, large)
+	b.must(err)
+	goal := b.takeUp("r1")
+	e, err := b.log.View(b.ctx, goal.run, 0)
+	b.must(err)
+	if text := b.blob("r1", e.Newest.Record.GetStep().GetRepairTrigger().GetSpec().GetGoal().GetBlob().GetDigest()); text != large.GetSpec().GetGoal().GetInline() {
+		t.Errorf("its goal has %d bytes", len(text))
+	}
 }
 
 // A watcher that is there when its run is deleted is told of the end.

@@ -120,6 +120,13 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	defer cancel()
 	failpoint.Hit(gateway.Writer, "start_received")
 	spec := r.GetSpec()
+	if len(spec.GetGoal().GetInline()) > runlog.MaxInline || len(spec.GetClientTools()) > 0 {
+		// What is stored beside the log before it begins must not go with a run of the
+		// name that is being erased.
+		if _, err := s.view(ctx, run); isExpired(err) {
+			return false, err
+		}
+	}
 	if text := spec.GetGoal().GetInline(); len(text) > runlog.MaxInline {
 		ref, err := s.log.PutBlob(ctx, run, []byte(text))
 		if err != nil {

@@ -88,12 +88,12 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 
 // give appends an input to a run's inbox, when it is admitted.
 func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
-	admission, cursor, err := s.admit(ctx, run, item)
+	admission, standing, err := s.admit(ctx, run, item)
 	if err != nil {
 		return 0, err
 	}
 	if admission == gateway.Store {
-		if admission, err = s.store(ctx, run, item, cursor); err != nil {
+		if admission, err = s.store(ctx, standing, item); err != nil {
 			return 0, err
 		}
 	}
@@ -106,7 +106,8 @@ func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.Inbox
 	return admission, nil
 }
 
-func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, cursor uint64) (gateway.Admission, error) {
+func (s *Server) store(ctx context.Context, standing gateway.Standing, item *harnessv1.InboxItem) (gateway.Admission, error) {
+	run, cursor := standing.Run, standing.Step.GetSnapshot().GetInboxCursor()
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
 	item = proto.CloneOf(item)
@@ -135,7 +136,7 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 			return 0, err
 		}
 		before := slices.DeleteFunc(items, func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= sequence })
-		if gateway.AnsweredBefore(before, call, approval) {
+		if standing.AnsweredBy(before, call, approval) {
 			return 0, gateway.Answered(call)
 		}
 	}
@@ -145,9 +146,9 @@ func (s *Server) store(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 	return gateway.Store, nil
 }
 
-// admit decides what becomes of an input, and returns the cursor of the run's
-// inbox. What is not to be stored is decided again when the look was behind.
-func (s *Server) admit(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (a gateway.Admission, cursor uint64, err error) {
+// admit decides what becomes of an input, and returns what it was judged by. What is
+// not to be stored is decided again when the look was behind.
+func (s *Server) admit(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, gateway.Standing, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	v, err := s.view(ctx, run)
@@ -156,17 +157,16 @@ func (s *Server) admit(ctx context.Context, run runlog.Run, item *harnessv1.Inbo
 		if standing, err = s.standing(ctx, v, item); err != nil {
 			break
 		}
-		cursor = standing.Step.GetSnapshot().GetInboxCursor()
 		a, refused := gateway.Admit(standing, item)
 		if refused == nil && a != gateway.Unneeded {
-			return a, cursor, nil
+			return a, standing, nil
 		}
 		var newer bool
 		if v, newer, err = s.fresher(ctx, run, v); err == nil && !newer {
-			return a, cursor, refused
+			return a, standing, refused
 		}
 	}
-	return 0, 0, err
+	return 0, gateway.Standing{}, err
 }
 
 // standing is what a view shows of a run, with what waits in its inbox and, for an

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -258,6 +259,9 @@ func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 	if w.stays || !runlog.IsRest(to) ||
 		to != runlog.End && w.until != harnessv1.WatchUntil_WATCH_UNTIL_REST {
 		return false, nil
+	}
+	if runstate.Expired(w.newest.Record.GetStep().GetSnapshot()) {
+		return true, nil // whatever its inbox holds
 	}
 	v, err := s.log.View(ctx, w.run, max(w.newest.Sequence, s.runs.seen(w.run)))
 	if err != nil {

@@ -260,7 +260,7 @@ func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) 
 	}
 	failpoint.Hit(repair.Name, "timer_fired")
 	_, _, err = s.log.AppendInbox(ctx, run, &harnessv1.InboxItem{
-		Id:    "timer-" + strconv.FormatUint(parkVersion, 10),
+		Id:    "timer " + strconv.FormatUint(parkVersion, 10), // no request has an id with a space
 		Time:  timestamppb.New(s.now()),
 		Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: parkVersion}},
 	}, view.Step.Header.InboxCursor)

@@ -198,6 +198,17 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestAParkWhoseTimerIsLost goes on: what the park says is enough.
+func TestAParkWhoseTimerIsLost(t *testing.T) {
+	b := newBed(t, repairserver.Config{Sweep: 5 * time.Millisecond})
+	s := state()
+	s.Status, s.Phase, s.PausedPhase = harnessv1.RunStatus_RUN_STATUS_PARKED, harnessv1.Phase_PHASE_IDLE, harnessv1.Phase_PHASE_EXECUTING
+	s.StopReason, s.ParkVersion, s.WakeAt = &harnessv1.StopReason{Kind: "provider_unavailable"}, 1, timestamppb.New(time.Now().Add(-time.Hour))
+	run := runlog.Run{Namespace: "test", ID: "late"}
+	b.append(run, &harnessv1.Step{From: "test", To: runlog.Park, Snapshot: s, Message: &harnessv1.Step_Parked{Parked: &harnessv1.Parked{Reason: s.GetStopReason(), WakeAt: s.GetWakeAt()}}})
+	b.eventually("it goes on", func() bool { return b.newest(run).Record.GetStep().GetTo() == "compaction" })
+}
+
 // handedOn is what an executor gets of a step.
 func handedOn(e runlog.Entry) *harnessv1.Step {
 	step := proto.CloneOf(e.Record.GetStep())

@@ -14,15 +14,32 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
-// sweepShare bounds the share of time that is spent on sweeping: after a sweep
-// there are so many times its length without one.
-const sweepShare = 100
+const (
+	// sweepShare bounds the share of time that is spent on listing runs: after a
+	// sweep there are so many times its length without one, at most sweepRest sweeps.
+	sweepShare = 100
+	sweepRest  = 10
+	// late is how long a park may outlast its timer.
+	late = time.Minute
+)
+
+// listing is what a sweep has to know of all runs.
+type listing struct {
+	// standing are the runs that do not rest, with the sequence of the step at which
+	// their present cycle began.
+	standing map[runlog.Run]uint64
+	// expired are the last records of deleted runs whose time is over: their timer is
+	// lost when the erasure that it began was broken off.
+	expired []runlog.Entry
+	// overdue are the parks that should have ended by themselves: their timer is lost.
+	overdue map[runlog.Run]runlog.Entry
+}
 
 // sweep looks again and again for runs that stand still, until ctx ends. It needs
 // no memory of runs that rest, and keeps nothing between two sweeps but where the
 // runs stood that do not.
 func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
-	var before map[runlog.Run]uint64
+	before := listing{}
 	pause := s.sweeping
 	for {
 		timer := time.NewTimer(pause)
@@ -33,70 +50,92 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		standing, expired, err := s.working(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				s.logger.Warn("sweep put off", "error", err)
-			}
-			continue
+		now, err := s.list(ctx)
+		if err == nil {
+			pause = min(max(s.sweeping, sweepShare*time.Since(began)), sweepRest*s.sweeping)
+			err = s.tend(ctx, cfg, before, now)
+			before = now
 		}
-		inOrder := slices.SortedFunc(maps.Keys(standing), func(a, b runlog.Run) int { return cmp.Compare(standing[a], standing[b]) })
-		for _, run := range inOrder {
-			sequence := standing[run]
-			if before[run] != sequence {
-				continue // it has moved since the last look
-			}
-			if err := s.sweepRun(ctx, cfg, run, sequence); err != nil && ctx.Err() == nil {
-				s.logger.Warn("sweep", "run", run.ID, "namespace", run.Namespace, "error", err)
-			}
+		if err != nil && ctx.Err() == nil {
+			s.logger.Warn("sweep broken off", "error", err)
 		}
-		for _, e := range expired {
-			if err := s.eraseLast(ctx, e); err != nil && ctx.Err() == nil {
-				s.logger.Warn("sweep", "run", e.Run.ID, "namespace", e.Run.Namespace, "error", err)
-			}
-		}
-		before = standing
-		pause = max(s.sweeping, sweepShare*time.Since(began))
 	}
 }
 
-// working are the runs that do not rest, with the sequence of the step at which
-// their present cycle began, and the last records of deleted runs whose time is
-// over: their timer is lost when the erasure that it began was broken off.
-func (s *Server) working(ctx context.Context) (standing map[runlog.Run]uint64, expired []runlog.Entry, err error) {
+// tend takes care of what two listings show to stand still. It ends when the bus is
+// away.
+func (s *Server) tend(ctx context.Context, cfg executor.Config, before, now listing) error {
+	care := func(run runlog.Run, err error) error {
+		if err != nil && !errors.Is(err, runlog.ErrUnavailable) {
+			s.logger.Warn("sweep", "run", run.ID, "namespace", run.Namespace, "error", err)
+			return nil
+		}
+		return err
+	}
+	for _, run := range slices.SortedFunc(maps.Keys(now.standing), func(a, b runlog.Run) int { return cmp.Compare(now.standing[a], now.standing[b]) }) {
+		if before.standing[run] != now.standing[run] {
+			continue // it has moved since the last look
+		}
+		if err := care(run, s.sweepRun(ctx, cfg, run, now.standing[run])); err != nil {
+			return err
+		}
+	}
+	for _, run := range slices.SortedFunc(maps.Keys(now.overdue), func(a, b runlog.Run) int {
+		return cmp.Compare(now.overdue[a].Sequence, now.overdue[b].Sequence)
+	}) {
+		e := now.overdue[run]
+		if before.overdue[run].Sequence != e.Sequence {
+			continue
+		}
+		s.logger.Error("the timer of a park is lost", "run", run.ID, "namespace", run.Namespace, "version", e.Header.Version)
+		if err := care(run, s.log.SetTimer(ctx, run, e.Record.GetStep().GetSnapshot().GetParkVersion(), s.now())); err != nil {
+			return err
+		}
+	}
+	for _, e := range now.expired {
+		if err := care(e.Run, s.eraseLast(ctx, e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list looks at the newest steps of all runs.
+func (s *Server) list(ctx context.Context) (listing, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	runs, whole := map[runlog.Run]uint64{}, false
-	err = s.log.Runs(ctx, func() {
+	l, whole := listing{standing: map[runlog.Run]uint64{}, overdue: map[runlog.Run]runlog.Entry{}}, false
+	err := s.log.Runs(ctx, func() {
 		whole = true
 		cancel()
 	}, func(e runlog.Entry) {
-		if snapshot := e.Record.GetStep().GetSnapshot(); runstate.Expired(snapshot) && s.now().After(snapshot.GetExpireTime().AsTime().Add(s.keep)) {
-			expired = append(expired, e)
+		delete(l.standing, e.Run)
+		delete(l.overdue, e.Run)
+		step := e.Record.GetStep()
+		snapshot := step.GetSnapshot()
+		switch {
+		case !runlog.IsRest(step.GetTo()):
+			l.standing[e.Run] = e.Sequence
+		case runstate.Expired(snapshot) && s.now().After(snapshot.GetExpireTime().AsTime().Add(s.keep)):
+			l.expired = append(l.expired, e)
+		case step.GetTo() == runlog.Park && snapshot.GetWakeAt() != nil && s.now().After(snapshot.GetWakeAt().AsTime().Add(late)):
+			l.overdue[e.Run] = e
 		}
-		if runlog.IsRest(e.Record.GetStep().GetTo()) {
-			delete(runs, e.Run)
-			return
-		}
-		runs[e.Run] = e.Sequence
 	})
 	if whole {
-		return runs, expired, nil
+		return l, nil
 	}
-	return nil, nil, err
+	return listing{}, err
 }
 
 // eraseLast erases the last record of a deleted run, unless the name is another
 // run's by now.
 func (s *Server) eraseLast(ctx context.Context, e runlog.Entry) error {
-	view, err := s.log.View(ctx, e.Run, e.Sequence)
-	if errors.Is(err, runlog.ErrNotFound) {
-		return nil
-	}
-	if err != nil || view.Newest.Sequence != e.Sequence {
+	newest, err := s.log.Newest(ctx, e.Run)
+	if err != nil || newest != e.Sequence {
 		return err
 	}
-	return s.log.Erase(ctx, e.Run, 0, seen(view))
+	return s.log.Erase(ctx, e.Run, 0, e.Sequence)
 }
 
 // sweepRun looks at one run that stands still.

@@ -12,8 +12,8 @@ import (
 
 // offer is what decides which tools a run is offered by a tool host.
 type offer struct {
-	clients    string // digest of the tools that clients run
-	autonomous bool
+	clients string // digest of the tools that clients run
+	asks    bool   // questions
 }
 
 // offered are the tools that the model of a run is offered, with compiled schemas.
@@ -34,7 +34,7 @@ const maxOffers = 64
 // offer returns what a run is offered. Its error says nothing against the run when
 // the declared tools cannot be read now.
 func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, h *host) (*offered, error) {
-	key := offer{clients: s.GetClientTools().GetBlob().GetDigest(), autonomous: s.GetAutonomous()}
+	key := offer{clients: s.GetClientTools().GetBlob().GetDigest(), asks: turn.AsksUser(s)}
 	if text := s.GetClientTools().GetInline(); text != "" { // in a state that somebody made by hand
 		key.clients = runlog.Digest([]byte(text))
 	}

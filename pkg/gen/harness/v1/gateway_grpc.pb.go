@@ -74,8 +74,9 @@ type GatewayServiceClient interface {
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
 	// CancelRun ends a run for good.
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
-	// DeleteRun closes the log of a run that rests and has everything that is
-	// stored of it deleted. FAILED_PRECONDITION while the run works: cancel it first.
+	// DeleteRun closes the log of a run that rests and has everything that the bus
+	// stores of it deleted; a tool host keeps results of its calls for a while.
+	// FAILED_PRECONDITION while the run works: cancel it first.
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
 }
 
@@ -305,8 +306,9 @@ type GatewayServiceServer interface {
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
 	// CancelRun ends a run for good.
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
-	// DeleteRun closes the log of a run that rests and has everything that is
-	// stored of it deleted. FAILED_PRECONDITION while the run works: cancel it first.
+	// DeleteRun closes the log of a run that rests and has everything that the bus
+	// stores of it deleted; a tool host keeps results of its calls for a while.
+	// FAILED_PRECONDITION while the run works: cancel it first.
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()
 }

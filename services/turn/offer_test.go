@@ -1,0 +1,101 @@
+package turn_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// withClients are the tools of the other tests with one that a client runs.
+func withClients(t *testing.T, s *harnessv1.Snapshot) *tool.Set {
+	t.Helper()
+	host := []*harnessv1.ToolSpec{{Name: "read_file", ParametersSchema: `{"type":"object"}`, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST}}
+	client := func(name string) *harnessv1.ToolSpec {
+		return &harnessv1.ToolSpec{Name: name, ParametersSchema: `{"type":"object"}`, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT}
+	}
+	set, err := tool.NewSet(turn.Offered(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
+		client("get_weather"), client("read_file"), client("work_complete"), client("ask_user"), client("task_complete"), client("get_weather"),
+	}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func rule(name string, policy harnessv1.ToolDecision) *harnessv1.ToolRule {
+	return &harnessv1.ToolRule{Name: name, Policy: policy}
+}
+
+// TestOffered: the host's tools, the harness's, and those of clients that have a name
+// of their own; questions only where somebody is there and nobody forbids them.
+func TestOffered(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*harnessv1.Snapshot)
+		want   string
+	}{
+		"plain":      {func(*harnessv1.Snapshot) {}, "read_file work_complete ask_user get_weather"},
+		"autonomous": {func(s *harnessv1.Snapshot) { s.Autonomous = true }, "read_file work_complete get_weather"},
+		"denied": {func(s *harnessv1.Snapshot) {
+			s.ToolRules = append(s.ToolRules, rule("ask_user", harnessv1.ToolDecision_TOOL_DECISION_DENY))
+		}, "read_file work_complete get_weather"},
+		"all denied": {func(s *harnessv1.Snapshot) {
+			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_DENY))
+		}, "read_file work_complete get_weather"},
+		"all asked": {func(s *harnessv1.Snapshot) {
+			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_ASK))
+		}, "read_file work_complete ask_user get_weather"},
+	} {
+		s := snapshot()
+		c.change(s)
+		var got []string
+		for _, spec := range withClients(t, s).Specs() {
+			got = append(got, spec.GetName())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: offered are %v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestCallsThatWait: what each waits for, until when, and what observers are told.
+func TestCallsThatWait(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	s := snapshot()
+	s.ToolRules = []*harnessv1.ToolRule{rule("read_file", harnessv1.ToolDecision_TOOL_DECISION_ASK)}
+	p := turn.Begin(&harnessv1.Step{Snapshot: s})
+	a := turn.Answer(s, p, response(
+		call("c", "get_weather", `{}`), call("q", "ask_user", `{"question":"Which?"}`), call("a", "read_file", `{}`), call("bad", "ask_user", `{}`),
+	), turn.Surroundings{Tools: withClients(t, s), Known: func(string) bool { return false }})
+	var awaits []string
+	for _, e := range a.Events {
+		if c := e.GetToolCall(); c != nil {
+			awaits = append(awaits, c.GetCallId()+":"+c.GetAwaits())
+		}
+	}
+	if got := strings.Join(awaits, " "); got != "c:client_tool q:question a:approval bad:" {
+		t.Errorf("announced are %s", got)
+	}
+	p.Fold(&harnessv1.Record{Appended: a.Appended, Body: &harnessv1.Record_Journal{Journal: a.Entry}})
+	o, err := turn.Complete(proto.CloneOf(s), p, turn.Ending{Now: noon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.GetStep().GetTurnComplete().GetAwaiting() || o.GetStep().GetSnapshot().GetPhase() != harnessv1.Phase_PHASE_AWAITING_TOOL {
+		t.Errorf("completed as %v", o.GetStep())
+	}
+	var pending []string
+	for _, c := range runstate.Awaited(o.GetStep().GetSnapshot()) {
+		pending = append(pending, fmt.Sprint(c.GetCallId(), " ", c.GetKind(), " ", c.GetWhy(), " ", c.GetDeadline().AsTime().Sub(noon)))
+	}
+	if got := strings.Join(pending, ", "); got != "c client_tool  168h0m0s, q question Which? 168h0m0s, a approval the rule for \"read_file\" decides 168h0m0s" {
+		t.Errorf("pending are %s", got)
+	}
+}
