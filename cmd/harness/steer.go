@@ -166,7 +166,7 @@ func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, sen
 		return follow.ExitError, err
 	}
 	run := stands.GetRun()
-	if hasEnded(run.GetStatus()) {
+	if hasEnded(run.GetStatus()) && len(stands.GetWaiting()) == 0 { // else something is about to take it up
 		return follow.ExitError, fmt.Errorf("run %s has ended (%s): there is nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
 	}
 	id := follow.NewID()

@@ -3,6 +3,7 @@ package runlog
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -93,8 +94,8 @@ func TestCompat(t *testing.T) {
 	if *update {
 		item := &harnessv1.InboxItem{}
 		fill(item.ProtoReflect(), 0)
-		for name, m := range map[string]proto.Message{"step-1": everything(), "journal-1": journal(), "inbox-1": item} {
-			write(t, filepath.Join(dir, name), m)
+		for name, m := range map[string]proto.Message{"step": everything(), "journal": journal(), "inbox": item} {
+			write(t, filepath.Join(dir, fmt.Sprintf("%s-%d", name, Schema)), m)
 		}
 	}
 	stored, err := filepath.Glob(filepath.Join(dir, "*.bin"))

@@ -37,7 +37,11 @@ import (
 
 // Schema is the version of the record format that this program writes, and the
 // newest that it reads.
-const Schema = 1
+//
+//   - 1: the first.
+//   - 2: answers and declared tools in the inbox, calls with deadlines, deleted runs.
+//     A program of before would pass over such inputs.
+const Schema = 2
 
 // Everything is what Erase goes through when nobody else can have made a run of the
 // name.

@@ -133,7 +133,7 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 		}
 		r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
-			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: orElse(a.GetReason(), "refused by a person"),
+			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: orElse(runlog.Cut(a.GetReason(), runlog.MaxPreview), "refused by a person"), // whole in the message
 		}}})
 	}
 	return ""
@@ -142,7 +142,7 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 // answered notes that a call has its approval or refusal.
 func (r *repairing) answered(call *harnessv1.PendingCall, a *harnessv1.Approval) {
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
-		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: a.GetReason(),
+		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: runlog.Cut(a.GetReason(), runlog.MaxPreview),
 	}}})
 	runstate.NoteDecided(r.s, call, a.GetDecision(), r.item)
 }

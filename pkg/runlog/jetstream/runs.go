@@ -14,6 +14,9 @@ import (
 // followAttempts is how often a follower is made anew before it gives up.
 const followAttempts = 5
 
+// followIdle is how long the server keeps a follower's consumer that nobody reads.
+const followIdle = 10 * time.Second
+
 // lookAgain is how often a follower that has not caught up looks whether what it
 // waits for is still there.
 const lookAgain = time.Second
@@ -88,6 +91,8 @@ func (f *follower) follow(ctx context.Context, p int, cancel context.CancelCause
 			DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
 			// After some seconds the caller is told, and not left with an old list.
 			MaxResetAttempts: followAttempts,
+			// It outlives the follower by no more than that: nobody deletes it.
+			InactiveThreshold: followIdle,
 		})
 	})
 	if err != nil {

@@ -110,11 +110,10 @@ func eraseUnacknowledged(b *bed) {
 
 // eraseTimer: a timer that was set does not fire. One that is due later does.
 func eraseTimer(b *bed) {
-	c, sentinel := b.chain("r"), b.chain("sentinel")
-	c.grow(1)
-	ch := b.timers()
+	sentinel, ch := b.chain("sentinel"), b.timers()
 	for wait := 2 * time.Second; ; wait *= 2 {
-		at := time.Now().Add(wait)
+		c, at := b.chain(wait.String()), time.Now().Add(wait)
+		c.grow(1)
 		for version := range uint64(3) {
 			b.must(b.log.SetTimer(b.ctx, c.run, 7+version, at))
 		}
@@ -126,7 +125,7 @@ func eraseTimer(b *bed) {
 			if f.run == sentinel.run {
 				break
 			}
-			if !late { // else they were due before they were erased
+			if f.run == c.run && !late { // else they were due before they were erased
 				b.Fatalf("timer %d of an erased run fired", f.version)
 			}
 		}

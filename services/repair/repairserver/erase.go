@@ -2,6 +2,7 @@ package repairserver
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 const (
 	// maxErasures bounds the runs that are deleted at once by one process.
 	maxErasures = 4
-	// erasureDelay is the wait before a run whose turn it was not is looked at again.
-	erasureDelay = time.Second
+	// erasureDelay is the least wait before a run whose turn it was not is looked at
+	// again, and erasureSpread over how long after it those that wait are spread.
+	erasureDelay  = time.Second
+	erasureSpread = 10 * time.Second
 )
 
 // erase deletes what is stored of a run that was deleted: at first all but the
@@ -29,7 +32,7 @@ func (s *Server) erase(ctx context.Context, d runlog.Delivery, run runlog.Run, e
 	case s.erasing <- struct{}{}:
 		defer func() { <-s.erasing }()
 	default:
-		_ = d.Nak(erasureDelay)
+		_ = d.Nak(erasureDelay + time.Duration(rand.Int64N(int64(erasureSpread)))) //nolint:gosec // spreads, hides nothing
 		return
 	}
 	release := s.hold(ctx, d)

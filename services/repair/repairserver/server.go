@@ -173,6 +173,16 @@ func (s *Server) inbox(ctx context.Context, task *executor.Task) (*harnessv1.Inb
 	if err != nil {
 		return nil, err
 	}
+	for i, item := range items {
+		if item.GetInput() != nil {
+			continue
+		}
+		if i == 0 {
+			return nil, executor.Retry("inbox", fmt.Errorf("input %s is of a kind that this program does not know: it waits for a newer one", item.GetId()))
+		}
+		items = items[:i]
+		break
+	}
 	return &harnessv1.InboxBatch{Items: items, Cursor: items[len(items)-1].GetSequence()}, nil
 }
 
