@@ -13,6 +13,8 @@ PKGS ?= ./...
 TESTFLAGS ?=
 # How long fuzz searches for each function: 30s, or 1000x for so many inputs.
 FUZZTIME ?= 30s
+# Flags for soak.
+SOAKFLAGS ?=
 # The commit that breaking compares with; empty: the newest tag, else the parent commit.
 export AGAINST ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -49,6 +51,10 @@ race: ## Run all Go tests under the race detector (needs a C compiler)
 test-wire: ## Run against independent npm implementations of the provider APIs (needs npm)
 	npm ci --prefix test/wire --no-audit --no-fund
 	$(GO) test -tags wire $(TESTFLAGS) ./test/wire/...
+
+.PHONY: soak
+soak: ## Run 100,000 seeds of the simulator (SOAKFLAGS='-from 100000' for others)
+	$(GO) test ./test/simulation -run TestSeeds -timeout 24h -v -seeds 100000 -progress $(SOAKFLAGS)
 
 .PHONY: check
 check: ## Run all that CI runs: tests, lint, drift, breaking, fuzz seeds, benchmarks once, race

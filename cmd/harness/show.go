@@ -213,9 +213,6 @@ func overviewJSON(answer *harnessv1.GetRunResponse) ([]byte, error) {
 		}
 	}
 	run = with(with(run, "result", result), "spec", spec)
-	if len(answer.GetWaiting()) == 0 {
-		return run, nil
-	}
 	waiting := []byte("[")
 	for i, w := range answer.GetWaiting() {
 		line, err := eventjson.Message(w)

@@ -142,9 +142,16 @@ func TestParkHasItsVersionAndItsTimer(t *testing.T) {
 		if records := b.tail(1); d.verdict() != acked || records[0].GetStep().GetSnapshot().GetParkVersion() != c.want {
 			t.Errorf("said %s, stored %v", d.verdict(), records)
 		}
+		// One that goes on has its timer already; another run's comes in its place.
+		fires := runlog.Run{Namespace: b.run.Namespace, ID: b.run.ID + "-other"}
+		if c.had == 0 {
+			fires = b.run
+		} else if err := b.log.SetTimer(t.Context(), fires, c.want, time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		err := b.log.ConsumeTimers(ctx, func(_ context.Context, run runlog.Run, version uint64) error {
-			if run != b.run || version != c.want {
+			if run != fires || version != c.want {
 				t.Errorf("the timer of %s at %d fired", run, version)
 			}
 			stop()

@@ -195,19 +195,31 @@ func (w *watch) follow(ctx context.Context) error {
 
 // wait takes in one thing that happens.
 func (w *watch) wait(ctx context.Context, quiet *time.Timer) error {
+	if ctx.Err() == nil {
+		select { // what is there is cheaper than a look
+		case e := <-w.feed:
+			return w.brought(ctx, e)
+		default:
+		}
+	}
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case e := <-w.feed:
-		if e == nil {
-			return w.catchUp(ctx)
-		}
-		return w.fed(ctx, *e)
+		return w.brought(ctx, e)
 	case <-w.retry:
 		return w.catchUp(ctx)
 	case <-quiet.C:
 		return w.catchUp(ctx)
 	}
+}
+
+// brought takes in what the feed brings; nil says that it was interrupted.
+func (w *watch) brought(ctx context.Context, e *Entry) error {
+	if e == nil {
+		return w.catchUp(ctx)
+	}
+	return w.fed(ctx, *e)
 }
 
 // settle decides what err means for the watch: nil when it goes on.

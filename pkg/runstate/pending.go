@@ -39,10 +39,11 @@ func AnswerBy(s *harnessv1.Snapshot, kind string, now time.Time) *timestamppb.Ti
 	if kind == KindApproval {
 		timeout = tools.GetApprovalTimeout()
 	}
-	if timeout == nil {
-		return nil
+	wait := defaultAnswerTimeout // of a run that was begun when there was none
+	if timeout != nil {
+		wait = timeout.AsDuration()
 	}
-	return timestamppb.New(now.Add(timeout.AsDuration()))
+	return timestamppb.New(now.Add(wait))
 }
 
 // FirstDeadline is the earliest deadline of the calls that someone outside has to

@@ -78,9 +78,10 @@ func (x *Index) List(namespace string, statuses []harnessv1.RunStatus, from Plac
 // Awaiting returns at most size runs that are parked for answers behind from,
 // oldest first; more is false after the last. An empty namespace means all.
 func (x *Index) Awaiting(namespace string, from Place, size int) (page []Row, more bool) {
-	i, found := 0, false
+	i := 0
 	if from != (Place{}) {
-		if i, found = x.rows.find(from); found {
+		at, found := x.rows.find(from)
+		if i = at; found {
 			i++
 		}
 	}

@@ -68,7 +68,7 @@ func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
 		}
 		return Store, s.room()
 	case *harnessv1.InboxItem_Interrupt:
-		return s.interrupt(), nil
+		return s.interrupt(), s.urgent()
 	case *harnessv1.InboxItem_Resume:
 		return s.resume(in.Resume)
 	case *harnessv1.InboxItem_Cancel:
@@ -209,7 +209,7 @@ func (s Standing) cancel() (Admission, error) {
 	if s.at(runlog.End) && !s.waits(isUserMessage) && !s.waits(isResume) {
 		return 0, s.ended("there is nothing to cancel")
 	}
-	return Store, nil
+	return Store, s.urgent()
 }
 
 func (s Standing) ended(advice string) error {
@@ -241,6 +241,17 @@ func (s Standing) room() error {
 	}
 	return nil
 }
+
+// urgent bounds what is taken also when no message has room any more.
+func (s Standing) urgent() error {
+	if n := len(s.Waiting); n >= MaxWaiting+maxUrgent {
+		return TooLarge("inbox", n+1, MaxWaiting+maxUrgent, "inputs wait")
+	}
+	return nil
+}
+
+// maxUrgent bounds the interrupts and cancels beside a full inbox.
+const maxUrgent = 100
 
 // Answered says that a call has an answer already.
 func Answered(callID string) *fault.Error {

@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// stream is a watcher's stream into an observer.
+type stream struct {
+	grpc.ServerStream
+	ctx  context.Context //nolint:containedctx // that of the stream, which the interface asks for
+	told func(*harnessv1.RunUpdate)
+}
+
+func (s *stream) Context() context.Context { return s.ctx }
+
+func (s *stream) Send(r *harnessv1.WatchRunResponse) error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	s.told(r.GetUpdate())
+	return nil
+}
+
+// talk is a client's stream both ways. What it is told is checked in order,
+// but not for whether it is all.
+type talk struct {
+	stream
+	requests chan *harnessv1.RunRequest
+	begun    bool // the first request was received
+}
+
+func (s *talk) Recv() (*harnessv1.RunRequest, error) {
+	if s.begun { // later than the first, or what both set going would come in no certain order
+		sleep(s.ctx, 10*time.Millisecond)
+	}
+	s.begun = true
+	select {
+	case r, more := <-s.requests:
+		if !more {
+			return nil, io.EOF
+		}
+		return r, nil
+	case <-s.ctx.Done():
+		return nil, context.Cause(s.ctx)
+	}
+}
+
+func (s *talk) Send(r *harnessv1.RunResponse) error {
+	return s.stream.Send(&harnessv1.WatchRunResponse{Update: r.GetUpdate()})
+}
+
+// Attach attaches to a run for a while, declares tools and says something.
+func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
+	stay, cancel := context.WithTimeoutCause(ctx, time.Duration(1000+random.IntN(10_000))*time.Millisecond, errLeft)
+	defer cancel()
+	o := &Observer{w: c.w, run: run}
+	o.Attach()
+	requests := make(chan *harnessv1.RunRequest, 2)
+	attach := &harnessv1.AttachRun{Namespace: run.Namespace, RunId: run.ID}
+	if random.IntN(2) == 0 {
+		attach.ClientTools = ClientTools()
+	}
+	requests <- &harnessv1.RunRequest{RequestId: id, Request: &harnessv1.RunRequest_Attach{Attach: attach}}
+	if random.IntN(2) == 0 {
+		requests <- &harnessv1.RunRequest{RequestId: id + "-said", Request: &harnessv1.RunRequest_UserMessage{
+			UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(uniqueText + id + "-said")},
+		}}
+	}
+	if random.IntN(2) == 0 {
+		close(requests)
+	}
+	name := c.gateways[random.IntN(len(c.gateways))]
+	_, _ = Call(stay, c.w, name, func(ctx context.Context, p *Process) (struct{}, error) {
+		c.w.mu.Lock()
+		g := p.gateway
+		c.w.mu.Unlock()
+		if g == nil {
+			return struct{}{}, away(name)
+		}
+		return struct{}{}, g.Run(&talk{requests: requests, stream: stream{ctx: ctx, told: func(u *harnessv1.RunUpdate) {
+			if p.Dead() {
+				return
+			}
+			if r := u.GetReceipt(); r != nil && r.GetError() == "" {
+				c.w.Acknowledged(run, r.GetRequestId())
+				return
+			}
+			o.Told(u)
+		}}})
+	})
+}
+
+var errLeft = errors.New("the watcher has left")
+
+// Watch watches a run until ctx ends, leaving and coming back at random moments,
+// and answers most of what the run asks.
+func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) {
+	o := c.w.Observe(run)
+	answered := 0
+	pause := 1
+	for ctx.Err() == nil && !o.deleted() {
+		before := o.Last
+		stay, cancel := context.WithTimeoutCause(ctx, time.Duration(random.IntN(60_000))*time.Millisecond+time.Second, errLeft)
+		o.Attach()
+		name := c.gateways[random.IntN(len(c.gateways))]
+		_, _ = Call(stay, c.w, name, func(ctx context.Context, p *Process) (struct{}, error) {
+			c.w.mu.Lock()
+			g := p.gateway
+			c.w.mu.Unlock()
+			if g == nil {
+				return struct{}{}, away(name)
+			}
+			return struct{}{}, g.WatchRun(&harnessv1.WatchRunRequest{
+				Namespace: run.Namespace, RunId: run.ID, AfterVersion: o.Last, Until: harnessv1.WatchUntil_WATCH_UNTIL_END,
+			}, &stream{ctx: ctx, told: func(u *harnessv1.RunUpdate) {
+				if p.Dead() {
+					return // its connections are closed
+				}
+				o.Told(u)
+				for answered < len(o.Awaited) && !c.w.Healing() {
+					c.consider(run, random, answered, o.Awaited[answered])
+					answered++
+				}
+			}})
+		})
+		cancel()
+		if pause = min(2*pause, 8); o.Last != before {
+			pause = 1
+		}
+		sleep(ctx, time.Duration(200+random.IntN(2500*pause))*time.Millisecond)
+	}
+}
+
+// consider decides who answers a call that waits, and when.
+func (c *Clients) consider(run runlog.Run, random *rand.Rand, n int, call Awaited) {
+	if random.IntN(8) == 0 {
+		return // nobody does
+	}
+	for who := range 1 + random.IntN(2) {
+		id := fmt.Sprintf("%s-answer-%d-%d", run.ID, n, who)
+		pause := time.Duration(random.IntN(8000)) * time.Millisecond
+		c.w.Client(id, func(ctx context.Context) {
+			if sleep(ctx, pause) {
+				c.Answer(ctx, run, c.w.Random(id), id, call)
+			}
+		})
+	}
+}

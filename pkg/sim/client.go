@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Clients drive runs over gateways, as people and programs do: they send a request
+// again when its answer is lost, and watch from where they left off.
+type Clients struct {
+	w        *World
+	gateways []string
+}
+
+// Clients makes clients of the processes of these names, which serve a gateway.
+func (w *World) Clients(gateways ...string) *Clients { return &Clients{w: w, gateways: gateways} }
+
+// Errors after which the same request is sent again.
+func again(err error) bool {
+	st, _ := fault.Status(err)
+	switch st.Code() {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled:
+		return true
+	}
+	return false
+}
+
+// ask makes a request until a gateway answers it, one way or another.
+func ask[T any](ctx context.Context, c *Clients, random *rand.Rand, f func(context.Context, harnessv1.GatewayServiceServer) (T, error)) (T, error) {
+	for {
+		name := c.gateways[random.IntN(len(c.gateways))]
+		r, err := Call(ctx, c.w, name, func(ctx context.Context, p *Process) (T, error) {
+			var zero T
+			c.w.mu.Lock()
+			g := p.gateway
+			c.w.mu.Unlock()
+			if g == nil {
+				return zero, away(name)
+			}
+			return f(ctx, g)
+		})
+		if err == nil || !again(err) || ctx.Err() != nil {
+			return r, err
+		}
+		if !sleep(ctx, time.Duration(100+random.IntN(1500))*time.Millisecond) {
+			return r, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Drive starts a run and lets clients do what comes to their minds to it: watch it,
+// answer what it asks, talk to it, interrupt, resume, cancel it.
+func (c *Clients) Drive(name string, spec *harnessv1.RunSpec) {
+	run := runlog.Run{Namespace: "default", ID: name}
+	c.w.Client(name+" owner", func(ctx context.Context) {
+		random := c.w.Random(name)
+		_, err := ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.StartRunResponse, error) {
+			return g.StartRun(ctx, &harnessv1.StartRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: "start-" + name, Spec: spec})
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				c.fail(run, "start", err)
+			}
+			return
+		}
+		c.w.Acknowledged(run, "")
+		c.w.Watcher(name+" watcher", func(ctx context.Context) { c.Watch(ctx, run, c.w.Random(name+" watch")) })
+		for n := range random.IntN(5) {
+			if !sleep(ctx, time.Duration(random.IntN(20_000))*time.Millisecond) || c.w.Healing() {
+				return
+			}
+			c.steer(ctx, run, random, n)
+		}
+	})
+}
+
+func (c *Clients) fail(run runlog.Run, what string, err error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.broken("clients are answered", fmt.Sprintf("%s: %s: %v", run, what, err))
+}
+
+// steer does one thing to a run.
+func (c *Clients) steer(ctx context.Context, run runlog.Run, random *rand.Rand, n int) {
+	id := fmt.Sprintf("%s-%d", run.ID, n)
+	switch random.IntN(13) {
+	case 0, 1, 2, 3:
+		c.Send(ctx, run, random, id)
+	case 4, 5:
+		_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.InterruptRunResponse, error) {
+			return g.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "stop"})
+		})
+		if random.IntN(3) > 0 && sleep(ctx, time.Duration(random.IntN(10_000))*time.Millisecond) {
+			c.Resume(ctx, run, random, id+"-resume")
+		}
+	case 6, 7:
+		c.Resume(ctx, run, random, id)
+	case 8:
+		_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.GetConversationResponse, error) {
+			return g.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: run.Namespace, RunId: run.ID})
+		})
+	case 11, 12:
+		c.Attach(ctx, run, random, id)
+	case 9:
+		_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.DeleteRunResponse, error) {
+			return g.DeleteRun(ctx, &harnessv1.DeleteRunRequest{Namespace: run.Namespace, RunId: run.ID})
+		})
+	default:
+		_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.CancelRunResponse, error) {
+			return g.CancelRun(ctx, &harnessv1.CancelRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "enough"})
+		})
+	}
+}
+
+// Send says something to a run, once.
+func (c *Clients) Send(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
+	text := uniqueText + id
+	if random.IntN(6) == 0 {
+		text += strings.Repeat(" and so on", 1000) // too long to travel inline
+	}
+	_, err := ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.SendInputResponse, error) {
+		return g.SendInput(ctx, &harnessv1.SendInputRequest{
+			Namespace: run.Namespace, RunId: run.ID, RequestId: id,
+			Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)}},
+		})
+	})
+	if err == nil {
+		c.w.Acknowledged(run, id)
+	}
+}
+
+// Resume lets a run go on, with a larger budget.
+func (c *Clients) Resume(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
+	r := &harnessv1.ResumeRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id}
+	if random.IntN(2) == 0 {
+		calls := uint32(100)
+		r.Budgets = &harnessv1.Budgets{ToolCalls: &calls}
+	}
+	answer, err := ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.ResumeRunResponse, error) {
+		return g.ResumeRun(ctx, r)
+	})
+	if err == nil && !answer.GetAlreadyRunning() {
+		c.w.Acknowledged(run, id)
+	}
+}
+
+// Answer answers a call that waits: it allows or refuses it, or gives its result.
+func (c *Clients) Answer(ctx context.Context, run runlog.Run, random *rand.Rand, id string, call Awaited) {
+	r := &harnessv1.SendInputRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id}
+	if call.Kind == runstate.KindApproval {
+		decision := harnessv1.ApprovalDecision(1 + random.IntN(3)) //nolint:gosec // small
+		r.Input = &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{CallId: call.ID, Decision: decision}}
+	} else {
+		r.Input = &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call.ID, Result: runlog.Inline("answer " + id)}}
+	}
+	_, err := ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.SendInputResponse, error) {
+		return g.SendInput(ctx, r)
+	})
+	if err == nil {
+		c.w.Acknowledged(run, id)
+	}
+}

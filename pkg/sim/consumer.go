@@ -1,0 +1,299 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Names of the consumers that are there always; no executor has such a name.
+const (
+	wakes      = ".wake"
+	timersName = ".timers"
+)
+
+// consumer is a durable consumer: what it holds is shared by all who consume, and
+// outlives them.
+type consumer struct {
+	name  string
+	held  []*held // not acknowledged, in order
+	floor uint64
+	// served says that somebody has ever consumed.
+	served bool
+}
+
+// held is a message that a consumer has to deliver until it is acknowledged.
+type held struct {
+	sequence uint64
+	message  *message // nil for a timer
+	timer    *timer
+	count    int // deliveries so far
+	// out says that it is with a worker until the time due; else it can be delivered
+	// from then on.
+	out bool
+	due time.Time
+}
+
+// listener is a process that consumes.
+type listener struct {
+	p        *Process
+	consumer *consumer
+	ctx      context.Context //nolint:containedctx // that of the call to Consume
+	room     int
+	handle   func(context.Context, *delivery)
+	handling sync.WaitGroup
+	gone     bool // guarded by world.mu
+	busy     int  // guarded by world.mu
+}
+
+func (w *World) consumer(name string) *consumer {
+	for _, c := range w.consumers {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// consume takes part in a consumer until ctx ends.
+func (p *Process) consume(ctx context.Context, name string, room int, handle func(context.Context, *delivery)) error {
+	w := p.world
+	c := w.consumer(name)
+	if c == nil {
+		return errors.New("no consumer " + name + ": name it in Config.Executors")
+	}
+	l := &listener{p: p, consumer: c, ctx: ctx, room: max(room, 1), handle: handle}
+	w.mu.Lock()
+	p.listeners = append(p.listeners, l)
+	c.served = true
+	w.signal()
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	l.gone = true
+	w.mu.Unlock()
+	l.handling.Wait()
+	return context.Cause(ctx)
+}
+
+// offer puts a message into the consumers that it is for.
+func (w *World) offer(m *message) {
+	names := [2]string{}
+	if m.item != nil {
+		names[0] = wakes
+	} else if to := m.record().GetStep().GetTo(); runlog.IsRest(to) {
+		names[0] = wakes
+	} else if to != "" {
+		names[0] = to
+	}
+	if c := w.consumer(names[0]); c != nil {
+		c.held = append(c.held, &held{sequence: m.sequence, message: m})
+	}
+}
+
+// ready says whether h can be delivered at now.
+func (h *held) ready(now time.Time) bool { return !h.out && !now.Before(h.due) }
+
+// expire takes back what was held for too long, and forgets what was deleted.
+func (w *World) expire(now time.Time) {
+	for _, c := range w.consumers {
+		c.held = slices.DeleteFunc(c.held, func(h *held) bool { return h.message != nil && h.message.gone })
+		for _, h := range c.held {
+			if h.out && !now.Before(h.due) {
+				h.out = false
+			}
+		}
+	}
+}
+
+// settled takes a message off the list.
+func (c *consumer) settled(sequence uint64) {
+	for i, h := range c.held {
+		if h.sequence == sequence {
+			c.held = append(c.held[:i], c.held[i+1:]...)
+			c.floor = max(c.floor, sequence)
+			return
+		}
+	}
+}
+
+func (c *consumer) find(sequence uint64) *held {
+	for _, h := range c.held {
+		if h.sequence == sequence {
+			return h
+		}
+	}
+	return nil
+}
+
+// ackFloor is the sequence up to which everything is acknowledged.
+func (c *consumer) ackFloor() uint64 {
+	if len(c.held) > 0 {
+		return min(c.floor, c.held[0].sequence-1)
+	}
+	return c.floor
+}
+
+// deliver gives a message to one of those who consume; which one is drawn.
+func (w *World) deliver(c *consumer, h *held, to []*listener) {
+	l := to[w.random.IntN(len(to))]
+	fate := through
+	r := w.cfg.Rates
+	switch {
+	case w.chance(r.LostDelivery):
+		fate = wentLost
+	case w.chance(r.Duplicate):
+		fate = cameTwice
+	}
+	h.count++
+	h.out, h.due = true, time.Now().Add(w.ackWait)
+	e := event{who: l.p.Instance, kind: onDeliver, text: c.name, a: h.sequence, b: uint64(h.count), fate: fate} //nolint:gosec // small
+	if h.message != nil {
+		e.run = h.message.log.Run.ID
+		e.note = told(h.message)
+	} else {
+		e.run = h.timer.run.ID
+	}
+	w.note(e)
+	if fate == wentLost {
+		return
+	}
+	if fate == cameTwice {
+		h.out = false
+	}
+	d := &delivery{l: l, h: h, count: h.count, until: time.Now().Add(w.ackWait * 9 / 10)}
+	if h.message != nil {
+		d.entry = h.message.entry
+	}
+	w.mu.Lock()
+	l.busy++
+	w.mu.Unlock()
+	l.handling.Go(func() {
+		defer func() {
+			w.mu.Lock()
+			l.busy--
+			w.mu.Unlock()
+		}()
+		l.handle(l.ctx, d)
+	})
+}
+
+// delivery is one delivery of a message.
+type delivery struct {
+	l     *listener
+	h     *held
+	entry runlog.Entry
+	count int
+
+	mu    sync.Mutex
+	until time.Time
+	sent  int
+}
+
+// Entry is the record, or says where the inbox item is.
+func (d *delivery) Entry() runlog.Entry { return d.entry }
+
+// IsInbox says that it is an inbox item.
+func (d *delivery) IsInbox() bool { return d.h.message != nil && d.h.message.item != nil }
+
+// Redelivered says whether it was delivered before, as far as the server knows.
+func (d *delivery) Redelivered() bool { return d.count > 1 }
+
+var errOver = errors.New("the delivery is over: the message was held for too long")
+
+// Ack says that the message is done with. It may get lost.
+func (d *delivery) Ack() error { return d.send(ack, 0, false) }
+
+// Nak puts the message back, unless the hold has run out.
+func (d *delivery) Nak(delay time.Duration) error { return d.send(nak, delay, true) }
+
+// InProgress renews a hold that still exists.
+func (d *delivery) InProgress() error { return d.send(progress, 0, true) }
+
+// control is an acknowledgement on its way to the server.
+type control struct {
+	d     *delivery
+	what  string
+	delay time.Duration
+	nth   int
+	// step is the newest step of the run when it was sent.
+	step uint64
+}
+
+const (
+	ack      = "ack"
+	nak      = "nak"
+	progress = "in progress"
+)
+
+func (d *delivery) send(what string, delay time.Duration, holding bool) error {
+	now := time.Now()
+	w := d.l.p.world
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if holding && now.After(d.until) {
+		return errOver
+	}
+	if what == progress {
+		d.until = now.Add(w.ackWait * 9 / 10)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d.l.p.dead || w.ended {
+		return errNoAnswer
+	}
+	d.sent++
+	c := &control{d: d, what: what, delay: delay, nth: d.sent}
+	if m := d.h.message; m != nil {
+		for i := len(m.log.records) - 1; i >= 0; i-- {
+			if m.log.records[i].record().GetStep() != nil {
+				c.step = m.log.records[i].sequence
+				break
+			}
+		}
+	}
+	d.l.p.controls = append(d.l.p.controls, c)
+	w.signal()
+	return nil
+}
+
+// arrive has an acknowledgement take effect. The server does not ask whose it is:
+// it counts by sequence.
+func (w *World) arrive(p *Process, at int) {
+	c := p.controls[at]
+	p.controls = append(p.controls[:at], p.controls[at+1:]...)
+	fate := through
+	if w.chance(w.cfg.Rates.LostAck) {
+		fate = wentLost
+	}
+	consumer := c.d.l.consumer
+	e := event{who: c.d.l.p.Instance, kind: onControl, text: c.what + " " + consumer.name, a: c.d.h.sequence, b: uint64(c.d.count), fate: fate} //nolint:gosec // small
+	if m := c.d.h.message; m != nil {
+		e.run = m.log.Run.ID
+	}
+	w.note(e)
+	if c.what == ack {
+		w.acked(c)
+	}
+	if fate == wentLost {
+		return
+	}
+	h := consumer.find(c.d.h.sequence)
+	if h == nil {
+		return
+	}
+	switch c.what {
+	case ack:
+		consumer.settled(h.sequence)
+	case nak:
+		h.out, h.due = false, time.Now().Add(c.delay)
+	case progress:
+		if h.out {
+			h.due = time.Now().Add(w.ackWait)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// cutOff takes one process off the bus for a while.
+func (w *World) cutOff(now time.Time) {
+	p := w.procs[w.random.IntN(len(w.procs))]
+	if !p.onBus(now) {
+		return
+	}
+	span := time.Duration(1+w.random.IntN(20)) * time.Second
+	p.cut = now.Add(span)
+	w.note(event{who: p.Instance, kind: onFault, note: fmt.Sprintf("is cut off for %v", span)})
+}
+
+// stopOne ends one process in an orderly way.
+func (w *World) stopOne() {
+	p := w.procs[w.random.IntN(len(w.procs))]
+	if !p.alive() || p.stopping {
+		return
+	}
+	w.note(event{who: p.Instance, kind: onFault, note: "is told to stop"})
+	w.stop(p)
+}
+
+// restartServer has the server forget its deliveries: all that is not acknowledged
+// comes again, as if for the first time. Feeds are interrupted and timers that fired
+// may fire again.
+func (w *World) restartServer() {
+	w.note(event{kind: onFault, note: "the server of the bus restarts"})
+	for _, c := range w.consumers {
+		for _, h := range c.held {
+			h.out, h.count, h.due = false, 0, time.Time{}
+		}
+	}
+	for _, p := range w.procs {
+		for _, f := range p.feeds {
+			f.broken = true
+		}
+	}
+	for _, t := range w.timers {
+		if t.fired && w.random.IntN(2) == 0 {
+			w.come(t)
+		}
+	}
+}
+
+func (w *World) note(e event) { w.trace.add(e) }
+
+func (w *World) noteOp(o *op, fate fate) { w.noteOpAs(o, o.key.kind, fate) }
+
+func (w *World) noteOpAs(o *op, kind kind, fate fate) {
+	w.trace.add(event{who: o.p.Instance, kind: kind, run: o.key.run, text: o.key.text, a: o.key.a, b: o.key.b, fate: fate, note: o.note})
+}
+
+// stored is called for every message that was stored.
+func (w *World) stored(m *message) {
+	w.offer(m)
+	w.mu.Lock()
+	w.published(m)
+	w.mu.Unlock()
+	w.checkStored(m)
+}
+
+// told says what a message is, in words.
+func told(m *message) string {
+	if m.item != nil {
+		return fmt.Sprintf("input %s", m.item.GetId())
+	}
+	return sketch(m.record())
+}
+
+// sketch says what a record is, in words.
+func sketch(rec *harnessv1.Record) string {
+	if s := rec.GetStep(); s != nil {
+		return "step to " + s.GetTo()
+	}
+	switch j := rec.GetJournal().GetEntry().(type) {
+	case *harnessv1.Journal_TurnStarted:
+		return fmt.Sprintf("turn %d claimed, attempt %d", j.TurnStarted.GetTurnNumber(), j.TurnStarted.GetAttempt())
+	case *harnessv1.Journal_ModelRetried:
+		return "model failed"
+	case *harnessv1.Journal_ModelResponded:
+		return "model answered"
+	case *harnessv1.Journal_ToolsStarted:
+		return "tools started"
+	case *harnessv1.Journal_ToolFinished:
+		return "tool finished: " + j.ToolFinished.GetCallId()
+	case *harnessv1.Journal_ExecutorFailed:
+		return "executor failed: " + j.ExecutorFailed.GetError()
+	}
+	return "journal"
+}

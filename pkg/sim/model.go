@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Model opens the simulated model of a process. What it says is a function of the
+// conversation alone: asked twice at the same place it wants the same operations,
+// under fresh ids, as real models do. So an operation that runs twice is noticed.
+func (p *Process) Model() func(ref string) (model.Provider, string, error) {
+	return func(ref string) (model.Provider, string, error) { return &provider{p: p}, ref, nil }
+}
+
+type provider struct{ p *Process }
+
+// modelCall is a call of the model that is under way.
+type modelCall struct {
+	o     *op
+	run   string
+	p     *Process
+	ready bool
+	fails bool
+	hangs bool
+}
+
+// Goal is the goal of a run whose model knows it as name, makes turns turns with
+// tool calls and then completes.
+func Goal(name string, turns int) string { return fmt.Sprintf("%s %d", name, turns) }
+
+// Complete asks the model once.
+func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(string)) (*model.Response, error) {
+	w := m.p.world
+	plan := planOf(w.cfg.Seed, r)
+	far := time.Now().Add(24 * time.Hour)
+	var begun string
+	o := &op{key: key{kind: onModel, run: plan.name, a: uint64(plan.at)}, deadline: far}
+	o.do = func(fate) error { begun = plan.text; return nil }
+	if err := m.p.interact(ctx, o); err != nil {
+		return nil, failed(ctx, err)
+	}
+	if invalid := w.checkRequest(plan.name, r); invalid != "" {
+		w.mu.Lock()
+		w.broken("valid conversation", invalid)
+		w.mu.Unlock()
+	}
+	if r.Streaming && begun != "" {
+		delta(begun[:len(begun)/2])
+		delta(begun[len(begun)/2:])
+	}
+	var response *model.Response
+	c := &modelCall{run: plan.name, p: m.p}
+	o = &op{key: key{kind: onAnswer, run: plan.name, a: uint64(plan.at)}, deadline: far}
+	c.o = o
+	o.do = func(fate) error {
+		w.consider(c)
+		return errWaiting
+	}
+	o.check = func() error {
+		if c.fails {
+			return &model.Error{Retryable: true, RetryAfter: -1, Message: "overloaded"}
+		}
+		response = plan.response(w)
+		return nil
+	}
+	if err := m.p.interact(ctx, o); err != nil {
+		return nil, failed(ctx, err)
+	}
+	return response, nil
+}
+
+func failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &model.Error{Retryable: true, RetryAfter: -1, Message: "cancelled", Err: context.Cause(ctx)}
+	}
+	return err
+}
+
+// consider draws how a call of the model goes.
+func (w *World) consider(c *modelCall) {
+	w.calls = append(w.calls, c)
+	r := w.cfg.Rates
+	wait := time.Duration(0)
+	switch {
+	case w.chance(r.ModelFails):
+		c.fails = true
+	case w.chance(r.ModelSlow):
+		spans := [...]time.Duration{time.Second, w.ackWait, w.ackWait, 2 * w.ackWait, 5 * w.ackWait}
+		wait = spans[w.random.IntN(len(spans))]
+	case w.chance(r.ModelHangs):
+		c.hangs = true
+		return
+	}
+	w.after(wait, func() { c.ready = true })
+}
+
+// listModel lists the calls that can be answered; mu is held.
+func (w *World) listModel() {
+	left := w.calls[:0]
+	for _, c := range w.calls {
+		if c.o.left || c.p.dead {
+			continue // nobody waits for it
+		}
+		left = append(left, c)
+		if !c.ready {
+			continue
+		}
+		k := c.o.key
+		k.proc, k.text = busIndex+100, c.p.Instance
+		w.choices = append(w.choices, choice{key: k, do: func() { w.answer(c) }})
+	}
+	clear(w.calls[len(left):])
+	w.calls = left
+}
+
+func (w *World) answer(c *modelCall) {
+	w.calls = without(w.calls, c)
+	e := event{who: c.p.Instance, kind: onAnswer, run: c.run, a: c.o.key.a}
+	if c.fails {
+		e.fate = failing
+	}
+	w.note(e)
+	c.o.finish(c.o.check())
+}
+
+// healModel lets the model answer all who still have their run's step. Who has lost it
+// waits until it notices.
+func (w *World) healModel() {
+	for _, c := range w.calls {
+		if !c.hangs {
+			continue
+		}
+		for _, l := range w.store.order {
+			if l.Run.ID == c.run && l.Newest().Record.GetWriter().GetInstance() == c.p.Instance {
+				c.ready, c.hangs = true, false
+			}
+		}
+	}
+}
+
+// plan is what the model says at one place of a conversation.
+type plan struct {
+	name string
+	at   int // responses before
+	text string
+	kind string
+	ops  int
+}
+
+// planOf says what comes next in a conversation.
+func planOf(seed uint64, r *model.Request) plan {
+	p := plan{}
+	inputs, turns := 0, 3
+	for _, m := range r.Messages {
+		switch {
+		case m.GetRole() == harnessv1.Role_ROLE_ASSISTANT:
+			p.at++
+		case m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT:
+			if inputs++; inputs == 1 {
+				_, _ = fmt.Sscanf(m.GetContent().GetInline(), "%s %d", &p.name, &turns)
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(seed^hashOf(p.name), uint64(p.at))) //nolint:gosec // repeatable on purpose
+	p.text = fmt.Sprintf("response %d", p.at+1)
+	if p.at >= turns+2*(inputs-1) {
+		p.kind = "complete"
+		if random.IntN(6) == 0 && p.at < turns+2*inputs+6 {
+			p.kind = "silent"
+		}
+		return p
+	}
+	kinds := [...]string{"look", "set", "act", "act", "act", "beside", "run", "run", "mixed", "asked", "phone", "fax", "question", "silent", "garbage", "length"}
+	p.kind = kinds[random.IntN(len(kinds))]
+	p.ops = 1 + random.IntN(3)
+	return p
+}
+
+// response is the plan with fresh call ids.
+func (p plan) response(w *World) *model.Response {
+	r := &model.Response{
+		Text: p.text, FinishReason: "tool_calls", Model: "sim",
+		Usage: &harnessv1.Usage{InputTokens: uint64(100 + 20*p.at), OutputTokens: 20},
+	}
+	add := func(tool, arguments string) {
+		w.nextCall++
+		r.ToolCalls = append(r.ToolCalls, &harnessv1.ToolCall{
+			Id: fmt.Sprintf("c%d", w.nextCall), Name: tool, Arguments: runlog.Inline(arguments),
+		})
+	}
+	op := func(tool string) {
+		arguments, _ := json.Marshal(map[string]string{"op": fmt.Sprintf("%s:%d:%d", p.name, p.at, len(r.ToolCalls))})
+		add(tool, string(arguments))
+	}
+	switch p.kind {
+	case "complete":
+		add("work_complete", `{"summary":"done"}`)
+	case "silent":
+		r.FinishReason = "stop"
+	case "length":
+		op("act")
+		r.FinishReason = "length"
+	case "garbage":
+		add("no_such_tool", "{")
+		add("act", `{"op":7}`)
+		add("", "null")
+	case "mixed":
+		op("act")
+		op("run")
+		op("beside")
+		op("beside")
+		op("look")
+	case "question":
+		add("ask_user", `{"question":"Which one?"}`)
+		if p.ops > 1 {
+			op("phone")
+		}
+	case "asked":
+		op("run")
+		op("run")
+	default:
+		for range p.ops {
+			op(p.kind)
+		}
+	}
+	return r
+}

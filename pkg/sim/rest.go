@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// rests says what does not rest yet; empty when everything does.
+func (w *World) rests() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.clients {
+		if !c.done && !c.watches {
+			return "client " + c.name + " is not done"
+		}
+	}
+	for _, o := range w.pending {
+		if o.write {
+			return fmt.Sprintf("%s has not been answered: %s %s", o.p.Instance, o.key.kind, o.note)
+		}
+	}
+	if len(w.flights) > 0 {
+		return "a write is in flight"
+	}
+	for _, l := range w.store.order {
+		if why := w.unrest(l); why != "" {
+			return why
+		}
+	}
+	for _, c := range w.consumers {
+		for _, h := range c.held {
+			if !c.served || h.message != nil && h.message.gone {
+				continue
+			}
+			return fmt.Sprintf("sequence %d is not acknowledged to %q", h.sequence, c.name)
+		}
+	}
+	for _, t := range w.timers {
+		if !t.fired && w.due(w.store.runs[t.run], t) {
+			return fmt.Sprintf("the timer of version %d of %s has not fired", t.version, t.run)
+		}
+	}
+	return ""
+}
+
+// acked checks an acknowledgement: a step may be acknowledged only once a newer step
+// of its run is stored.
+func (w *World) acked(c *control) {
+	m := c.d.h.message
+	if m == nil || c.d.l.consumer.name == wakes || m.gone {
+		return
+	}
+	if c.step <= m.sequence {
+		w.broken("a step is acknowledged once a newer one is stored",
+			fmt.Sprintf("%s acknowledged sequence %d of %s, the newest step", c.d.l.p.Instance, m.sequence, m.log.Run))
+	}
+}
+
+// unrest says why a run does not rest; empty when it does.
+func (w *World) unrest(l *Log) string {
+	n := len(l.records)
+	if n == 0 {
+		return ""
+	}
+	if l.state.expired {
+		return fmt.Sprintf("%s was deleted, and version %d of it is still there", l.Run, l.Newest().Header.Version)
+	}
+	step := l.records[n-1].record().GetStep()
+	if !runlog.IsRest(step.GetTo()) {
+		return fmt.Sprintf("%s stands at version %d: %s", l.Run, l.Newest().Header.Version, sketch(l.records[n-1].record()))
+	}
+	if i := len(l.items); i > 0 && l.items[i-1].sequence > step.GetSnapshot().GetInboxCursor() {
+		return fmt.Sprintf("input %s of %s was not taken in", l.items[i-1].item.GetId(), l.Run)
+	}
+	if step.GetTo() == runlog.End {
+		return ""
+	}
+	if awaited := runstate.Awaited(step.GetSnapshot()); len(awaited) > 0 {
+		if at := runstate.FirstDeadline(step.GetSnapshot()); at != nil && at.AsTime().Before(w.healedAt.Add(w.cfg.Healing/2)) {
+			return fmt.Sprintf("a call of %s waits to be answered until %v", l.Run, at.AsTime().Sub(w.began))
+		}
+		return ""
+	}
+	switch kind := step.GetSnapshot().GetStopReason().GetKind(); {
+	case kind == "interrupted", strings.HasPrefix(kind, "budget_exceeded:"):
+		return ""
+	default:
+		return fmt.Sprintf("%s is parked for %q", l.Run, kind)
+	}
+}
+
+// due says that a timer has to fire before its run rests: that of an outage, of a
+// deletion, and of a deadline that is not days away.
+func (w *World) due(l *Log, t *timer) bool {
+	if l == nil || len(l.records) == 0 {
+		return false
+	}
+	if l.state.expired {
+		return true
+	}
+	s := l.records[len(l.records)-1].record().GetStep().GetSnapshot()
+	if s.GetParkVersion() != t.version || s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
+		return false
+	}
+	return len(runstate.Awaited(s)) == 0 || t.at.Before(w.healedAt.Add(w.cfg.Healing/2))
+}

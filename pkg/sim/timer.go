@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// timer is a timer of a park.
+type timer struct {
+	run     runlog.Run
+	version uint64
+	at      time.Time
+	fired   bool
+}
+
+// setTimer sets a timer. One that was set before is moved, one that has fired is set anew.
+func (w *World) setTimer(run runlog.Run, version uint64, at time.Time) {
+	for _, t := range w.timers {
+		if t.run == run && t.version == version {
+			t.at, t.fired = at, false
+			return
+		}
+	}
+	w.timers = append(w.timers, &timer{run: run, version: version, at: at})
+}
+
+// fire brings up the timers whose time has come.
+func (w *World) fire(now time.Time) {
+	for _, t := range w.timers {
+		if t.fired || now.Before(t.at) {
+			continue
+		}
+		t.fired = true
+		w.come(t)
+	}
+}
+
+func (w *World) come(t *timer) {
+	w.timerCount++
+	c := w.consumer(timersName)
+	c.held = append(c.held, &held{sequence: w.timerCount, timer: t})
+}
+
+// eraseTimers deletes the timers of a run, those that fired included.
+func (w *World) eraseTimers(run runlog.Run) {
+	w.timers = slices.DeleteFunc(w.timers, func(t *timer) bool { return t.run == run })
+	c := w.consumer(timersName)
+	c.held = slices.DeleteFunc(c.held, func(h *held) bool { return h.timer.run == run })
+}

@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// ToolHosts is a process's client of all tool hosts: a call that was started under a
+// ledger goes to the host that has it or has taken its place, everything else to any.
+func (p *Process) ToolHosts() harnessv1.ToolHostServiceClient { return &hosts{p: p} }
+
+type hosts struct{ p *Process }
+
+// of is the host for a ledger; nil when it is not there.
+func (w *World) host(ledger string) *host {
+	place, _, _ := strings.Cut(ledger, "-")
+	for _, h := range w.hosts {
+		if ledger == "" && !h.down || ledger != "" && strings.HasPrefix(h.ledger, place+"-") {
+			if h.down {
+				return nil
+			}
+			return h
+		}
+	}
+	return nil
+}
+
+func away(name string) error { return status.Error(codes.Unavailable, name+" cannot be reached") }
+
+// asked makes a request; the error of one that got no answer is UNAVAILABLE.
+func (c *hosts) asked(ctx context.Context, o *op) error {
+	o.deadline = time.Now().Add(time.Hour)
+	err := c.p.interact(ctx, o)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+// DescribeHost asks any host.
+func (c *hosts) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostRequest, _ ...grpc.CallOption) (r *harnessv1.DescribeHostResponse, err error) {
+	w := c.p.world
+	o := &op{key: key{kind: onDescribe}}
+	o.do = func(fate) error {
+		var there []*host
+		for _, h := range w.hosts {
+			if !h.down {
+				there = append(there, h)
+			}
+		}
+		if len(there) == 0 {
+			return away("a tool host")
+		}
+		h := there[w.random.IntN(len(there))]
+		o.note = h.ledger
+		r = &harnessv1.DescribeHostResponse{Tools: tools, LedgerId: h.ledger}
+		return nil
+	}
+	if err := c.asked(ctx, o); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// DescribeWorkspace asks any host.
+func (c *hosts) DescribeWorkspace(ctx context.Context, _ *harnessv1.DescribeWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
+	w := c.p.world
+	o := &op{key: key{kind: onDescribe, text: "workspace"}}
+	o.do = func(fate) error {
+		if w.host("") == nil {
+			return away("a tool host")
+		}
+		return nil
+	}
+	if err := c.asked(ctx, o); err != nil {
+		return nil, err
+	}
+	return &harnessv1.DescribeWorkspaceResponse{Environment: &harnessv1.Environment{}}, nil
+}
+
+// ExecuteTool runs a call once, joins it or gives its result.
+func (c *hosts) ExecuteTool(ctx context.Context, r *harnessv1.ExecuteToolRequest, _ ...grpc.CallOption) (resp *harnessv1.ExecuteToolResponse, err error) {
+	w := c.p.world
+	o := &op{key: key{kind: onExecute, run: r.GetRunId(), text: r.GetCallId()}}
+	answer := func(a *harnessv1.ExecuteToolResponse) { resp = a }
+	o.do = func(fate) error { return w.execute(o, r, answer) }
+	if err := c.asked(ctx, o); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// CancelTools kills calls and lets them never start.
+func (c *hosts) CancelTools(ctx context.Context, r *harnessv1.CancelToolsRequest, _ ...grpc.CallOption) (resp *harnessv1.CancelToolsResponse, err error) {
+	w := c.p.world
+	o := &op{key: key{kind: onCancel, run: r.GetRunId(), text: strings.Join(r.GetCallIds(), " ")}}
+	o.do = func(fate) error {
+		h := w.host(r.GetLedgerId())
+		if h == nil {
+			return away("the tool host")
+		}
+		resp = h.cancel(r)
+		return nil
+	}
+	if err := c.asked(ctx, o); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}

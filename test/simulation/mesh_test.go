@@ -1,0 +1,113 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
+	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
+	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
+)
+
+// mesh is the whole mesh in a world: two processes for each role, two tool hosts and
+// clients that drive a few runs. log decorates each process's way to the bus; nil
+// leaves it as it is.
+type mesh struct {
+	log  func(role string, p *sim.Process, log runlog.Log) runlog.Log
+	runs int
+}
+
+func (m mesh) start(w *sim.World) {
+	logOf := func(role string, p *sim.Process) runlog.Log {
+		if m.log == nil {
+			return p.Log()
+		}
+		return m.log(role, p, p.Log())
+	}
+	config := func(p *sim.Process, log runlog.Log) executor.Config {
+		c := p.Executor()
+		c.Log = log
+		return c
+	}
+	w.ToolHost("host-0")
+	w.ToolHost("host-1")
+	for i := range 2 {
+		start := func(role string, f func(ctx context.Context, p *sim.Process, log runlog.Log) error) {
+			w.Start(fmt.Sprintf("%s-%d", role, i), func(ctx context.Context, p *sim.Process) error {
+				return f(ctx, p, logOf(role, p))
+			})
+		}
+		start("repair", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
+			return repairserver.New(repairserver.Config{Log: log, ToolHost: p.ToolHosts(), Logger: slog.New(slog.DiscardHandler), KeepDeleted: 20 * time.Second}).Run(ctx, config(p, log))
+		})
+		start("compaction", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
+			return compactionserver.New(log).Run(ctx, config(p, log))
+		})
+		start("turn", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
+			s := turnserver.New(turnserver.Config{
+				Log: log, ToolHost: p.ToolHosts(), Open: p.Model(), Random: func() float64 { return 0.5 },
+			})
+			return s.Run(ctx, config(p, log))
+		})
+		start("stopdecision", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
+			return stopdecisionserver.New().Run(ctx, config(p, log))
+		})
+		start("gateway", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
+			s := gatewayserver.New(gatewayserver.Config{Log: log, Instance: p.Instance, Random: p.Numbers()})
+			s.Start(ctx)
+			p.Serve(s)
+			<-ctx.Done()
+			s.Close()
+			return nil
+		})
+	}
+	clients := w.Clients("gateway-0", "gateway-1")
+	for i := range m.runs {
+		name := fmt.Sprintf("r%d", i)
+		random := w.Random(name + " spec")
+		turns, tries := uint32(4+random.IntN(8)), uint32(2)
+		spec := &harnessv1.RunSpec{
+			Goal:      runlog.Inline(sim.Goal(name, 1+random.IntN(4))),
+			Agent:     &harnessv1.AgentSpec{Model: "sim:model"},
+			Workspace: "/w",
+			Config: &harnessv1.LoopConfig{
+				Stop:  &harnessv1.StopConfig{MaxTurns: &turns},
+				Model: &harnessv1.ModelConfig{MaxTries: &tries},
+			},
+		}
+		if random.IntN(5) == 0 {
+			calls := uint32(3)
+			spec.Config.Budgets = &harnessv1.Budgets{ToolCalls: &calls}
+		}
+		if random.IntN(4) == 0 {
+			yolo := true
+			spec.Config.Tools = &harnessv1.ToolConfig{Yolo: &yolo}
+		}
+		if random.IntN(2) == 0 {
+			spec.ClientTools = sim.ClientTools()
+		}
+		if random.IntN(3) == 0 {
+			if spec.Config.Tools == nil {
+				spec.Config.Tools = &harnessv1.ToolConfig{}
+			}
+			longest := [...]int{5, 60}[random.IntN(2)]
+			spec.Config.Tools.ApprovalTimeout = durationpb.New(time.Duration(1+random.IntN(longest)) * time.Second)
+			spec.Config.Tools.AnswerTimeout = durationpb.New(time.Duration(1+random.IntN(longest)) * time.Second)
+		}
+		clients.Drive(name, spec)
+	}
+}
+
+// executors of the mesh.
+var executors = runstate.DefaultWorkflow()

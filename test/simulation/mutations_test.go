@@ -1,0 +1,278 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/sim"
+)
+
+var within = flag.Int("within", 1500, "how many seeds a mutation has to be caught within")
+
+// decorate changes a process's way to the bus.
+type decorate func(role string, p *sim.Process, log runlog.Log) runlog.Log
+
+// mutations are rules of the mesh that are broken one at a time, at the processes'
+// handles, to show that the simulator notices.
+var mutations = []struct {
+	name string
+	// replicated says that the fault is one of a replicated bus alone, hangs that it
+	// takes a model that hangs.
+	replicated, hangs bool
+	log               decorate
+}{
+	{name: "no-fence", log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log { return &unfenced{Log: log} }},
+	{name: "filter-spelling", replicated: true, log: func(_ string, p *sim.Process, log runlog.Log) runlog.Log {
+		return sim.SpellFence(log, p.Name)
+	}},
+	{name: "ack-before-commit", log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log {
+		return &deliveries{Log: log, around: ackFirst}
+	}},
+	{name: "heartbeat-without-ownership", hangs: true, log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
+		if role != "turn" {
+			return log
+		}
+		return &deliveries{Log: &trusting{Log: log}, around: beatAlways}
+	}},
+	{name: "no-journal", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
+		if role != "turn" {
+			return log
+		}
+		return &forgetful{Log: log, kept: map[uint64]kept{}}
+	}},
+	{name: "unvalidated-views", replicated: true, log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log {
+		return &unvalidated{Log: log}
+	}},
+	{name: "cursor-stays-at-refused", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
+		if role != "repair" {
+			return log
+		}
+		return &rewriting{Log: log, rewrite: keepCursor()}
+	}},
+	{name: "drained-ids-forgotten", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
+		if role != "repair" {
+			return log
+		}
+		return &rewriting{Log: log, rewrite: forgetDrained}
+	}},
+}
+
+func TestMutations(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(*within) {
+				cfg, mesh := shape(seed)
+				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() {
+					continue
+				}
+				mesh.log = m.log
+				if r := sim.Try(t, cfg, mesh.start); r.Violation != nil {
+					t.Logf("caught at seed %d, step %d: %s: %s", seed, r.Steps, r.Violation.Invariant, r.Violation.Message)
+					if *whole {
+						t.Log(r.Failure(60, ""))
+					}
+					return
+				}
+			}
+			t.Errorf("not caught within %d seeds", *within)
+		})
+	}
+}
+
+// unfenced writes behind whatever is there: a fence that is refused is taken to the
+// newest record.
+type unfenced struct{ runlog.Log }
+
+func (l *unfenced) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	for {
+		sequence, err := l.Log.Append(ctx, rec)
+		if !errors.Is(err, runlog.ErrFenced) {
+			return sequence, err
+		}
+		view, verr := l.View(ctx, runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}, 0)
+		if verr != nil {
+			return 0, err
+		}
+		rec = proto.CloneOf(rec)
+		rec.Version, rec.PrevSequence = view.Newest.Header.Version+1, view.Newest.Sequence
+	}
+}
+
+// deliveries puts something around the handling of each delivery.
+type deliveries struct {
+	runlog.Log
+	around func(d runlog.Delivery, handle func(runlog.Delivery))
+}
+
+func (l *deliveries) Consume(ctx context.Context, executor string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
+	return l.Log.Consume(ctx, executor, concurrency, func(ctx context.Context, d runlog.Delivery) {
+		l.around(d, func(d runlog.Delivery) { handle(ctx, d) })
+	})
+}
+
+func ackFirst(d runlog.Delivery, handle func(runlog.Delivery)) {
+	_ = d.Ack()
+	handle(d)
+}
+
+// beatAlways holds a delivery for as long as it is handled, whoever has the step.
+func beatAlways(d runlog.Delivery, handle func(runlog.Delivery)) {
+	done := make(chan struct{})
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				_ = d.InProgress()
+			}
+		}
+	})
+	handle(deaf{d})
+	close(done)
+	beating.Wait()
+}
+
+// deaf is a delivery whose own heartbeat changes nothing.
+type deaf struct{ runlog.Delivery }
+
+func (deaf) InProgress() error { return nil }
+
+// trusting shows a heartbeat, which is the one that looks with a deadline, that the
+// step is still held.
+type trusting struct{ runlog.Log }
+
+func (l *trusting) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+	v, err := l.Log.View(ctx, run, contains)
+	if _, beats := ctx.Deadline(); beats && err == nil {
+		v.Newest.Sequence = contains
+	}
+	return v, err
+}
+
+// forgetful keeps the journal to itself: what it appends is stored with the Step
+// that follows. Its process does not notice; all others, and its next life, do.
+type forgetful struct {
+	runlog.Log
+
+	mu   sync.Mutex
+	next uint64
+	kept map[uint64]kept // by made-up sequences
+}
+
+// kept is a record that was not stored.
+type kept struct {
+	rec *harnessv1.Record
+	// behind is the stored record that it comes behind.
+	behind runlog.Entry
+}
+
+// madeUp is where sequences begin that nothing is stored at.
+const madeUp = 1 << 40
+
+func (l *forgetful) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	l.mu.Lock()
+	before, isKept := l.kept[rec.GetPrevSequence()]
+	behind := before.behind
+	if !isKept {
+		behind = runlog.Entry{Sequence: rec.GetPrevSequence(), Header: runlog.Header{Version: rec.GetVersion() - 1}}
+	}
+	if rec.GetJournal() != nil {
+		defer l.mu.Unlock()
+		l.next++
+		l.kept[madeUp+l.next] = kept{rec: rec, behind: behind}
+		return madeUp + l.next, nil
+	}
+	rec = proto.CloneOf(rec)
+	for at := rec.GetPrevSequence(); ; {
+		k, ok := l.kept[at]
+		if !ok {
+			break
+		}
+		rec.Appended = append(append([]*harnessv1.Message(nil), k.rec.GetAppended()...), rec.GetAppended()...)
+		rec.Events = append(append([]*harnessv1.Event(nil), k.rec.GetEvents()...), rec.GetEvents()...)
+		at = k.rec.GetPrevSequence()
+	}
+	l.mu.Unlock()
+	rec.Version, rec.PrevSequence, rec.AppendedBefore = behind.Header.Version+1, behind.Sequence, 0
+	return l.Log.Append(ctx, rec)
+}
+
+func (l *forgetful) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
+	l.mu.Lock()
+	k, ok := l.kept[sequence]
+	l.mu.Unlock()
+	if ok {
+		return runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(k.rec), Record: k.rec}, nil
+	}
+	return l.Log.Read(ctx, run, sequence)
+}
+
+func (l *forgetful) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+	l.mu.Lock()
+	if k, ok := l.kept[contains]; ok {
+		contains = k.behind.Sequence
+	}
+	l.mu.Unlock()
+	return l.Log.View(ctx, run, contains)
+}
+
+// unvalidated takes any replica's word.
+type unvalidated struct{ runlog.Log }
+
+func (l *unvalidated) View(ctx context.Context, run runlog.Run, _ uint64) (runlog.View, error) {
+	return l.Log.View(ctx, run, 0)
+}
+
+// rewriting changes the steps that a process appends.
+type rewriting struct {
+	runlog.Log
+	rewrite func(rec *harnessv1.Record)
+}
+
+func (l *rewriting) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	if rec.GetStep() == nil {
+		return l.Log.Append(ctx, rec)
+	}
+	rec = proto.CloneOf(rec)
+	l.rewrite(rec)
+	return l.Log.Append(ctx, rec)
+}
+
+// keepCursor lets the inbox cursor stop at the first item that was refused, now or
+// before.
+func keepCursor() func(rec *harnessv1.Record) {
+	var mu sync.Mutex
+	refused := map[string]bool{}
+	return func(rec *harnessv1.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, e := range rec.GetEvents() {
+			if r := e.GetInputRejected(); r != nil {
+				refused[r.GetItemId()] = true
+			}
+		}
+		for _, o := range rec.GetStep().GetObserved() {
+			for _, item := range o.GetInbox().GetItems() {
+				if refused[item.GetId()] {
+					rec.GetStep().GetSnapshot().InboxCursor = item.GetPrevSequence()
+					return
+				}
+			}
+		}
+	}
+}
+
+func forgetDrained(rec *harnessv1.Record) { rec.GetStep().GetSnapshot().DrainedItems = nil }

@@ -1,0 +1,93 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/sim"
+)
+
+// TestTheWorkloadReachesWhatItIsFor holds that seeds do not pass because nothing
+// happens in them: within a few hundred, runs come to everything that is named here.
+func TestTheWorkloadReachesWhatItIsFor(t *testing.T) {
+	seen := map[string]int{}
+	count := sim.Invariant{Name: "seen", Stored: func(_ *sim.Log, e runlog.Entry) string {
+		for _, name := range namesOf(e.Record) {
+			seen[name]++
+		}
+		return ""
+	}}
+	for seed := range uint64(300) {
+		cfg, m := shape(seed)
+		cfg.Check = append(cfg.Check, count)
+		sim.Try(t, cfg, m.start)
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%6d %s", seen[name], name)
+	}
+	for _, name := range reached {
+		if seen[name] == 0 {
+			t.Errorf("no run came to %q", name)
+		}
+	}
+}
+
+// reached is what the workload is for.
+var reached = []string{
+	"ApprovalAnswered", "ApprovalRequested", "BudgetWarn", "ContinuationPrompt", "ModelRetry", "RunCancelled", "RunInterrupted", "StopRejected",
+	"ToolDenied", "ToolError", "ToolResult", "WorkerTakeover", "deleted",
+	"InputAccepted approval", "InputAccepted cancel", "InputAccepted interrupt", "InputAccepted resume", "InputAccepted timer_fired",
+	"InputAccepted tool_answer", "InputAccepted tools_declared", "InputAccepted user_message",
+	"InputRejected approval", "InputRejected interrupt", "InputRejected resume", "InputRejected timer_fired", "InputRejected tool_answer",
+	"Repair effect unknown", "Repair expired", "Repair not answered",
+	"SessionComplete agent_done", "SessionComplete cancelled", "SessionComplete max_turns",
+	"SessionResume resume", "SessionResume timer", "SessionResume user_message",
+	"StepEnd awaiting_tool", "StepEnd error", "StepEnd interrupted",
+	"Journal_ToolFinished TOOL_OUTCOME_CANCELLED", "Journal_ToolFinished TOOL_OUTCOME_UNKNOWN",
+	"parked: approval", "parked: budget_exceeded:tool_calls", "parked: client_tool", "parked: interrupted", "parked: provider_unavailable", "parked: question",
+}
+
+// namesOf names what a record says in a way that can be counted.
+func namesOf(rec *harnessv1.Record) []string {
+	var names []string
+	for _, e := range rec.GetEvents() {
+		name := strings.TrimPrefix(fmt.Sprintf("%T", e.GetEvent()), "*harnessv1.Event_")
+		switch b := e.GetEvent().(type) {
+		case *harnessv1.Event_InputAccepted:
+			name += " " + b.InputAccepted.GetKind()
+		case *harnessv1.Event_InputRejected:
+			name += " " + b.InputRejected.GetKind()
+		case *harnessv1.Event_Repair:
+			name += " " + b.Repair.GetReason()
+		case *harnessv1.Event_SessionResume:
+			name += " " + b.SessionResume.GetCause()
+		case *harnessv1.Event_StepEnd:
+			name += " " + b.StepEnd.GetOutcome()
+		case *harnessv1.Event_SessionComplete:
+			name += " " + b.SessionComplete.GetReason().GetKind()
+		}
+		names = append(names, name)
+	}
+	if s := rec.GetStep(); s != nil {
+		names = append(names, "step to "+s.GetTo())
+		if s.GetTo() == runlog.Park {
+			names = append(names, "parked: "+s.GetSnapshot().GetStopReason().GetKind())
+		}
+		if s.GetSnapshot().GetExpireTime() != nil {
+			names = append(names, "deleted")
+		}
+	}
+	if j := rec.GetJournal(); j != nil {
+		name := strings.TrimPrefix(fmt.Sprintf("%T", j.GetEntry()), "*harnessv1.")
+		if f := j.GetToolFinished(); f != nil {
+			name += " " + f.GetOutcome().String()
+		}
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,128 @@
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/sim"
+)
+
+var (
+	oneSeed  = flag.Int64("seed", -1, "run this seed alone")
+	seeds    = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: 5,000, a tenth of it with -short or under the race detector")
+	from     = flag.Uint64("from", 0, "the first of them")
+	repeated = flag.Int("repeated", 50, "how many seeds TestReproduces runs twice")
+	whole    = flag.Bool("trace", false, "print the whole trace of -seed")
+	progress = flag.Bool("progress", false, "say on stderr how far TestSeeds is")
+)
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // a world is small and soon over: collecting seldom saves a tenth of the time
+	os.Exit(m.Run())
+}
+
+// underRace says that the race detector watches, which takes many times as long.
+var underRace bool
+
+// many is how many seeds TestSeeds runs.
+func many() int {
+	switch {
+	case *seeds > 0:
+		return *seeds
+	case underRace || testing.Short():
+		return 500
+	}
+	return 5000
+}
+
+// shape is what a seed's world is like.
+func shape(seed uint64) (sim.Config, mesh) {
+	cfg := sim.Config{Seed: seed, Executors: executors}
+	switch seed % 5 {
+	case 0:
+		cfg.Rates = sim.Crashes()
+	case 1:
+		cfg.Rates, cfg.Replicated = sim.Lag(), true
+	case 2:
+		cfg.Rates = sim.Everything()
+	case 3:
+		cfg.Rates, cfg.Replicated = sim.Everything(), true
+	case 4:
+		cfg.Rates, cfg.Replicated = sim.Hangs(), seed%2 == 0
+	}
+	return cfg, mesh{runs: 2 + int(seed/5%3)} //nolint:gosec // below 5
+}
+
+func again(seed uint64) string {
+	return fmt.Sprintf("go test ./test/simulation -run TestSeeds -seed %d -trace", seed)
+}
+
+func TestSeeds(t *testing.T) {
+	if *oneSeed >= 0 {
+		runOne(t, uint64(*oneSeed))
+		return
+	}
+	var done, steps, records atomic.Int64
+	stop := make(chan struct{})
+	defer close(stop)
+	if *progress {
+		go report(&done, stop)
+	}
+	t.Run("shards", func(t *testing.T) {
+		shards := runtime.GOMAXPROCS(0)
+		for shard := range shards {
+			t.Run(fmt.Sprint(shard), func(t *testing.T) {
+				t.Parallel()
+				for n := shard; n < many(); n += shards {
+					cfg, m := shape(*from + uint64(n)) //nolint:gosec // positive
+					r := sim.Try(t, cfg, m.start)
+					done.Add(1)
+					steps.Add(int64(r.Steps))
+					records.Add(int64(r.Records))
+					if r.Violation != nil {
+						t.Error(r.Failure(60, again(r.Seed)))
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d seeds, %d interactions, %d records", done.Load(), steps.Load(), records.Load())
+}
+
+// runOne runs one seed, and tells of it.
+func runOne(t *testing.T, seed uint64) {
+	cfg, m := shape(seed)
+	r := sim.Try(t, cfg, m.start)
+	if *whole {
+		for _, line := range r.Trace(0) {
+			t.Log(line)
+		}
+	}
+	t.Logf("%d interactions, %d records, %v, hash %016x", r.Steps, r.Records, r.Time, r.Hash)
+	if r.Violation != nil {
+		t.Fatal(r.Failure(60, again(seed)))
+	}
+}
+
+// report says on stderr every ten seconds how far the seeds are.
+func report(done *atomic.Int64, stop <-chan struct{}) {
+	began := time.Now()
+	ticker := time.NewTicker(10 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+			var memory runtime.MemStats
+			runtime.ReadMemStats(&memory)
+			fmt.Fprintf(os.Stderr, "%d of %d seeds, %v, heap %d MiB\n", done.Load(), many(), time.Since(began).Round(time.Second), memory.HeapAlloc>>20)
+		}
+	}
+}
