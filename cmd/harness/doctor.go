@@ -45,6 +45,9 @@ type processRow struct {
 	Address  string    `json:"address"`
 	Program  string    `json:"program"`
 	Started  time.Time `json:"started"`
+	// Of the process: roles that share one say the same. 0 is not said.
+	Goroutines uint64 `json:"goroutines"`
+	HeapBytes  uint64 `json:"heap_bytes"`
 }
 
 func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
@@ -93,6 +96,7 @@ func diagnose(there []*harnessv1.Presence) diagnosis {
 		d.Processes = append(d.Processes, processRow{
 			Role: p.GetRole(), Ready: p.GetReady(), Reason: p.GetReason(), Instance: p.GetInstance(),
 			Address: p.GetAddress(), Program: p.GetProgram(), Started: p.GetStartTime().AsTime(),
+			Goroutines: p.GetGoroutines(), HeapBytes: p.GetHeapBytes(),
 		})
 		if !p.GetReady() {
 			d.Problems = append(d.Problems, fmt.Sprintf("%s %s is not ready: %s", p.GetRole(), p.GetInstance(), p.GetReason()))
@@ -116,13 +120,14 @@ func (c *doctorCmd) show(a *app, d diagnosis) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "bus\t%s: %d partition(s), %d replica(s), takeover %s\n\n", d.NATS, d.Partitions, d.Replicas, time.Duration(d.TakeoverMS)*time.Millisecond)
-	_, _ = fmt.Fprintln(w, "ROLE\tREADY\tADDRESS\tINSTANCE\tUP")
+	_, _ = fmt.Fprintln(w, "ROLE\tREADY\tADDRESS\tINSTANCE\tUP\tGOROUTINES\tHEAP")
 	for _, p := range d.Processes {
 		ready := "yes"
 		if !p.Ready {
 			ready = "no"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Role, ready, p.Address, p.Instance, time.Since(p.Started).Round(time.Second))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Role, ready, p.Address, p.Instance, time.Since(p.Started).Round(time.Second),
+			said(p.Goroutines, "%d", p.Goroutines), said(p.HeapBytes, "%.1f MiB", float64(p.HeapBytes)/(1<<20)))
 	}
 	for i, problem := range d.Problems {
 		if i == 0 {
@@ -131,4 +136,12 @@ func (c *doctorCmd) show(a *app, d diagnosis) error {
 		_, _ = fmt.Fprintf(w, "problem:\t%s\n", problem)
 	}
 	return w.Flush()
+}
+
+// said is a figure for people, a dash where the process did not say it.
+func said[T any](figure uint64, format string, value T) string {
+	if figure == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, value)
 }

@@ -156,7 +156,9 @@ func TestSweep(t *testing.T) {
 	}()
 	defer func() {
 		cancel()
-		_ = <-ended
+		if err := <-ended; ctx.Err() == nil {
+			t.Error(err)
+		}
 	}()
 
 	missing := func(id string) runlog.Run {

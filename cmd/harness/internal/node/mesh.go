@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync"
@@ -201,10 +202,19 @@ func (m *mesh) presence(r *role) *harnessv1.Presence {
 		Role: r.name, Instance: m.n.instance, Address: r.address, Ready: reason == "", Reason: reason,
 		ReadsSchema: runlog.Schema, WritesSchema: runlog.Schema, Program: m.n.cfg.Program, StartTime: timestamppb.New(m.started),
 	}
+	p.Goroutines, p.HeapBytes = load()
 	if r.name == toolHostRole {
 		p.LedgerId = m.ledger
 	}
 	return p
+}
+
+// load is what this process takes now: its goroutines, and the bytes of the heap
+// that were alive at the last collection, 0 before the first.
+func load() (goroutines, heap uint64) {
+	samples := []metrics.Sample{{Name: "/sched/goroutines:goroutines"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64(), samples[1].Value.Uint64()
 }
 
 // locateTimeout is how long a role is looked for.

@@ -1,0 +1,59 @@
+package explore
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestASettledConflictCouldBeAcknowledged: that a conflict alone is never a reason to
+// acknowledge is about refusals that nobody has settled.
+func TestASettledConflictCouldBeAcknowledged(t *testing.T) {
+	keeps(t, Scenario{
+		Name: "two messages", Mutation: AckSettled, Before: interrupted, From: atPark, Replicated: true, Batch: 1,
+		Senders: []Sender{{Item: say("m1")}, {Item: say("m2")}}, Wakers: 2, Faults: Faults{Lost: 1},
+	})
+}
+
+// TestEachMutationIsCaught: the explorer can fail. Each way to break the protocol
+// breaks a rule, in a scenario in which every rule is kept without it.
+func TestEachMutationIsCaught(t *testing.T) {
+	one := []Sender{{Item: say("m1")}}
+	two := []Sender{{Item: say("m1")}, {Item: say("m2")}}
+	answers := []Sender{{Item: approve("yes", "a")}, {Item: deny("no", "a")}}
+	for _, c := range []struct {
+		mutation Mutation
+		by       string // the rule that it breaks
+		sc       Scenario
+	}{
+		{AckOnConflict, "lost", Scenario{Before: interrupted, Senders: one, Replicated: true, Faults: Faults{Lost: 1}}},
+		{WakeUnvalidated, "lost", Scenario{Before: interrupted, Senders: one, Faults: Faults{Stale: 1}}},
+		{DrainUnvalidated, "a wake takes in nothing", Scenario{Before: interrupted, Senders: one, Faults: Faults{Stale: 1}}},
+		{RefusedStay, "a wake takes in nothing", Scenario{Turns: asks, Senders: answers}},
+		{DrainedForgotten, "twice in a run", Scenario{Before: interrupted, Senders: one, Faults: Faults{Crashes: 1}, TwiceStored: true}},
+		{AnswersForgotten, "is wrong", Scenario{Turns: asks, Senders: answers}},
+		{WakeUnfenced, "not gap-free", Scenario{Before: interrupted, Senders: two, Wakers: 2}},
+		{CommitUnfenced, "not gap-free", Scenario{Before: interrupted, Senders: one, Repairers: 2, Faults: Faults{Lapses: 1}}},
+		{AckFirst, "lost", Scenario{Before: interrupted, Senders: one, Faults: Faults{Crashes: 1}}},
+		{AckPutBack, "stuck", Scenario{Before: interrupted, Senders: one, Faults: Faults{Lost: 1}}},
+		{SendUnfenced, "neither an effect nor a refusal", Scenario{Before: interrupted, Senders: two}},
+		{SendWithoutLook, "stored twice", Scenario{Before: interrupted, Senders: one, Faults: Faults{Lost: 1}}},
+		{SecondUnchecked, "second answer", Scenario{Turns: asks, Senders: answers}},
+		{FoundUnchecked, "second answer", Scenario{Turns: asks, Senders: answers, Tries: 1, Faults: Faults{Lost: 1}}},
+		{WhoForgotten, "second answer", Scenario{Turns: asks, Senders: answers, Faults: Faults{Crashes: 1}}},
+		{RefusalsUnchecked, "is wrong", Scenario{Before: interrupted, Senders: []Sender{{Item: say("m1")}, {Item: interrupt("i1")}}, Faults: Faults{Stale: 1}}},
+		{TimersRemembered, "parked until a timer fires", Scenario{Turns: asksClient, Tools: hours(1, 2), Timers: true, Before: []Sender{{Item: approve("yes", "c")}}, From: atWake, Faults: Faults{Crashes: 1}}},
+		{TimersFoundEarlier, "parked until a timer fires", early},
+		{RestsNotDelivered, "lost", Scenario{Before: interrupted, Senders: []Sender{{Item: say("m1")}, {Item: interrupt("i1")}}}},
+	} {
+		t.Run(name(string(c.mutation)), func(t *testing.T) {
+			c.sc.Name = string(c.mutation)
+			keeps(t, c.sc)
+			c.sc.Mutation = c.mutation
+			r := walk(t, model(t, c.sc))
+			if r.Broken == nil || !strings.Contains(r.Broken.Error(), c.by) {
+				t.Fatalf("broken: %v, want %q", r.Broken, c.by)
+			}
+			t.Logf("caught after %d steps: %v\n%s", len(r.Trace), r.Broken, tail(r.Trace, 6))
+		})
+	}
+}

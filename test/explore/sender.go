@@ -1,0 +1,267 @@
+package explore
+
+import (
+	"cmp"
+	"strconv"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/repair"
+)
+
+// senderActions appends what a sender may do. It stands for gatewayserver.Server's
+// give and store around gateway.Admit, with AppendInbox of the run log, and for a
+// client that sends again; for a timer, for repairserver.Server.fired.
+func (m *Model) senderActions(s *state, who uint8, into []action) []action {
+	c := s.senders[who]
+	switch c.at {
+	case idle:
+		return s.looks(action{do: sendStart, who: who}, m.floor, into)
+	case finished:
+		switch {
+		case !m.comesAgain(s, c):
+		case m.fires(c.item): // its acknowledgement is lost, or a bus that was restarted fires it again
+			into = append(into, action{do: fireTimer, who: who, cost: lost})
+		default:
+			into = s.looks(action{do: sendStart, who: who}, m.floor, into)
+		}
+		return into
+	case doubting:
+		into = append(into, action{do: sendDoubt, who: who})
+	case seeking:
+		if m.apart() {
+			into = s.looks(action{do: sendSeek, who: who}, m.floor, into)
+			break
+		}
+		c.behind = s.item(s.newest())
+		fallthrough
+	case publishing:
+		if m.blocked(s, flight{item: c.item, fence: c.behind}) {
+			if s.left.Lost > 0 {
+				into = append(into, action{do: sendPublish, who: who, arg: abandoned, cost: lost})
+			}
+			break
+		}
+		into = append(into, action{do: sendPublish, who: who, arg: answered})
+		if s.left.Lost > 0 {
+			into = append(into, action{do: sendPublish, who: who, arg: unknown, cost: lost}, action{do: sendPublish, who: who, arg: retried, cost: lost})
+		}
+		if s.left.Crashes > 0 {
+			into = append(into, action{do: sendPublish, who: who, arg: thenDies, cost: crash})
+		}
+	case judging:
+		into = append(into, action{do: sendJudge, who: who})
+	}
+	if s.left.Crashes > 0 {
+		into = append(into, action{do: sendCrash, who: who, cost: crash})
+	}
+	return into
+}
+
+// comesAgain says that a sender that has an answer, or a timer that was handed on, may
+// begin another attempt.
+func (m *Model) comesAgain(s *state, c sender) bool {
+	switch {
+	case m.fires(c.item):
+		return c.answer != timerIsStale && s.left.Lost > 0
+	case c.answer == unavailable:
+		return c.tries < cmp.Or(m.Tries, 2)
+	}
+	return c.tries <= c.again
+}
+
+func (m *Model) send(s *state, c *sender, a action) error {
+	switch a.do {
+	case sendStart:
+		if m.fires(c.item) {
+			*c = sender{at: seeking, item: c.item, due: c.due, next: c.next, fired: true}
+			s.clock = max(s.clock, c.due)
+			return m.fired(s, c, a.arg)
+		}
+		*c = sender{at: seeking, item: c.item, again: c.again, tries: c.tries + 1, told: c.told}
+		return m.give(s, c, a.arg)
+	case sendDoubt:
+		seen := c.behind
+		c.behind = 0
+		if seen == s.newest() {
+			return m.refuse(s, c, m.admission(s, c.item, seen).answer)
+		}
+		return m.give(s, c, s.newest())
+	case sendSeek:
+		c.behind = s.item(a.arg)
+		c.at = publishing
+		if same := m.same(s, c.item, c.after, c.behind); same != 0 {
+			return m.placed(s, c, same, true)
+		}
+	case sendPublish:
+		if c.at == seeking {
+			c.behind = s.item(s.newest())
+			if same := m.same(s, c.item, c.after, c.behind); same != 0 {
+				return m.placed(s, c, same, true)
+			}
+		}
+		f := flight{item: c.item, fence: c.behind}
+		switch {
+		case a.arg == abandoned:
+			return m.finish(s, c, unavailable)
+		case a.arg == unknown:
+			s.flights = append(s.flights, f)
+			return m.finish(s, c, unavailable)
+		case a.arg == retried:
+			s.flights = append(s.flights, f)
+			c.at, c.behind = seeking, 0
+		case m.fits(s, f):
+			if err := m.take(s, f); err != nil {
+				return err
+			}
+			if a.arg == thenDies {
+				return m.finish(s, c, unavailable)
+			}
+			return m.placed(s, c, s.newest(), false)
+		default: // another sender was first, or its own landed unseen: look again
+			c.at, c.behind = seeking, 0
+		}
+	case sendJudge:
+		return m.judge(s, c)
+	case sendCrash:
+		return m.finish(s, c, unavailable)
+	case fireTimer:
+		*c = sender{item: c.item, due: c.due, fired: true}
+	default:
+		return errImpossible
+	}
+	return nil
+}
+
+// apart says that a sender looks for its item in one action and appends it in another.
+// As what it appends is fenced on what it has seen, whatever comes between sends it back
+// to the look.
+func (m *Model) apart() bool { return m.Fine || m.Mutation == SendUnfenced }
+
+// placed goes on with an item that is in the inbox, because it was appended or found.
+func (m *Model) placed(s *state, c *sender, at seq, found bool) error {
+	c.at, c.behind, c.stored, c.found = judging, 0, at, found
+	switch {
+	case callOf(m.items[c.item]) == "" || m.Mutation == SecondUnchecked:
+		if found {
+			return m.finish(s, c, existed)
+		}
+		return m.finish(s, c, stored)
+	case found && m.Mutation == FoundUnchecked:
+		return m.finish(s, c, existed)
+	case m.apart():
+		return nil
+	}
+	return m.judge(s, c)
+}
+
+// judge tells the sender of an answer whether it came first. What is in front of its
+// own in the inbox does not change any more.
+func (m *Model) judge(s *state, c *sender) error {
+	item := m.items[c.item]
+	var before []*harnessv1.InboxItem
+	for _, n := range m.inbox(s, c.after, c.stored, 0) {
+		if n < c.stored {
+			before = append(before, m.stored(s, n))
+		}
+	}
+	standing := m.standing(s, c.by, item)
+	switch {
+	case standing.AnsweredBy(before, callOf(item), item.GetApproval() != nil):
+		return m.finish(s, c, answeredOnce)
+	case c.found:
+		return m.finish(s, c, existed)
+	}
+	return m.finish(s, c, stored)
+}
+
+// same is the item with the same id in (after, upTo], as AppendInbox finds it; 0 for
+// none.
+func (m *Model) same(s *state, item itemID, after, upTo seq) seq {
+	if m.Mutation == SendWithoutLook {
+		return 0
+	}
+	for _, n := range m.inbox(s, after, upTo, 0) {
+		if m.items[s.at(n).item].GetId() == m.items[item].GetId() {
+			return n
+		}
+	}
+	return 0
+}
+
+// fires says that an item is a timer that fired.
+func (m *Model) fires(item itemID) bool { return m.items[item].GetTimerFired() != nil }
+
+// timer is the item that repairserver makes of a fired timer.
+func timer(parkVersion uint64) *harnessv1.InboxItem {
+	return &harnessv1.InboxItem{
+		Id:    "timer " + strconv.FormatUint(parkVersion, 10),
+		Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: parkVersion}},
+	}
+}
+
+// fired is repairserver.Server.fired up to the append.
+func (m *Model) fired(s *state, c *sender, u seq) error {
+	view := m.view(s, u)
+	if repair.StaleTimer(view, m.items[c.item].GetTimerFired().GetParkVersion()) {
+		return m.finish(s, c, timerIsStale)
+	}
+	c.after = seq(view.InboxSequence)
+	if m.Mutation == TimersFoundEarlier {
+		c.after = seq(view.Step.Header.InboxCursor)
+	}
+	return nil
+}
+
+// give is gatewayserver.Server.give up to the append, on a view of the stream up to u.
+func (m *Model) give(s *state, c *sender, u seq) error {
+	d := m.admission(s, c.item, u)
+	switch {
+	case d.err != nil:
+		return d.err
+	case d.answer == stored:
+		c.at, c.after = seeking, m.all[s.at(m.stepAt(s, u)).body].cursor
+		if callOf(m.items[c.item]) != "" {
+			c.by = s.record(u)
+		}
+		return nil
+	case d.answer == existed:
+		return m.finish(s, c, existed)
+	case m.Mutation == RefusalsUnchecked:
+		return m.refuse(s, c, d.answer)
+	case m.Fine:
+		c.at, c.behind = doubting, u
+		return nil
+	case u < s.newest():
+		return m.give(s, c, s.newest())
+	}
+	return m.refuse(s, c, d.answer)
+}
+
+// refuse ends an attempt with nothing stored.
+func (m *Model) refuse(s *state, c *sender, got answer) error {
+	if err := m.finish(s, c, got); err != nil {
+		return err
+	}
+	return m.checkRefusal(s, c, got)
+}
+
+// finish is the end of an attempt.
+func (m *Model) finish(s *state, c *sender, got answer) error {
+	if m.fires(c.item) {
+		switch {
+		case got == unavailable: // it is delivered again
+			*c = sender{item: c.item, due: c.due, next: c.next, fired: true}
+			return nil
+		case c.next != 0:
+			*c = sender{item: c.item, due: c.next}
+			return nil
+		case got == stored:
+			got = timerIsStored
+		case got == existed:
+			got = timerWasStored
+		}
+	}
+	before := c.told
+	*c = sender{at: finished, item: c.item, again: c.again, due: c.due, fired: c.fired, tries: c.tries, answer: got, told: before || got == stored || got == existed}
+	return m.checkAnswer(s, c, before)
+}
