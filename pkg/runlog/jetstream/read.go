@@ -172,6 +172,16 @@ func (l *Log) decode(m *nats.Msg) (runlog.Entry, runlog.Kind, error) {
 // entry makes an entry of a stored message. Records that this process has
 // written or read before are not decoded again: stored records never change.
 func (l *Log) entry(a runlog.Address, sequence uint64, header nats.Header, data []byte) runlog.Entry {
+	e := l.glance(a, sequence, header, data)
+	if e.Record != nil {
+		l.cache.put(e, a.Partition, len(data))
+	}
+	return e
+}
+
+// glance is entry for a record that nobody is expected to ask for soon: it is not
+// kept.
+func (l *Log) glance(a runlog.Address, sequence uint64, header nats.Header, data []byte) runlog.Entry {
 	if e, ok := l.cache.get(a.Partition, sequence); ok && e.Run == a.Run {
 		return e
 	}
@@ -179,11 +189,8 @@ func (l *Log) entry(a runlog.Address, sequence uint64, header nats.Header, data 
 	if a.Kind == runlog.KindInbox {
 		return e
 	}
-	if e.Header, e.Err = parseHeader(header); e.Err != nil {
-		return e
-	}
-	if e.Record, e.Err = runlog.Decode(data, e.Header); e.Err == nil {
-		l.cache.put(e, a.Partition, len(data))
+	if e.Header, e.Err = parseHeader(header); e.Err == nil {
+		e.Record, e.Err = runlog.Decode(data, e.Header)
 	}
 	return e
 }

@@ -121,7 +121,13 @@ func (f *follower) take(ctx context.Context, part *followed, m jetstream.Msg) {
 		return
 	}
 	if address, err := runlog.ParseSubject(m.Subject()); err == nil {
-		f.handle(f.log.entry(address, meta.Sequence.Stream, m.Headers(), m.Data()))
+		// What was stored at the start are the steps of runs that may rest for months:
+		// they would fill the cache, and a list of them is not worth its memory.
+		read := f.log.glance
+		if part.through {
+			read = f.log.entry
+		}
+		f.handle(read(address, meta.Sequence.Stream, m.Headers(), m.Data()))
 	}
 	part.seen = meta.Sequence.Stream
 	f.arrive(part)

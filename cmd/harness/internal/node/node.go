@@ -194,11 +194,18 @@ func (n *Node) start(ctx context.Context) error {
 	return writeHolder(n.cfg.Data, n.local.socket)
 }
 
+// gatewayCache bounds the records that a gateway keeps, in encoded bytes.
+const gatewayCache = 4 << 20
+
 // embeddedBytes bounds the embedded streams; the disk is the real bound.
 const embeddedBytes = 1 << 40
 
 func (n *Node) openLog(ctx context.Context) error {
 	cfg := jetstream.Config{Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger}
+	if len(n.cfg.Roles) == 1 && n.cfg.Roles[0] == "gateway" {
+		// It reads what somebody asks for, once; a page of runs must not stay in memory.
+		cfg.CacheBytes = gatewayCache
+	}
 	if n.cfg.NATS != "" {
 		cfg.URL, cfg.Credentials = n.cfg.NATS, n.cfg.Credentials
 		var err error
