@@ -104,7 +104,7 @@ func scenarios() []sized {
 			Senders: []Sender{{Item: approve("yes", "a"), Again: 1}},
 			Wakers:  1, Repairers: 1, Faults: Faults{Lost: 1, Stale: 1},
 		}},
-		{Large: Faults{Crashes: 1, Lost: 1}, Scenario: Scenario{
+		{Large: Faults{Lost: 1}, Scenario: Scenario{
 			Name: "an answer and its deadline, later than that of the approval", Turns: asksClient, Tools: hours(1, 2), Timers: true, Sweeps: true,
 			Before: []Sender{{Item: approve("yes", "c")}}, From: atWake, Senders: []Sender{{Item: reply("one", "c")}},
 			Wakers: 1, Repairers: 2, Faults: Faults{Crashes: 1},
@@ -139,7 +139,7 @@ func scenarios() []sized {
 			Senders: []Sender{{Item: resume("r1", turns(9))}, {Item: resume("r2", nil)}, {Item: cancel("x1")}},
 			Wakers:  1, Repairers: 1, Faults: Faults{Crashes: 1},
 		}},
-		{Large: Faults{Crashes: 1, Lost: 1}, Scenario: Scenario{
+		{Large: Faults{Lost: 1}, Scenario: Scenario{
 			Name: "a timer, a resume and an interrupt in an outage", Turns: fails, Timers: true,
 			Senders: []Sender{{Item: resume("r1", nil)}, {Item: interrupt("i1")}},
 			Wakers:  1, Repairers: 1, Faults: Faults{Crashes: 1},
