@@ -81,7 +81,7 @@ func TestEveryRoleIsAService(t *testing.T) {
 			{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{{Id: "a", Name: "read_file"}}},
 		},
 	})
-	if err != nil || len(prepared.GetRequest().GetMessages()) != 3 || len(prepared.GetRequest().GetTools()) != 8 {
+	if err != nil || len(prepared.GetRequest().GetMessages()) != 3 || len(prepared.GetRequest().GetTools()) != 9 {
 		t.Errorf("the model would be sent %v, %v", prepared, err)
 	}
 }
