@@ -57,6 +57,7 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 			s.TokenBudget.UnreportedBytes += runstate.Weight(m)
 		}
 	}
+	end.Now = d.now()
 	outcome, err := turn.Complete(s, w.p, end)
 	if err != nil {
 		d.t.Fatalf("turn %d: %v", w.p.Number, err)
