@@ -168,6 +168,7 @@ type watch struct {
 	// next is the version that is to be handled next, newest the highest sequence
 	// that is known of the run, 0 while nothing is.
 	next, newest uint64
+	given        uint64 // sequence of the record that was handled last; 0 for none
 	feed         chan *Entry
 	missed       atomic.Bool
 	stop         func()
@@ -307,10 +308,15 @@ func (w *watch) deliver(ctx context.Context, from Entry) error {
 	return nil
 }
 
-// give handles the next record.
+// give handles the next record. One that does not follow the one before it is of
+// another run: that which was watched was deleted, and its name is used again.
 func (w *watch) give(e Entry) error {
+	if w.given != 0 && e.Record.GetPrevSequence() != w.given {
+		w.ended = fmt.Errorf("%s was deleted, and another run has its name: %w", w.run, ErrNotFound)
+		return w.ended
+	}
 	if w.ended = w.Handle(e); w.ended == nil {
-		w.next, w.away = e.Header.Version+1, Away{}
+		w.next, w.given, w.away = e.Header.Version+1, e.Sequence, Away{}
 	}
 	return w.ended
 }
