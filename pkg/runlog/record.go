@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -14,6 +15,21 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
+
+// Appendable says what is wrong with a record that no log of run can hold.
+func Appendable(run Run, rec *harnessv1.Record) error {
+	switch {
+	case !run.Valid():
+		return fmt.Errorf("run %q has an invalid name", run)
+	case rec.GetStep() == nil && rec.GetJournal() == nil:
+		return errors.New("the record has no body")
+	case rec.GetStep() != nil && !Name.MatchString(rec.GetStep().GetTo()):
+		return fmt.Errorf("step to %q: not a name", rec.GetStep().GetTo())
+	case rec.GetVersion() == 0, (rec.GetVersion() == 1) != (rec.GetPrevSequence() == 0):
+		return fmt.Errorf("version %d cannot follow sequence %d", rec.GetVersion(), rec.GetPrevSequence())
+	}
+	return nil
+}
 
 // Encode is the stored form of a record: deterministic, so that equal records
 // are equal bytes. ErrTooLarge over MaxRecord.

@@ -60,7 +60,7 @@ func (l *Log) fenced(run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
 // Append stores rec behind the record that it names as its predecessor.
 func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	run := runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}
-	if err := appendable(run, rec); err != nil {
+	if err := runlog.Appendable(run, rec); err != nil {
 		return 0, fmt.Errorf("append: %w", err)
 	}
 	msg, err := l.fenced(run, rec)
@@ -112,21 +112,6 @@ func (c *counters) note(err error) {
 	default:
 		c.unanswered.Add(1)
 	}
-}
-
-// appendable says what is wrong with a record that no log can hold.
-func appendable(run runlog.Run, rec *harnessv1.Record) error {
-	switch {
-	case !run.Valid():
-		return fmt.Errorf("run %q has an invalid name", run)
-	case rec.GetStep() == nil && rec.GetJournal() == nil:
-		return errors.New("the record has no body")
-	case rec.GetStep() != nil && !runlog.Name.MatchString(rec.GetStep().GetTo()):
-		return fmt.Errorf("step to %q: not a name", rec.GetStep().GetTo())
-	case rec.GetVersion() == 0, (rec.GetVersion() == 1) != (rec.GetPrevSequence() == 0):
-		return fmt.Errorf("version %d cannot follow sequence %d", rec.GetVersion(), rec.GetPrevSequence())
-	}
-	return nil
 }
 
 // publish sends a message that may be sent again. One try has only a part of the

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -15,7 +14,7 @@ import (
 // are given a copy that was encoded and decoded, so rec stays the caller's.
 func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	name := runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}
-	if err := appendable(name, rec); err != nil {
+	if err := runlog.Appendable(name, rec); err != nil {
 		return 0, fmt.Errorf("append: %w", err)
 	}
 	data, err := runlog.Encode(rec)
@@ -47,21 +46,6 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		return 0, err
 	}
 	return sequence, nil
-}
-
-// appendable says what is wrong with a record that no log can hold.
-func appendable(name runlog.Run, rec *harnessv1.Record) error {
-	switch {
-	case !name.Valid():
-		return fmt.Errorf("run %q has an invalid name", name)
-	case rec.GetStep() == nil && rec.GetJournal() == nil:
-		return errors.New("the record has no body")
-	case rec.GetStep() != nil && !runlog.Name.MatchString(rec.GetStep().GetTo()):
-		return fmt.Errorf("step to %q: not a name", rec.GetStep().GetTo())
-	case rec.GetVersion() == 0, (rec.GetVersion() == 1) != (rec.GetPrevSequence() == 0):
-		return fmt.Errorf("version %d cannot follow sequence %d", rec.GetVersion(), rec.GetPrevSequence())
-	}
-	return nil
 }
 
 // newest is the sequence of the run's newest record, 0 when there is none.
