@@ -43,3 +43,13 @@ func StaleTimer(view runlog.View, parkVersion uint64) bool {
 	s := step.GetSnapshot()
 	return s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED || s.GetParkVersion() != parkVersion
 }
+
+// TimerAfter is the place in the inbox behind which an item of the same timer is this
+// firing of it: the cursor, as for every input. While the park is not stored that set
+// the timer, an item that is there is of one that was set aside, and counts as another.
+func TimerAfter(view runlog.View, parkVersion uint64) uint64 {
+	if view.Newest.Header.Version < parkVersion {
+		return view.InboxSequence
+	}
+	return view.Step.Header.InboxCursor
+}

@@ -41,3 +41,18 @@ func TestStaleTimer(t *testing.T) {
 		}
 	}
 }
+
+// TestTimerAfter: while the park that set a timer is not stored, an item of it that
+// is there is of one that was set aside.
+func TestTimerAfter(t *testing.T) {
+	view := runlog.View{
+		Newest:        runlog.Entry{Header: runlog.Header{Version: 7}},
+		Step:          runlog.Entry{Header: runlog.Header{Version: 7, InboxCursor: 3}},
+		InboxSequence: 8,
+	}
+	for park, want := range map[uint64]uint64{6: 3, 7: 3, 8: 8} {
+		if got := repair.TimerAfter(view, park); got != want {
+			t.Errorf("park %d: behind %d, want %d", park, got, want)
+		}
+	}
+}

@@ -205,7 +205,7 @@ func (m *Model) fired(s *state, c *sender, u seq) error {
 	if repair.StaleTimer(view, m.items[c.item].GetTimerFired().GetParkVersion()) {
 		return m.finish(s, c, timerIsStale)
 	}
-	c.after = seq(view.InboxSequence)
+	c.after = seq(repair.TimerAfter(view, m.items[c.item].GetTimerFired().GetParkVersion()))
 	if m.Mutation == TimersFoundEarlier {
 		c.after = seq(view.Step.Header.InboxCursor)
 	}

@@ -151,8 +151,8 @@ func TestOtherSchema(t *testing.T) {
 		reads, writes uint32
 		words         []string
 	}{
-		"newer": {runlog.Schema + 1, runlog.Schema + 1, []string{"writes records of schema 2", "upgrade this one"}},
-		"older": {runlog.Schema - 1, runlog.Schema - 1, []string{"reads records up to schema 0", "upgrade that one first"}},
+		"newer": {runlog.Schema + 1, runlog.Schema + 1, []string{fmt.Sprintf("writes records of schema %d", runlog.Schema+1), "upgrade this one"}},
+		"older": {runlog.Schema - 1, runlog.Schema - 1, []string{fmt.Sprintf("reads records up to schema %d", runlog.Schema-1), "upgrade that one first"}},
 	} {
 		leave, err := m.Log().Announce("turn", nil, func() *harnessv1.Presence {
 			return &harnessv1.Presence{Role: "turn", Instance: name, Address: "127.0.0.1:1", Ready: true, ReadsSchema: c.reads, WritesSchema: c.writes}

@@ -111,8 +111,8 @@ func TestUnreadableRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	subject := runlog.StepSubject(0, damagedRun, "turn")
-	newer := put(t, js, subject, []byte("from the future"), headerVersion, "2", headerSchema, "2", headerCursor, "9")
-	want := runlog.Header{Version: 2, Schema: 2, InboxCursor: 9}
+	newer := put(t, js, subject, []byte("from the future"), headerVersion, "2", headerSchema, fmt.Sprint(runlog.Schema+1), headerCursor, "9")
+	want := runlog.Header{Version: 2, Schema: runlog.Schema + 1, InboxCursor: 9}
 	check := func(e runlog.Entry, err error) {
 		t.Helper()
 		if err != nil || e.Sequence != newer || e.Header != want || e.Record != nil || !errors.Is(e.Err, runlog.ErrSchemaTooNew) {

@@ -273,7 +273,7 @@ func (s *Server) fired(ctx context.Context, run runlog.Run, parkVersion uint64) 
 		Id:    "timer " + strconv.FormatUint(parkVersion, 10), // no request has an id with a space
 		Time:  timestamppb.New(s.now()),
 		Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: parkVersion}},
-	}, view.InboxSequence) // one that came before this look may be of a park that never was
+	}, repair.TimerAfter(view, parkVersion))
 	if err == nil {
 		failpoint.Hit(repair.Name, "timer_kept")
 	}
