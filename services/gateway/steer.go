@@ -244,14 +244,14 @@ func (s Standing) room() error {
 
 // urgent bounds what is taken also when no message has room any more.
 func (s Standing) urgent() error {
-	if n := len(s.Waiting); n >= MaxWaiting+maxUrgent {
-		return TooLarge("inbox", n+1, MaxWaiting+maxUrgent, "inputs wait")
+	if n := len(s.Waiting); n >= MaxWaiting+MaxUrgent {
+		return TooLarge("inbox", n+1, MaxWaiting+MaxUrgent, "inputs wait")
 	}
 	return nil
 }
 
-// maxUrgent bounds the interrupts and cancels beside a full inbox.
-const maxUrgent = 100
+// MaxUrgent bounds the interrupts and cancels beside a full inbox.
+const MaxUrgent = 100
 
 // Answered says that a call has an answer already.
 func Answered(callID string) *fault.Error {

@@ -194,7 +194,7 @@ func (s *Server) standing(ctx context.Context, v runlog.View, item *harnessv1.In
 // upTo is the sequence of an item.
 func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	var items []*harnessv1.InboxItem
-	for after < upTo && len(items) <= gateway.MaxWaiting {
+	for after < upTo && len(items) < gateway.MaxWaiting+gateway.MaxUrgent {
 		page, err := s.log.Inbox(ctx, run, after, upTo)
 		if err != nil {
 			return nil, err
