@@ -97,7 +97,11 @@ func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words 
 		}
 		return nil, nil, errors.New("TEXT and --file contradict each other: give one of them")
 	}
-	call, err := c.choose(a, pending, id, runstate.KindClientTool, runstate.KindQuestion)
+	kinds := []string{runstate.KindClientTool, runstate.KindQuestion}
+	if c.Error { // of a call that waits for a review, all that can be said is that it failed
+		kinds = append(kinds, runstate.KindReview)
+	}
+	call, err := c.choose(a, pending, id, kinds...)
 	if err == nil && len(words) == 0 && c.File == "" {
 		err = fmt.Errorf("TEXT is missing: %s is the call; write the answer behind it", id)
 	}
@@ -177,8 +181,11 @@ func (o *oneRun) choose(a *app, pending []*harnessv1.PendingCall, id string, kin
 	}
 	other := func(p *harnessv1.PendingCall) error {
 		waits := "an answer"
-		if p.GetKind() == runstate.KindApproval {
+		switch p.GetKind() {
+		case runstate.KindApproval:
 			waits = "an approval"
+		case runstate.KindReview:
+			waits = "a review"
 		}
 		return fmt.Errorf("call %s of run %s waits for %s, not for %s: %s", p.GetCallId(), o.RunID, waits, what, answering(o.RunID, p, o.words(a)))
 	}

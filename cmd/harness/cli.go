@@ -37,6 +37,7 @@ type cli struct {
 	Resume    resumeCmd    `cmd:"" help:"Let a parked or cancelled run go on and follow it."`
 	Cancel    cancelCmd    `cmd:"" help:"End a run for good."`
 	Delete    deleteCmd    `cmd:"" help:"Delete a run that rests, with all that is stored of it."`
+	Agent     agentCmd     `cmd:"" help:"Begin, check and describe the files that a run is started with."`
 	Demo      demoCmd      `cmd:"" help:"See a run without a model: a scripted agent mends a small program."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }

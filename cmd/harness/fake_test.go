@@ -329,6 +329,13 @@ func (f *fake) SendInput(_ context.Context, q *harnessv1.SendInputRequest) (*har
 		input = q.GetApproval()
 	case q.GetToolAnswer() != nil:
 		input = q.GetToolAnswer()
+	case q.GetModeChange() != nil:
+		input = q.GetModeChange()
+	case q.GetReplan() != nil:
+		input = q.GetReplan()
+	}
+	if err := f.steerable(q); err != nil {
+		return nil, err
 	}
 	f.mu.Lock()
 	late := f.late && q.GetUserMessage() == nil
@@ -337,6 +344,28 @@ func (f *fake) SendInput(_ context.Context, q *harnessv1.SendInputRequest) (*har
 		return nil, refusal(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "the call has an answer already")
 	}
 	return &harnessv1.SendInputResponse{RequestId: q.GetRequestId()}, f.input(q.GetRunId(), q.GetRequestId(), input)
+}
+
+// steerable refuses a mode that there is not, and what a run that has ended takes only
+// behind a message.
+func (f *fake) steerable(q *harnessv1.SendInputRequest) error {
+	if q.GetModeChange() == nil && q.GetReplan() == nil {
+		return nil
+	}
+	if q.GetModeChange().GetMode() == "hasty" {
+		return refusal(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD, `mode_change.mode: there is no mode "hasty"; the modes are plan, execute`)
+	}
+	r, err := f.find(q.GetRunId())
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	said := slices.ContainsFunc(f.inputs, func(m proto.Message) bool { _, ok := m.(*harnessv1.UserMessage); return ok })
+	if hasEnded(r.run.GetStatus()) && !said {
+		return refusal(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED, "run default/"+q.GetRunId()+" has ended; send it a message first")
+	}
+	return nil
 }
 
 func (f *fake) InterruptRun(_ context.Context, q *harnessv1.InterruptRunRequest) (*harnessv1.InterruptRunResponse, error) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -29,7 +30,7 @@ type runCmd struct {
 }
 
 // startFlags make no sense for a run that exists: what it is never changes.
-var startFlags = []string{"agent", "model", "workspace", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
+var startFlags = []string{"agent", "contract", "mode", "model", "workspace", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {
@@ -60,18 +61,24 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 			return follow.ExitError, err
 		}
 	}
-	spec, err := c.spec(a, goal, c.Server == "")
+	spec, file, err := c.spec(a, goal, c.Server == "")
 	if err != nil {
 		return follow.ExitError, err
+	}
+	if c.Server == "" {
+		if err := c.reach(ctx, a, file); err != nil {
+			return before(err)
+		}
 	}
 	if c.NoStream {
 		spec.Config.Model = &harnessv1.ModelConfig{Streaming: new(bool)}
 	}
-	return c.start(ctx, a, spec)
+	return c.start(ctx, a, spec, file)
 }
 
-// start starts a run and follows it.
-func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec) (int, error) {
+// start starts a run and follows it. What the gateway has against the spec is told
+// at its place in the file.
+func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, file *agentfile.File) (int, error) {
 	var keep []string
 	request := &harnessv1.StartRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(), Spec: spec}
 	if c.RunID != "" {
@@ -88,7 +95,7 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec) (in
 
 	started, err := startRun(ctx, a, session, request)
 	if err != nil {
-		return before(err)
+		return before(file.Locate(err))
 	}
 	f.run = started.GetRunId()
 	f.model, f.workspace, f.goal = spec.GetAgent().GetModel(), spec.GetWorkspace(), spec.GetGoal().GetInline()
@@ -96,6 +103,20 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec) (in
 		a.note("run %s was started before; following it", f.run)
 	}
 	return f.follow(ctx, a)
+}
+
+// reach calls at the hooks that are services, while nothing is stored yet.
+func (c *runCmd) reach(ctx context.Context, a *app, file *agentfile.File) error {
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	err := reach(ctx, a, file)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if err != nil {
+		return fmt.Errorf("--agent: %w", err)
+	}
+	return nil
 }
 
 // before is the end of a verb that did not get as far as to follow a run.

@@ -125,8 +125,12 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 			return nil, err
 		}
 	}
+	state, err := s.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: c.Namespace, RunId: c.RunID})
+	if err != nil {
+		return nil, err
+	}
 	if c.Output == "json" {
-		return overviewJSON(answer)
+		return overviewJSON(answer, state.GetSnapshot())
 	}
 	run, spec := answer.GetRun(), answer.GetSpec()
 	var text strings.Builder
@@ -142,10 +146,12 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	line("agent", render.Clean(spec.GetAgent().GetName()))
 	line("workspace", render.Clean(spec.GetWorkspace()))
 	line("workflow", render.Clean(strings.Join(spec.GetWorkflow(), ", ")))
+	line("mode", render.Clean(state.GetSnapshot().GetMode()))
 	line("turns", fmt.Sprintf("%d of %d", run.GetTurnCount(), run.GetMaxTurns()))
 	line("started", run.GetCreateTime().AsTime().Local().Format(time.DateTime))
 	line("updated", run.GetUpdateTime().AsTime().Local().Format(time.DateTime))
 	line("version", fmt.Sprint(run.GetVersion()))
+	text.WriteString(workText(a.style(a.out), state.GetSnapshot()))
 	if result := answer.GetResult(); result != nil {
 		text.WriteString("\n" + strings.Join(a.style(a.out).ResultLines(result), "\n") + "\n")
 		text.WriteString(c.waits(ctx, a, s, result))
@@ -193,36 +199,4 @@ func (c *showCmd) waits(ctx context.Context, a *app, s *backend.Session, r *harn
 		fmt.Fprintf(&text, "to go on: harness resume %s%s%s\n", c.RunID, extension(ctx, s, c.Namespace, c.RunID, r), words)
 	}
 	return text.String()
-}
-
-// overviewJSON is the run as in a list, with result and spec.
-func overviewJSON(answer *harnessv1.GetRunResponse) ([]byte, error) {
-	run, err := runJSON(answer.GetRun(), answer.GetResult())
-	if err != nil {
-		return nil, err
-	}
-	spec, result := []byte("null"), []byte("null")
-	if answer.GetSpec() != nil {
-		if spec, err = eventjson.Message(answer.GetSpec()); err != nil {
-			return nil, err
-		}
-	}
-	if answer.GetResult() != nil {
-		if result, err = eventjson.Result(answer.GetRun().GetRunId(), answer.GetResult()); err != nil {
-			return nil, err
-		}
-	}
-	run = with(with(run, "result", result), "spec", spec)
-	waiting := []byte("[")
-	for i, w := range answer.GetWaiting() {
-		line, err := eventjson.Message(w)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			waiting = append(waiting, ',')
-		}
-		waiting = append(waiting, line...)
-	}
-	return with(run, "waiting", append(waiting, ']')), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 )
 
@@ -16,7 +17,9 @@ import (
 type specFlags struct {
 	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5 or script:FILE."`
 	Workspace    string        `placeholder:"DIR" help:"Directory that the agent works in. Default: the current one."`
-	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets."`
+	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets, contract, hooks."`
+	Contract     string        `placeholder:"FILE" help:"Contract file: what has to be there before the run counts as done."`
+	Mode         string        `placeholder:"NAME" help:"Mode of work at the start: plan, execute, or one of the agent file. Default: execute."`
 	Yolo         bool          `help:"Never ask for approval. What is denied stays denied."`
 	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; may be given again."`
 	MaxTurns     *uint32       `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
@@ -24,58 +27,89 @@ type specFlags struct {
 	Timeout      *durationFlag `placeholder:"D" help:"Running time after which the run parks, such as 90s or 1h30m."`
 }
 
-// spec puts together what the run is. Flags stand over the agent file.
-func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, error) {
-	agent, config := &harnessv1.AgentSpec{}, &harnessv1.LoopConfig{}
-	var clientTools []*harnessv1.ToolSpec
-	if c.Agent != "" {
-		file, err := agentfile.Load(c.Agent)
-		if err != nil {
-			return nil, fmt.Errorf("--agent: %w", err)
-		}
-		agent, config, clientTools = file.Agent, file.Config, file.ClientTools
-		here := filepath.Dir(c.Agent)
-		if agent.Model, err = absoluteModel(agent.GetModel(), here, local); err != nil {
-			return nil, fmt.Errorf("--agent: %s: model: %w", c.Agent, err)
-		}
-		for i, model := range agent.GetFallbackModels() {
-			if agent.FallbackModels[i], err = absoluteModel(model, here, local); err != nil {
-				return nil, fmt.Errorf("--agent: %s: fallback_models: %w", c.Agent, err)
-			}
-		}
+// spec puts together what the run is, and says where it stands in files. Flags
+// stand over the agent file.
+func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *agentfile.File, error) {
+	file, err := c.files(local)
+	if err != nil {
+		return nil, nil, err
 	}
+	agent, config := file.Agent, file.Config
 	if err := c.limits(config); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := c.allow(agent); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.Model != "" {
 		model, err := absoluteModel(c.Model, ".", local)
 		if err != nil {
-			return nil, fmt.Errorf("--model: %w", err)
+			return nil, nil, fmt.Errorf("--model: %w", err)
 		}
 		agent.Model = model
+		file.Forget("spec.agent.model")
 	}
 	if agent.GetModel() == "" && local {
 		model, err := modelOfKey(a.env)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		agent.Model = model
 	}
 	if local {
 		for _, model := range append([]string{agent.GetModel()}, agent.GetFallbackModels()...) {
 			if _, _, err := provider.Open(model, a.env); err != nil {
-				return nil, fmt.Errorf("--model: %w", err)
+				return nil, nil, fmt.Errorf("--model: %w", err)
 			}
 		}
 	}
 	workspace, err := c.workspace(local)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &harnessv1.RunSpec{Goal: inline(goal), Agent: agent, Workspace: workspace, Config: config, ClientTools: clientTools}, nil
+	return &harnessv1.RunSpec{
+		Goal: inline(goal), Agent: agent, Workspace: workspace, Config: config,
+		ClientTools: file.ClientTools, Contract: file.Contract,
+	}, file, nil
+}
+
+// files reads the agent file and the contract file, and settles the mode.
+func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
+	file = agentfile.New()
+	if c.Agent != "" {
+		if file, err = agentfile.Load(c.Agent); err != nil {
+			return nil, fmt.Errorf("--agent: %w", err)
+		}
+		if err := absoluteModels(file.Agent, filepath.Dir(c.Agent), local); err != nil {
+			return nil, fmt.Errorf("--agent: %s: %w", c.Agent, err)
+		}
+	}
+	if c.Contract != "" {
+		if err := file.LoadContract(c.Contract); err != nil {
+			return nil, fmt.Errorf("--contract: %w", err)
+		}
+	}
+	if c.Mode != "" {
+		if !mode.Known(c.Mode, file.Agent.GetModes()) {
+			return nil, fmt.Errorf("--mode: there is no mode %q: the modes are %s", c.Mode, strings.Join(mode.Names(file.Agent.GetModes()), ", "))
+		}
+		file.Agent.Mode = c.Mode
+		file.Forget("spec.agent.mode")
+	}
+	return file, nil
+}
+
+// absoluteModels makes the models of an agent file in dir absolute.
+func absoluteModels(agent *harnessv1.AgentSpec, dir string, local bool) (err error) {
+	if agent.Model, err = absoluteModel(agent.GetModel(), dir, local); err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	for i, model := range agent.GetFallbackModels() {
+		if agent.FallbackModels[i], err = absoluteModel(model, dir, local); err != nil {
+			return fmt.Errorf("fallback_models: %w", err)
+		}
+	}
+	return nil
 }
 
 func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
@@ -113,14 +147,15 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 }
 
 // allow adds rules for the tools that need no approval. A tool that the agent
-// file denies by its name stays denied, so allowing it is a contradiction.
+// file denies by its name stays denied, so allowing it is a contradiction; a rule
+// that denies some of its calls is none.
 func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
 	for _, tool := range c.Allow {
 		if tool != "*" && !nameForm.MatchString(tool) {
 			return fmt.Errorf("--allow: %q is not the name of a tool", tool)
 		}
 		for _, rule := range agent.GetTools() {
-			if rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY {
+			if rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY && rule.GetWhen() == "" && rule.GetPattern() == "" {
 				return fmt.Errorf("--allow: the agent file denies %s: change one of the two", tool)
 			}
 		}

@@ -38,32 +38,6 @@ func (o *oneRun) stored(a *app, s *backend.Session, what string) {
 	a.note("%s; harness watch %s%s follows the run", what, o.RunID, o.words(a))
 }
 
-// sendCmd gives a run a message.
-type sendCmd struct {
-	oneRun `embed:""`
-	Text   []string `arg:"" help:"What to say; - reads it from stdin."`
-}
-
-func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
-	if err := c.check(a); err != nil {
-		return follow.ExitError, err
-	}
-	text, err := a.said(c.Text, "TEXT")
-	if err != nil {
-		return follow.ExitError, err
-	}
-	session, err := c.connect(ctx, a, backend.Store)
-	if err != nil {
-		return follow.ExitError, err
-	}
-	defer a.disconnect(ctx, session)
-	if err := say(ctx, session, c.Namespace, c.RunID, follow.NewID(), text); err != nil {
-		return follow.ExitError, err
-	}
-	c.stored(a, session, "the message is stored")
-	return follow.ExitDone, nil
-}
-
 // approveCmd answers an approval request.
 type approveCmd struct {
 	oneRun `embed:""`
@@ -97,7 +71,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, err
 	}
-	call, err := c.choose(a, pending, c.Call, runstate.KindApproval)
+	call, err := c.choose(a, pending, c.Call, runstate.KindApproval, runstate.KindReview)
 	if err != nil {
 		return follow.ExitError, err
 	}
@@ -105,6 +79,9 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	approval := &harnessv1.Approval{CallId: c.Call, Decision: decision}
 	if c.Deny {
 		approval.Reason = c.Reason
+	}
+	if c.Always && call.GetKind() == runstate.KindReview {
+		return follow.ExitError, fmt.Errorf("--always: call %s waits for a review, which is of this call alone", c.Call)
 	}
 	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
 		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),

@@ -37,7 +37,7 @@ func pendingOf(ctx context.Context, s *backend.Session, namespace, run string) (
 func answering(run string, p *harnessv1.PendingCall, words string) string {
 	verb, rest := "answer", " ANSWER"
 	switch p.GetKind() {
-	case runstate.KindApproval:
+	case runstate.KindApproval, runstate.KindReview:
 		verb, rest = "approve", ""
 	case runstate.KindClientTool:
 		rest = " RESULT"
@@ -50,6 +50,8 @@ func alternatives(p *harnessv1.PendingCall) string {
 	switch p.GetKind() {
 	case runstate.KindApproval:
 		return "with --always, or --deny --reason WHY"
+	case runstate.KindReview:
+		return "with --deny --reason WHY, or harness resume, which lets it go on"
 	case runstate.KindClientTool:
 		return "--file FILE, or --error WHY"
 	}

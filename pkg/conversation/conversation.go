@@ -14,7 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Conversation is the concatenation of the messages of a log up to a version.
@@ -34,24 +36,67 @@ type Conversation struct {
 type callIDs struct {
 	mu  sync.RWMutex
 	ids map[string]struct{}
+	// calls that have no result yet, and the outcomes of those that have one
+	open     map[string]*harnessv1.ToolCall
+	outcomes map[uint64]span
 }
+
+// span is where an outcome came about: ids of the first and the last message.
+type span struct{ first, last uint64 }
 
 // Fold adds the messages of a record that follows the version folded so far.
 func (c *Conversation) Fold(rec *harnessv1.Record) {
 	if c.calls == nil {
-		c.calls = &callIDs{ids: map[string]struct{}{}}
+		c.calls = &callIDs{ids: map[string]struct{}{}, open: map[string]*harnessv1.ToolCall{}, outcomes: map[uint64]span{}}
 	}
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()
 	for _, m := range rec.GetAppended() {
 		c.Messages = append(c.Messages, m)
 		c.Bytes += uint64(len(runlog.Text(m.GetContent()))) + 256
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
+			c.Bytes += c.calls.answer(m)
+		}
 		for _, call := range m.GetToolCalls() {
 			c.calls.ids[call.GetId()] = struct{}{}
+			c.calls.open[call.GetId()] = call
 			c.Bytes += uint64(len(runlog.Text(call.GetArguments()))) + 128
 		}
 	}
 	c.Version = rec.GetVersion()
+}
+
+// answer notes the outcome of a call; mu is held. Results of calls that were passed
+// on with other arguments than the model's count with the model's.
+func (c *callIDs) answer(m *harnessv1.Message) (bytes uint64) {
+	call := c.open[m.GetToolCallId()]
+	if call == nil {
+		return 0
+	}
+	delete(c.open, m.GetToolCallId())
+	strict, _ := progress.Signature(m.GetToolName(), runstate.ArgumentsKey(call.GetArguments()), runstate.ContentDigest(m.GetContent()))
+	at, known := c.outcomes[strict]
+	if !known {
+		at.first, bytes = m.GetId(), outcomeBytes
+	}
+	at.last = m.GetId()
+	c.outcomes[strict] = at
+	return bytes
+}
+
+// outcomeBytes is about what an outcome costs.
+const outcomeBytes = 48
+
+// Seen says whether an outcome, by the signature of pkg/progress, came about in the
+// messages from first up to but not including limit.
+func (c *Conversation) Seen(signature, first, limit uint64) bool {
+	if c.calls == nil {
+		return false
+	}
+	c.calls.mu.RLock()
+	defer c.calls.mu.RUnlock()
+	at, known := c.calls.outcomes[signature]
+	return known && (at.first >= first && at.first < limit || at.last >= first && at.last < limit)
 }
 
 // HasCall says whether a call with this id is in the conversation.

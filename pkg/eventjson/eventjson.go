@@ -25,35 +25,44 @@ import (
 
 // typeNames is the one table of the dotted names, by the field of the oneof.
 var typeNames = map[protoreflect.Name]string{
-	"session_start":       "session.start",
-	"session_pause":       "session.pause",
-	"session_resume":      "session.resume",
-	"session_complete":    "session.complete",
-	"plan_draft":          "plan.draft",
-	"plan_commit":         "plan.commit",
-	"step_start":          "step.start",
-	"step_end":            "step.end",
-	"model_response":      "model.response",
-	"model_retry":         "model.retry",
-	"tool_call":           "tool.call",
-	"tool_result":         "tool.result",
-	"tool_error":          "tool.error",
-	"tool_denied":         "tool.denied",
-	"budget_warn":         "budget.warn",
-	"continuation_prompt": "continuation.prompt",
-	"stop_rejected":       "stop.rejected",
-	"context_pressure":    "context.pressure",
-	"context_usage":       "context.usage",
-	"repair":              "repair",
-	"approval_requested":  "approval.requested",
-	"approval_answered":   "approval.answered",
-	"input_accepted":      "input.accepted",
-	"input_rejected":      "input.rejected",
-	"run_interrupted":     "run.interrupted",
-	"run_cancelled":       "run.cancelled",
-	"worker_takeover":     "worker.takeover",
-	"executor_missing":    "executor.missing",
-	"executor_error":      "executor.error",
+	"session_start":        "session.start",
+	"session_pause":        "session.pause",
+	"session_resume":       "session.resume",
+	"session_complete":     "session.complete",
+	"plan_draft":           "plan.draft",
+	"plan_commit":          "plan.commit",
+	"step_start":           "step.start",
+	"step_end":             "step.end",
+	"model_response":       "model.response",
+	"model_retry":          "model.retry",
+	"tool_call":            "tool.call",
+	"tool_result":          "tool.result",
+	"tool_error":           "tool.error",
+	"tool_denied":          "tool.denied",
+	"budget_warn":          "budget.warn",
+	"continuation_prompt":  "continuation.prompt",
+	"stop_rejected":        "stop.rejected",
+	"context_pressure":     "context.pressure",
+	"context_usage":        "context.usage",
+	"repair":               "repair",
+	"approval_requested":   "approval.requested",
+	"approval_answered":    "approval.answered",
+	"input_accepted":       "input.accepted",
+	"input_rejected":       "input.rejected",
+	"run_interrupted":      "run.interrupted",
+	"run_cancelled":        "run.cancelled",
+	"worker_takeover":      "worker.takeover",
+	"executor_missing":     "executor.missing",
+	"executor_error":       "executor.error",
+	"stall_detected":       "stall.detected",
+	"doom_loop_detected":   "doom_loop.detected",
+	"guidance_injected":    "guidance.injected",
+	"work_item_changed":    "work_item.changed",
+	"deliverables_updated": "deliverables.updated",
+	"contract_evaluated":   "contract.evaluated",
+	"hook_result":          "hook.result",
+	"hook_error":           "hook.error",
+	"mode_changed":         "mode.changed",
 }
 
 // TypeUnknown is the type of an event that this program does not know, which a
@@ -131,13 +140,8 @@ func result(kind, runID string, r *harnessv1.HarnessResult) ([]byte, error) {
 	w.key("run_id")
 	w.str(runID)
 	m := r.ProtoReflect()
-	w.fields(m, "status", "accepted", "reason", "answer", "summary", "turn_count", "tool_calls", "usage")
-	// Work items and contracts have no messages yet; their keys stand already.
-	w.key("deliverables")
-	w.raw("[]")
-	w.key("coverage")
-	w.raw(`{"met":0,"total":0,"unmet":[]}`)
-	w.fields(m, "pending", "wake_at", "duration")
+	w.fields(m, "status", "accepted", "reason", "answer", "summary", "turn_count", "tool_calls", "usage",
+		"deliverables", "coverage", "pending", "wake_at", "duration")
 	w.close('}')
 	return w.bytes(), nil
 }

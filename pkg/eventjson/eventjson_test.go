@@ -152,6 +152,37 @@ func TestEvents(t *testing.T) {
 			e.Event = &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{Decision: harnessv1.ApprovalDecision(77)}}
 		}),
 		event(func(*harnessv1.Event) {}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_WorkItemChanged{WorkItemChanged: &harnessv1.WorkItemChanged{
+				Change: "added", Finished: 1, Total: 2,
+				Item: &harnessv1.WorkItem{Id: "w2", Title: "Write it", Status: harnessv1.WorkItemStatus_WORK_ITEM_STATUS_PENDING,
+					Priority: harnessv1.WorkItemPriority_WORK_ITEM_PRIORITY_HIGH, Role: harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE},
+			}}
+		}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_WorkItemChanged{WorkItemChanged: &harnessv1.WorkItemChanged{
+				Change: "artifact", Item: &harnessv1.WorkItem{Id: "w3", Control: &harnessv1.ControlVerdict{FailedChecks: []string{"links: one is dead"}}},
+			}}
+		}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
+				Coverage: &harnessv1.Coverage{Met: 1, Total: 2, Unmet: []string{"cites"}},
+				Requirements: []*harnessv1.RequirementCoverage{
+					{RequirementId: "report", Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_MET, Confidence: 1,
+						Evidence: []*harnessv1.Evidence{{Kind: "file", Digest: strings.Repeat("cd", 32), Text: "report.md", TurnNumber: 4}}},
+					{RequirementId: "cites", Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET, Why: "no match"},
+				},
+			}}
+		}),
+		event(func(e *harnessv1.Event) {
+			e.Event = &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
+				Kind: "contract_not_satisfied", Message: "Not yet.", Count: 1,
+				Gap: &harnessv1.GapReport{
+					UnmetRequirements:   []*harnessv1.UnmetRequirement{{Id: "cites", Description: "It cites a source", Why: "no match"}},
+					UnansweredQuestions: []string{"q1"}, Suggestions: []string{"Cite one."},
+				},
+			}}
+		}),
 	}
 	var lines [][]byte
 	for _, e := range events {
@@ -173,8 +204,16 @@ func TestResults(t *testing.T) {
 		}},
 		WakeAt: timestamppb.New(time.Date(2026, 11, 28, 10, 0, 0, 500_000_000, time.UTC)),
 	}
+	done := &harnessv1.HarnessResult{
+		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true,
+		Deliverables: []*harnessv1.Deliverable{
+			{ItemId: "w1", Title: "Report", Content: text("# Report\n")}, {ItemId: "w4", Title: "Table", Content: blob()},
+		},
+		Coverage: &harnessv1.Coverage{Met: 3, Total: 5, Unmet: []string{"cites", "tests"}},
+	}
 	golden(t, "results.jsonl",
 		must(t)(eventjson.Result("r1", &harnessv1.HarnessResult{})),
+		must(t)(eventjson.Result("r1", done)),
 		must(t)(eventjson.Result("r1", parked)),
 		must(t)(eventjson.ResultLine("r1", parked)),
 		must(t)(eventjson.Pending(parked.GetPending())),

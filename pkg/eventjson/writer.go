@@ -30,6 +30,9 @@ const (
 	contentName   = protoreflect.FullName("harness.v1.Content")
 	timestampName = protoreflect.FullName("google.protobuf.Timestamp")
 	durationName  = protoreflect.FullName("google.protobuf.Duration")
+	// controlName is what an audit found: most work items are none, and "did not
+	// pass" would be said of each.
+	controlName = protoreflect.FullName("harness.v1.ControlVerdict")
 )
 
 // writer writes one JSON value and keeps track of the commas.
@@ -130,7 +133,7 @@ func (w *writer) unset(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 	switch {
 	case isMessage(f, contentName):
 		w.str("")
-	case f.Message() == nil, isMessage(f, timestampName), w.shape == sparse:
+	case f.Message() == nil, isMessage(f, timestampName), isMessage(f, controlName), w.shape == sparse:
 		w.raw("null")
 	case isMessage(f, durationName):
 		w.raw("0")

@@ -104,7 +104,7 @@ func NewInstance() string {
 // Decide is the pure decision of an executor.
 type Decide func(*harnessv1.StepInput) (*harnessv1.StepOutput, error)
 
-// Observe fetches what a decision has to know.
+// Observe fetches what a decision has to know, under a key.
 type Observe func(ctx context.Context, task *Task, key string) (*harnessv1.Observation, error)
 
 // Pure is an executor around a pure decision: it decides, fetches what the
@@ -113,26 +113,53 @@ type Pure struct {
 	ExecutorName string
 	Decide       Decide
 	Observe      Observe
+	// Bind makes the decision and what it observes with for one task, where they
+	// differ by run. It is called in place of Decide and Observe when it is set.
+	Bind func(ctx context.Context, task *Task) (Decide, ObserveNeeds, error)
 }
+
+// ObserveNeeds fetches what a decision has to know, all of it or the first part: the
+// decision asks again for what it still lacks.
+type ObserveNeeds func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error)
 
 // Name is the executor's name.
 func (p *Pure) Name() string { return p.ExecutorName }
 
 // maxRounds bounds the rounds of needs; a decision that asks on has a fault.
-const maxRounds = 16
+const maxRounds = 512
 
 // Execute decides until there is an outcome.
 func (p *Pure) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+	decide, observe := p.Decide, p.each(task)
+	if p.Bind != nil {
+		var err error
+		if decide, observe, err = p.Bind(ctx, task); err != nil {
+			return nil, err
+		}
+	}
 	in := task.Input()
 	for range maxRounds {
-		out, err := p.Decide(in)
+		out, err := decide(in)
 		if err != nil {
 			return nil, err
 		}
 		if outcome := out.GetOutcome(); outcome != nil {
 			return outcome, nil
 		}
-		for _, key := range out.GetNeeds().GetKeys() {
+		seen, err := observe(ctx, out.GetNeeds())
+		if err != nil {
+			return nil, err
+		}
+		in.Observed = append(in.Observed, seen...)
+	}
+	return nil, fmt.Errorf("%s asked %d times for more", p.ExecutorName, maxRounds)
+}
+
+// each observes one key after the other.
+func (p *Pure) each(task *Task) ObserveNeeds {
+	return func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
+		var seen []*harnessv1.Observation
+		for _, key := range needs.GetKeys() {
 			if p.Observe == nil {
 				return nil, fmt.Errorf("%s needs %q and nothing can be observed here", p.ExecutorName, key)
 			}
@@ -140,8 +167,8 @@ func (p *Pure) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, err
 			if err != nil {
 				return nil, fmt.Errorf("observe %s: %w", key, err)
 			}
-			in.Observed = append(in.Observed, observation)
+			seen = append(seen, observation)
 		}
+		return seen, nil
 	}
-	return nil, fmt.Errorf("%s asked %d times for more", p.ExecutorName, maxRounds)
 }

@@ -196,6 +196,9 @@ func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outc
 			err = errLost
 		}
 	}()
+	if err := task.unpack(ctx); err != nil {
+		return nil, err
+	}
 	return l.x.Execute(ctx, task)
 }
 

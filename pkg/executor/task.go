@@ -35,6 +35,8 @@ type Task struct {
 	// follow each other. mu is never held across that: an append may take long.
 	appending chan struct{}
 
+	step *harnessv1.Step // with everything in place; nil while the record's is
+
 	mu       sync.Mutex
 	offered  *harnessv1.Writer // of the record that is being appended; nil while none is
 	tail     runlog.Entry      // newest record: the journal's last, or the step
@@ -83,8 +85,31 @@ func (t *Task) note(rec *harnessv1.Record) {
 	}
 }
 
-// Step is the step; shared, not to be changed.
-func (t *Task) Step() *harnessv1.Step { return t.Entry.Record.GetStep() }
+// Step is the step; shared, not to be changed. Work items and coverage are in
+// place wherever they are stored; contract and definition may be references.
+func (t *Task) Step() *harnessv1.Step {
+	if t.step != nil {
+		return t.step
+	}
+	return t.Entry.Record.GetStep()
+}
+
+// unpack puts the parts of the snapshot in place that are stored elsewhere and
+// change in a run.
+func (t *Task) unpack(ctx context.Context) error {
+	if !runstate.ChangingPacked(t.Entry.Record.GetStep().GetSnapshot()) {
+		return nil
+	}
+	step := proto.CloneOf(t.Entry.Record.GetStep())
+	err := runstate.UnpackChanging(step.GetSnapshot(), func(ref *harnessv1.BlobRef) ([]byte, error) {
+		return t.cfg.Log.Blob(ctx, t.Run, ref.GetDigest())
+	})
+	if err != nil {
+		return fmt.Errorf("a stored part of the snapshot: %w", err)
+	}
+	t.step = step
+	return nil
+}
 
 // Input is the step as a pure decision gets it.
 func (t *Task) Input() *harnessv1.StepInput {
@@ -262,6 +287,12 @@ func (t *Task) insist(ctx context.Context, write func() (uint64, error)) (uint64
 func (t *Task) store(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	put := func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error) {
 		return t.cfg.Log.PutBlob(ctx, t.Run, data)
+	}
+	if s := rec.GetStep().GetSnapshot(); s != nil {
+		store := func(data []byte) (*harnessv1.BlobRef, error) { return put(ctx, data) }
+		if err := runstate.Pack(s, store); err != nil {
+			return 0, err
+		}
 	}
 	if err := runlog.Spill(ctx, rec, put); err != nil {
 		return 0, err

@@ -41,7 +41,7 @@ import (
 //   - 1: the first.
 //   - 2: answers and declared tools in the inbox, calls with deadlines, deleted runs.
 //     A program of before would pass over such inputs.
-const Schema = 2
+const Schema = 3
 
 // Everything is what Erase goes through when nobody else can have made a run of the
 // name.
@@ -212,6 +212,23 @@ type Log interface {
 	// it for all runs. A poke proves nothing: it may be lost or forged.
 	Poke(run Run) error
 	OnPoke(handle func(Run)) (stop func(), err error)
+
+	// CallHook asks one of the clients that answer hooks of run, and waits for its
+	// answer until ctx ends. It may be asked again with the same idempotency key. An
+	// answer with an error is one too. Of a client whose process has died nobody knows.
+	//
+	// Errors: ErrNobody when no client answers hooks of the run, ErrTooLarge,
+	// ErrUnavailable when there is no answer.
+	CallHook(ctx context.Context, run Run, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)
+
+	// ServeHooks has handle answer hooks of run, until stop: once it has returned,
+	// calls come. handle is called from goroutines of its own, for MaxHookCalls at once
+	// at most. Its context ends when the caller waits no longer, and with stop, for
+	// the cause ErrClientLeft; an error of its becomes that of the answer. stop returns
+	// when handle has, and so must not be called by it.
+	//
+	// Errors: ErrUnavailable.
+	ServeHooks(run Run, handle func(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)) (stop func(), err error)
 
 	// AckWait is the time after which an unacknowledged delivery is repeated.
 	AckWait() time.Duration

@@ -120,6 +120,9 @@ func DeltaSubject(r Run) string { return "hm.delta." + r.Namespace + "." + r.ID 
 // ControlSubject carries pokes to whoever works on a run.
 func ControlSubject(r Run) string { return "hm.control." + r.Namespace + "." + r.ID }
 
+// HookSubject carries the calls of hooks that a client of a run answers.
+func HookSubject(r Run) string { return "hm.hook." + r.Namespace + "." + r.ID }
+
 // ParseControl takes a control subject apart.
 func ParseControl(subject string) (Run, error) {
 	parts := strings.Split(subject, ".")

@@ -111,8 +111,48 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 		r.Budgets = &harnessv1.Budgets{}
 	}
 	unset(&r.Budgets.ToolCalls, DefaultMaxToolCalls)
+	resolveJudgement(r)
 	return r
 }
+
+// resolveJudgement sets the defaults of what watches and guides the agent.
+func resolveJudgement(r *harnessv1.LoopConfig) {
+	if r.Stall == nil {
+		r.Stall = &harnessv1.StallConfig{}
+	}
+	unset(&r.Stall.Enabled, true)
+	unset(&r.Stall.Threshold, defaultStall)
+	if r.DoomLoop == nil {
+		r.DoomLoop = &harnessv1.DoomLoopConfig{}
+	}
+	unset(&r.DoomLoop.Enabled, true)
+	unset(&r.DoomLoop.MaxCorrections, defaultCorrections)
+	if r.WorkItems == nil {
+		r.WorkItems = &harnessv1.WorkItemConfig{}
+	}
+	unset(&r.WorkItems.Enabled, false)
+	if r.Guidance == nil {
+		r.Guidance = &harnessv1.GuidanceConfig{}
+	}
+	unset(&r.Guidance.Enabled, true)
+	unset(&r.Guidance.Jit, true)
+	if r.Hooks == nil {
+		r.Hooks = &harnessv1.HookConfig{}
+	}
+	unset(&r.Hooks.Enabled, true)
+	unsetDuration(&r.Hooks.Timeout, DefaultHookTimeout)
+	if r.Contract == nil {
+		r.Contract = &harnessv1.ContractConfig{}
+	}
+	unset(&r.Contract.Enabled, true)
+}
+
+// Defaults of what watches and guides the agent.
+const (
+	DefaultHookTimeout = 5 * time.Second
+	defaultStall       = 3
+	defaultCorrections = 3
+)
 
 // FillIn completes a snapshot that did not come from a log, such as one that was
 // posted to a service by hand: unset numbers get their defaults, an unset phase

@@ -31,6 +31,13 @@ func defaults() *harnessv1.LoopConfig {
 		},
 		Tools:   &harnessv1.ToolConfig{Timeout: durationpb.New(120 * time.Second), ShownTokens: proto.Uint32(10_000), Yolo: proto.Bool(false), ApprovalTimeout: durationpb.New(168 * time.Hour), AnswerTimeout: durationpb.New(168 * time.Hour)},
 		Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(300)},
+
+		Stall:     &harnessv1.StallConfig{Enabled: proto.Bool(true), Threshold: proto.Uint32(3)},
+		DoomLoop:  &harnessv1.DoomLoopConfig{Enabled: proto.Bool(true), MaxCorrections: proto.Uint32(3)},
+		WorkItems: &harnessv1.WorkItemConfig{Enabled: proto.Bool(false)},
+		Guidance:  &harnessv1.GuidanceConfig{Enabled: proto.Bool(true), Jit: proto.Bool(true)},
+		Hooks:     &harnessv1.HookConfig{Enabled: proto.Bool(true), Timeout: durationpb.New(5 * time.Second)},
+		Contract:  &harnessv1.ContractConfig{Enabled: proto.Bool(true)},
 	}
 }
 

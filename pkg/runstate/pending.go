@@ -36,7 +36,7 @@ func KindOf(d harnessv1.CallDisposition) string {
 func AnswerBy(s *harnessv1.Snapshot, kind string, now time.Time) *timestamppb.Timestamp {
 	tools := s.GetConfig().GetTools()
 	timeout := tools.GetAnswerTimeout()
-	if kind == KindApproval {
+	if kind == KindApproval || kind == KindReview {
 		timeout = tools.GetApprovalTimeout()
 	}
 	wait := defaultAnswerTimeout // of a run that was begun when there was none
@@ -64,9 +64,19 @@ func Awaiting(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	if len(pending) == 0 {
 		return nil
 	}
+	first := pending[0]
+	for _, c := range pending { // a review is a pause of the whole run
+		if c.GetKind() == KindReview && first.GetKind() != KindReview {
+			first = c
+		}
+	}
+	message := fmt.Sprintf("%d call(s) wait to be answered, first %s.", len(pending), first.GetTool())
+	if first.GetKind() == KindReview && first.GetWhy() != "" {
+		message = first.GetWhy()
+	}
 	return &harnessv1.StopReason{
-		Kind:    pending[0].GetKind(),
-		Message: fmt.Sprintf("%d call(s) wait to be answered, first %s.", len(pending), pending[0].GetTool()),
+		Kind:    first.GetKind(),
+		Message: message,
 		Details: &harnessv1.StopDetails{Turn: turn},
 	}
 }

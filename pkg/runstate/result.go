@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // Result is how the run of s ended or how it stands while it rests.
@@ -22,6 +23,9 @@ func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 		Duration:  durationpb.New(ActiveTime(s, now)),
 		Pending:   Awaited(s),
 		WakeAt:    s.GetWakeAt(),
+
+		Deliverables: workitem.Deliverables(s.GetWorkItemLedger()),
+		Coverage:     s.GetCoverageLedger().GetCoverage(),
 	}
 }
 
@@ -54,6 +58,8 @@ func ErrorKind(k harnessv1.TurnErrorKind) string {
 		return "cancelled"
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE:
 		return "snapshot_too_large"
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN:
+		return "no_plan"
 	}
 	return "failed"
 }

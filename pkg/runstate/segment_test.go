@@ -22,7 +22,12 @@ func TestOpenSegment(t *testing.T) {
 		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Segment: 1, TurnCount: 7, MaxTurns: 4,
 		ContinuationCount: 2, WorkCompleteRetries: 3,
 		Turn: &harnessv1.TurnState{Number: 7, AgentDone: true, CalledWorkComplete: true}, StopReason: &harnessv1.StopReason{Kind: "agent_done"},
-		Answer: runlog.Inline("a"), Summary: runlog.Inline("s"),
+		Answer: runlog.Inline("a"), Summary: runlog.Inline("s"), MessageCount: 31,
+		DoomLoop:        &harnessv1.DoomLoop{Strict: []uint64{1}, Corrections: 2},
+		ProgressTracker: &harnessv1.ProgressTracker{Fingerprints: []uint64{1, 1}, DistinctOutcomes: 5, FirstMessage: 2},
+		Hooks:           &harnessv1.HookState{SkipNext: "why", Replan: "why"}, RejectedKind: "contract_not_satisfied", RejectedCount: 4,
+		WorkItemLedger: &harnessv1.WorkItemLedger{LastNumber: 2}, CoverageLedger: &harnessv1.CoverageLedger{TurnNumber: 7},
+		Jit: &harnessv1.JitState{Fired: []string{"r"}}, ToolUsage: []*harnessv1.ToolUsage{{Tool: "t", Calls: 9}}, Mode: "plan",
 		Spent: &harnessv1.Spent{
 			ToolCalls: 9, ToolCallsTotal: 11, Turns: 7, ModelCalls: 8,
 			Usage: &harnessv1.Usage{InputTokens: 100}, Active: durationpb.New(time.Minute),
@@ -31,6 +36,9 @@ func TestOpenSegment(t *testing.T) {
 	runstate.OpenSegment(s)
 	want := &harnessv1.Snapshot{
 		Config: s.GetConfig(), Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Segment: 2, TurnCount: 7, MaxTurns: 11,
+		MessageCount: 31, ProgressTracker: &harnessv1.ProgressTracker{FirstMessage: 31},
+		WorkItemLedger: &harnessv1.WorkItemLedger{LastNumber: 2}, CoverageLedger: &harnessv1.CoverageLedger{TurnNumber: 7},
+		Jit: &harnessv1.JitState{Fired: []string{"r"}}, ToolUsage: []*harnessv1.ToolUsage{{Tool: "t", Calls: 9}}, Mode: "plan",
 		Spent: &harnessv1.Spent{
 			ToolCallsTotal: 11, ModelCalls: 8, Usage: &harnessv1.Usage{InputTokens: 100}, UsageBeforeSegment: &harnessv1.Usage{InputTokens: 100},
 			Active: durationpb.New(time.Minute), ActiveBeforeSegment: durationpb.New(time.Minute),

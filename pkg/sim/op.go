@@ -46,6 +46,7 @@ const (
 	onToolAnswer
 	onFault
 	onCall
+	onHook
 )
 
 var kindNames = [...]string{
@@ -54,7 +55,7 @@ var kindNames = [...]string{
 	onExecutors: "list executors", onFloor: "ack floor", onSubscribe: "subscribe", onRuns: "follow runs",
 	onDescribe: "describe host", onExecute: "execute tool", onCancel: "cancel tools", onModel: "ask model", onAnswer: "model answers",
 	onDeliver: "deliver", onControl: "acknowledge", onFeed: "feed", onFollow: "follow", onDelta: "delta", onPoke: "poke",
-	onLand: "land", onToolEnd: "tool ends", onToolAnswer: "tool answers", onFault: "fault", onCall: "call",
+	onLand: "land", onToolEnd: "tool ends", onToolAnswer: "tool answers", onFault: "fault", onCall: "call", onHook: "call hook",
 }
 
 func (k kind) String() string { return kindNames[k] }

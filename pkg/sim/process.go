@@ -47,6 +47,7 @@ type Process struct {
 	follows   []*follow
 	deltas    []*deltas
 	pokes     []*poked
+	answerers []*answerer
 	// subscribed counts the subscriptions, to tell them apart.
 	subscribed uint64
 }

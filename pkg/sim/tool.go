@@ -29,4 +29,7 @@ func spec(name string, a *harnessv1.ToolAnnotations) *harnessv1.ToolSpec {
 	}
 }
 
+// checkTool stands for commands of the harness; no host offers it.
+const checkTool = "check"
+
 func idempotent(name string) bool { return name == "look" || name == "set" }

@@ -100,6 +100,17 @@ func (w *World) execute(o *op, r *harnessv1.ExecuteToolRequest, answer func(*har
 	return errWaiting
 }
 
+// check has a command of the harness arrive at any host: it runs as a call does,
+// and is neither idempotent nor known under another ledger.
+func (w *World) check(o *op, r *harnessv1.CheckCommandRequest, answer func(*harnessv1.CheckCommandResponse)) error {
+	call := &harnessv1.ExecuteToolRequest{
+		Namespace: r.GetNamespace(), RunId: r.GetRunId(), CallId: r.GetKey(), FirstSequence: r.GetFirstSequence(), Tool: checkTool,
+	}
+	return w.execute(o, call, func(a *harnessv1.ExecuteToolResponse) {
+		answer(&harnessv1.CheckCommandResponse{Outcome: a.GetOutcome()})
+	})
+}
+
 // run starts a call; from here on it has its effect.
 func (h *host) run(key string, r *harnessv1.ExecuteToolRequest, may bool) *call {
 	w := h.world

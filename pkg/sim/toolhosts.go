@@ -77,15 +77,7 @@ func (c *hosts) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostReque
 
 // DescribeWorkspace asks any host.
 func (c *hosts) DescribeWorkspace(ctx context.Context, _ *harnessv1.DescribeWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
-	w := c.p.world
-	o := &op{key: key{kind: onDescribe, text: "workspace"}}
-	o.do = func(fate) error {
-		if w.host("") == nil {
-			return away("a tool host")
-		}
-		return nil
-	}
-	if err := c.asked(ctx, o); err != nil {
+	if err := c.look(ctx, key{kind: onDescribe, text: "workspace"}); err != nil {
 		return nil, err
 	}
 	return &harnessv1.DescribeWorkspaceResponse{Environment: &harnessv1.Environment{}}, nil
@@ -115,6 +107,45 @@ func (c *hosts) CancelTools(ctx context.Context, r *harnessv1.CancelToolsRequest
 		resp = h.cancel(r)
 		return nil
 	}
+	if err := c.asked(ctx, o); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// InspectWorkspace asks any host: nothing has changed.
+func (c *hosts) InspectWorkspace(ctx context.Context, r *harnessv1.InspectWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.InspectWorkspaceResponse, error) {
+	if err := c.look(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "changes"}); err != nil {
+		return nil, err
+	}
+	return &harnessv1.InspectWorkspaceResponse{}, nil
+}
+
+// CheckFile asks any host: no file is there.
+func (c *hosts) CheckFile(ctx context.Context, r *harnessv1.CheckFileRequest, _ ...grpc.CallOption) (*harnessv1.CheckFileResponse, error) {
+	if err := c.look(ctx, key{kind: onDescribe, text: "file " + r.GetPath()}); err != nil {
+		return nil, err
+	}
+	return &harnessv1.CheckFileResponse{Why: "no such file or folder"}, nil
+}
+
+// look asks any host for something that every host answers in the same way.
+func (c *hosts) look(ctx context.Context, k key) error {
+	w := c.p.world
+	return c.asked(ctx, &op{key: k, do: func(fate) error {
+		if w.host("") == nil {
+			return away("a tool host")
+		}
+		return nil
+	}})
+}
+
+// CheckCommand runs a command once, joins it or gives its result: exit code 0.
+func (c *hosts) CheckCommand(ctx context.Context, r *harnessv1.CheckCommandRequest, _ ...grpc.CallOption) (resp *harnessv1.CheckCommandResponse, err error) {
+	w := c.p.world
+	o := &op{key: key{kind: onExecute, run: r.GetRunId(), text: r.GetKey()}}
+	answer := func(a *harnessv1.CheckCommandResponse) { resp = a }
+	o.do = func(fate) error { return w.check(o, r, answer) }
 	if err := c.asked(ctx, o); err != nil {
 		return nil, err
 	}

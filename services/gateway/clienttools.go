@@ -11,7 +11,9 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // CheckClientTools refuses tools of a client that are not well-formed: names that
@@ -46,7 +48,7 @@ func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 // there already: the model could not tell them apart.
 func CheckClientNames(field string, tools []*harnessv1.ToolSpec, names []string) error {
 	for i, t := range tools {
-		if t.GetName() == completeAlias || slices.Contains(names, t.GetName()) {
+		if reserved(t.GetName()) || slices.Contains(names, t.GetName()) {
 			return fault.Invalid(at(field, i)+".name", "there is a tool %q already; choose another name", t.GetName())
 		}
 	}
@@ -55,6 +57,12 @@ func CheckClientNames(field string, tools []*harnessv1.ToolSpec, names []string)
 
 // completeAlias is taken for work_complete when a model calls it.
 const completeAlias = "task_complete"
+
+// reserved says that a name has a meaning in every run, whether its tool is offered
+// or not.
+func reserved(name string) bool {
+	return name == completeAlias || name == runstate.ContractQuestion || workitem.IsTool(name)
+}
 
 // EncodeClientTools is the form in which a run keeps the tools that clients run:
 // equal for equal tools.

@@ -7,6 +7,8 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // Deliver is what observers see of a record: its events with id, version and
@@ -85,7 +87,8 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 	return run
 }
 
-// ResultOf is what a watcher is told of a run that rests at a step; nil when
+// ResultOf is what a watcher is told of a run that rests at a step, without what is
+// Lacking; nil when
 // the record is no step to a place of rest.
 func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 	step := e.Record.GetStep()
@@ -111,6 +114,13 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 	return nil
 }
 
+// Lacking says whether parts of a state are stored elsewhere that ResultOf its step
+// would tell of. The result of an end holds them itself.
+func Lacking(e runlog.Entry) bool {
+	step := e.Record.GetStep()
+	return runlog.IsRest(step.GetTo()) && step.GetResult() == nil && runstate.ChangingPacked(step.GetSnapshot())
+}
+
 func standing(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
 	return &harnessv1.HarnessResult{
 		Answer:    s.GetAnswer(),
@@ -119,6 +129,9 @@ func standing(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
 		ToolCalls: s.GetSpent().GetToolCallsTotal(),
 		Usage:     s.GetSpent().GetUsage(),
 		Duration:  s.GetSpent().GetActive(),
+
+		Deliverables: workitem.Deliverables(s.GetWorkItemLedger()),
+		Coverage:     s.GetCoverageLedger().GetCoverage(),
 	}
 }
 

@@ -81,6 +81,12 @@ func TestRunAndResult(t *testing.T) {
 		"park": {step("park", func(s *harnessv1.Step) {
 			s.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{Reason: &harnessv1.StopReason{Kind: "approval"}, Pending: s.GetSnapshot().GetPendingToolCalls()[:1]}}
 		}), harnessv1.RunStatus_RUN_STATUS_PARKED, "approval", true},
+		"park with work": {step("park", func(s *harnessv1.Step) {
+			s.Snapshot.PendingToolCalls = s.GetSnapshot().GetPendingToolCalls()[:1]
+			s.Snapshot.WorkItemLedger = &harnessv1.WorkItemLedger{Items: []*harnessv1.WorkItem{{
+				Id: "w1", Title: "Report", Role: harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE, Artifact: runlog.Inline("text"), ArtifactDigest: "d"}}}
+			s.Snapshot.CoverageLedger = &harnessv1.CoverageLedger{Coverage: &harnessv1.Coverage{Met: 1, Total: 2}}
+		}), harnessv1.RunStatus_RUN_STATUS_PARKED, "kind", true},
 		"park without its message": {step("park", nil), harnessv1.RunStatus_RUN_STATUS_PARKED, "kind", true},
 		"end": {step("end", func(s *harnessv1.Step) {
 			s.Message = &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{Status: harnessv1.RunStatus_RUN_STATUS_DONE, Reason: &harnessv1.StopReason{Kind: "agent_done"}}}
@@ -94,6 +100,10 @@ func TestRunAndResult(t *testing.T) {
 		if (result != nil) != c.result || result.GetReason().GetKind() != c.kind {
 			t.Errorf("%s: %v", name, result)
 		}
+		if made := result.GetDeliverables(); name == "park with work" &&
+			(len(made) != 1 || made[0].GetTitle() != "Report" || result.GetCoverage().GetTotal() != 2 || Lacking(c.entry)) {
+			t.Errorf("%s: %v", name, result)
+		}
 		if to := c.entry.Record.GetStep().GetTo(); to == "park" &&
 			(len(result.GetPending()) != 1 || result.GetToolCalls() != 9 || result.GetTurnCount() != 3 || result.GetAnswer() == nil || result.GetUsage() == nil || result.GetDuration() == nil) {
 			t.Errorf("%s: %v", name, result)
@@ -102,5 +112,27 @@ func TestRunAndResult(t *testing.T) {
 	journal := entry(5, &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{}}})
 	if ResultOf(journal) != nil {
 		t.Error("a journal record has a result")
+	}
+}
+
+func TestWhatOfAStateAResultLacks(t *testing.T) {
+	stored := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "d", Size: 1}}}
+	packed := &harnessv1.Snapshot{WorkItemLedger: &harnessv1.WorkItemLedger{Stored: stored}}
+	whole := &harnessv1.Snapshot{WorkItemLedger: &harnessv1.WorkItemLedger{Stored: stored, Items: []*harnessv1.WorkItem{{Id: "w1"}}}}
+	of := func(step *harnessv1.Step) bool {
+		return Lacking(entry(4, &harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}}))
+	}
+	for name, c := range map[string]struct {
+		step *harnessv1.Step
+		want bool
+	}{
+		"a park":                       {&harnessv1.Step{To: "park", Snapshot: packed}, true},
+		"a park with all of its state": {&harnessv1.Step{To: "park", Snapshot: whole}, false},
+		"a run that works":             {&harnessv1.Step{To: "turn", Snapshot: packed}, false},
+		"an end with its result":       {&harnessv1.Step{To: "end", Snapshot: packed, Message: &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{}}}, false},
+	} {
+		if got := of(c.step); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

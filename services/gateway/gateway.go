@@ -59,6 +59,16 @@ const (
 	MaxName = 256
 	// MaxPath bounds a workspace's path, in bytes.
 	MaxPath = 4096
+	// MaxSpec bounds what a run is started with beside its goal, as encoded protobuf,
+	// in bytes: it travels in the first record.
+	MaxSpec = 192 << 10
+	// MaxProviders bounds the context providers of an agent, MaxContextText the text
+	// of one, in bytes.
+	MaxProviders   = 16
+	MaxContextText = 64 << 10
+	// MaxStall bounds the turns after which a run is stalled: the state holds a
+	// fingerprint of each, twice.
+	MaxStall = 100
 	// MaxWaiting bounds the messages and answers that wait in an inbox.
 	MaxWaiting = 1000
 )

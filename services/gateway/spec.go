@@ -26,11 +26,14 @@ func checkSpec(s *harnessv1.RunSpec) error {
 	}
 	return first(
 		func() error { return checkText("spec.goal", s.GetGoal()) },
+		func() error { return checkSpecSize(s) },
 		func() error { return checkAgent(s.GetAgent()) },
 		func() error { return checkWorkspace(s.GetWorkspace()) },
 		func() error { return checkWorkflow(s.GetWorkflow()) },
 		func() error { return checkConfig(s.GetConfig()) },
 		func() error { return CheckClientTools("spec.client_tools", s.GetClientTools()) },
+		func() error { return checkDefinition(s) },
+		func() error { return checkContract(s) },
 	)
 }
 
@@ -153,6 +156,7 @@ func checkConfig(c *harnessv1.LoopConfig) error {
 			return positive("spec.config.tools.shown_tokens", tools == nil || tools.ShownTokens == nil, tools.GetShownTokens())
 		},
 		func() error { return checkBudgets("spec.config.budgets", c.GetBudgets()) },
+		func() error { return checkJudgement(c) },
 	)
 }
 

@@ -97,7 +97,6 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tool
 				MaxTurns:       maxTurns(spec),
 				Model:          spec.GetAgent().GetModel(),
 				FallbackModels: spec.GetAgent().GetFallbackModels(),
-				ToolRules:      spec.GetAgent().GetTools(),
 				Workspace:      spec.GetWorkspace(),
 				ClientTools:    tools,
 				Autonomous:     spec.GetAgent().GetAutonomous(),

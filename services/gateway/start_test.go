@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func TestStartRecord(t *testing.T) {
 		t.Error("not a first record")
 	case rec.GetStep().GetTo() != "repair", rec.GetStep().GetFrom() != "gateway":
 		t.Error("wrong address")
-	case len(s.GetWorkflow()) != 4, s.GetMaxTurns() != 1, s.GetModel() != "openai:gpt-5", s.GetWorkspace() != "/work", len(s.GetToolRules()) != 2:
+	case len(s.GetWorkflow()) != 4, s.GetMaxTurns() != 1, s.GetModel() != "openai:gpt-5", s.GetWorkspace() != "/work":
 		t.Error("the spec is not in the snapshot")
 	case len(s.GetGoalPreview()) != runlog.MaxPreview, !s.GetCreateTime().AsTime().Equal(noon), !s.GetRunningSince().AsTime().Equal(noon):
 		t.Error("wrong preview or time")
@@ -93,7 +94,30 @@ func TestStartRecord(t *testing.T) {
 	}
 }
 
-// The largest request that is taken fits into a record.
+// The largest request that is taken fits into a record, with its goal.
+func TestTheLargestSpecFitsIntoARecord(t *testing.T) {
+	r := validStart()
+	s := r.GetSpec()
+	s.Goal = runlog.Inline(strings.Repeat("x", runlog.MaxInline))
+	for i := 0; ; i++ {
+		s.Agent.ContextProviders = append(s.Agent.ContextProviders, &harnessv1.ContextProvider{
+			Name: strconv.Itoa(i), Text: strings.Repeat("x", min(MaxContextText, MaxSpec-proto.Size(s)+proto.Size(s.GetGoal())-100)),
+		})
+		if proto.Size(s)-proto.Size(s.GetGoal()) > MaxSpec-200 {
+			break
+		}
+	}
+	if err := CheckStart(r); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := runlog.Encode(StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", s, nil, noon, nil)); err != nil || len(data) > runlog.MaxRecord {
+		t.Fatalf("%d bytes, %v", len(data), err)
+	}
+	s.Agent.Name = strings.Repeat("x", 200)
+	refusedAt(t, CheckStart(r), "spec", true)
+}
+
+// A request of many short parts fits into half a record.
 func TestStartRecordFits(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	r := validStart()

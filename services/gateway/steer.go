@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -28,6 +28,8 @@ type Standing struct {
 	// Announced are the calls of the turn under way that will wait for somebody
 	// once it has come to its end. Only for answers.
 	Announced []*harnessv1.PreparedCall
+	// Modes are those of the agent's own. Only for changes of the mode.
+	Modes []*harnessv1.ModeSpec
 	// Now is the time.
 	Now time.Time
 }
@@ -59,14 +61,18 @@ func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
 	case *harnessv1.InboxItem_UserMessage:
 		return Store, s.room()
 	case *harnessv1.InboxItem_Approval:
-		return s.answer(in.Approval.GetCallId(), true)
+		return s.approval(in.Approval)
 	case *harnessv1.InboxItem_ToolAnswer:
-		return s.answer(in.ToolAnswer.GetCallId(), false)
+		return s.toolAnswer(in.ToolAnswer)
 	case *harnessv1.InboxItem_ToolsDeclared:
 		if s.declares(in.ToolsDeclared) {
 			return Unneeded, nil
 		}
 		return Store, s.room()
+	case *harnessv1.InboxItem_ModeChange:
+		return s.modeChange(in.ModeChange)
+	case *harnessv1.InboxItem_Replan:
+		return s.steer()
 	case *harnessv1.InboxItem_Interrupt:
 		return s.interrupt(), s.urgent()
 	case *harnessv1.InboxItem_Resume:
@@ -100,64 +106,6 @@ func (s Standing) again(item *harnessv1.InboxItem) (Admission, error) {
 	return Existed, nil
 }
 
-// Answers is the call that an input answers, and whether it is an approval; empty
-// when it is no answer.
-func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
-	if a := item.GetApproval(); a != nil {
-		return a.GetCallId(), true
-	}
-	return item.GetToolAnswer().GetCallId(), false
-}
-
-// answer takes the first answer to a call that waits, or is announced: an approval,
-// or a result. A call of a client's tool may need one of each.
-func (s Standing) answer(callID string, approval bool) (Admission, error) {
-	kind := s.kindOf(callID)
-	switch {
-	case s.before(callID, approval), s.AnsweredBy(s.Waiting, callID, approval):
-		return 0, Answered(callID)
-	case kind == "" || (kind == runstate.KindApproval) != approval:
-		return 0, s.notPending(callID, kind)
-	}
-	return Store, s.room()
-}
-
-// kindOf is what a call waits for or will wait for; empty when it does not wait.
-func (s Standing) kindOf(callID string) string {
-	for _, c := range Awaited(s.Step.GetSnapshot()) {
-		if c.GetCallId() == callID {
-			return c.GetKind()
-		}
-	}
-	for _, c := range s.Announced {
-		if c.GetCallId() == callID {
-			return runstate.KindOf(c.GetDisposition())
-		}
-	}
-	return ""
-}
-
-// before says that a call had such an answer before.
-func (s Standing) before(callID string, approval bool) bool {
-	if approval {
-		return runstate.Decided(s.Step.GetSnapshot(), callID)
-	}
-	return runstate.Answered(s.Step.GetSnapshot(), callID)
-}
-
-// notPending refuses an answer; kind is what the call does wait for.
-func (s Standing) notPending(callID, kind string) error {
-	text := "does not wait for an answer"
-	switch kind {
-	case runstate.KindApproval:
-		text = "waits for an approval, not for a result"
-	case runstate.KindClientTool, runstate.KindQuestion:
-		text = "waits for a result, not for an approval"
-	}
-	return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
-		"call "+strconv.Quote(callID)+" of run "+s.Run.String()+" "+text, "call_id", callID)
-}
-
 // declares says that the run has these tools already and nobody is about to
 // declare others.
 func (s Standing) declares(d *harnessv1.ToolsDeclared) bool {
@@ -178,6 +126,23 @@ func (s Standing) interrupt() Admission {
 		return Unneeded
 	}
 	return Store
+}
+
+// modeChange takes a change to a mode that there is, of a run that goes on or may.
+func (s Standing) modeChange(m *harnessv1.ModeChange) (Admission, error) {
+	if !mode.Known(m.GetMode(), s.Modes) {
+		return 0, unknownMode("mode_change.mode", m.GetMode(), s.Modes)
+	}
+	return s.steer()
+}
+
+// steer takes what changes the way of a run that has not ended, or is about to be
+// taken up again.
+func (s Standing) steer() (Admission, error) {
+	if s.at(runlog.End) && !s.waits(isUserMessage) && !s.waits(isResume) {
+		return 0, s.ended("send it a message first")
+	}
+	return Store, s.room()
 }
 
 func (s Standing) resume(r *harnessv1.Resume) (Admission, error) {
@@ -252,51 +217,6 @@ func (s Standing) urgent() error {
 
 // MaxUrgent bounds the interrupts and cancels beside a full inbox.
 const MaxUrgent = 100
-
-// Answered says that a call has an answer already.
-func Answered(callID string) *fault.Error {
-	return fault.New(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED,
-		"call "+strconv.Quote(callID)+" has an answer already", "call_id", callID)
-}
-
-// AnsweredBy says whether one of items answers a call. An approval for the rest of
-// the run answers every call of its tool that waits for one.
-func (s Standing) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
-	if answeredBefore(items, callID, approval) {
-		return true
-	}
-	tool := s.toolOf(callID)
-	return approval && tool != "" && slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
-		a := i.GetApproval()
-		return a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN && s.toolOf(a.GetCallId()) == tool
-	})
-}
-
-// toolOf is the tool of a call that waits for an approval; empty for others.
-func (s Standing) toolOf(callID string) string {
-	for _, c := range Awaited(s.Step.GetSnapshot()) {
-		if c.GetCallId() == callID && c.GetKind() == runstate.KindApproval {
-			return c.GetTool()
-		}
-	}
-	for _, c := range s.Announced {
-		if c.GetCallId() == callID && c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_ASK {
-			return c.GetTool()
-		}
-	}
-	return ""
-}
-
-// answeredBefore says whether one of items is an approval of a call, or a result
-// for it.
-func answeredBefore(items []*harnessv1.InboxItem, callID string, approval bool) bool {
-	return slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
-		if approval {
-			return i.GetApproval() != nil && i.GetApproval().GetCallId() == callID
-		}
-		return i.GetToolAnswer() != nil && i.GetToolAnswer().GetCallId() == callID
-	})
-}
 
 // Expired says that the run was deleted.
 func Expired(run runlog.Run) *fault.Error {

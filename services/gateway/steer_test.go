@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -24,6 +25,10 @@ func item(id, kind string) *harnessv1.InboxItem {
 		i.Input = &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{}}
 	case "cancel":
 		i.Input = &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{}}
+	case "mode":
+		i.Input = &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}
+	case "replan":
+		i.Input = &harnessv1.InboxItem_Replan{Replan: &harnessv1.ReplanRequest{}}
 	case "timer":
 		i.Input = &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{}}
 	default: // a call
@@ -90,27 +95,27 @@ func TestAdmit(t *testing.T) {
 		np = "CALL_NOT_PENDING"
 		an = "CALL_ANSWERED"
 	)
-	kinds := []string{"message", "interrupt", "resume", "cancel", "c1"}
+	kinds := []string{"message", "interrupt", "resume", "cancel", "c1", "mode", "replan"}
 	table := map[string][]string{
-		"running":              {st, st, no, st, np},
-		"running, interrupt":   {st, no, st, st, np},
-		"running, int+resume":  {st, st, st, st, np},
-		"running, cancel":      {st, st, st, no, np},
-		"running, message":     {st, st, no, st, np},
-		"woken":                {st, st, st, st, np},
-		"parked":               {st, no, st, st, np},
-		"parked, resume":       {st, st, st, st, np},
-		"approval":             {st, st, st, st, st},
-		"approval, answer":     {st, st, st, st, an},
-		"done":                 {st, no, en, en, np},
-		"done, message":        {st, st, no, st, np},
-		"stalled":              {st, no, en, en, np},
-		"failed":               {st, no, en, en, np},
-		"cancelled":            {st, no, st, en, np},
-		"cancelled, resume":    {st, st, st, st, np},
-		"done, full of noise":  {st, no, en, en, np},
-		"running, full inbox":  {fu, st, no, st, np},
-		"approval, full inbox": {fu, st, fu, st, fu},
+		"running":              {st, st, no, st, np, st, st},
+		"running, interrupt":   {st, no, st, st, np, st, st},
+		"running, int+resume":  {st, st, st, st, np, st, st},
+		"running, cancel":      {st, st, st, no, np, st, st},
+		"running, message":     {st, st, no, st, np, st, st},
+		"woken":                {st, st, st, st, np, st, st},
+		"parked":               {st, no, st, st, np, st, st},
+		"parked, resume":       {st, st, st, st, np, st, st},
+		"approval":             {st, st, st, st, st, st, st},
+		"approval, answer":     {st, st, st, st, an, st, st},
+		"done":                 {st, no, en, en, np, en, en},
+		"done, message":        {st, st, no, st, np, st, st},
+		"stalled":              {st, no, en, en, np, en, en},
+		"failed":               {st, no, en, en, np, en, en},
+		"cancelled":            {st, no, st, en, np, en, en},
+		"cancelled, resume":    {st, st, st, st, np, st, st},
+		"done, full of noise":  {st, no, en, en, np, en, en},
+		"running, full inbox":  {fu, st, no, st, np, fu, fu},
+		"approval, full inbox": {fu, st, fu, st, fu, fu, fu},
 	}
 	all := standings()
 	if len(all) != len(table) {
@@ -139,7 +144,7 @@ func verdict(a Admission, err error) string {
 // Whatever was taken before under the same id is not taken again.
 func TestAdmitTwice(t *testing.T) {
 	for name, s := range standings() {
-		for _, kind := range []string{"message", "interrupt", "resume", "cancel", "c1"} {
+		for _, kind := range []string{"message", "interrupt", "resume", "cancel", "c1", "mode", "replan"} {
 			s := s
 			s.Waiting = append(s.Waiting[:len(s.Waiting):len(s.Waiting)], item("again", kind))
 			want := "existed"
@@ -174,5 +179,73 @@ func TestAdmitTwice(t *testing.T) {
 	var e *fault.Error
 	if _, err := Admit(running, item("new", "c1")); !errors.As(err, &e) || e.Code != codes.FailedPrecondition {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAModeThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
+	s := standings()["running"]
+	s.Modes = []*harnessv1.ModeSpec{{Name: "careful"}}
+	change := func(name string) error {
+		_, err := Admit(s, &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: name}}})
+		return err
+	}
+	for _, name := range []string{"plan", "execute", "careful"} {
+		if err := change(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var e *fault.Error
+	if err := change("hasty"); !errors.As(err, &e) || e.Code != codes.InvalidArgument ||
+		e.Message != `mode_change.mode: there is no mode "hasty"; the modes are plan, execute, careful` {
+		t.Errorf("got %v", err)
+	}
+	ended := standings()["done"]
+	if _, err := Admit(ended, &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "hasty"}}}); verdict(0, err) != "INVALID_FIELD" {
+		t.Errorf("a mode that there is not, of a run that has ended: %v", err)
+	}
+}
+
+// A call that waits for a review takes an approval of this one call or the word that
+// it failed, and the first of them only.
+func TestReviews(t *testing.T) {
+	call := &harnessv1.PendingCall{CallId: "v1", Kind: runstate.KindReview, Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
+	parked := Standing{Rests: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
+		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, PendingToolCalls: []*harnessv1.PendingCall{call}}}}
+	announced := Standing{Step: &harnessv1.Step{To: "turn"}, Announced: []*harnessv1.PreparedCall{
+		{CallId: "v1", Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN, Review: true}}}
+	approval := func(d harnessv1.ApprovalDecision) *harnessv1.InboxItem {
+		return &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_Approval{Approval: &harnessv1.Approval{CallId: "v1", Decision: d}}}
+	}
+	answer := func(failed bool) *harnessv1.InboxItem {
+		return &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: "v1", IsError: failed}}}
+	}
+	once, deny := approval(harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE), approval(harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY)
+	for name, s := range map[string]Standing{"parked": parked, "announced": announced} {
+		for what, c := range map[string]struct {
+			item *harnessv1.InboxItem
+			want string
+		}{
+			"yes": {once, "store"}, "no": {deny, "store"}, "it failed": {answer(true), "store"},
+			"yes to all": {approval(harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN), "INVALID_FIELD"},
+			"a result":   {answer(false), "INVALID_FIELD"},
+		} {
+			if got := verdict(Admit(s, c.item)); got != c.want {
+				t.Errorf("%s, %s: got %s, want %s", name, what, got, c.want)
+			}
+		}
+		for _, first := range []*harnessv1.InboxItem{once, deny, answer(true)} {
+			for _, second := range []*harnessv1.InboxItem{once, deny, answer(true)} {
+				s := s
+				first, second := proto.CloneOf(first), proto.CloneOf(second)
+				first.Id, second.Id = "first", "second"
+				s.Waiting = []*harnessv1.InboxItem{first}
+				if got := verdict(Admit(s, second)); got != "CALL_ANSWERED" {
+					t.Errorf("%s: %v behind %v: %s", name, second, first, got)
+				}
+			}
+		}
+	}
+	if got := verdict(Admit(parked, item("new", "resume"))); got != "store" {
+		t.Errorf("a resume: %s", got)
 	}
 }

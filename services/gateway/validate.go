@@ -65,6 +65,10 @@ func CheckInput(item *harnessv1.InboxItem) error {
 		return checkAnswer(in.ToolAnswer)
 	case *harnessv1.InboxItem_ToolsDeclared:
 		return nil // made by this program
+	case *harnessv1.InboxItem_ModeChange:
+		return checkMode("mode_change.mode", in.ModeChange.GetMode())
+	case *harnessv1.InboxItem_Replan:
+		return checkSize("replan.reason", in.Replan.GetReason(), MaxReason)
 	case *harnessv1.InboxItem_Interrupt:
 		return checkSize("reason", in.Interrupt.GetReason(), MaxReason)
 	case *harnessv1.InboxItem_Resume:
@@ -149,6 +153,14 @@ func checkAnswer(a *harnessv1.ToolAnswer) error {
 		return fault.Invalid(field+"result", "send the text itself, not a reference to a blob")
 	}
 	return checkSize(field+"result", a.GetResult().GetInline(), MaxText)
+}
+
+// checkMode refuses what cannot be the name of a mode.
+func checkMode(field, name string) error {
+	if name == "" {
+		return fault.Invalid(field, "must not be empty")
+	}
+	return checkSize(field, name, MaxID)
 }
 
 func checkName(field, name string) error {

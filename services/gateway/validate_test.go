@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 func validStart() *harnessv1.StartRunRequest {
@@ -149,6 +150,9 @@ func TestCheckInput(t *testing.T) {
 		{"approval.decision", false, approval(&harnessv1.Approval{CallId: "c"})},
 		{"approval.decision", false, approval(&harnessv1.Approval{CallId: "c", Decision: 7})},
 		{"approval.reason", true, approval(&harnessv1.Approval{CallId: "c", Decision: once, Reason: long})},
+		{"mode_change.mode", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ModeChange{}}},
+		{"mode_change.mode", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: long}}}},
+		{"replan.reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Replan{Replan: &harnessv1.ReplanRequest{Reason: long}}}},
 		{"reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: long}}}},
 		{"reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: long}}}},
 		{"budgets.turns", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: &harnessv1.Budgets{Turns: proto.Uint32(0)}}}}},
@@ -157,6 +161,9 @@ func TestCheckInput(t *testing.T) {
 	}
 	for _, item := range []*harnessv1.InboxItem{
 		approval(&harnessv1.Approval{CallId: "c", Decision: once}),
+		{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: runstate.ContractCall("q.1"), Result: runlog.Inline("blue")}}},
+		{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}},
+		{Input: &harnessv1.InboxItem_Replan{}},
 		{Input: &harnessv1.InboxItem_Resume{}},
 		{Input: &harnessv1.InboxItem_Interrupt{}},
 		{Input: &harnessv1.InboxItem_Cancel{}},

@@ -2,10 +2,15 @@ package repair
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -52,7 +57,8 @@ func (r *repairing) take(item *harnessv1.InboxItem) (kind, refused string, err e
 	case *harnessv1.InboxItem_UserMessage:
 		return "user_message", "", r.takeMessage(input.UserMessage)
 	case *harnessv1.InboxItem_Approval:
-		return "approval", r.takeApproval(input.Approval), nil
+		refused, err := r.takeApproval(input.Approval)
+		return "approval", refused, err
 	case *harnessv1.InboxItem_Interrupt:
 		return "interrupt", r.takeInterrupt(input.Interrupt), nil
 	case *harnessv1.InboxItem_Resume:
@@ -67,10 +73,15 @@ func (r *repairing) take(item *harnessv1.InboxItem) (kind, refused string, err e
 	case *harnessv1.InboxItem_TimerFired:
 		return "timer_fired", r.takeTimer(input.TimerFired), nil
 	case *harnessv1.InboxItem_ToolAnswer:
-		return "tool_answer", r.takeAnswer(input.ToolAnswer), nil
+		refused, err := r.takeAnswer(input.ToolAnswer)
+		return "tool_answer", refused, err
 	case *harnessv1.InboxItem_ToolsDeclared:
 		r.s.ClientTools = proto.CloneOf(input.ToolsDeclared.GetTools())
 		return "tools_declared", "", nil
+	case *harnessv1.InboxItem_ModeChange:
+		return "mode_change", r.takeMode(input.ModeChange), nil
+	case *harnessv1.InboxItem_Replan:
+		return "replan", r.takeReplan(input.Replan), nil
 	}
 	return "unknown", "this program does not know such an input", nil
 }
@@ -103,15 +114,15 @@ func (r *repairing) reopen(goal string) error {
 	return r.openSegment(goal)
 }
 
-func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
+func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string, err error) {
 	call := find(runstate.Awaited(r.s), a.GetCallId())
 	switch {
-	case (call == nil || call.GetKind() != runstate.KindApproval) && runstate.Decided(r.s, a.GetCallId()):
-		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
-	case call == nil || call.GetKind() != runstate.KindApproval:
-		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId())
+	case !asksLeave(call) && runstate.Decided(r.s, a.GetCallId()):
+		return fmt.Sprintf("call %s has an answer already", a.GetCallId()), nil
+	case !asksLeave(call):
+		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId()), nil
 	case a.GetDecision() < harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE || a.GetDecision() > harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
-		return "this program does not know such a decision"
+		return "this program does not know such a decision", nil
 	}
 	r.answered(call, a)
 	switch a.GetDecision() {
@@ -132,11 +143,25 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string) {
 			text += " Their reason: " + a.GetReason()
 		}
 		r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
+		r.noteOutcome(call, runlog.Inline(text))
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
 			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: orElse(runlog.Cut(a.GetReason(), runlog.MaxPreview), "refused by a person"), // whole in the message
 		}}})
 	}
-	return ""
+	r.wakes("approval")
+	return "", nil
+}
+
+// asksLeave says that a call waits for somebody to let it run.
+func asksLeave(call *harnessv1.PendingCall) bool {
+	return call.GetKind() == runstate.KindApproval || call.GetKind() == runstate.KindReview
+}
+
+// wakes lets a run go on that rests for nothing but answers, once it has them all.
+func (r *repairing) wakes(cause string) {
+	if r.s.GetPausedPhase() != harnessv1.Phase_PHASE_UNSPECIFIED && r.resumed == "" && len(runstate.Awaited(r.s)) == 0 {
+		r.resumed = cause
+	}
 }
 
 // answered notes that a call has its approval or refusal.
@@ -154,6 +179,7 @@ func (r *repairing) allow(call *harnessv1.PendingCall) {
 		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
 		return
 	}
+	call.Class = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL
 	call.Kind, call.Why = runstate.KindClientTool, ""
 	call.Deadline = runstate.AnswerBy(r.s, runstate.KindClientTool, r.now)
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{
@@ -162,30 +188,132 @@ func (r *repairing) allow(call *harnessv1.PendingCall) {
 }
 
 // takeAnswer gives a call of a client's tool, or a question, its result.
-func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string) {
+func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string, err error) {
 	call := find(runstate.Awaited(r.s), a.GetCallId())
 	switch {
 	case call == nil && runstate.Answered(r.s, a.GetCallId()):
-		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
+		return fmt.Sprintf("call %s has an answer already", a.GetCallId()), nil
 	case call == nil:
-		return fmt.Sprintf("call %s does not wait for an answer", a.GetCallId())
+		return fmt.Sprintf("call %s does not wait for an answer", a.GetCallId()), nil
 	case call.GetKind() == runstate.KindApproval:
-		return fmt.Sprintf("call %s waits for an approval", a.GetCallId())
+		return fmt.Sprintf("call %s waits for an approval", a.GetCallId()), nil
 	}
 	runstate.NoteAnswered(r.s, call.GetCallId(), r.item)
 	content := proto.CloneOf(a.GetResult())
 	if content == nil {
 		content = runlog.Inline("")
 	}
+	if question, ok := runstate.QuestionOf(call); ok {
+		r.answerQuestion(call, question, content, a.GetIsError())
+		return "", nil
+	}
+	if err := r.conclude(call, content, a.GetIsError()); err != nil {
+		return "", err
+	}
+	r.wakes("answer")
+	return "", nil
+}
+
+// conclude gives a call that somebody outside has answered its result, past the
+// subscribers.
+func (r *repairing) conclude(call *harnessv1.PendingCall, content *harnessv1.Content, failed bool) error {
+	at := len(r.events)
+	payload := func() map[string]any {
+		return definition.CallPayload(call.GetCallId(), call.GetTool(), runlog.Text(call.GetArguments()), runstate.Preview(content), failed)
+	}
+	if failed {
+		p := payload()
+		p["error"] = p["result"]
+		if _, err := r.call(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, call.GetCallId(), call.GetTool(), p); err != nil {
+			return err
+		}
+	}
+	result, err := r.call(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, call.GetCallId(), call.GetTool(), payload())
+	if err != nil {
+		return err
+	}
+	if text, ok := result.Payload["result"].(string); ok && result.Replaced {
+		content = runlog.Inline(text)
+	}
+	if result.Action == harnessv1.HookAction_HOOK_ACTION_ABORT {
+		r.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, definition.Aborted(result))
+	}
+	after := append([]*harnessv1.Event(nil), r.events[at:]...)
+	r.events = r.events[:at]
 	r.append(call.GetTurnNumber(), &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_TOOL, Content: content, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: a.GetIsError(),
+		Role: harnessv1.Role_ROLE_TOOL, Content: content, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed,
 	})
-	if a.GetIsError() {
+	if failed {
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: call.GetCallId(), Tool: call.GetTool()}}})
 	} else {
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: call.GetCallId(), Tool: call.GetTool()}}})
 	}
+	r.events = append(r.events, after...)
 	runstate.Settle(r.s, call.GetCallId())
+	r.noteOutcome(call, content)
+	return nil
+}
+
+// noteOutcome counts an answer from outside for the detection of loops and stalls.
+// Only the last calls are known here: an outcome that is not among them is new.
+func (r *repairing) noteOutcome(call *harnessv1.PendingCall, content *harnessv1.Content) {
+	strict, loose := progress.Signature(call.GetTool(), runstate.ArgumentsKey(call.GetArguments()), runstate.ContentDigest(content))
+	loop := runstate.DoomLoopOf(r.s)
+	if !slices.Contains(loop.GetStrict(), strict) && r.s.GetProgressTracker() != nil {
+		r.s.ProgressTracker.DistinctOutcomes++
+	}
+	progress.Note(loop, call.GetTool(), strict, loose)
+}
+
+// answerQuestion notes what the user says to a question of the contract.
+func (r *repairing) answerQuestion(call *harnessv1.PendingCall, question string, content *harnessv1.Content, failed bool) {
+	asked := call.GetWhy()
+	if c := r.made.Contract; c != nil {
+		for _, q := range c.Proto().GetQuestions() {
+			if q.GetId() == question {
+				asked = q.GetQuestion()
+			}
+		}
+	}
+	if failed {
+		r.append(r.turn(), runstate.Guidance("The user did not answer this question of the task: "+asked))
+	} else {
+		if r.s.CoverageLedger == nil {
+			r.s.CoverageLedger = &harnessv1.CoverageLedger{}
+		}
+		r.s.CoverageLedger.Answers = append(r.s.CoverageLedger.Answers, &harnessv1.QuestionAnswer{QuestionId: question, Answer: proto.CloneOf(content)})
+		r.s.CoverageLedger.Stored = nil
+		r.append(r.turn(),
+			runstate.Guidance("The user was asked: "+asked+"\nThe next message is the answer."),
+			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: content})
+	}
+	runstate.Settle(r.s, call.GetCallId())
+	r.wakes("answer")
+}
+
+// takeMode changes the mode of work from the next call on.
+func (r *repairing) takeMode(m *harnessv1.ModeChange) (refused string) {
+	from, to := runstate.ModeOf(r.s), m.GetMode()
+	switch {
+	case runstate.Ended(r.s):
+		return "the run has ended"
+	case !mode.Known(to, r.made.Modes):
+		return fmt.Sprintf("there is no mode %q; there are %s", runlog.Cut(to, 64), strings.Join(mode.Names(r.made.Modes), ", "))
+	case from == to:
+		return ""
+	}
+	r.s.Mode = to
+	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ModeChanged{ModeChanged: &harnessv1.ModeChanged{From: from, To: to}}})
+	r.guide("mode", "", mode.Changed(from, to, r.made.Modes))
+	return ""
+}
+
+// takeReplan asks for another plan at the end of the turn.
+func (r *repairing) takeReplan(p *harnessv1.ReplanRequest) (refused string) {
+	if runstate.Ended(r.s) {
+		return "the run has ended"
+	}
+	runstate.NoteHook(r.s, "", "", orElse(p.GetReason(), "it was asked for"))
 	return ""
 }
 
@@ -205,7 +333,7 @@ func (r *repairing) takeResume(resume *harnessv1.Resume) (refused string, err er
 	case r.s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED && runstate.Ended(r.s):
 		r.resumed = "resume"
 		runstate.Extend(r.s, resume.GetBudgets())
-		r.append(r.turn(), guidance("The run was cancelled and is now resumed. Look at what is done and go on."))
+		r.append(r.turn(), runstate.Guidance("The run was cancelled and is now resumed. Look at what is done and go on."))
 		return "", r.reopen(r.s.GetGoalPreview())
 	case runstate.Ended(r.s):
 		return "the run has ended; a message reopens it", nil
@@ -215,6 +343,12 @@ func (r *repairing) takeResume(resume *harnessv1.Resume) (refused string, err er
 	}
 	runstate.Extend(r.s, resume.GetBudgets())
 	r.interrupt, r.resumed = nil, "resume"
+	for _, call := range runstate.Awaited(r.s) {
+		if call.GetKind() == runstate.KindReview { // who lets the run go on has looked at it
+			runstate.NoteDecided(r.s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, r.item)
+			r.allow(call)
+		}
+	}
 	return "", nil
 }
 
@@ -222,8 +356,9 @@ func (r *repairing) takeTimer(t *harnessv1.TimerFired) (refused string) {
 	if r.s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED || t.GetParkVersion() != r.s.GetParkVersion() {
 		return "the park that set the timer is over"
 	}
-	if r.s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
+	if len(runstate.Awaited(r.s)) > 0 {
 		r.expire()
+		r.wakes("timer")
 		return ""
 	}
 	r.resumed = "timer"
@@ -244,7 +379,7 @@ func (r *repairing) expire() {
 		runstate.NoteAnswered(r.s, call.GetCallId(), "")
 		text := "Nobody answered this call in time."
 		switch call.GetKind() {
-		case runstate.KindApproval:
+		case runstate.KindApproval, runstate.KindReview:
 			text = "Nobody approved this call in time, so it did not run."
 		case runstate.KindQuestion:
 			text = "The user did not answer this question in time. Go on as well as you can without the answer."
@@ -275,6 +410,10 @@ func (r *repairing) settleUnknown() {
 
 func (r *repairing) repairCall(call *harnessv1.PendingCall, text, reason string) {
 	r.repairs++
+	if question, ok := runstate.QuestionOf(call); ok {
+		r.answerQuestion(call, question, nil, true)
+		return
+	}
 	r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_REPAIR)
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_Repair{Repair: &harnessv1.Repaired{
 		CallId: call.GetCallId(), Tool: call.GetTool(), Turn: call.GetTurnNumber(), Reason: reason,
@@ -301,12 +440,4 @@ func find(calls []*harnessv1.PendingCall, id string) *harnessv1.PendingCall {
 		}
 	}
 	return nil
-}
-
-func guidance(text string) *harnessv1.Message {
-	return &harnessv1.Message{
-		Role:    harnessv1.Role_ROLE_USER,
-		Kind:    harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE,
-		Content: runlog.Inline(text),
-	}
 }

@@ -4,23 +4,29 @@ import (
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/mode"
 )
 
 // completion tells the model how work ends here.
 const completion = `How work ends: you work without a person watching every step. Go on until the
 task is done, using the tools you are offered. When it is done and you have checked it, call
 work_complete with a short summary of the result. A message without a tool call does not end the
-work; it only costs a turn.`
+work; it only costs a turn. An end that does not stand up to checking is sent back with what is missing.`
 
 // style tells the model how to write.
 const style = `How to answer: say what matters and nothing else. Do not announce what you are about
 to do, do it. Several independent look-ups belong into one response as parallel calls.`
 
+// marked tells the model whose word guidance is.
+const marked = `Some messages in the user's place come from the harness that runs you: reminders,
+corrections, the state of your work items. They are about how you work; the task is the user's.`
+
 // SystemPrompt is the first message of a run: the agent's own instructions, the
-// workspace as it was at the start, and the harness's guidance.
-func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment) string {
+// workspace as it was at the start, standing instructions found in it, what context
+// providers gave, and the harness's guidance. It never changes in a run.
+func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment, contexts []Section) string {
 	var b strings.Builder
-	section := func(text string) {
+	add := func(text string) {
 		if text = strings.TrimSpace(text); text == "" {
 			return
 		}
@@ -29,16 +35,38 @@ func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment
 		}
 		b.WriteString(text)
 	}
-	section(agent.GetInstructions())
+	add(agent.GetInstructions())
 	if environment.GetWorkingDirectory() != "" {
-		section("Environment\nworking directory: " + environment.GetWorkingDirectory() +
+		add("Environment\nworking directory: " + environment.GetWorkingDirectory() +
 			"\nplatform: " + environment.GetPlatform() +
 			"\nfiles at the start (two levels deep):\n" + orElse(strings.TrimRight(environment.GetListing(), "\n"), "(empty)"))
 	}
 	for _, f := range environment.GetInstructionFiles() {
-		section("Instructions from " + f.GetPath() + "\n" + f.GetContent())
+		add("Instructions from " + f.GetPath() + "\n" + f.GetContent())
 	}
-	section(completion)
-	section(style)
+	for _, c := range contexts {
+		if strings.TrimSpace(c.Text) != "" {
+			add(c.Name + "\n" + strings.TrimSpace(c.Text))
+		}
+	}
+	add(toolUse(environment.GetTools()))
+	add(mode.Describe(orElse(agent.GetMode(), mode.Execute), agent.GetModes()))
+	add(completion)
+	add(style)
+	add(marked)
 	return b.String()
+}
+
+// toolUse says when to use which tool.
+func toolUse(tools []*harnessv1.ToolSpec) string {
+	var b strings.Builder
+	for _, t := range tools {
+		if t.GetUsage() != "" {
+			b.WriteString("\n" + t.GetName() + ": " + strings.Join(strings.Fields(t.GetUsage()), " "))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "Which tool when" + b.String()
 }

@@ -10,8 +10,9 @@
 //   - An item or an answer has one effect, however often it is sent.
 //   - Repairing a repaired run changes nothing.
 //
-// Decide is a pure function of the step and the observations under the keys
-// NeedInbox and, for the first trigger, NeedEnvironment.
+// Decide is a pure function of the step, the definition of the run and the
+// observations: under NeedInbox, for the first trigger also NeedEnvironment and
+// NeedContext for each context provider, and what subscribers say.
 package repair
 
 import (
@@ -22,7 +23,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -35,11 +38,13 @@ const Name = "repair"
 const (
 	NeedInbox       = "inbox"
 	NeedEnvironment = "environment"
+	NeedContext     = "context:" // followed by the name of a context provider
 )
 
 // repairing is one decision under way.
 type repairing struct {
 	in       *harnessv1.StepInput
+	made     *definition.Compiled
 	now      time.Time
 	trigger  *harnessv1.RepairTrigger
 	s        *harnessv1.Snapshot
@@ -54,11 +59,24 @@ type repairing struct {
 	reopened  bool
 	applied   uint32
 	repairs   uint32
+
+	notes   []hook.Note          // what hooks tell the model
+	failure *harnessv1.TurnError // why the run cannot go on
 }
 
-// Decide maps a step with a RepairTrigger to its outcome, or to what it has to
-// know first. An error means that the input is not one that repair can get.
+// Decide is DecideWith for a step that holds the definition of its run itself.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+	made, err := definition.Inline(in.GetStep())
+	if err != nil {
+		return nil, err
+	}
+	return DecideWith(in, made)
+}
+
+// DecideWith maps a step with a RepairTrigger to its outcome, or to what it has to
+// know first. An error means that the input is not one that repair can get.
+// made is the definition of the run.
+func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.StepOutput, error) {
 	trigger := in.GetStep().GetRepairTrigger()
 	if trigger == nil {
 		return nil, errors.New("repair: the step holds no RepairTrigger")
@@ -66,34 +84,37 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if in.GetStep().GetSnapshot() == nil {
 		return nil, errors.New("repair: the step holds no snapshot")
 	}
-	inbox, environment := observed(in.GetObserved(), NeedInbox), observed(in.GetObserved(), NeedEnvironment)
-	var needs []string
-	if inbox == nil {
-		needs = append(needs, NeedInbox)
-	}
 	starting := trigger.GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_START
-	if starting && environment == nil {
-		needs = append(needs, NeedEnvironment)
+	keys := []string{NeedInbox}
+	if starting {
+		keys = append(keys, NeedEnvironment)
+		for _, p := range trigger.GetSpec().GetAgent().GetContextProviders() {
+			if p.GetGrpc() != "" {
+				keys = append(keys, NeedContext+p.GetName())
+			}
+		}
 	}
-	if needs != nil {
-		return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: needs}}}, nil
+	needed := &definition.Needed{}
+	for _, key := range keys {
+		if definition.Observed(in, key) == nil {
+			needed.Keys = append(needed.Keys, key)
+		}
+	}
+	if len(needed.Keys) > 0 {
+		return needed.Output(), nil
 	}
 	r := &repairing{
 		in:      in,
+		made:    made,
 		now:     in.GetNow().AsTime(),
 		trigger: trigger,
 		s:       proto.CloneOf(in.GetStep().GetSnapshot()),
 		step:    &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
-	if starting {
-		if err := r.initialise(environment.GetEnvironment()); err != nil {
-			return nil, err
+	if err := r.repair(starting); err != nil {
+		if needed := new(definition.Needed); errors.As(err, &needed) {
+			return needed.Output(), nil
 		}
-	}
-	if err := r.drain(inbox.GetInbox()); err != nil {
-		return nil, err
-	}
-	if err := r.route(); err != nil {
 		return nil, err
 	}
 	r.step.Snapshot = r.s
@@ -104,12 +125,20 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	}}}, nil
 }
 
-func observed(all []*harnessv1.Observation, key string) *harnessv1.Observation {
-	for _, o := range all {
-		if o.GetKey() == key {
-			return o
+// repair does it all, in order.
+func (r *repairing) repair(starting bool) error {
+	if starting {
+		if err := r.initialise(definition.Observed(r.in, NeedEnvironment).GetEnvironment()); err != nil {
+			return err
 		}
 	}
+	if err := r.drain(definition.Observed(r.in, NeedInbox).GetInbox()); err != nil {
+		return err
+	}
+	if err := r.route(); err != nil {
+		return err
+	}
+	r.say()
 	return nil
 }
 
@@ -131,7 +160,11 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 	s.FirstSequence = r.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
 	s.Workspace = spec.GetWorkspace()
-	s.ToolRules, s.Autonomous = spec.GetAgent().GetTools(), spec.GetAgent().GetAutonomous()
+	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
+	r.define(spec)
+	for _, f := range environment.GetInstructionFiles() {
+		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
+	}
 	s.GoalPreview = runlog.Cut(runlog.Text(spec.GetGoal()), runlog.MaxPreview)
 	if s.CreateTime == nil {
 		s.CreateTime = timestamppb.New(r.now)
@@ -139,29 +172,10 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, r.now)
 	r.append(0,
-		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment))},
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment, r.contexts(spec)))},
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
 	)
 	return r.openSegment(s.GoalPreview)
-}
-
-// openSegment begins the work on a user message. Without a planner the plan is
-// the message itself.
-func (r *repairing) openSegment(goal string) error {
-	runstate.OpenSegment(r.s)
-	r.s.GoalPreview = goal
-	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_START); err != nil {
-		return err
-	}
-	r.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionStart{SessionStart: &harnessv1.SessionStart{
-		Goal: goal, Model: r.s.GetModel(), Workflow: r.s.GetWorkflow(), Segment: r.s.GetSegment(),
-	}}})
-	r.emit(&harnessv1.Event{Event: &harnessv1.Event_PlanDraft{PlanDraft: &harnessv1.PlanDraft{Plan: goal}}})
-	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_PLAN_COMMITTED); err != nil {
-		return err
-	}
-	r.emit(&harnessv1.Event{Event: &harnessv1.Event_PlanCommit{PlanCommit: &harnessv1.PlanCommit{Plan: goal}}})
-	return nil
 }
 
 // route decides where the run goes after the inbox was taken in.
@@ -173,6 +187,8 @@ func (r *repairing) route() error {
 		return r.endAgain()
 	case r.cancel != nil:
 		return r.giveUp()
+	case r.failure != nil:
+		return r.handOver()
 	case r.interrupt != nil:
 		return r.parkInterrupted()
 	case len(runstate.Awaited(s)) > 0:
@@ -181,6 +197,9 @@ func (r *repairing) route() error {
 		return r.parkAgain()
 	}
 	if s.GetPausedPhase() != harnessv1.Phase_PHASE_UNSPECIFIED {
+		if s.Hooks != nil && r.resumed != "" {
+			s.Hooks.Pause = "" // somebody has looked
+		}
 		if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_RESUME); err != nil {
 			return err
 		}
@@ -188,6 +207,14 @@ func (r *repairing) route() error {
 	}
 	s.Status, s.StopReason, s.WakeAt = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil, nil
 	runstate.StartClock(s, r.now)
+	if s.GetPhase() == harnessv1.Phase_PHASE_PLANNING {
+		if err := r.replan(); err != nil {
+			return err
+		}
+		if r.failure != nil {
+			return r.handOver()
+		}
+	}
 
 	if s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
 		if len(runstate.Approved(s)) == 0 {
@@ -198,6 +225,9 @@ func (r *repairing) route() error {
 		}
 	} else if warn := runstate.Exceeded(s, r.now); warn != nil {
 		return r.parkExceeded(warn)
+	} else if why := s.GetHooks().GetPause(); why != "" {
+		s.Hooks.Pause = ""
+		return r.pause(&harnessv1.StopReason{Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: r.turn()}})
 	}
 	r.step.To = runstate.Following(s.GetWorkflow(), Name)
 	r.step.Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{
@@ -228,6 +258,14 @@ func (r *repairing) giveUp() error {
 	return nil
 }
 
+// handOver gives a run that cannot go on to the stop decision.
+func (r *repairing) handOver() error {
+	r.s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
+	r.step.To = runstate.StopDecision
+	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: r.turn(), Error: r.failure}}
+	return nil
+}
+
 // closeTurn ends a turn whose last open call was answered from outside.
 func (r *repairing) closeTurn() error {
 	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED_LAST); err != nil {
@@ -255,6 +293,11 @@ func (r *repairing) parkInterrupted() error {
 }
 
 func (r *repairing) parkExceeded(warn *harnessv1.BudgetWarn) error {
+	if _, err := r.call(harnessv1.HookTopic_HOOK_TOPIC_ON_BUDGET_EXCEEDED, warn.GetBudget(), "", map[string]any{
+		"budget": warn.GetBudget(), "limit": warn.GetLimit(), "used": warn.GetUsed(),
+	}); err != nil {
+		return err
+	}
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_BudgetWarn{BudgetWarn: warn}})
 	return r.pause(&harnessv1.StopReason{
 		Kind:    "budget_exceeded:" + warn.GetBudget(),
@@ -270,6 +313,9 @@ func (r *repairing) pause(reason *harnessv1.StopReason) error {
 			return err
 		}
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionPause{SessionPause: &harnessv1.SessionPause{Reason: reason}}})
+		if _, err := r.call(harnessv1.HookTopic_HOOK_TOPIC_ON_PAUSE, "", "", map[string]any{"kind": reason.GetKind(), "message": reason.GetMessage()}); err != nil {
+			return err
+		}
 	}
 	r.s.StopReason, r.s.ParkVersion, r.s.WakeAt = reason, 0, nil
 	return r.park()
@@ -277,7 +323,7 @@ func (r *repairing) pause(reason *harnessv1.StopReason) error {
 
 // parkAgain lets a resting run rest on, for the reason it has.
 func (r *repairing) parkAgain() error {
-	if r.s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
+	if len(runstate.Awaited(r.s)) > 0 {
 		// Who is waited for, and how long, may have changed. A new time makes it a
 		// park of its own: the timer of the former one has no say in it.
 		if reason := runstate.Awaiting(r.s, r.turn()); reason != nil {

@@ -41,7 +41,7 @@ func nothing() []*harnessv1.Observation {
 		{Key: repair.NeedInbox, Value: &harnessv1.Observation_Inbox{Inbox: &harnessv1.InboxBatch{}}},
 		{Key: repair.NeedEnvironment, Value: &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{
 			WorkingDirectory: "/w", Platform: "linux/amd64", Listing: "a.go\n",
-			InstructionFiles: []*harnessv1.InstructionFile{{Path: "AGENTS.md", Content: "Use tabs."}},
+			InstructionFiles: []*harnessv1.InstructionFile{{Path: "AGENTS.md", Content: "Use tabs.", Digest: "d1"}},
 		}}},
 	}
 }
@@ -59,8 +59,11 @@ func TestFirstTrigger(t *testing.T) {
 	s := o.GetStep().GetSnapshot()
 	if s.GetPhase() != executing || s.GetSegment() != 1 || s.GetMaxTurns() != 7 || s.GetTurnCount() != 0 || s.GetFirstSequence() != 99 ||
 		s.GetModel() != "nobody:knows" || !slices.Equal(s.GetFallbackModels(), []string{"nobody:either"}) || s.GetWorkspace() != "/w" ||
-		s.GetGoalPreview() != "Fix it" || len(s.GetToolRules()) != 1 || !s.GetRunningSince().AsTime().Equal(noon) || !s.GetCreateTime().AsTime().Equal(noon) {
+		s.GetGoalPreview() != "Fix it" || !proto.Equal(s.GetDefinition(), &harnessv1.Definition{Tools: spec().GetAgent().GetTools()}) || !s.GetRunningSince().AsTime().Equal(noon) || !s.GetCreateTime().AsTime().Equal(noon) {
 		t.Errorf("the state is %v", s)
+	}
+	if files := s.GetInstructionFiles(); len(files) != 1 || files[0].GetPath() != "AGENTS.md" || files[0].GetDigest() != "d1" {
+		t.Errorf("the model has seen %v", files)
 	}
 	if !proto.Equal(s.GetConfig(), runstate.Resolve(spec().GetConfig(), 0)) {
 		t.Errorf("the config is %v", s.GetConfig())
@@ -155,7 +158,7 @@ func TestReopened(t *testing.T) {
 
 // TestSystemPrompt holds all of its parts, in order, and nothing for what is not there.
 func TestSystemPrompt(t *testing.T) {
-	prompt := repair.SystemPrompt(spec().GetAgent(), nothing()[1].GetEnvironment())
+	prompt := repair.SystemPrompt(spec().GetAgent(), nothing()[1].GetEnvironment(), nil)
 	from := 0
 	for _, part := range []string{"You fix bugs.", "working directory: /w", "linux/amd64", "a.go", "Instructions from AGENTS.md\nUse tabs.", "work_complete"} {
 		at := strings.Index(prompt[from:], part)
@@ -164,11 +167,11 @@ func TestSystemPrompt(t *testing.T) {
 		}
 		from += at
 	}
-	bare := repair.SystemPrompt(nil, nil)
+	bare := repair.SystemPrompt(nil, nil, nil)
 	if strings.Contains(bare, "Environment") || strings.HasPrefix(bare, "\n") || !strings.Contains(bare, "work_complete") {
 		t.Errorf("without agent and workspace:\n%s", bare)
 	}
-	if empty := repair.SystemPrompt(nil, &harnessv1.Environment{WorkingDirectory: "/w"}); !strings.Contains(empty, "(empty)") {
+	if empty := repair.SystemPrompt(nil, &harnessv1.Environment{WorkingDirectory: "/w"}, nil); !strings.Contains(empty, "(empty)") {
 		t.Errorf("an empty workspace:\n%s", empty)
 	}
 }

@@ -1,17 +1,27 @@
-// Package stopdecision decides whether a run goes on, rests or ends. It alone
-// ends runs; everyone else who cannot go on hands it a turn with an error.
+// Package stopdecision decides, after each turn, whether a run goes on, rests or
+// ends. It alone ends runs.
 //
-// The layers are checked in order and the first that matches wins:
+// # The layers
 //
-//	0  cancelled, broken off, waiting for an answer, no provider to be reached
-//	1  any other error of the turn
-//	2  max_turns
-//	4a the agent is done: work_complete is required
-//	4f the agent is done and nothing objects
-//	5  another turn
+// The first that matches decides:
 //
-// Layer 3 (loops and stalls) and the gates 4b to 4e stand between them once
-// their parts exist; their numbers are kept for them.
+//  0. cancelled → ended; interrupted → on to repair, which parks it; something is
+//     awaited from outside → parked; no provider → parked with a timer, the turn
+//     not counted;
+//  1. any other error of the turn → failed; no plan → done;
+//  2. max_turns turns → done, not accepted, whatever the agent says;
+//  3. a hook wants a review → parked; a strict loop that survived its corrections,
+//     or nothing that moved → stalled;
+//  4. the agent considers itself done → the gates (gates.go), in order;
+//  5. otherwise → another turn.
+//
+// Whatever rejects a stop is told to the model as a message, with its specifics.
+//
+// # Facts
+//
+// The decision is pure. What it has to know of the world outside it asks for: how
+// an output of the contract stands (check:OUTPUT) and what subscribers say. Under
+// stop it is told that an interrupt or a cancel came in while that was looked at.
 package stopdecision
 
 import (
@@ -19,8 +29,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -29,25 +39,37 @@ import (
 // Name of the executor.
 const Name = runstate.StopDecision
 
-// Kinds of rejection.
+// Keys of observations. NeedCheck is followed by the id of an output.
 const (
-	rejectedNotCalled = "work_complete_not_called"
-	rejectedStrict    = "work_complete_required_strict"
+	NeedCheck = "check:"
+	SawStop   = "stop"
 )
 
 // deciding is one decision under way.
 type deciding struct {
 	in       *harnessv1.StepInput
+	made     *definition.Compiled
 	turn     *harnessv1.TurnComplete
 	s        *harnessv1.Snapshot
 	step     *harnessv1.Step
 	appended []*harnessv1.Message
 	events   []*harnessv1.Event
+
+	contractVerified, itemsVerified bool
 }
 
-// Decide maps a step with a TurnComplete to its outcome. An error means that
-// the input is not one that the stop decision can get.
+// Decide is DecideWith for a step that holds the definition of its run itself.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+	made, err := definition.Inline(in.GetStep())
+	if err != nil {
+		return nil, err
+	}
+	return DecideWith(in, made)
+}
+
+// DecideWith maps a step with a TurnComplete to its outcome, or to what it has to know
+// first. made is the definition of the run.
+func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.StepOutput, error) {
 	turn := in.GetStep().GetTurnComplete()
 	if turn == nil {
 		return nil, errors.New("stopdecision: the step holds no TurnComplete")
@@ -57,12 +79,16 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	}
 	d := &deciding{
 		in:   in,
+		made: made,
 		turn: turn,
 		s:    proto.CloneOf(in.GetStep().GetSnapshot()),
 		step: &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
 	runstate.FillIn(d.s, harnessv1.Phase_PHASE_REFLECTING)
 	if err := d.decide(); err != nil {
+		if needed := new(definition.Needed); errors.As(err, &needed) {
+			return needed.Output(), nil
+		}
 		return nil, err
 	}
 	d.step.Snapshot = d.s
@@ -71,17 +97,14 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	}}}, nil
 }
 
+// decide goes through the layers.
 func (d *deciding) decide() error {
 	s, t := d.s, d.turn
-	switch kind := t.GetError().GetKind(); kind {
-	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_UNSPECIFIED:
-	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED:
-		d.emit(&harnessv1.Event{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: t.GetError().GetMessage()}}})
-		return d.end(harnessv1.RunStatus_RUN_STATUS_CANCELLED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "cancelled", t.GetError().GetMessage(), false)
-	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE:
-		return d.parkForOutage()
-	default:
-		return d.end(harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, runstate.ErrorKind(kind), t.GetError().GetMessage(), false)
+	if definition.Observed(d.in, SawStop).GetStopAsked() {
+		return d.goOn() // repair takes it in
+	}
+	if t.GetError() != nil {
+		return d.failed()
 	}
 	switch {
 	case t.GetInterrupted():
@@ -89,48 +112,50 @@ func (d *deciding) decide() error {
 	case t.GetAwaiting():
 		return d.parkForAnswers()
 	case s.GetTurnCount() >= s.GetMaxTurns():
+		if err := d.lastLook(); err != nil {
+			return err
+		}
 		return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "max_turns",
 			fmt.Sprintf("All %d turns are used up.", s.GetMaxTurns()), false)
-	case t.GetAgentDone():
+	case s.GetHooks().GetPause() != "":
+		return d.parkForReview(s.GetHooks().GetPause())
+	}
+	if ended, err := d.watch(); ended || err != nil {
+		return err
+	}
+	if s.GetHooks().GetReplan() != "" {
+		return d.goOn() // what was done is judged by another plan
+	}
+	if t.GetAgentDone() {
 		return d.gates()
 	}
 	return d.goOn()
 }
 
-// gates are what an agent that wants to stop has to pass.
-func (d *deciding) gates() error {
-	s, stop := d.s, d.s.GetConfig().GetStop()
-	if stop.GetRequireWorkComplete() && !d.turn.GetCalledWorkComplete() {
-		s.WorkCompleteRetries++
-		switch {
-		case s.GetWorkCompleteRetries() <= stop.GetWorkCompleteMaxRetries():
-			return d.reject(rejectedNotCalled, fmt.Sprintf(
-				"You stopped without calling work_complete (reminder %d of %d). If the task is done and checked, call work_complete now with a summary. "+
-					"If it is not, make the next tool call.", s.GetWorkCompleteRetries(), stop.GetWorkCompleteMaxRetries()))
-		case stop.GetPolicy() == harnessv1.StopPolicy_STOP_POLICY_STRICT:
-			return d.reject(rejectedStrict, "This run ends only with work_complete. Finish what is left with tool calls, then call work_complete with a summary.")
+// failed is for turns that could not be carried out.
+func (d *deciding) failed() error {
+	kind, message := d.turn.GetError().GetKind(), d.turn.GetError().GetMessage()
+	switch kind {
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED:
+		d.emit(&harnessv1.Event{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: message}}})
+		return d.end(harnessv1.RunStatus_RUN_STATUS_CANCELLED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "cancelled", message, false)
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE:
+		return d.parkForOutage()
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN:
+		input := harnessv1.PhaseInput_PHASE_INPUT_FAIL
+		if d.s.GetPhase() == harnessv1.Phase_PHASE_PLANNING {
+			input = harnessv1.PhaseInput_PHASE_INPUT_NO_PLAN
 		}
+		return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, input, runstate.ErrorKind(kind), message, false)
 	}
-	accepted := d.turn.GetCalledWorkComplete() || !stop.GetRequireWorkComplete()
-	message := "The agent completed the work."
-	if !accepted {
-		message = "The agent stopped without ever calling work_complete."
+	if err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": message}); err != nil {
+		return err
 	}
-	return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "agent_done", message, accepted)
+	return d.end(harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, runstate.ErrorKind(kind), message, false)
 }
 
-// reject goes on; why is in the model's next request.
-func (d *deciding) reject(kind, text string) error {
-	d.appended = append(d.appended, runstate.Append(d.s, d.turn.GetTurnNumber(), &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, Content: runlog.Inline(text),
-	})...)
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
-		Kind: kind, Message: text, Count: d.s.GetWorkCompleteRetries(),
-	}}})
-	return d.goOn()
-}
-
-// goOn goes for another turn.
+// goOn sends the run into another turn, with another plan before it where one was
+// asked for.
 func (d *deciding) goOn() error {
 	if err := d.nextTurn(); err != nil {
 		return err
@@ -142,48 +167,16 @@ func (d *deciding) goOn() error {
 	return nil
 }
 
+// nextTurn changes the phase for another turn. Where no turn had begun the phase is
+// another than REFLECTING, and stays.
 func (d *deciding) nextTurn() error {
 	if d.s.GetPhase() != harnessv1.Phase_PHASE_REFLECTING {
 		return nil // broken off before a turn had begun
 	}
+	if d.s.GetHooks().GetReplan() != "" {
+		return runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_REPLAN)
+	}
 	return runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN)
-}
-
-// parkForAnswers rests in AWAITING_TOOL; the same turn goes on afterwards.
-func (d *deciding) parkForAnswers() error {
-	reason := runstate.Awaiting(d.s, d.turn.GetTurnNumber())
-	if reason == nil {
-		return errors.New("stopdecision: the turn waits for answers and no call is pending")
-	}
-	d.s.StopReason = reason
-	d.park(&harnessv1.Parked{Reason: reason, Pending: runstate.Awaited(d.s), WakeAt: runstate.FirstDeadline(d.s)})
-	return nil
-}
-
-func (d *deciding) parkForOutage() error {
-	if err := d.nextTurn(); err != nil {
-		return err
-	}
-	if err := runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
-		return err
-	}
-	d.s.StopReason = &harnessv1.StopReason{
-		Kind:    "provider_unavailable",
-		Message: d.turn.GetError().GetMessage(),
-		Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
-	}
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionPause{SessionPause: &harnessv1.SessionPause{Reason: d.s.GetStopReason()}}})
-	wake := d.in.GetNow().AsTime().Add(d.s.GetConfig().GetModel().GetOutageRetry().AsDuration())
-	d.park(&harnessv1.Parked{Reason: d.s.GetStopReason(), WakeAt: timestamppb.New(wake)})
-	return nil
-}
-
-func (d *deciding) park(parked *harnessv1.Parked) {
-	runstate.StopClock(d.s, d.in.GetNow().AsTime())
-	d.s.Status, d.s.ParkVersion = harnessv1.RunStatus_RUN_STATUS_PARKED, 0 // set by the commit
-	d.s.WakeAt = parked.GetWakeAt()
-	d.step.To = runlog.Park
-	d.step.Message = &harnessv1.Step_Parked{Parked: parked}
 }
 
 // end ends the run.
@@ -197,15 +190,24 @@ func (d *deciding) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 	}
 	now := d.in.GetNow().AsTime()
 	runstate.StopClock(s, now)
-	s.Status, s.Accepted, s.PendingToolCalls, s.WakeAt = status, accepted, nil, nil
+	s.Status, s.Accepted, s.PendingToolCalls, s.WakeAt, s.Hooks = status, accepted, nil, nil, nil
 	s.StopReason = &harnessv1.StopReason{Kind: kind, Message: message, Details: &harnessv1.StopDetails{
 		Turn:                         d.turn.GetTurnNumber(),
 		WorkCompleteCalled:           d.turn.GetCalledWorkComplete(),
 		WorkCompleteRetriesExhausted: s.GetWorkCompleteRetries() > s.GetConfig().GetStop().GetWorkCompleteMaxRetries(),
+		ContractVerified:             d.contractVerified,
+		WorkItemsVerified:            d.itemsVerified,
 	}}
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{
 		Status: status, Accepted: accepted, Reason: s.GetStopReason(),
 	}}})
+	payload := map[string]any{"status": statusName(status), "accepted": accepted, "kind": kind, "message": message}
+	for _, topic := range []harnessv1.HookTopic{harnessv1.HookTopic_HOOK_TOPIC_ON_COMPLETE, harnessv1.HookTopic_HOOK_TOPIC_SESSION_END} {
+		if err := d.fire(topic, "end", payload); err != nil {
+			return err
+		}
+	}
+	s.Hooks = nil // nothing follows that they could change
 	d.step.To = runlog.End
 	d.step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
 	return nil
@@ -213,4 +215,17 @@ func (d *deciding) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 
 func (d *deciding) emit(e *harnessv1.Event) {
 	d.events = append(d.events, runstate.Event(d.s, d.turn.GetTurnNumber(), e))
+}
+
+// tell appends what the model is told before its next turn.
+func (d *deciding) tell(kind harnessv1.MessageKind, text string) {
+	d.appended = append(d.appended, runstate.Append(d.s, d.turn.GetTurnNumber(), &harnessv1.Message{
+		Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: runlog.Inline(text),
+	})...)
+}
+
+// guide tells the model something that is no rejection.
+func (d *deciding) guide(kind, rule, text string) {
+	d.appended = append(d.appended, runstate.Append(d.s, d.turn.GetTurnNumber(), runstate.Guidance(text))...)
+	d.emit(runstate.Guided(kind, rule, text))
 }

@@ -30,6 +30,8 @@ func Catalogue() []*harnessv1.ToolSpec {
 				`"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"First line to return, counted from 1. Default 1."},` +
 				`"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of lines to return. Default: all, up to the size limit."}},` +
 				`"required":["path"],"additionalProperties":false}`,
+			Usage: "Read a file before you change it, and the part around a match before you rely on it. Ask for several files " +
+				"with several calls in one response.",
 			Annotations: &harnessv1.ToolAnnotations{
 				Reads: true, Idempotent: true, ParallelSafe: true,
 				Durability: harnessv1.Durability_DURABILITY_REPLAYABLE,
@@ -44,6 +46,8 @@ func Catalogue() []*harnessv1.ToolSpec {
 				`"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},` +
 				`"content":{"type":"string","description":"The whole new content."}},` +
 				`"required":["path","content"],"additionalProperties":false}`,
+			Usage: "For new files, and for files of which little stays. To change a part of a file use edit_file, which cannot " +
+				"lose the rest.",
 			Annotations: &harnessv1.ToolAnnotations{
 				Writes: true, Idempotent: true,
 				Durability:      harnessv1.Durability_DURABILITY_ANCHORING,
@@ -61,6 +65,8 @@ func Catalogue() []*harnessv1.ToolSpec {
 				`"old":{"type":"string","minLength":1,"description":"The text to replace, exactly as it stands in the file."},` +
 				`"new":{"type":"string","description":"The text to put in its place."}},` +
 				`"required":["path","old","new"],"additionalProperties":false}`,
+			Usage: "For changes to existing files, rather than write_file or sed. When old is not found, read the file again and " +
+				"copy the text exactly; when it occurs more than once, add lines around it.",
 			Annotations: &harnessv1.ToolAnnotations{
 				Writes:          true,
 				Durability:      harnessv1.Durability_DURABILITY_ANCHORING,
@@ -75,6 +81,8 @@ func Catalogue() []*harnessv1.ToolSpec {
 			ParametersSchema: `{"type":"object","properties":{` +
 				`"path":{"type":"string","minLength":1,"description":"Path of the folder, relative to the workspace. Default: the workspace itself."}},` +
 				`"required":[],"additionalProperties":false}`,
+			Usage: "For a first look at one folder. When you know what you look for, find_files or search_files gets there in one " +
+				"call.",
 			Annotations: explores(),
 		},
 		{
@@ -86,6 +94,8 @@ func Catalogue() []*harnessv1.ToolSpec {
 			ParametersSchema: `{"type":"object","properties":{` +
 				`"pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"Pattern for the path relative to the workspace."}},` +
 				`"required":["pattern"],"additionalProperties":false}`,
+			Usage: "When you know a part of a file's name or path. Use it rather than find or ls -R; to look for text inside " +
+				"files use search_files.",
 			Annotations: explores(),
 		},
 		{
@@ -98,6 +108,8 @@ func Catalogue() []*harnessv1.ToolSpec {
 				`"pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"The regular expression."},` +
 				`"path":{"type":"string","minLength":1,"description":"File or folder to search, relative to the workspace. Default: the whole workspace."}},` +
 				`"required":["pattern"],"additionalProperties":false}`,
+			Usage: "To find where something is defined or used. Use it rather than grep, narrow it with path when there are many " +
+				"matches, and read the files that it names before you change them.",
 			Annotations: explores(),
 		},
 		{
@@ -111,6 +123,8 @@ func Catalogue() []*harnessv1.ToolSpec {
 				`"command":{"type":"string","minLength":1,"description":"The command line."},` +
 				`"timeout_seconds":{"type":"integer","minimum":1,"maximum":86400,"description":"Time after which it is killed. Set it for builds and tests that take long."}},` +
 				`"required":["command"],"additionalProperties":false}`,
+			Usage: "To build, test, run programs and work with version control. Not to read, write, find or search files: the " +
+				"tools for that are quicker and safer. After changes run the tests or the build that show whether they work.",
 			Annotations: &harnessv1.ToolAnnotations{
 				Writes: true, Executes: true,
 				Durability:      harnessv1.Durability_DURABILITY_ANCHORING,

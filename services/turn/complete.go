@@ -17,6 +17,9 @@ type Ending struct {
 	Interrupted bool
 	// Error is why it could not be carried out; nil when it was.
 	Error *harnessv1.TurnError
+	// Seen says whether an outcome of a call, by its signature, came about in the
+	// segment before this turn; nil: only the last calls are known.
+	Seen func(signature uint64) bool
 	// ToolTokens is what the tools that were offered weigh.
 	ToolTokens uint32
 	// Now is when waiting for answers begins.
@@ -40,8 +43,13 @@ func Complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*harnessv1.Outcom
 	// died before it could say it.
 	end.Interrupted = end.Interrupted || p.broken()
 	c := &completing{s: s, p: p, step: &harnessv1.Step{From: Name, To: runstate.Following(s.GetWorkflow(), Name), Snapshot: s}}
+	if end.Error == nil && p.Abort != "" {
+		end.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: p.Abort}
+	}
+	c.opened()
 	c.account(end)
 	c.leaveOver(end)
+	c.outcomes(end)
 	complete := &harnessv1.TurnComplete{TurnNumber: p.Number, Error: end.Error, Interrupted: end.Interrupted}
 	if err := c.conclude(complete, end); err != nil {
 		return nil, err
@@ -85,6 +93,7 @@ func (c *completing) account(end Ending) {
 	if len(p.Response.GetCalls()) > 0 {
 		s.ContinuationCount = 0
 	}
+	c.activity()
 	if text := p.Message.GetContent(); runlog.Text(text) != "" {
 		s.Answer = proto.CloneOf(text)
 	}
@@ -102,8 +111,11 @@ func (c *completing) account(end Ending) {
 		b.ReportedMessages = p.Message.GetId()
 		b.UnreportedBytes = p.behind
 	}
-	s.Turn = &harnessv1.TurnState{Number: p.Number, CalledTools: len(p.Response.GetCalls()) > 0}
-	if summary := summaryOf(p.Message, p.Response); summary != nil {
+	s.Turn = &harnessv1.TurnState{
+		Number: p.Number, CalledTools: len(p.Response.GetCalls()) > 0,
+		Calls: uint32(len(p.Response.GetCalls())), //nolint:gosec // bounded by a response
+	}
+	if summary := summaryOf(p.Message, p.Prepared); summary != nil {
 		s.Turn.AgentDone, s.Turn.CalledWorkComplete = true, true
 		s.Summary = summary
 	}
@@ -125,8 +137,13 @@ func (c *completing) leaveOver(end Ending) {
 			c.refuse(call.ID, call.Tool)
 		}
 	}
-	for i, prepared := range p.Response.GetCalls() {
-		kind := runstate.KindOf(prepared.GetDisposition())
+	if p.Unjudged() { // nobody has decided: broken off before
+		for _, call := range p.Response.GetCalls() {
+			c.refuse(call.GetCallId(), call.GetTool())
+		}
+	}
+	for _, prepared := range p.Prepared {
+		kind := kindOf(prepared)
 		if kind == "" {
 			continue
 		}
@@ -134,7 +151,7 @@ func (c *completing) leaveOver(end Ending) {
 			c.refuse(prepared.GetCallId(), prepared.GetTool())
 			continue
 		}
-		arguments, deadline := proto.CloneOf(p.Message.GetToolCalls()[i].GetArguments()), runstate.AnswerBy(s, kind, end.Now)
+		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerBy(s, kind, end.Now)
 		why := prepared.GetMessage()
 		if kind == runstate.KindQuestion {
 			why = runlog.Cut(why, maxQuestion) // it stands in the arguments, whole
@@ -143,7 +160,7 @@ func (c *completing) leaveOver(end Ending) {
 			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: p.Number, Deadline: deadline,
 		})
-		if kind != runstate.KindApproval {
+		if kind != runstate.KindApproval && kind != runstate.KindReview {
 			continue // it was announced as a call
 		}
 		c.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalRequested{ApprovalRequested: &harnessv1.ApprovalRequested{
@@ -165,7 +182,8 @@ func (c *completing) refuse(id, name string) {
 func (c *completing) conclude(complete *harnessv1.TurnComplete, end Ending) error {
 	s, p := c.s, c.p
 	outcome, message := "completed", ""
-	responded := p.Response != nil || p.Resumed
+	responded := p.Response != nil || p.Resumed || p.Skip != ""
+	paused := p.Admitted.GetAction() == harnessv1.HookAction_HOOK_ACTION_PAUSE
 	switch {
 	case end.Error != nil:
 		outcome, message = "error", end.Error.GetMessage()
@@ -176,6 +194,11 @@ func (c *completing) conclude(complete *harnessv1.TurnComplete, end Ending) erro
 		s.Turn.Open = true
 		c.emitEnd("awaiting_tool", "")
 		return runstate.Enter(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_AWAIT_TOOL)
+	case p.Skip != "":
+		outcome, message = "skipped", p.Skip
+		s.Turn = &harnessv1.TurnState{Number: p.Number}
+	case paused:
+		outcome = "paused"
 	case p.Response != nil && len(p.Response.GetCalls()) == 0:
 		c.silence()
 	}
@@ -189,7 +212,9 @@ func (c *completing) conclude(complete *harnessv1.TurnComplete, end Ending) erro
 	if !responded {
 		complete.AgentDone, complete.CalledWorkComplete = false, false
 	}
-	c.emitEnd(outcome, message)
+	if !paused || outcome != "paused" { // a turn that a hook held up has not begun
+		c.emitEnd(outcome, message)
+	}
 	return runstate.Enter(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED)
 }
 

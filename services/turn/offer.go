@@ -5,8 +5,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // The harness's own tools.
@@ -40,13 +43,31 @@ func HarnessTools() []*harnessv1.ToolSpec {
 	}
 }
 
-// Offered are the tools that the model is offered: the tool host's, the harness's
-// and those that clients run, in this order, so that what changes comes last. A
-// client's tool that has the name of another is left out.
-func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools) []*harnessv1.ToolSpec {
+// Offered are the tools that the model is offered in the mode of work that s has;
+// blocked are the names of those that another mode offers. made is the definition of
+// the run.
+func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *definition.Compiled) (offered []*harnessv1.ToolSpec, blocked map[string]bool) {
+	blocked = map[string]bool{}
+	for _, t := range there(s, host, clients, made) {
+		if mode.Allows(runstate.ModeOf(s), made.Modes, t) {
+			offered = append(offered, t)
+		} else {
+			blocked[t.GetName()] = true
+		}
+	}
+	return offered, blocked
+}
+
+// there are the tools of a run: the tool host's, the harness's and those that clients
+// run, in this order, so that what changes comes last. A client's tool that has the
+// name of another is left out.
+func there(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *definition.Compiled) []*harnessv1.ToolSpec {
 	offered := append([]*harnessv1.ToolSpec(nil), host...)
+	if s.GetConfig().GetWorkItems().GetEnabled() {
+		offered = append(offered, workitem.Tools()...)
+	}
 	for _, t := range HarnessTools() {
-		if t.GetName() != AskUser || AsksUser(s) {
+		if t.GetName() != AskUser || AsksUser(s, made) {
 			offered = append(offered, t)
 		}
 	}
@@ -65,8 +86,8 @@ func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harness
 
 // AsksUser says whether the agent of a run may ask questions: somebody is there,
 // and its policy does not deny it.
-func AsksUser(s *harnessv1.Snapshot) bool {
-	decision, _ := tool.Decide(s.GetToolRules(), &harnessv1.ToolSpec{Name: AskUser}, nil, false)
+func AsksUser(s *harnessv1.Snapshot, made *definition.Compiled) bool {
+	decision, _ := made.Policy.Decide(&harnessv1.ToolSpec{Name: AskUser}, "{}", nil, false)
 	return !s.GetAutonomous() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
@@ -21,9 +22,14 @@ func withClients(t *testing.T, s *harnessv1.Snapshot) *tool.Set {
 	client := func(name string) *harnessv1.ToolSpec {
 		return &harnessv1.ToolSpec{Name: name, ParametersSchema: `{"type":"object"}`, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT}
 	}
-	set, err := tool.NewSet(turn.Offered(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
+	made, err := definition.Inline(&harnessv1.Step{Snapshot: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offered, _ := turn.Offered(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
 		client("get_weather"), client("read_file"), client("work_complete"), client("ask_user"), client("task_complete"), client("get_weather"),
-	}}))
+	}}, made)
+	set, err := tool.NewSet(offered)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -27,6 +29,13 @@ type Answered struct {
 type Surroundings struct {
 	// Tools that were offered, the harness's own included.
 	Tools *tool.Set
+	// Blocked says whether a tool is there and the mode of work does not offer it;
+	// nil: none is.
+	Blocked func(name string) bool
+	// Made is the definition of the run; nil: the state's own rules count.
+	Made *definition.Compiled
+	// Deferred says that subscribers have to be asked before calls are judged.
+	Deferred bool
 	// Known says whether a call id is in the conversation already.
 	Known func(id string) bool
 	// Model is PROVIDER:NAME of the one that answered.
@@ -61,16 +70,12 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 		Entry:    &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: responded}},
 		Appended: []*harnessv1.Message{message},
 	}
-	var after []*harnessv1.Event
+	j := NewJudging(s, p, in)
 	dropped := r.FinishReason == "length" && len(r.ToolCalls) > 0
 	if dropped {
-		a.Appended = append(a.Appended, &harnessv1.Message{
-			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE,
-			Content: runlog.Inline(cutOff), TurnNumber: p.Number,
-		})
+		a.Appended = append(a.Appended, guidance(p.Number, cutOff))
 	} else {
 		seen := map[string]bool{}
-		waiting := len(s.GetPendingToolCalls())
 		taken := r.ToolCalls[:min(len(r.ToolCalls), maxCalls)]
 		for i, c := range taken {
 			call := &harnessv1.ToolCall{
@@ -80,24 +85,21 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 			}
 			seen[call.Id] = true
 			message.ToolCalls = append(message.ToolCalls, call)
-			prepared := prepare(s, call, in.Tools)
-			if runstate.KindOf(prepared.GetDisposition()) != "" {
-				if waiting++; waiting > runstate.MaxPending {
-					prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_INVALID
-					prepared.Message = fmt.Sprintf("At most %d calls can wait at once; this one was not taken.", runstate.MaxPending)
-				}
+			prepared := j.Prepare(call)
+			if in.Deferred {
+				responded.Calls = append(responded.Calls, bare(prepared))
+			} else {
+				j.Judge(call, prepared, hook.Result{})
 			}
-			responded.Calls = append(responded.Calls, prepared)
-			results, events := settle(s, p, call, prepared)
-			prepared.Message = runlog.Cut(prepared.GetMessage(), runlog.MaxPreview) // whole in the result
-			a.Appended = append(a.Appended, results...)
-			after = append(after, events...)
 		}
+		responded.Unjudged = in.Deferred && len(taken) > 0
+		if !in.Deferred {
+			responded.Calls, responded.WorkItems = j.calls, j.items
+		}
+		a.Appended = append(a.Appended, j.appended...)
 		if len(taken) < len(r.ToolCalls) {
-			a.Appended = append(a.Appended, &harnessv1.Message{
-				Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, TurnNumber: p.Number,
-				Content: runlog.Inline(fmt.Sprintf("Your response had %d tool calls; only the first %d were taken. Make the others in later responses.", len(r.ToolCalls), maxCalls)),
-			})
+			a.Appended = append(a.Appended, guidance(p.Number,
+				fmt.Sprintf("Your response had %d tool calls; only the first %d were taken. Make the others in later responses.", len(r.ToolCalls), maxCalls)))
 		}
 	}
 	a.Events = append(a.Events, event(s, p, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{
@@ -105,84 +107,13 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 		ToolCalls: uint32(len(message.ToolCalls)), //nolint:gosec // bounded by a response
 		Latency:   in.Latency,
 	}}}))
-	a.Events = append(a.Events, after...)
+	a.Events = append(a.Events, j.events...)
 	return a
 }
 
-// prepare decides what becomes of a call.
-func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, tools *tool.Set) *harnessv1.PreparedCall {
-	name := call.GetName()
-	if name == taskComplete {
-		name = WorkComplete
-	}
-	prepared := &harnessv1.PreparedCall{CallId: call.GetId(), Tool: call.GetName()}
-	refuse := func(as harnessv1.CallDisposition, message string) *harnessv1.PreparedCall {
-		prepared.Disposition, prepared.Message = as, message
-		return prepared
-	}
-	spec := tools.Lookup(name)
-	if spec == nil {
-		message := fmt.Sprintf("There is no tool %q.", runlog.Cut(name, 64))
-		if near := tools.Near(name); len(near) > 0 {
-			message += " Did you mean " + strings.Join(near, " or ") + "?"
-		} else {
-			message += " Use one of the tools that you are offered."
-		}
-		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, message)
-	}
-	if err := tools.Validate(name, call.GetArguments().GetInline()); err != nil {
-		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, err.Error())
-	}
-	prepared.Origin = spec.GetOrigin()
-	switch {
-	case name == AskUser && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
-		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_QUESTION
-		prepared.Message = question(call.GetArguments().GetInline())
-		return prepared
-	case spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
-		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
-		return prepared
-	}
-	prepared.ParallelSafe = spec.GetAnnotations().GetParallelSafe()
-	prepared.Idempotent = spec.GetAnnotations().GetIdempotent()
-	allowed := harnessv1.CallDisposition_CALL_DISPOSITION_RUN
-	if spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT {
-		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_CLIENT
-	}
-	decision, why := tool.Decide(s.GetToolRules(), spec, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
-	switch decision {
-	case harnessv1.ToolDecision_TOOL_DECISION_DENY:
-		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+why)
-	case harnessv1.ToolDecision_TOOL_DECISION_ASK:
-		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, why
-	default:
-		prepared.Disposition = allowed
-	}
-	return prepared
-}
-
-// settle answers at once what needs no tool: refused calls and the harness's own.
-func settle(s *harnessv1.Snapshot, p *Progress, call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall) ([]*harnessv1.Message, []*harnessv1.Event) {
-	id, name := call.GetId(), call.GetName()
-	switch prepared.GetDisposition() {
-	case harnessv1.CallDisposition_CALL_DISPOSITION_DENIED:
-		return []*harnessv1.Message{result(p.Number, id, name, prepared.GetMessage(), true)},
-			[]*harnessv1.Event{event(s, p, &harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
-				CallId: id, Tool: name, Reason: prepared.GetMessage(),
-			}}})}
-	case harnessv1.CallDisposition_CALL_DISPOSITION_INVALID:
-		return []*harnessv1.Message{result(p.Number, id, name, prepared.GetMessage(), true)},
-			[]*harnessv1.Event{called(s, p, id, name, call.GetArguments()), ended(s, p, id, name, true, nil)}
-	case harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
-		return []*harnessv1.Message{result(p.Number, id, name, duplicateComplete, false)},
-			[]*harnessv1.Event{called(s, p, id, name, call.GetArguments()), ended(s, p, id, name, false, nil)}
-	}
-	if kind := runstate.KindOf(prepared.GetDisposition()); kind != "" {
-		announced := called(s, p, id, name, call.GetArguments())
-		announced.GetToolCall().Awaits = kind
-		return nil, []*harnessv1.Event{announced}
-	}
-	return nil, nil
+// bare is a call that nothing was decided of.
+func bare(c *harnessv1.PreparedCall) *harnessv1.PreparedCall {
+	return &harnessv1.PreparedCall{CallId: c.GetCallId(), Tool: c.GetTool()}
 }
 
 // maxName bounds the name of a tool that a model makes up; unnamed stands for none.
@@ -224,12 +155,12 @@ func usableID(id string) bool {
 			return false
 		}
 	}
-	return id != "" && len(id) <= maxID
+	return id != "" && len(id) <= maxID && !runstate.ReservedCall(id)
 }
 
 // summaryOf is what a response gave to work_complete; nil when it did not call it.
-func summaryOf(m *harnessv1.Message, r *harnessv1.ModelResponded) *harnessv1.Content {
-	for i, c := range r.GetCalls() {
+func summaryOf(m *harnessv1.Message, calls []*harnessv1.PreparedCall) *harnessv1.Content {
+	for i, c := range calls {
 		if c.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS || i >= len(m.GetToolCalls()) {
 			continue
 		}
@@ -239,7 +170,11 @@ func summaryOf(m *harnessv1.Message, r *harnessv1.ModelResponded) *harnessv1.Con
 		var arguments struct {
 			Summary string `json:"summary"`
 		}
-		if content := m.GetToolCalls()[i].GetArguments(); content.GetBlob() != nil {
+		content := m.GetToolCalls()[i].GetArguments()
+		if c.GetArguments() != nil {
+			content = c.GetArguments()
+		}
+		if content.GetBlob() != nil {
 			return proto.CloneOf(content) // the arguments as they are; the text is in them
 		} else if json.Unmarshal([]byte(content.GetInline()), &arguments) != nil {
 			return &harnessv1.Content{}

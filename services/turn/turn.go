@@ -15,7 +15,10 @@ package turn
 import (
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -58,10 +61,28 @@ type Progress struct {
 	Finished map[string]harnessv1.ToolOutcome
 	// Calls are all that the step has to run, in order.
 	Calls []Call
+	// Prepared is what was decided of the calls of the response, in order; nil while
+	// their subscribers have not spoken.
+	Prepared []*harnessv1.PreparedCall
+	// Admitted is what subscribers of before_step made of the turn; nil before.
+	Admitted *harnessv1.TurnAdmitted
+	// Skip is why the turn is passed over; empty when it is not.
+	Skip string
+	// Abort is why a hook ended the turn; empty when none did.
+	Abort string
 
-	told   bool   // the model was told that its response was cut off
-	behind uint64 // bytes appended behind the response
+	told      bool                          // the model was told that its response was cut off
+	behind    uint64                        // bytes appended behind the response
+	arguments map[string]*harnessv1.Content // of the calls, as they run
+	written   map[string]*harnessv1.Content // of the calls, as the model wrote them
+	results   []answered                    // in the order in which they came
+	items     []*harnessv1.WorkItem         // as the harness's tools have left them
+	opened    *harnessv1.TurnStarted        // the first claim
+	wants     *harnessv1.HookState          // of the rest of the loop
 }
+
+// answered is a result that was recorded in this step.
+type answered struct{ call, tool, digest string }
 
 // Begin is the progress of a step whose journal is empty.
 func Begin(step *harnessv1.Step) *Progress {
@@ -72,11 +93,17 @@ func Begin(step *harnessv1.Step) *Progress {
 		Started:  map[string]bool{},
 		Ledgers:  map[string]string{},
 		Finished: map[string]harnessv1.ToolOutcome{},
+
+		arguments: map[string]*harnessv1.Content{},
+		written:   map[string]*harnessv1.Content{},
 	}
 	if p.Resumed {
 		for _, c := range runstate.Approved(s) {
 			p.Calls = append(p.Calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments()})
+			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
 		}
+	} else {
+		p.Skip = s.GetHooks().GetSkipNext()
 	}
 	return p
 }
@@ -86,18 +113,28 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 	switch e := rec.GetJournal().GetEntry().(type) {
 	case *harnessv1.Journal_TurnStarted:
 		p.Attempts, p.Former = e.TurnStarted.GetAttempt(), rec.GetWriter().GetInstance()
+		if p.opened == nil {
+			p.opened = e.TurnStarted
+		}
+	case *harnessv1.Journal_TurnAdmitted:
+		p.Admitted = e.TurnAdmitted
+		switch e.TurnAdmitted.GetAction() {
+		case harnessv1.HookAction_HOOK_ACTION_SKIP:
+			p.Skip = e.TurnAdmitted.GetReason()
+		case harnessv1.HookAction_HOOK_ACTION_ABORT:
+			p.Abort = e.TurnAdmitted.GetReason()
+		}
 	case *harnessv1.Journal_ModelRetried:
 		p.FailedTries++
 		p.Failures = append(p.Failures, e.ModelRetried)
 	case *harnessv1.Journal_ModelResponded:
 		p.Response = e.ModelResponded
-		arguments := map[string]*harnessv1.Content{}
 		for _, m := range rec.GetAppended() {
 			switch m.GetRole() {
 			case harnessv1.Role_ROLE_ASSISTANT:
 				p.Message = m
 				for _, c := range m.GetToolCalls() {
-					arguments[c.GetId()] = c.GetArguments()
+					p.arguments[c.GetId()], p.written[c.GetId()] = c.GetArguments(), c.GetArguments()
 				}
 			case harnessv1.Role_ROLE_USER:
 				p.told = true
@@ -106,13 +143,14 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 				p.behind += runstate.Weight(m)
 			}
 		}
-		for _, c := range e.ModelResponded.GetCalls() {
-			if c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_RUN {
-				p.Calls = append(p.Calls, Call{
-					ID: c.GetCallId(), Tool: c.GetTool(), Arguments: arguments[c.GetCallId()],
-					ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(),
-				})
-			}
+		if !e.ModelResponded.GetUnjudged() {
+			p.decided(e.ModelResponded.GetCalls(), e.ModelResponded.GetWorkItems())
+		}
+	case *harnessv1.Journal_CallsJudged:
+		p.decided(e.CallsJudged.GetCalls(), e.CallsJudged.GetWorkItems())
+		p.want(e.CallsJudged.GetHooks())
+		for _, m := range rec.GetAppended() {
+			p.behind += runstate.Weight(m)
 		}
 	case *harnessv1.Journal_ToolsStarted:
 		for _, id := range e.ToolsStarted.GetCallIds() {
@@ -120,11 +158,53 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		}
 	case *harnessv1.Journal_ToolFinished:
 		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
+		p.want(e.ToolFinished.GetHooks())
 		for _, m := range rec.GetAppended() {
 			p.behind += runstate.Weight(m)
 		}
 	}
+	for _, m := range rec.GetAppended() {
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
+			p.results = append(p.results, answered{call: m.GetToolCallId(), tool: m.GetToolName(), digest: runstate.ContentDigest(m.GetContent())})
+		}
+	}
 }
+
+// decided notes what becomes of the calls of the response.
+func (p *Progress) decided(calls []*harnessv1.PreparedCall, items []*harnessv1.WorkItem) {
+	p.Prepared, p.items = calls, items
+	if p.Prepared == nil {
+		p.Prepared = []*harnessv1.PreparedCall{}
+	}
+	for _, c := range calls {
+		if c.GetArguments() != nil {
+			p.arguments[c.GetCallId()] = c.GetArguments()
+		}
+		if c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_RUN {
+			p.Calls = append(p.Calls, Call{
+				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: p.arguments[c.GetCallId()],
+				ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(),
+			})
+		}
+	}
+}
+
+// want notes what hooks want of the rest of the loop.
+func (p *Progress) want(h *harnessv1.HookState) {
+	if h == nil {
+		return
+	}
+	if p.wants == nil {
+		p.wants = &harnessv1.HookState{}
+	}
+	proto.Merge(p.wants, h)
+	if h.GetAbort() != "" {
+		p.Abort = h.GetAbort()
+	}
+}
+
+// Unjudged says that the subscribers of the response's calls have not spoken yet.
+func (p *Progress) Unjudged() bool { return p.Response != nil && p.Prepared == nil }
 
 // Tries is how often a model was asked in vain in this step, and the failure
 // after which it was given up; nil while it may be asked again.
@@ -158,8 +238,14 @@ func Unanswered(failures []*harnessv1.ModelRetried) *harnessv1.TurnError {
 	return end
 }
 
+// Answered says that results were recorded in this step.
+func (p *Progress) Answered() bool { return len(p.results) > 0 }
+
 // NeedsModel says that the model has to be asked.
-func (p *Progress) NeedsModel() bool { return !p.Resumed && p.Response == nil }
+func (p *Progress) NeedsModel() bool {
+	return !p.Resumed && p.Response == nil && p.Skip == "" && p.Abort == "" &&
+		p.Admitted.GetAction() != harnessv1.HookAction_HOOK_ACTION_PAUSE
+}
 
 // Unstarted returns the calls that have not been started.
 func (p *Progress) Unstarted() []Call {
@@ -189,7 +275,8 @@ func (p *Progress) Unfinished() [][]Call {
 	return groups
 }
 
-// Claim is the record that claims the turn, and its events.
+// Claim is the record that claims the turn, and its events, where nobody has to be
+// asked about it first and the model is told nothing.
 func Claim(s *harnessv1.Snapshot, p *Progress) (*harnessv1.Journal, []*harnessv1.Event) {
 	attempt := p.Attempts + 1
 	var events []*harnessv1.Event
@@ -232,7 +319,7 @@ func Move(c Call, ledgerID string) *harnessv1.Journal {
 // Finish is the record of a call's end with its result, and its events.
 func Finish(s *harnessv1.Snapshot, p *Progress, c Call, r *harnessv1.ExecuteToolResponse) (*harnessv1.Journal, []*harnessv1.Message, []*harnessv1.Event) {
 	entry := &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
-		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(),
+		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(), FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)],
 	}}}
 	if r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
 		return entry, nil, nil
@@ -241,6 +328,9 @@ func Finish(s *harnessv1.Snapshot, p *Progress, c Call, r *harnessv1.ExecuteTool
 	return entry, []*harnessv1.Message{result(p.Number, c.ID, c.Tool, r.GetResult(), failed)},
 		[]*harnessv1.Event{ended(s, p, c.ID, c.Tool, failed, r.GetDuration())}
 }
+
+// maxChanged bounds the paths that a record names.
+const maxChanged = 32
 
 func result(turn uint32, id, tool, text string, failed bool) *harnessv1.Message {
 	return &harnessv1.Message{
@@ -251,6 +341,48 @@ func result(turn uint32, id, tool, text string, failed bool) *harnessv1.Message 
 		IsError:    failed,
 		TurnNumber: turn,
 	}
+}
+
+// Effects is what subscribers made of a call that ended.
+type Effects struct {
+	// Result takes the place of the tool's, when it is set.
+	Result *string
+	// Events of the subscribers, behind those of the call.
+	Events []*harnessv1.Event
+	// Notes are what they tell the model.
+	Notes []hook.Note
+	// Wants is what they want of the rest of the loop; nil: nothing.
+	Wants *harnessv1.HookState
+}
+
+// FinishWith is Finish after subscribers have spoken.
+func FinishWith(s *harnessv1.Snapshot, p *Progress, c Call, r *harnessv1.ExecuteToolResponse, e Effects) (*harnessv1.Journal, []*harnessv1.Message, []*harnessv1.Event) {
+	if e.Result != nil {
+		r = proto.CloneOf(r)
+		r.Result = *e.Result
+	}
+	entry, messages, events := Finish(s, p, c, r)
+	entry.GetToolFinished().Hooks = e.Wants
+	for _, ev := range e.Events {
+		events = append(events, event(s, p, ev))
+	}
+	notes, told := noted(s, p, e.Notes)
+	return entry, append(messages, notes...), append(events, told...)
+}
+
+// noted is what hooks tell the model, as messages and events.
+func noted(s *harnessv1.Snapshot, p *Progress, notes []hook.Note) (messages []*harnessv1.Message, events []*harnessv1.Event) {
+	for _, n := range notes {
+		messages = append(messages, guidance(p.Number, n.Text))
+		events = append(events, event(s, p, runstate.Guided("hook", n.HookID, n.Text)))
+	}
+	return messages, events
+}
+
+func guidance(turn uint32, text string) *harnessv1.Message {
+	m := runstate.Guidance(text)
+	m.TurnNumber = turn
+	return m
 }
 
 func event(s *harnessv1.Snapshot, p *Progress, e *harnessv1.Event) *harnessv1.Event {

@@ -61,7 +61,7 @@ func (m mesh) start(w *sim.World) {
 			return s.Run(ctx, config(p, log))
 		})
 		start("stopdecision", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
-			return stopdecisionserver.New().Run(ctx, config(p, log))
+			return stopdecisionserver.New(stopdecisionserver.Config{Log: log, ToolHost: p.ToolHosts()}).Run(ctx, config(p, log))
 		})
 		start("gateway", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
 			s := gatewayserver.New(gatewayserver.Config{Log: log, Instance: p.Instance, Random: p.Numbers()})

@@ -72,6 +72,7 @@ type Log struct {
 	clock     clock
 	feeds     feeds
 	followers []*follower
+	answerers map[runlog.Run][]*answerer
 }
 
 var _ runlog.Log = (*Log)(nil)
@@ -90,6 +91,7 @@ func New(cfg Config) *Log {
 		runs:      map[runlog.Run]*run{},
 		executors: map[string]*consumer{},
 		feeds:     newFeeds(),
+		answerers: map[runlog.Run][]*answerer{},
 	}
 	l.wakes, l.timers = newConsumer(l), newConsumer(l)
 	if err := l.Provision(cfg.Executors...); err != nil {

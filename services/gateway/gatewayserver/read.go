@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -79,14 +80,36 @@ func (s *Server) getRun(ctx context.Context, run runlog.Run) (*harnessv1.GetRunR
 		Spec: first.Record.GetStep().GetRepairTrigger().GetSpec(),
 	}
 	if v.Quiescent() {
-		resp.Result = gateway.ResultOf(v.Step)
+		resp.Result = s.resultOf(ctx, v.Step)
 	}
 	items, err := s.waiting(ctx, run, v.Step.Record.GetStep().GetSnapshot().GetInboxCursor(), v.InboxSequence)
 	resp.Waiting = gateway.WaitingOf(items)
 	return resp, err
 }
 
-// GetState returns the state of a run at a version.
+// blobs reads blobs of a run, for what of its state is stored in them.
+func (s *Server) blobs(ctx context.Context, run runlog.Run) func(*harnessv1.BlobRef) ([]byte, error) {
+	return func(ref *harnessv1.BlobRef) ([]byte, error) { return s.log.Blob(ctx, run, ref.GetDigest()) }
+}
+
+// resultOf is what a watcher is told of a run that rests at a step. What it made and
+// what of its contract is met is left out where it cannot be read: that the run
+// rests is worth more.
+func (s *Server) resultOf(ctx context.Context, e runlog.Entry) *harnessv1.HarnessResult {
+	if !gateway.Lacking(e) {
+		return gateway.ResultOf(e)
+	}
+	whole := e
+	whole.Record = proto.CloneOf(e.Record)
+	if err := runstate.UnpackChanging(whole.Record.GetStep().GetSnapshot(), s.blobs(ctx, e.Run)); err != nil {
+		s.logger.Warn("a result goes without its deliverables", "namespace", e.Run.Namespace, "run", e.Run.ID, "error", err)
+		return gateway.ResultOf(e)
+	}
+	return gateway.ResultOf(whole)
+}
+
+// GetState returns the state of a run at a version, with all of its parts, wherever
+// they are stored.
 func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*harnessv1.GetStateResponse, error) {
 	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
 	if err != nil {
@@ -104,6 +127,12 @@ func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*h
 		}
 		return true, nil
 	})
+	if err == nil && runstate.Packed(resp.GetSnapshot()) {
+		resp.Snapshot = proto.CloneOf(resp.GetSnapshot())
+		if err = runstate.Unpack(resp.GetSnapshot(), s.blobs(ctx, run)); err != nil {
+			err = fmt.Errorf("version %d: %w", resp.GetStepVersion(), lost(err))
+		}
+	}
 	if err != nil {
 		return nil, failure(ctx, "read", run, err)
 	}

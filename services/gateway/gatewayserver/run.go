@@ -29,16 +29,19 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 	}
 	receipts := make(chan *harnessv1.InputReceipt, queuedReceipts)
 	left := make(chan struct{})
+	hooks := newCallbacks()
+	defer func() { hooks.stop() }()
 	w := &watcher{
 		until:    harnessv1.WatchUntil_WATCH_UNTIL_END,
 		text:     true,
 		receipts: receipts,
+		hooks:    hooks.asked,
 		left:     left,
 		send: func(u *harnessv1.RunUpdate) error {
 			return stream.Send(&harnessv1.RunResponse{Update: u})
 		},
 	}
-	if err := s.open(stream.Context(), request, w); err != nil {
+	if err := s.open(stream.Context(), request, w, hooks); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(stream.Context())
@@ -46,10 +49,11 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 	// Recv returns when the client closes its side or when this handler has
 	// returned, so it is Close that waits for this goroutine.
 	listen := func() {
-		if err := s.listen(ctx, stream.Recv, w.run, receipts); err != nil {
+		if err := s.listen(ctx, stream.Recv, w.run, receipts, hooks); err != nil {
 			cancel(err)
 			return
 		}
+		hooks.stop() // a client that says nothing more answers nothing either
 		close(left)
 	}
 	if !s.spawn(listen) {
@@ -59,20 +63,28 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 }
 
 // open does what the first message of a Run stream asks for.
-func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *watcher) (err error) {
+func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *watcher, hooks *callbacks) (err error) {
 	switch first := request.GetRequest().(type) {
 	case *harnessv1.RunRequest_Start:
 		start := first.Start
 		if start.GetRequestId() == "" {
 			start.RequestId = request.GetRequestId()
 		}
-		w.run, w.stays, err = s.start(ctx, start)
+		w.run, w.stays, err = s.startServing(ctx, start, hooks)
 		return err
 	case *harnessv1.RunRequest_Attach:
 		w.stays = true
 		w.after = first.Attach.GetAfterVersion()
-		if w.run, err = gateway.Run(first.Attach.GetNamespace(), first.Attach.GetRunId()); err != nil || len(first.Attach.GetClientTools()) == 0 {
+		if w.run, err = gateway.Run(first.Attach.GetNamespace(), first.Attach.GetRunId()); err != nil {
 			return err
+		}
+		if first.Attach.GetAnswersHooks() {
+			if err := s.serveHooks(w.run, hooks); err != nil {
+				return failure(ctx, "answer hooks of", w.run, err)
+			}
+		}
+		if len(first.Attach.GetClientTools()) == 0 {
+			return nil
 		}
 		return s.declare(ctx, w.run, request.GetRequestId(), first.Attach.GetClientTools())
 	}
@@ -81,7 +93,7 @@ func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *wat
 
 // listen gives the client's inputs to the run, one by one, until the client has
 // no more.
-func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest, error), run runlog.Run, receipts chan<- *harnessv1.InputReceipt) error {
+func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest, error), run runlog.Run, receipts chan<- *harnessv1.InputReceipt, hooks *callbacks) error {
 	for {
 		request, err := recv()
 		switch {
@@ -98,17 +110,24 @@ func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest,
 			item.Input = &harnessv1.InboxItem_Approval{Approval: in.Approval}
 		case *harnessv1.RunRequest_ToolAnswer:
 			item.Input = &harnessv1.InboxItem_ToolAnswer{ToolAnswer: in.ToolAnswer}
+		case *harnessv1.RunRequest_ModeChange:
+			item.Input = &harnessv1.InboxItem_ModeChange{ModeChange: in.ModeChange}
+		case *harnessv1.RunRequest_Replan:
+			item.Input = &harnessv1.InboxItem_Replan{Replan: in.Replan}
 		case *harnessv1.RunRequest_Interrupt:
 			item.Input = &harnessv1.InboxItem_Interrupt{Interrupt: in.Interrupt}
 		case *harnessv1.RunRequest_Resume:
 			item.Input = &harnessv1.InboxItem_Resume{Resume: in.Resume}
 		case *harnessv1.RunRequest_Cancel:
 			item.Input = &harnessv1.InboxItem_Cancel{Cancel: in.Cancel}
+		case *harnessv1.RunRequest_HookAnswer: // answered from here, and not stored
 		default:
 			return fault.Invalid("request", "only the first may be start or attach, all others must be inputs")
 		}
-		id, _, err := s.input(ctx, run.Namespace, run.ID, item)
-		if id == "" {
+		id, err := request.GetRequestId(), error(nil)
+		if answer := request.GetHookAnswer(); answer != nil {
+			err = hooks.answer(answer)
+		} else if id, _, err = s.input(ctx, run.Namespace, run.ID, item); id == "" {
 			id = request.GetRequestId()
 		}
 		r := receipt(id, err, func(err error) {

@@ -78,7 +78,7 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_EXECUTOR_MISSING,
 			"nobody serves executor "+strconv.Quote(missing)+": provision it and start it, or leave it out of spec.workflow", "executor", missing)
 	}
-	if len(spec.GetAgent().GetTools())+len(spec.GetClientTools()) > 0 {
+	if gateway.NamesTools(spec) {
 		names, err := s.toolNames(ctx)
 		if err != nil {
 			return err
@@ -89,8 +89,16 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 		for _, t := range spec.GetClientTools() {
 			names = append(names, t.GetName())
 		}
-		if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); s.tools != nil && err != nil {
-			return err
+		if s.tools != nil {
+			names = append(names, gateway.WorkItemTools()...)
+			slices.Sort(names)
+			names = slices.Compact(names)
+			if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); err != nil {
+				return err
+			}
+			if err := gateway.CheckNamed(spec, names); err != nil {
+				return err
+			}
 		}
 	}
 	if s.workspaces == nil {

@@ -12,10 +12,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// SendInput gives a run a message or an answer.
+// SendInput gives a run a message, an answer, another mode of work or the wish for
+// another plan.
 func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (*harnessv1.SendInputResponse, error) {
 	item := &harnessv1.InboxItem{Id: r.GetRequestId()}
 	switch in := r.GetInput().(type) {
@@ -25,6 +27,10 @@ func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (
 		item.Input = &harnessv1.InboxItem_Approval{Approval: in.Approval}
 	case *harnessv1.SendInputRequest_ToolAnswer:
 		item.Input = &harnessv1.InboxItem_ToolAnswer{ToolAnswer: in.ToolAnswer}
+	case *harnessv1.SendInputRequest_ModeChange:
+		item.Input = &harnessv1.InboxItem_ModeChange{ModeChange: in.ModeChange}
+	case *harnessv1.SendInputRequest_Replan:
+		item.Input = &harnessv1.InboxItem_Replan{Replan: in.Replan}
 	}
 	id, admission, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), item)
 	if err != nil {
@@ -178,16 +184,38 @@ func (s *Server) standing(ctx context.Context, v runlog.View, item *harnessv1.In
 		return gateway.Standing{}, err
 	}
 	standing := gateway.Standing{Run: run, Step: step, Rests: v.Quiescent(), Waiting: waiting, Now: s.now()}
+	if item.GetModeChange() != nil {
+		standing.Modes, err = s.modes(ctx, run, step)
+		return standing, err
+	}
 	if call, _ := gateway.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
 		return standing, nil
 	}
 	journal, err := runlog.Back(ctx, s.log, v.Newest, v.Step.Header.Version)
 	for _, e := range journal {
-		if r := e.Record.GetJournal().GetModelResponded(); r != nil {
+		journal := e.Record.GetJournal()
+		if r := journal.GetModelResponded(); r != nil && !r.GetUnjudged() {
 			standing.Announced = r.GetCalls()
+		}
+		if j := journal.GetCallsJudged(); j != nil {
+			standing.Announced = j.GetCalls()
 		}
 	}
 	return standing, err
+}
+
+// modes are the agent's own modes. Before repair has looked at a run they stand in
+// what it was started with.
+func (s *Server) modes(ctx context.Context, run runlog.Run, step *harnessv1.Step) ([]*harnessv1.ModeSpec, error) {
+	if spec := step.GetRepairTrigger().GetSpec(); spec != nil {
+		return spec.GetAgent().GetModes(), nil
+	}
+	definition := step.GetSnapshot().GetDefinition()
+	if definition == nil {
+		return nil, nil
+	}
+	definition, err := runstate.UnpackPart(definition, s.blobs(ctx, run))
+	return definition.GetModes(), err
 }
 
 // waiting reads the items in (after, upTo], at most a little more than may wait.

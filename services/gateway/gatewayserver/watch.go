@@ -56,10 +56,15 @@ type watcher struct {
 	send func(*harnessv1.RunUpdate) error
 	// receipts are sent between records; nil without a client that steers.
 	receipts <-chan *harnessv1.InputReceipt
+	// hooks are calls that the client is to answer, sent between records too.
+	hooks <-chan *harnessv1.HookRequest
 	// left is closed when the client has nothing more to say; nil when it never had.
 	left <-chan struct{}
 	// stays keeps a watch of a run that had ended before open until left is closed.
 	stays bool
+
+	// resultOf is what is told of a run that rests at a step, nil for other records.
+	resultOf func(runlog.Entry) *harnessv1.HarnessResult
 
 	splice gateway.Splice
 	// known is the sequence of a record that the run is known to have.
@@ -99,6 +104,7 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.splice = gateway.NewSplice(w.after)
+	w.resultOf = func(e runlog.Entry) *harnessv1.HarnessResult { return s.resultOf(ctx, e) }
 	deltas := make(chan *harnessv1.Delta, queuedDeltas)
 	if w.text {
 		stop, err := s.log.SubscribeDeltas(w.run, func(d *harnessv1.Delta) {
@@ -165,6 +171,8 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 		return false, nil
 	case r := <-w.receipts:
 		return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Receipt{Receipt: r}})
+	case h := <-w.hooks:
+		return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Hook{Hook: h}})
 	case <-w.left:
 		w.left, w.stays = nil, false
 		return s.look(ctx, w)
@@ -289,7 +297,7 @@ func (w *watcher) record(e runlog.Entry) error {
 
 // rest tells the result where the run rests.
 func (w *watcher) rest(e runlog.Entry) error {
-	result := gateway.ResultOf(e)
+	result := w.resultOf(e)
 	if result == nil || w.result == e.Header.Version {
 		return nil
 	}

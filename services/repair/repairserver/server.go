@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,10 +20,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/repair"
@@ -39,6 +43,10 @@ type Server struct {
 	sweeping time.Duration
 	erasing  chan struct{} // holds a token for each erasure under way
 	attended *attended
+	hooks    *hookcaller.Caller
+	remote   *remote.Pool
+
+	definitions *definition.Cache
 }
 
 // Config of a repair worker.
@@ -47,6 +55,10 @@ type Config struct {
 	Log runlog.Log
 	// ToolHost describes workspaces. Required.
 	ToolHost harnessv1.ToolHostServiceClient
+	// Hooks calls subscribers. Nil: agents cannot have any but CEL rules.
+	Hooks *hookcaller.Caller
+	// Remote has the connections to ContextServices. Nil: agents cannot have any.
+	Remote *remote.Pool
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
@@ -78,6 +90,7 @@ func New(cfg Config) *Server {
 	return &Server{
 		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keep: cfg.KeepDeleted, sweeping: cfg.Sweep,
 		erasing: make(chan struct{}, maxErasures), attended: attend(cfg.Attended),
+		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &definition.Cache{Blob: cfg.Log.Blob},
 	}
 }
 
@@ -97,7 +110,7 @@ func (s *Server) Repair(_ context.Context, req *harnessv1.RepairRequest) (*harne
 func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Decide: repair.Decide, Observe: s.observe})
+		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Bind: s.bind})
 	})
 	g.Go(func() error {
 		return orEnded(ctx, s.log.ConsumeWakes(ctx, wakeConcurrency, func(ctx context.Context, d runlog.Delivery) {
@@ -119,6 +132,87 @@ func orEnded(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+// bind makes the decision for one task.
+func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
+	var made *definition.Compiled
+	var err error
+	if spec := task.Step().GetRepairTrigger().GetSpec(); spec != nil {
+		made, err = s.definitions.ForSpec(ctx, task.Run, spec)
+	} else {
+		made, err = s.definitions.For(ctx, task.Run, task.Step().GetSnapshot())
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return repair.DecideWith(in, made) }
+	observe := func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
+		var seen []*harnessv1.Observation
+		for _, key := range needs.GetKeys() {
+			o, err := s.see(ctx, task, made, needs, key)
+			if err != nil {
+				return nil, fmt.Errorf("observe %s: %w", key, err)
+			}
+			seen = append(seen, o)
+		}
+		return seen, nil
+	}
+	return decide, observe, nil
+}
+
+// see looks at one thing: what a subscriber or a context provider says, or what
+// every repair has to know.
+func (s *Server) see(ctx context.Context, task *executor.Task, made *definition.Compiled, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
+	snapshot, spec := task.Step().GetSnapshot(), task.Step().GetRepairTrigger().GetSpec()
+	for _, request := range needs.GetHooks() {
+		if request.GetIdempotencyKey() != key {
+			continue
+		}
+		where := hookcaller.Where{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence(), Timeout: snapshot.GetConfig().GetHooks().GetTimeout().AsDuration()}
+		if spec != nil {
+			where = hookcaller.Where{Workspace: spec.GetWorkspace(), FirstSequence: task.Entry.Sequence, Timeout: spec.GetConfig().GetHooks().GetTimeout().AsDuration()}
+		}
+		outcome := s.hooks.Call(ctx, made.Hooks.Hook(request.GetHookId()), request, where)
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: outcome}}, nil
+	}
+	if name, ok := strings.CutPrefix(key, repair.NeedContext); ok {
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Context{Context: s.context(ctx, task.Run, spec, name)}}, nil
+	}
+	return s.observe(ctx, task, key)
+}
+
+// contextTime is how long a ContextService may take, and maxContext what is taken of
+// its text, in bytes.
+const (
+	contextTime = 5 * time.Second
+	maxContext  = 64 << 10
+)
+
+// context asks a context provider for its text.
+func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.RunSpec, name string) *harnessv1.ContextText {
+	ctx, cancel := context.WithTimeout(ctx, contextTime)
+	defer cancel()
+	for _, p := range spec.GetAgent().GetContextProviders() {
+		if p.GetName() != name {
+			continue
+		}
+		conn, err := s.remote.Dial(p.GetGrpc())
+		if err != nil {
+			return &harnessv1.ContextText{Error: err.Error()}
+		}
+		r, err := harnessv1.NewContextServiceClient(conn).ProvideContext(ctx, &harnessv1.ProvideContextRequest{
+			Namespace: run.Namespace, RunId: run.ID, Provider: name, Goal: runstate.Preview(spec.GetGoal()), Workspace: spec.GetWorkspace(),
+		})
+		if err != nil {
+			return &harnessv1.ContextText{Error: remote.Reason(err)}
+		}
+		return &harnessv1.ContextText{Text: runlog.Cut(r.GetText(), maxContext)}
+	}
+	return &harnessv1.ContextText{Error: "there is no such provider"}
 }
 
 // observe fetches what a decision of repair has to know.

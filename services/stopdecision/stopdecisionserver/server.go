@@ -1,32 +1,85 @@
-// Package stopdecisionserver runs the stop decision as an executor and serves
-// it over gRPC: post a state, get the decision.
+// Package stopdecisionserver runs the stop decision as an executor and serves it
+// over gRPC. It looks at what the decision asks about: outputs of the contract and
+// subscribers. Files and commands are the tool host's; a command runs under a key, so
+// that whoever takes the step over joins it.
+//
+// An interrupt or a cancel ends the looking: what runs is killed, and the decision is
+// told (stopdecision.SawStop).
 package stopdecisionserver
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
+	"github.com/harnessmesh/harnessmesh/pkg/remote"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// Server is the stop decision.
+// Config of a stop decision worker.
+type Config struct {
+	// Log is where runs live. Required.
+	Log runlog.Log
+	// ToolHost looks at files and runs commands. Required.
+	ToolHost harnessv1.ToolHostServiceClient
+	// Hooks calls subscribers. Required.
+	Hooks *hookcaller.Caller
+	// Remote has the connections to CheckServices. Required.
+	Remote *remote.Pool
+	// Conversations are folded conversations that others in this process share; nil: a
+	// cache of its own.
+	Conversations *conversationcache.Cache
+	// Logger; nil discards.
+	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// cacheBytes bounds a cache of conversations of one's own.
+const cacheBytes = 64 << 20
+
+// Server is the stop decision executor and its gRPC form.
 type Server struct {
 	harnessv1.UnimplementedStopDecisionServiceServer
+	cfg         Config
+	definitions *definition.Cache
+	interrupts  *interrupt.Watch
 }
 
 // New makes a stop decision worker.
-func New() *Server { return &Server{} }
+func New(cfg Config) *Server {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Conversations == nil {
+		cfg.Conversations = conversationcache.New(cfg.Log, cacheBytes)
+	}
+	return &Server{
+		cfg: cfg, definitions: &definition.Cache{Blob: cfg.Log.Blob},
+		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
+	}
+}
 
 // Register adds the gRPC form to a server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	harnessv1.RegisterStopDecisionServiceServer(r, s)
 }
 
-// Decide maps a step to what the stop decision would commit.
+// Decide maps a step to what the stop decision would commit. A state that somebody
+// has made by hand holds its contract and definition itself.
 func (s *Server) Decide(_ context.Context, req *harnessv1.DecideRequest) (*harnessv1.DecideResponse, error) {
 	out, err := stopdecision.Decide(req.GetInput())
 	if err != nil {
@@ -35,7 +88,23 @@ func (s *Server) Decide(_ context.Context, req *harnessv1.DecideRequest) (*harne
 	return &harnessv1.DecideResponse{Output: out}, nil
 }
 
-// Run executes stop decisions until ctx ends.
+// Run executes the stop decision until ctx ends.
 func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
-	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: stopdecision.Name, Decide: stopdecision.Decide})
+	stop, err := s.cfg.Log.OnPoke(s.interrupts.Poke)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: stopdecision.Name, Bind: s.bind})
+}
+
+// bind makes the decision for one task.
+func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
+	made, err := s.definitions.For(ctx, task.Run, task.Step().GetSnapshot())
+	if err != nil {
+		return nil, nil, err
+	}
+	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return stopdecision.DecideWith(in, made) }
+	o := &observing{s: s, task: task, made: made}
+	return decide, o.observe, nil
 }

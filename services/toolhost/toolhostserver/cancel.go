@@ -15,17 +15,18 @@ import (
 // begun. When ctx ends first, the killing goes on; the same request can be sent
 // again, and its answer is the same.
 func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequest) (*harnessv1.CancelToolsResponse, error) {
-	keys := make([]string, len(req.GetCallIds()))
+	calls := make([]target, len(req.GetCallIds()))
 	for i, id := range req.GetCallIds() {
-		var err error
-		if keys[i], err = callKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence(), id); err != nil {
+		key, err := callKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence(), id)
+		if err != nil {
 			return nil, err
 		}
+		calls[i] = target{id: id, key: key}
 	}
-	if len(keys) == 0 {
+	if len(calls) == 0 {
 		return nil, fault.Invalid("call_ids", "names no call")
 	}
-	plan, err := s.revoke(keys, toolhost.Call{ForeignLedger: s.foreign(req.GetLedgerId())})
+	plan, err := s.revoke(calls, toolhost.Call{ForeignLedger: s.foreign(req.GetLedgerId())})
 	if err != nil {
 		return nil, err
 	}
@@ -36,20 +37,19 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	}
 	resp := &harnessv1.CancelToolsResponse{}
 	var failure error
-	for i, key := range keys {
-		finished, err := s.carryOut(ctx, key, plan[i])
-		id := req.GetCallIds()[i]
+	for _, r := range plan {
+		finished, err := s.carryOut(ctx, r.key, r)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
 			failure = err
 		case finished:
-			resp.Finished = append(resp.Finished, id)
-		case plan[i].fate == toolhost.Killed:
-			resp.Killed = append(resp.Killed, id)
-		case plan[i].fate == toolhost.Unknown:
-			resp.Unknown = append(resp.Unknown, id)
+			resp.Finished = append(resp.Finished, r.id)
+		case r.fate == toolhost.Killed:
+			resp.Killed = append(resp.Killed, r.id)
+		case r.fate == toolhost.Unknown:
+			resp.Unknown = append(resp.Unknown, r.id)
 		}
 	}
 	if failure != nil {
@@ -58,8 +58,12 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	return resp, nil
 }
 
-// revocation is what happens to one call.
+// target is a call, or a check, that is to be cancelled.
+type target struct{ id, key string }
+
+// revocation is what happens to one of them.
 type revocation struct {
+	target
 	what toolhost.Revocation
 	// fate is what its tombstone says in the end.
 	fate toolhost.Fate
@@ -71,17 +75,21 @@ type revocation struct {
 
 // revoke decides for all calls at one moment and stops those that run. From
 // here on none of them can start.
-func (s *Server) revoke(keys []string, facts toolhost.Call) ([]revocation, error) {
+func (s *Server) revoke(calls []target, facts toolhost.Call) ([]revocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	plan := make([]revocation, len(keys))
-	for i, key := range keys {
-		k, err := s.look(key)
+	targets, err := s.withChecks(calls)
+	if err != nil {
+		return nil, err
+	}
+	plan := make([]revocation, len(targets))
+	for i, t := range targets {
+		k, err := s.look(t.key)
 		if err != nil {
 			return nil, err
 		}
-		_, waits := s.buried[key]
-		r := revocation{what: toolhost.Revoke(k.state, k.fate, facts), fate: k.fate, store: waits, call: k.call}
+		_, waits := s.buried[t.key]
+		r := revocation{target: t, what: toolhost.Revoke(k.state, k.fate, facts), fate: k.fate, store: waits, call: k.call}
 		switch r.what {
 		case toolhost.Kill:
 			r.fate = toolhost.Killed
@@ -92,12 +100,12 @@ func (s *Server) revoke(keys []string, facts toolhost.Call) ([]revocation, error
 		}
 		plan[i] = r
 	}
-	for i, key := range keys {
+	for _, r := range plan {
 		switch {
-		case plan[i].what == toolhost.Kill:
-			plan[i].call.stop(errCancelled)
-		case plan[i].store:
-			s.buried[key] = plan[i].fate
+		case r.what == toolhost.Kill:
+			r.call.stop(errCancelled)
+		case r.store:
+			s.buried[r.key] = r.fate
 		}
 	}
 	return plan, nil

@@ -3,6 +3,7 @@ package toolhostserver
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -29,8 +30,11 @@ type order struct {
 	environ []string
 	// mark is the value of markVariable.
 	mark string
-	// output takes what the command writes; it is not used after the end.
-	output *toolhost.Excerpt
+	// input is what the command can read; empty: nothing.
+	input string
+	// output takes what the command writes, and errors what it writes to its error
+	// output; nil: output takes that too. They are not used after the end.
+	output, errors io.Writer
 }
 
 // ending is how a command ended. All that it started is dead.
@@ -54,11 +58,7 @@ func (s *Server) runCommand(ctx context.Context, w *workspace, a arguments) effe
 	limits := s.config.Limits
 	output := toolhost.NewExcerpt(limits.CommandHeadBytes, limits.CommandTailBytes)
 	end, err := execute(ctx, order{
-		command: a.Command,
-		dir:     w.dir,
-		environ: append(toolhost.CommandEnvironment(os.Environ(), s.config.PassEnvironment), "PWD="+w.dir),
-		mark:    s.life.mark(),
-		output:  output,
+		command: a.Command, dir: w.dir, environ: s.environ(w), mark: s.life.mark(), output: output,
 	})
 	text := output.Text("To see all of it, write it to a file and read that.")
 	switch {
@@ -75,6 +75,11 @@ func (s *Server) runCommand(ctx context.Context, w *workspace, a arguments) effe
 	}
 	code := int32(end.Code)
 	return effect{text: joinLines(text, end.note()), isError: code != 0, exitCode: &code}
+}
+
+// environ is the environment of commands in a workspace.
+func (s *Server) environ(w *workspace) []string {
+	return append(toolhost.CommandEnvironment(os.Environ(), s.config.PassEnvironment), "PWD="+w.dir)
 }
 
 // note is the line that tells the model how a command ended.

@@ -21,7 +21,7 @@ const perFolder = 30
 var closedFolders = []string{".git", "node_modules", ".venv", "__pycache__"}
 
 // DescribeWorkspace checks a workspace and describes it.
-func (s *Server) DescribeWorkspace(_ context.Context, req *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error) {
+func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error) {
 	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
@@ -34,11 +34,17 @@ func (s *Server) DescribeWorkspace(_ context.Context, req *harnessv1.DescribeWor
 	if err != nil {
 		return nil, unusable(req.GetWorkspace(), err)
 	}
+	r, err := repositoryOf(w.dir)
+	if err != nil {
+		return nil, unusable(req.GetWorkspace(), err)
+	}
 	return &harnessv1.DescribeWorkspaceResponse{Environment: &harnessv1.Environment{
 		WorkingDirectory: w.dir,
 		Platform:         runtime.GOOS + "/" + runtime.GOARCH,
 		Listing:          text,
-	}}, nil
+		InstructionFiles: s.instructions(ctx, r),
+		Tools:            s.tools.Specs(),
+	}}, ctx.Err()
 }
 
 // listing names what is in a workspace, two levels deep, at most limit entries:

@@ -21,7 +21,7 @@ func execute(ctx context.Context, o order) (ending, error) {
 	defer pipes.close()
 	lifelineEnd, lifeline := pipes.open()
 	report, reportEnd := pipes.open()
-	output, outputEnd := pipes.open()
+	streams := o.open(&pipes)
 	if pipes.err != nil {
 		return ending{}, pipes.err
 	}
@@ -30,8 +30,9 @@ func execute(ctx context.Context, o order) (ending, error) {
 		Args:        []string{supervisorName, o.command},
 		Env:         append(o.environ, markVariable+"="+o.mark),
 		Dir:         o.dir,
-		Stdout:      outputEnd,
-		Stderr:      outputEnd,
+		Stdin:       streams.stdin(),
+		Stdout:      streams.outputEnd,
+		Stderr:      streams.errorsEnd,
 		ExtraFiles:  []*os.File{lifelineEnd, reportEnd},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
@@ -39,12 +40,11 @@ func execute(ctx context.Context, o order) (ending, error) {
 		return ending{Error: plain(err)}, nil
 	}
 	// Held by the supervisor alone from here on, so that its end can be seen.
-	for _, end := range []*os.File{lifelineEnd, reportEnd, outputEnd} {
+	for _, end := range []*os.File{lifelineEnd, reportEnd} {
 		_ = end.Close()
 	}
-
 	var readers sync.WaitGroup
-	readers.Go(func() { _, _ = io.Copy(o.output, output) })
+	streams.copy(&readers)
 	var told []byte
 	reported := make(chan struct{})
 	readers.Go(func() {
@@ -74,29 +74,7 @@ func execute(ctx context.Context, o order) (ending, error) {
 			err = errors.Join(err, fmt.Errorf("%d processes could not be killed", left))
 		}
 	}
-	_ = output.SetReadDeadline(time.Now().Add(drainTime))
+	streams.drain()
 	readers.Wait()
 	return end, err
-}
-
-// pipes makes pipes and closes all their ends.
-type pipes struct {
-	ends []*os.File
-	err  error
-}
-
-func (p *pipes) open() (read, write *os.File) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		p.err = errors.Join(p.err, err)
-		return nil, nil
-	}
-	p.ends = append(p.ends, read, write)
-	return read, write
-}
-
-func (p *pipes) close() {
-	for _, end := range p.ends {
-		_ = end.Close() // those that are closed already say so
-	}
 }

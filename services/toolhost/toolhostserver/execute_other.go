@@ -4,13 +4,10 @@ package toolhostserver
 
 import (
 	"context"
-	"errors"
-	"io"
-	"os"
 	"os/exec"
+	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 )
 
 // supervisable says that commands can be run.
@@ -26,25 +23,23 @@ func awaitFormerLife(func(mark string) bool) int { return 0 }
 // process that leaves the group outlives the command, and so does all of it
 // when the host is killed.
 func execute(ctx context.Context, o order) (ending, error) {
-	output, outputEnd, err := os.Pipe()
-	if err != nil {
-		return ending{}, err
+	var pipes pipes
+	defer pipes.close()
+	streams := o.open(&pipes)
+	if pipes.err != nil {
+		return ending{}, pipes.err
 	}
-	defer func() { _ = output.Close() }()
 	cmd := exec.Command("/bin/sh", "-c", o.command)
 	cmd.Env = append(o.environ, markVariable+"="+o.mark)
 	cmd.Dir = o.dir
-	cmd.Stdout, cmd.Stderr = outputEnd, outputEnd
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.stdin(), streams.outputEnd, streams.errorsEnd
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		return ending{Error: plain(err)}, errors.Join(outputEnd.Close())
+		return ending{Error: plain(err)}, nil
 	}
-	_ = outputEnd.Close()
-	copied, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(copied)
-		_, _ = io.Copy(o.output, output)
-	}()
+	var copying sync.WaitGroup
+	streams.copy(&copying)
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = cmd.Wait()
@@ -57,8 +52,8 @@ func execute(ctx context.Context, o order) (ending, error) {
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	<-ended
-	_ = output.SetReadDeadline(time.Now().Add(drainTime))
-	<-copied
+	streams.drain()
+	copying.Wait()
 	end := ending{Code: cmd.ProcessState.ExitCode(), Stopped: stopped}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		end.Signal = int(status.Signal())

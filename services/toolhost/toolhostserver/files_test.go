@@ -178,6 +178,37 @@ func TestFileToolsStayInside(t *testing.T) {
 	is(t, h.call(toolhost.ReadFile, map[string]any{"path": "outdir/secret"}), ended, true, "is outside the workspace")
 }
 
+// keepSwapping lets a link of the workspace lead to the one target and to the
+// other, in turn, until stop.
+func keepSwapping(t *testing.T, h *host, name string, targets ...string) (stop func()) {
+	t.Helper()
+	swap := func(target string) {
+		fresh := filepath.Join(h.dir, "fresh")
+		if err := errors.Join(os.Symlink(target, fresh), os.Rename(fresh, filepath.Join(h.dir, name))); err != nil {
+			t.Error(err)
+		}
+	}
+	swap(targets[0])
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				for _, target := range targets {
+					swap(target)
+				}
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
+	}
+}
+
 // A link is swapped all the time while files are read and written through it.
 func TestASwappedLinkLeadsNowhere(t *testing.T) {
 	h := newHost(t, Config{})
@@ -186,26 +217,7 @@ func TestASwappedLinkLeadsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.write("dir/file", "inside")
-	swap := func(target string) {
-		fresh := filepath.Join(h.dir, "fresh")
-		if err := errors.Join(os.Symlink(target, fresh), os.Rename(fresh, filepath.Join(h.dir, "link"))); err != nil {
-			t.Error(err)
-		}
-	}
-	swap("dir")
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				swap(neighbour)
-				swap("dir")
-			}
-		}
-	}()
+	stop := keepSwapping(t, h, "link", "dir", neighbour)
 	reads := 0
 	for range 1500 {
 		resp := h.call(toolhost.ReadFile, map[string]any{"path": "link/file"})
@@ -220,8 +232,7 @@ func TestASwappedLinkLeadsNowhere(t *testing.T) {
 			t.Errorf("searched outside: %q", resp.GetResult())
 		}
 	}
-	close(stop)
-	<-stopped
+	stop()
 	if names, _ := os.ReadDir(neighbour); len(names) != 1 {
 		t.Errorf("written outside: %v", names)
 	}

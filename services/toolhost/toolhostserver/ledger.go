@@ -54,9 +54,12 @@ type ledger struct {
 	quit, stopped chan struct{}
 }
 
-// entry is a value on its way to the ledger.
+// entry is a value on its way to the ledger, and what its run has changed; one of
+// the two may be missing.
 type entry struct {
 	key, value []byte
+	run        string
+	changed    []string
 	stored     chan<- error
 }
 
@@ -136,7 +139,11 @@ func (l *ledger) prepare(limit time.Time) error {
 		if err != nil {
 			return err
 		}
-		return forget(calls, limit)
+		changes, err := tx.CreateBucketIfNotExists(changesBucket)
+		if err != nil {
+			return err
+		}
+		return errors.Join(forget(calls, limit), forgetChanges(changes, limit))
 	}); err != nil {
 		return err
 	}
@@ -176,7 +183,7 @@ type known struct {
 	fate toolhost.Fate
 	// call is the one that runs, resp the result of one that is Done.
 	call *call
-	resp *harnessv1.ExecuteToolResponse
+	resp result
 }
 
 // read returns what is stored of a call. A Running that is stored was started by
@@ -195,6 +202,9 @@ func (l *ledger) read(key string) (k known, err error) {
 			k.state = toolhost.Orphaned
 		case toolhost.Done:
 			k.resp = &harnessv1.ExecuteToolResponse{}
+			if isCheck(key) {
+				k.resp = &harnessv1.CheckCommandResponse{}
+			}
 			return proto.Unmarshal(value[valueHeader:], k.resp)
 		case toolhost.Cancelled:
 			if len(value) > valueHeader {
@@ -208,29 +218,29 @@ func (l *ledger) read(key string) (k known, err error) {
 
 // mark stores that a call begins.
 func (l *ledger) mark(key string) error {
-	return l.write(key, header(toolhost.Running, time.Now()))
+	return l.write(entry{key: []byte(key), value: header(toolhost.Running, time.Now())})
 }
 
-// finish stores the result of a call.
-func (l *ledger) finish(key string, resp *harnessv1.ExecuteToolResponse) error {
+// finish stores the result of a call and what its run has changed by it.
+func (l *ledger) finish(key string, resp result, run string, changed []string) error {
 	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(header(toolhost.Done, time.Now()), resp)
 	if err != nil {
 		return err
 	}
-	return l.write(key, value)
+	return l.write(entry{key: []byte(key), value: value, run: run, changed: changed})
 }
 
 // bury stores the tombstone of a call.
 func (l *ledger) bury(key string, f toolhost.Fate) error {
-	return l.write(key, append(header(toolhost.Cancelled, time.Now()), byte(f)))
+	return l.write(entry{key: []byte(key), value: append(header(toolhost.Cancelled, time.Now()), byte(f))})
 }
 
-// write stores the value of a call and returns when it is durable. After close
-// it fails.
-func (l *ledger) write(key string, value []byte) error {
+// write stores an entry and returns when it is durable. After close it fails.
+func (l *ledger) write(e entry) error {
 	stored := make(chan error, 1)
+	e.stored = stored
 	select {
-	case l.writes <- entry{key: []byte(key), value: value, stored: stored}:
+	case l.writes <- e:
 	case <-l.stopped:
 		return bbolterrors.ErrDatabaseNotOpen
 	}
@@ -272,9 +282,14 @@ func (l *ledger) store(first entry) {
 		}
 	}
 	err := l.db.Update(func(tx *bbolt.Tx) error {
-		calls := tx.Bucket(callsBucket)
+		calls, changes := tx.Bucket(callsBucket), tx.Bucket(changesBucket)
 		for _, e := range group {
-			if err := calls.Put(e.key, e.value); err != nil {
+			if e.key != nil {
+				if err := calls.Put(e.key, e.value); err != nil {
+					return err
+				}
+			}
+			if err := addChanges(changes, e.run, e.changed, time.Now()); err != nil {
 				return err
 			}
 		}

@@ -1,26 +1,26 @@
 package toolhostserver
 
-import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+import "google.golang.org/protobuf/proto"
 
-// entryOverhead is about what a remembered result costs beside its text, bytes.
+// entryOverhead is about what a remembered result costs beside its fields, bytes.
 const entryOverhead = 512
 
 // memory keeps the newest results up to a size; the oldest go first.
 type memory struct {
 	limit, size int
-	results     map[string]*harnessv1.ExecuteToolResponse
+	results     map[string]result
 	// order of arrival; those before first are gone.
 	order []string
 	first int
 }
 
 func newMemory(limit int) *memory {
-	return &memory{limit: limit, results: make(map[string]*harnessv1.ExecuteToolResponse)}
+	return &memory{limit: limit, results: make(map[string]result)}
 }
 
-func (m *memory) recall(key string) *harnessv1.ExecuteToolResponse { return m.results[key] }
+func (m *memory) recall(key string) result { return m.results[key] }
 
-func (m *memory) keep(key string, resp *harnessv1.ExecuteToolResponse) {
+func (m *memory) keep(key string, resp result) {
 	if _, has := m.results[key]; has {
 		return
 	}
@@ -40,6 +40,6 @@ func (m *memory) keep(key string, resp *harnessv1.ExecuteToolResponse) {
 	}
 }
 
-func weight(key string, resp *harnessv1.ExecuteToolResponse) int {
-	return len(key) + len(resp.GetResult()) + entryOverhead
+func weight(key string, resp result) int {
+	return len(key) + proto.Size(resp) + entryOverhead
 }

@@ -16,6 +16,9 @@
 //     also when the ledger was lost in between.
 //   - No file outside the workspace is read or written by a file tool, whatever
 //     links are put into its way: every access goes through os.Root.
+//   - A check, which is a command of the harness itself, is an entry of the same
+//     ledger and runs as commands do; no model can ask for one.
+//   - A repository's own configuration runs nothing: git sees another one.
 //   - A command dies with everything that it started, also when this process
 //     is killed (see Supervise for how and for what that does not cover).
 //
@@ -147,6 +150,7 @@ func New(config Config) (*Server, error) {
 		remembered: newMemory(config.Limits.RememberedBytes),
 		buried:     make(map[string]toolhost.Fate),
 	}
+	removeStandIns(config.Dir)
 	_ = s.endFormerLife() // CancelTools tries again before it says anything of a call
 	return s, nil
 }

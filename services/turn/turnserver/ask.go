@@ -17,11 +17,11 @@ import (
 // ask gets an answer from the first model that gives one and records it.
 func (t *working) ask(ctx, keep context.Context) error {
 	began := t.w.cfg.Now()
-	messages, known, err := t.load(ctx)
+	c, err := t.conversation(ctx)
 	if err != nil {
 		return err
 	}
-	prepared := turn.Prepare(t.s, messages, t.offered.tools.Specs())
+	prepared := turn.Prepare(t.s, c.Messages, t.offered.tools.Specs())
 	if prepared.Messages, err = t.w.inline(ctx, t.run, t.s.GetModel(), t.s.GetConfig().GetTools().GetShownTokens(), prepared.GetMessages()); err != nil {
 		return err
 	}
@@ -46,7 +46,8 @@ func (t *working) ask(ctx, keep context.Context) error {
 			continue
 		}
 		return t.record(keep, ref, response, turn.Surroundings{
-			Tools: t.offered.tools, Known: known, Model: ref,
+			Tools: t.offered.tools, Known: c.HasCall, Model: ref, Made: t.made, Deferred: t.listens(),
+			Blocked:     func(name string) bool { return t.offered.blocked[name] },
 			Preparation: durationpb.New(preparation), Latency: durationpb.New(t.w.cfg.Now().Sub(start)),
 		})
 	}
@@ -136,5 +137,8 @@ func (t *working) record(ctx context.Context, ref string, r *model.Response, in 
 	}
 	r.Usage.CostMicroUsd = t.w.cfg.Price(ref, r.Usage)
 	a := turn.Answer(t.s, t.p, r, in)
+	if err := t.keepArtifacts(ctx, a.Entry.GetModelResponded().GetWorkItems()); err != nil {
+		return err
+	}
 	return t.note(ctx, a.Entry, a.Appended, a.Events)
 }

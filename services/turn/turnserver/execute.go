@@ -5,9 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
@@ -31,7 +34,10 @@ type working struct {
 	offered  *offered
 	takeover bool
 	delta    func(*harnessv1.Delta)
-	load     func(ctx context.Context) ([]*harnessv1.Message, func(id string) bool, error)
+	made     *definition.Compiled
+	load     func(ctx context.Context) (*conversation.Conversation, error)
+	loaded   *conversation.Conversation // once it was needed
+	unlogged bool                       // nothing is stored: an orchestrator of one's own has the turn
 }
 
 // Execute carries out a turn, or what is left of it.
@@ -41,24 +47,24 @@ func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 		return nil, err
 	}
 	s := task.Step().GetSnapshot()
-	o, err := w.offer(ctx, task.Run, s, h)
+	made, err := w.definitions.For(ctx, task.Run, s)
+	if err != nil {
+		return nil, err
+	}
+	o, err := w.offer(ctx, task.Run, s, made, h)
 	if err != nil {
 		return nil, err
 	}
 	t := &working{
-		w: w, run: task.Run, s: s, p: turn.Begin(task.Step()), journal: task, host: h, offered: o,
+		w: w, run: task.Run, s: s, p: turn.Begin(task.Step()), journal: task, host: h, offered: o, made: made,
 		takeover: len(task.Journal) > 0,
 		delta: func(d *harnessv1.Delta) {
 			if err := w.cfg.Log.PublishDelta(task.Run, d); err != nil {
 				w.cfg.Logger.Debug("delta", "error", err)
 			}
 		},
-		load: func(ctx context.Context) ([]*harnessv1.Message, func(string) bool, error) {
-			c, err := w.conversations.load(ctx, s.GetFirstSequence(), task.Tail())
-			if err != nil {
-				return nil, nil, err
-			}
-			return c.Messages, c.HasCall, nil
+		load: func(ctx context.Context) (*conversation.Conversation, error) {
+			return w.conversations.Load(ctx, s.GetFirstSequence(), task.Tail())
 		},
 	}
 	for _, e := range task.Journal {
@@ -77,19 +83,19 @@ func (w *Server) attend(ctx context.Context, t *working, task *executor.Task) (*
 	defer cancel(nil)
 	if deadline, ok := runstate.Deadline(t.s); ok {
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadlineCause(ctx, deadline, errOutOfTime)
+		ctx, stop = context.WithDeadlineCause(ctx, deadline, interrupt.ErrOutOfTime)
 		defer stop()
 	}
-	lookout, stop := w.watchInbox(ctx, cancel, t.run, t.s)
+	lookout, stop := w.active.Inbox(ctx, cancel, t.run, t.s)
 	defer stop()
 	if task != nil {
 		task.OnHeartbeat(func(hctx context.Context, view runlog.View) {
 			if view.InboxSequence > t.s.GetInboxCursor() {
-				_ = lookout.look(hctx) // the next heartbeat looks again
+				_ = lookout.Look(hctx) // the next heartbeat looks again
 			}
 		})
 	}
-	return t.carryOut(ctx, keep, lookout.looked)
+	return t.carryOut(ctx, keep, lookout.Looked)
 }
 
 // linger is how long records may still be made after the work was ended.
@@ -116,19 +122,26 @@ func lingering(ctx context.Context) (keep context.Context, release context.Cance
 // carryOut takes the turn from wherever it stands to its end. looked returns
 // when the inbox has been looked at a moment ago; what it finds ends ctx.
 func (t *working) carryOut(ctx, keep context.Context, looked func(context.Context) error) (*harnessv1.Outcome, error) {
-	entry, events := turn.Claim(t.s, t.p)
-	if err := t.note(keep, entry, nil, events); err != nil {
+	admits := t.admits()
+	opening := turn.Open(t.s, t.p, t.made, t.facts(ctx), admits)
+	if err := t.note(keep, opening.Entry, opening.Appended, opening.Events); err != nil {
 		return nil, err
 	}
 	failpoint.Hit(turn.Name, "claimed")
 	end := turn.Ending{ToolTokens: t.offered.tokens}
-	err := t.work(ctx, keep, looked)
+	var err error
+	if admits {
+		err = t.admit(ctx, keep)
+	}
+	if err == nil {
+		err = t.work(ctx, keep, looked)
+	}
 	var failed *turnError
 	switch {
 	case err == nil:
 	case errors.As(err, &failed):
 		end.Error = failed.reason
-	case stopped(ctx):
+	case interrupt.Stopped(ctx):
 		if err := t.kill(keep); err != nil {
 			return nil, err
 		}
@@ -138,14 +151,39 @@ func (t *working) carryOut(ctx, keep context.Context, looked func(context.Contex
 		return nil, err
 	}
 	end.Now = t.w.cfg.Now()
-	return turn.Complete(t.journal.Snapshot(), t.p, end)
+	if end.Seen, err = t.seen(keep); err != nil {
+		return nil, err
+	}
+	outcome, err := turn.Complete(t.journal.Snapshot(), t.p, end)
+	if err != nil {
+		return nil, err
+	}
+	t.after(ctx, outcome)
+	return outcome, nil
 }
 
-// stopped says that the turn was ended on purpose: not by losing the step, and
-// not because this process stops.
-func stopped(ctx context.Context) bool {
-	cause := context.Cause(ctx)
-	return errors.Is(cause, errInterrupted) || errors.Is(cause, errOutOfTime)
+// seen says which outcomes of calls came about in the segment before this turn.
+func (t *working) seen(ctx context.Context) (func(uint64) bool, error) {
+	if !t.p.Answered() {
+		return nil, nil
+	}
+	c, err := t.conversation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first, limit := t.s.GetProgressTracker().GetFirstMessage(), t.s.GetMessageCount()+1
+	return func(signature uint64) bool { return c.Seen(signature, first, limit) }, nil
+}
+
+// conversation is the conversation up to where it was first needed in this turn.
+func (t *working) conversation(ctx context.Context) (*conversation.Conversation, error) {
+	if t.loaded == nil {
+		var err error
+		if t.loaded, err = t.load(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return t.loaded, nil
 }
 
 // work asks the model and runs the tools, as far as that is still to be done.
@@ -156,7 +194,12 @@ func (t *working) work(ctx, keep context.Context, looked func(context.Context) e
 		}
 		failpoint.Hit(turn.Name, "responded")
 	}
-	if len(t.p.Unfinished()) == 0 {
+	if t.p.Unjudged() {
+		if err := t.judge(ctx, keep); err != nil {
+			return err
+		}
+	}
+	if len(t.p.Unfinished()) == 0 || t.p.Abort != "" {
 		return nil
 	}
 	if err := looked(keep); err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -14,12 +16,16 @@ import (
 type offer struct {
 	clients string // digest of the tools that clients run
 	asks    bool   // questions
+	items   bool   // work items
+	mode    string
+	made    string // digest of the definition, for modes of its own
 }
 
 // offered are the tools that the model of a run is offered, with compiled schemas.
 type offered struct {
-	tools  *tool.Set
-	tokens uint32
+	tools   *tool.Set
+	blocked map[string]bool // by the mode of work
+	tokens  uint32
 }
 
 // bytesPerSchemaToken is on the safe side of what schemas need. They are a few
@@ -33,8 +39,14 @@ const maxOffers = 64
 
 // offer returns what a run is offered. Its error says nothing against the run when
 // the declared tools cannot be read now.
-func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, h *host) (*offered, error) {
-	key := offer{clients: s.GetClientTools().GetBlob().GetDigest(), asks: turn.AsksUser(s)}
+func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, made *definition.Compiled, h *host) (*offered, error) {
+	key := offer{
+		clients: s.GetClientTools().GetBlob().GetDigest(), asks: turn.AsksUser(s, made),
+		items: s.GetConfig().GetWorkItems().GetEnabled(), mode: runstate.ModeOf(s),
+	}
+	if len(made.Modes) > 0 {
+		key.made = made.Digest
+	}
 	if text := s.GetClientTools().GetInline(); text != "" { // in a state that somebody made by hand
 		key.clients = runlog.Digest([]byte(text))
 	}
@@ -54,12 +66,12 @@ func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 			return nil, fmt.Errorf("tools that clients run: %w", err)
 		}
 	}
-	specs := turn.Offered(s, h.tools, clients)
+	specs, blocked := turn.Offered(s, h.tools, clients, made)
 	set, err := tool.NewSet(specs)
 	if err != nil {
 		return nil, fmt.Errorf("offered tools: %w", err)
 	}
-	o := &offered{tools: set}
+	o := &offered{tools: set, blocked: blocked}
 	for _, t := range specs {
 		o.tokens += uint32(len(t.GetName())+len(t.GetDescription())+len(t.GetParametersSchema())) / bytesPerSchemaToken //nolint:gosec // a few KB
 	}

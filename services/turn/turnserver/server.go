@@ -25,9 +25,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -46,9 +50,14 @@ type Config struct {
 	// Price returns the price of a usage in millionths of a US dollar; nil or 0
 	// where it is not known.
 	Price func(ref string, u *harnessv1.Usage) uint64
+	// Hooks calls subscribers. Nil: agents cannot have any but CEL rules.
+	Hooks *hookcaller.Caller
 	// HostPatience is how long the tool host that has a started call may be away
 	// while another one answers. Then the call is unknown. Default 2 min.
 	HostPatience time.Duration
+	// Conversations are folded conversations that others in this process share; nil: a
+	// cache of its own.
+	Conversations *conversationcache.Cache
 	// CacheBytes bounds the folded conversations in memory. Default 256 MiB.
 	CacheBytes uint64
 	// Logger; nil discards.
@@ -63,9 +72,10 @@ type Config struct {
 type Server struct {
 	harnessv1.UnimplementedTurnServiceServer
 	cfg           Config
-	conversations *conversations
-	active        *active
+	conversations *conversationcache.Cache
+	active        *interrupt.Watch
 	shown         *shownCache
+	definitions   *definition.Cache
 
 	mu        sync.Mutex
 	providers map[string]*opened
@@ -110,11 +120,19 @@ func New(cfg Config) *Server {
 	}
 	return &Server{
 		cfg:           cfg,
-		conversations: newConversations(cfg.Log, cfg.CacheBytes),
-		active:        newActive(),
+		conversations: conversations(cfg),
+		active:        interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		shown:         &shownCache{entries: map[shownKey]string{}},
+		definitions:   &definition.Cache{Blob: cfg.Log.Blob},
 		providers:     map[string]*opened{},
 	}
+}
+
+func conversations(cfg Config) *conversationcache.Cache {
+	if cfg.Conversations != nil {
+		return cfg.Conversations
+	}
+	return conversationcache.New(cfg.Log, cfg.CacheBytes)
 }
 
 // Name is turn.
@@ -122,7 +140,7 @@ func (w *Server) Name() string { return turn.Name }
 
 // Run executes turns until ctx ends and all work has ended.
 func (w *Server) Run(ctx context.Context, cfg executor.Config) error {
-	stop, err := w.cfg.Log.OnPoke(w.active.poke)
+	stop, err := w.cfg.Log.OnPoke(w.active.Poke)
 	if err != nil {
 		return err
 	}
@@ -145,11 +163,20 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	s := proto.CloneOf(req.GetInput().GetStep().GetSnapshot())
 	runstate.FillIn(s, harnessv1.Phase_PHASE_EXECUTING)
 	run := runlog.Run{Namespace: req.GetInput().GetNamespace(), ID: req.GetInput().GetRunId()}
-	o, err := w.offer(ctx, run, s, h)
+	made, err := w.definitions.For(ctx, run, s)
 	if err != nil {
 		return nil, err
 	}
-	request := turn.Prepare(s, req.GetConversation(), o.tools.Specs())
+	o, err := w.offer(ctx, run, s, made, h)
+	if err != nil {
+		return nil, err
+	}
+	messages := req.GetConversation()
+	if p := turn.Begin(&harnessv1.Step{Snapshot: s}); p.NeedsModel() {
+		t := &working{w: w, run: run, s: s, p: p, made: made}
+		messages = append(messages[:len(messages):len(messages)], turn.Open(s, p, made, t.facts(ctx), false).Appended...)
+	}
+	request := turn.Prepare(s, messages, o.tools.Specs())
 	if request.Messages, err = w.inline(ctx, run, s.GetModel(), s.GetConfig().GetTools().GetShownTokens(), request.GetMessages()); err != nil {
 		return nil, err
 	}

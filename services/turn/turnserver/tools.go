@@ -25,6 +25,9 @@ const hostPause = 250 * time.Millisecond
 // the groups in order. Each end is recorded when it comes.
 func (t *working) runTools(ctx, keep context.Context) error {
 	for _, group := range t.p.Unfinished() {
+		if t.p.Abort != "" {
+			return nil // a hook has ended the turn: what is left is answered as not run
+		}
 		if len(group) == 1 {
 			if err := t.runTool(ctx, keep, group[0]); err != nil {
 				return err
@@ -109,7 +112,11 @@ func (t *working) move(ctx context.Context, c turn.Call, to *host) error {
 
 func (t *working) finish(ctx context.Context, c turn.Call, r *harnessv1.ExecuteToolResponse) error {
 	failpoint.Hit(turn.Name, "tool_answered")
-	entry, appended, events := turn.Finish(t.s, t.p, c, r)
+	effects, err := t.heard(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	entry, appended, events := turn.FinishWith(t.s, t.p, c, r, effects)
 	if err := t.note(ctx, entry, appended, events); err != nil {
 		return err
 	}

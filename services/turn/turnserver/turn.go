@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -33,24 +34,24 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 	if err != nil {
 		return err
 	}
-	o, err := w.offer(ctx, run, in.GetStep().GetSnapshot(), h)
+	made, err := w.definitions.For(ctx, run, in.GetStep().GetSnapshot())
+	if err != nil {
+		return err
+	}
+	o, err := w.offer(ctx, run, in.GetStep().GetSnapshot(), made, h)
 	if err != nil {
 		return err
 	}
 	out := &streamed{stream: stream, task: executor.NewTask(in)}
 	t := &working{
-		w: w, run: run, s: in.GetStep().GetSnapshot(), p: turn.Begin(in.GetStep()), journal: out, host: h, offered: o,
+		w: w, run: run, s: in.GetStep().GetSnapshot(), p: turn.Begin(in.GetStep()), journal: out, host: h, offered: o, made: made, unlogged: true,
 		delta: func(d *harnessv1.Delta) {
 			out.send(&harnessv1.TurnResponse{Update: &harnessv1.TurnResponse_Delta{Delta: d}})
 		},
-		load: func(context.Context) ([]*harnessv1.Message, func(string) bool, error) {
-			known := map[string]bool{}
-			for _, m := range req.GetConversation() {
-				for _, c := range m.GetToolCalls() {
-					known[c.GetId()] = true
-				}
-			}
-			return req.GetConversation(), func(id string) bool { return known[id] }, nil
+		load: func(context.Context) (*conversation.Conversation, error) {
+			c := &conversation.Conversation{}
+			c.Fold(&harnessv1.Record{Version: in.GetVersion(), Appended: req.GetConversation()})
+			return c, nil
 		},
 	}
 	outcome, err := t.carryOut(ctx, context.WithoutCancel(ctx), func(context.Context) error { return nil })

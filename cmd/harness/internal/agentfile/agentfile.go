@@ -1,28 +1,35 @@
-// Package agentfile reads an agent file: the persona and the limits that a run
-// is started with, in YAML whose keys are the fields of the protos. What the
-// file says that no field knows, or with a value that does not fit, is an error
-// that names file, line and column; nothing is guessed and nothing is left out.
+// Package agentfile reads the files that a run is started with: the agent file,
+// and the files of contracts, just-in-time rules, hooks and modes that it may
+// name. They are YAML whose keys are the fields of the protos. What a file says
+// that no field knows, or with a value that does not fit, is an error that names
+// file, line and column; nothing is guessed and nothing is left out.
 //
-// The package is pure but for Load, which reads the one file.
+// Decoding remembers where each field stands, so that whoever refuses a spec by
+// the path of a field, here or at the gateway, is shown at its place
+// ([File.Locate]).
+//
+// The package is pure but for Load, LoadContract and Check, which read files.
 package agentfile
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strconv"
+	"path/filepath"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// maxSize is the largest file that is read.
+// maxSize is the largest file that is read, in bytes.
 const maxSize = 1 << 20
 
-// File is what an agent file says.
+// Reader reads a file that another one names.
+type Reader func(path string) ([]byte, error)
+
+// File is what an agent file says, and the files that it names.
 type File struct {
 	// Agent is the persona.
 	Agent *harnessv1.AgentSpec
@@ -30,15 +37,85 @@ type File struct {
 	Config *harnessv1.LoopConfig
 	// ClientTools are the tools that the client of the run runs itself.
 	ClientTools []*harnessv1.ToolSpec
+	// Contract is what has to be there; nil without one.
+	Contract *harnessv1.TaskContract
+
+	places places
+	// broken are fields of the spec of which something was reported.
+	broken []string
 }
 
-// Load reads the file at path.
+// New is a file that says nothing.
+func New() *File {
+	return &File{Agent: &harnessv1.AgentSpec{}, Config: &harnessv1.LoopConfig{}, places: places{}}
+}
+
+// Load reads the agent file at path and the files that it names. The error is
+// Problems when a file can be read and is wrong.
 func Load(path string) (*File, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, readFile)
+}
+
+// Parse reads the text of an agent file. name stands in the errors, and files that
+// it names are looked for beside it with read; nil: there are none. The error is
+// Problems.
+func Parse(name string, data []byte, read Reader) (*File, error) {
+	r := &report{}
+	file := New()
+	d, root := open(name, data, read, r, file.places)
+	if root != nil {
+		d.agent(file, root)
+		d.check(file)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// LoadContract puts the contract in the file at path in the place of the one that
+// f has.
+func (f *File) LoadContract(path string) error {
+	data, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	return f.ParseContract(path, data)
+}
+
+// ParseContract is LoadContract with the file's text.
+func (f *File) ParseContract(name string, data []byte) error {
+	for field := range f.places {
+		if field == "spec.contract" || strings.HasPrefix(field, "spec.contract.") {
+			delete(f.places, field)
+		}
+	}
+	r := &report{}
+	d, root := open(name, data, nil, r, f.places)
+	f.Contract = nil
+	if root != nil {
+		d.inlineContract(f, root)
+		if len(r.problems) > 0 {
+			f.broken = append(f.broken, "spec.contract")
+		}
+		d.check(f)
+	}
+	return r.err()
+}
+
+func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: is a directory", path)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err != nil {
 		return nil, err
@@ -46,86 +123,12 @@ func Load(path string) (*File, error) {
 	if len(data) > maxSize {
 		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxSize)
 	}
-	return Parse(path, data)
+	return data, nil
 }
 
-// Parse reads the text of a file; name stands in the errors.
-func Parse(name string, data []byte) (*File, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, syntaxError(name, err)
-	}
-	file := &File{Agent: &harnessv1.AgentSpec{}, Config: &harnessv1.LoopConfig{}}
-	if len(doc.Content) == 0 {
-		return nil, fmt.Errorf("%s:1: the file is empty", name)
-	}
-	d := decoder{file: name}
-	err := d.mapping(doc.Content[0], func(key, value *yaml.Node) (err error) {
-		agent, config := file.Agent.ProtoReflect(), file.Config.ProtoReflect()
-		switch key.Value {
-		case "name", "instructions", "model", "fallback_models", "tools", "autonomous":
-			return d.field(agent, key, value)
-		case "budgets", "context", "stop", "continuation":
-			return d.field(config, key, value)
-		case "approval_timeout", "answer_timeout":
-			if file.Config.Tools == nil {
-				file.Config.Tools = &harnessv1.ToolConfig{}
-			}
-			return d.field(file.Config.GetTools().ProtoReflect(), key, value)
-		case "client_tools":
-			file.ClientTools, err = d.clientTools(value)
-			return err
-		}
-		return d.errorf(key, "unknown field %q", key.Value)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return file, d.check(doc.Content[0], file)
-}
-
-// check refuses what fits its field and still makes no sense.
-func (d decoder) check(root *yaml.Node, file *File) error {
-	tools := child(root, "tools")
-	for i, rule := range file.Agent.GetTools() {
-		at := tools.Content[i]
-		switch {
-		case !toolName.MatchString(rule.GetName()):
-			return d.errorf(at, "tools: name %q: want the name of a tool, or *", rule.GetName())
-		case rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED:
-			return d.errorf(at, "tools: %s: policy is missing: want allow, ask or deny", rule.GetName())
-		}
-	}
-	if window := file.Config.GetContext(); window != nil {
-		at := child(root, "context")
-		if v := window.SoftThreshold; v != nil && !isShare(*v) {
-			return d.errorf(child(at, "soft_threshold"), "context: soft_threshold %v: want a share above 0 and up to 1", *v)
-		}
-		if v := window.BlockingThreshold; v != nil && !isShare(*v) {
-			return d.errorf(child(at, "blocking_threshold"), "context: blocking_threshold %v: want a share above 0 and up to 1", *v)
-		}
-	}
-	if stop := file.Config.GetStop(); stop != nil && stop.MaxTurns != nil && stop.GetMaxTurns() == 0 {
-		return d.errorf(child(child(root, "stop"), "max_turns"), "stop: max_turns 0: want at least 1")
-	}
-	return nil
-}
-
-func isShare(v float64) bool { return v > 0 && v <= 1 }
-
-var toolName = regexp.MustCompile(`^(\*|[A-Za-z0-9_-]{1,64})$`)
-
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)$`)
-
-// syntaxError brings the parser's errors into the form of ours.
-func syntaxError(name string, err error) error {
-	var typed *yaml.TypeError
-	if errors.As(err, &typed) && len(typed.Errors) > 0 {
-		return fmt.Errorf("%s:1: %s", name, typed.Errors[0])
-	}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		line, _ := strconv.Atoi(m[1])
-		return fmt.Errorf("%s:%d: %s", name, line, m[2])
-	}
-	return fmt.Errorf("%s:1: %w", name, err)
+// open parses the text of a file; root is nil when that fails.
+func open(name string, data []byte, read Reader, r *report, at places) (d *decoder, root *yaml.Node) {
+	r.files = append(r.files, name)
+	d = &decoder{src: newSource(name, data), report: r, places: at, dir: filepath.Dir(name), read: read}
+	return d, d.parse(data)
 }

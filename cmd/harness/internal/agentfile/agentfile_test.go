@@ -1,6 +1,8 @@
 package agentfile_test
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -38,7 +40,7 @@ client_tools:
 `
 
 func TestAWholeFile(t *testing.T) {
-	file, err := agentfile.Parse("agent.yaml", []byte(whole))
+	file, err := agentfile.Parse("agent.yaml", []byte(whole), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,66 +70,31 @@ func TestAWholeFile(t *testing.T) {
 	}
 }
 
-func TestErrorsNameFileLineAndColumn(t *testing.T) {
-	tool := func(fields string) string { return "client_tools:\n- {name: a, description: b, " + fields + "}" }
-	for text, want := range map[string]string{
-		"":                                     "a.yaml:1: the file is empty",
-		"- a":                                  "a.yaml:1:1: want fields",
-		"name: x\ninstruction: y":              `a.yaml:2:1: unknown field "instruction"`,
-		"budgets:\n  turns: 3\n  tool: 4":      `a.yaml:3:3: unknown field "tool" in budgets`,
-		"budgets: {turns: many}":               `a.yaml:1:18: turns: "many": want a whole number`,
-		"budgets: {turns: -1}":                 `a.yaml:1:18: turns: "-1": want a whole number`,
-		"budgets: {wall_clock: 5}":             `a.yaml:1:23: wall_clock: "5": want a duration`,
-		"budgets: {cost_usd: .nan}":            `a.yaml:1:21: cost_usd: ".nan": want a number`,
-		"tools:\n- {name: a, policy: maybe}":   `a.yaml:2:21: policy: "maybe": want one of allow, ask, deny`,
-		"tools:\n- {name: a}":                  `a.yaml:2:3: tools: a: policy is missing`,
-		"tools:\n- {name: 'a b', policy: ask}": `a.yaml:2:3: tools: name "a b"`,
-		"tools: x":                             "a.yaml:1:8: tools: want a list",
-		"name: {a: b}":                         "a.yaml:1:7: name: want a single value",
-		"name:":                                "a.yaml:1:1: name has no value",
-		"name: a\nname: b":                     `a.yaml:2:1: field "name" stands here twice`,
-		"name: [":                              "a.yaml:1: ",
-		"context:\n  soft_threshold: 80":       "a.yaml:2:19: context: soft_threshold 80",
-		"stop: {max_turns: 0}":                 "a.yaml:1:19: stop: max_turns 0",
-
-		"autonomous: maybe":                                                         `a.yaml:1:13: autonomous: "maybe": want true or false`,
-		"approval_timeout: 7d":                                                      `a.yaml:1:19: approval_timeout: "7d": want a duration`,
-		"answer_timeout: 0s":                                                        `a.yaml:1:17: answer_timeout: "0s": want a duration`,
-		"client_tools: {name: a}":                                                   "a.yaml:1:15: client_tools: want a list",
-		"client_tools: [{name: a}]":                                                 "a.yaml:1:16: client_tools: a: description is missing",
-		"client_tools: [{}]":                                                        "a.yaml:1:16: client_tools: name is missing",
-		"client_tools:\n- {name: a b}":                                              `a.yaml:2:10: client_tools: name "a b"`,
-		"client_tools:\n- {name: '*'}":                                              `a.yaml:2:10: client_tools: name "*"`,
-		tool("origin: client"):                                                      `a.yaml:2:29: unknown field "origin" in client_tools`,
-		tool("parameters: {}"):                                                      `a.yaml:2:29: unknown field "parameters" in client_tools`,
-		tool("parameters_schema: []"):                                               "a.yaml:2:29: parameters_schema: want a JSON Schema",
-		tool("parameters_schema: '{'"):                                              `a.yaml:2:48: client_tools: tool "a": parameters_schema: not JSON`,
-		tool("parameters_schema: '[]'"):                                             `a.yaml:2:48: client_tools: tool "a": parameters_schema: not a JSON object`,
-		tool("parameters_schema: {type: string}"):                                   `a.yaml:2:48: client_tools: tool "a": parameters_schema: describes string`,
-		tool("parameters_schema: {type: object, required: 3}"):                      `a.yaml:2:48: client_tools: tool "a": parameters_schema: `,
-		tool("parameters_schema: {const: .inf}"):                                    `a.yaml:2:56: parameters_schema: ".inf": not a value that JSON has`,
-		tool("annotations: {read: true}"):                                           `a.yaml:2:43: unknown field "read" in annotations`,
-		tool("parameters_schema: &s {properties: *s}"):                              "a.yaml:2:48: parameters_schema: too large, or it holds itself",
-		tool("parameters_schema: {type: object, type: object}"):                     `a.yaml:2:63: `,
-		tool("annotations: {}") + "\n- {name: a, description: again}":               `a.yaml:3:3: client_tools: "a" stands here twice`,
-		"client_tools: [" + strings.Repeat("{name: a, description: b}, ", 65) + "]": "a.yaml:1:15: client_tools: 65 tools; at most 64",
-	} {
-		_, err := agentfile.Parse("a.yaml", []byte(text))
-		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: got %v, want %s", text, err, want)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte("a: &x {name: *x}"))
 	f.Add([]byte("tools: &t [*t]"))
 	f.Add([]byte("client_tools: [{name: a, description: b, parameters_schema: &s {properties: {x: [*s]}}}]"))
+	f.Add([]byte("hooks: [{topic: before_tool_call, cel: \"args.x.\\\"(\", action: deny}]"))
+	f.Add([]byte("jit:\n- id: a\n  when: >-\n    turn &&\n\n     1\n  text: '{{ '' }}'"))
+	f.Add([]byte("contract: {required_outputs: [{id: a, predicate: {type: JSON_SCHEMA_VALID, in: file:a, schema: {x: 1}}}]}"))
+	f.Add([]byte("work_items: {enabled: true, templates: [{title: a}]}\nmode: m\nmodes: [{name: m}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := agentfile.Parse("a.yaml", data)
-		if (file == nil || err != nil) != (err != nil) || err != nil && !strings.HasPrefix(err.Error(), "a.yaml:") {
-			t.Fatalf("%v, %v", file, err)
+		lines := bytes.Count(data, []byte("\n")) + 1
+		for _, kind := range append(agentfile.Kinds(), "") {
+			_, file, err := agentfile.CheckText("a.yaml", data, kind, nil)
+			if err == nil {
+				continue
+			}
+			var problems agentfile.Problems
+			if file != nil || !errors.As(err, &problems) || len(problems) == 0 {
+				t.Fatalf("%v, %v", file, err)
+			}
+			for _, p := range problems {
+				if p.File != "a.yaml" || p.Line < 1 || p.Line > lines || p.Column < 1 || p.Message == "" || strings.Contains(p.Message, "\n") {
+					t.Fatalf("%q in %d lines", p, lines)
+				}
+			}
 		}
 	})
 }

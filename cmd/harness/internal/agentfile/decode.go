@@ -3,139 +3,215 @@ package agentfile
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// decoder fills messages from YAML nodes.
+// decoder fills messages from YAML nodes. What does not fit is reported, and the
+// rest is read on, so that one look finds all of it.
 type decoder struct {
-	file string
+	src    *source
+	report *report
+	places places
+	// dir is where files that this one names are looked for.
+	dir string
+	// read reads them; nil: there are none.
+	read Reader
 }
 
-func (d decoder) errorf(at *yaml.Node, format string, args ...any) error {
-	return fmt.Errorf("%s:%d:%d: %s", d.file, at.Line, at.Column, fmt.Sprintf(format, args...))
+func (d *decoder) errorf(at *yaml.Node, format string, args ...any) {
+	d.report.add(d.src, at.Line, at.Column, format, args...)
 }
+
+// mark remembers where a field is written.
+func (d *decoder) mark(path string, n *yaml.Node) { d.places[path] = place{d.src, n} }
 
 // mapping visits the pairs of a mapping, each key once.
-func (d decoder) mapping(n *yaml.Node, visit func(key, value *yaml.Node) error) error {
+func (d *decoder) mapping(n *yaml.Node, what string, visit func(key, value *yaml.Node)) {
 	n = resolve(n)
 	if n.Kind != yaml.MappingNode {
-		return d.errorf(n, "want fields (name: value) here")
+		d.errorf(n, "%swant fields (name: value) here", label(what))
+		return
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		if key.Kind != yaml.ScalarNode {
+			d.errorf(key, "%swant the name of a field here", label(what))
+			continue
+		}
 		if seen[key.Value] {
-			return d.errorf(key, "field %q stands here twice", key.Value)
+			d.errorf(key, "field %q stands here twice", key.Value)
+			continue
 		}
 		seen[key.Value] = true
-		if err := visit(key, resolve(n.Content[i+1])); err != nil {
-			return err
-		}
+		visit(key, value)
 	}
-	return nil
 }
 
-// message fills m from a mapping.
-func (d decoder) message(m protoreflect.Message, n *yaml.Node, path string) error {
-	return d.mapping(n, func(key, value *yaml.Node) error {
-		if m.Descriptor().Fields().ByName(protoreflect.Name(key.Value)) == nil {
-			return d.errorf(key, "unknown field %q in %s", key.Value, path)
+// list visits the items of a list.
+func (d *decoder) list(n *yaml.Node, what string, visit func(i int, item *yaml.Node)) {
+	if n.Kind != yaml.SequenceNode {
+		d.errorf(n, "%swant a list", label(what))
+		return
+	}
+	for i, item := range n.Content {
+		visit(i, resolve(item))
+	}
+}
+
+func label(what string) string {
+	if what == "" {
+		return ""
+	}
+	return what + ": "
+}
+
+// message fills m, which is at path, from a mapping.
+func (d *decoder) message(m protoreflect.Message, n *yaml.Node, path, what string) {
+	d.mark(path, n)
+	d.mapping(n, what, func(key, value *yaml.Node) {
+		if !writable(m.Descriptor(), key.Value) {
+			d.errorf(key, "unknown field %q in %s%s", key.Value, inFile(path), known(key.Value, fieldNames(m.Descriptor())))
+			return
 		}
-		return d.field(m, key, value)
+		d.field(m, key, value, path+"."+key.Value)
 	})
 }
 
-// field fills the field of m that key names, which exists.
-func (d decoder) field(m protoreflect.Message, key, n *yaml.Node) error {
-	f := m.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
-	if n.Tag == "!!null" {
-		return d.errorf(key, "%s has no value", key.Value)
-	}
-	if !f.IsList() {
-		v, err := d.value(f, func() protoreflect.Message { return m.NewField(f).Message() }, n, key.Value)
-		if err != nil {
-			return err
-		}
-		m.Set(f, v)
-		return nil
-	}
-	if n.Kind != yaml.SequenceNode {
-		return d.errorf(n, "%s: want a list", key.Value)
-	}
-	list := m.Mutable(f).List()
-	for _, item := range n.Content {
-		v, err := d.value(f, func() protoreflect.Message { return list.NewElement().Message() }, resolve(item), key.Value)
-		if err != nil {
-			return err
-		}
-		list.Append(v)
-	}
-	return nil
+// writable says whether a field of a message can stand in a file.
+func writable(m protoreflect.MessageDescriptor, name string) bool {
+	f := m.Fields().ByName(protoreflect.Name(name))
+	return f != nil && (f.Message() == nil || f.Message().FullName() != contentName) && !hidden[f.FullName()]
 }
 
-func (d decoder) value(f protoreflect.FieldDescriptor, fresh func() protoreflect.Message, n *yaml.Node, path string) (protoreflect.Value, error) {
-	none := protoreflect.Value{}
-	if f.Message() != nil && f.Message().FullName() != "google.protobuf.Duration" && f.Message().FullName() != "harness.v1.Content" {
+// hidden are fields of the protos that no file sets.
+var hidden = map[protoreflect.FullName]bool{"harness.v1.ToolSpec.origin": true}
+
+const (
+	contentName  = "harness.v1.Content" // what is stored elsewhere
+	durationName = "google.protobuf.Duration"
+)
+
+func fieldNames(m protoreflect.MessageDescriptor) []string {
+	var names []string
+	for i := range m.Fields().Len() {
+		if name := string(m.Fields().Get(i).Name()); writable(m, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// field fills the field of m that key names, which exists and is at path.
+func (d *decoder) field(m protoreflect.Message, key, n *yaml.Node, path string) {
+	f := m.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
+	d.mark(path, n)
+	if n.ShortTag() == "!!null" {
+		d.errorf(key, "%s has no value", key.Value)
+		return
+	}
+	if read, ok := ownForms[f.FullName()]; ok {
+		read(d, m, f, n, path)
+		return
+	}
+	if !f.IsList() {
+		if v, ok := d.value(f, func() protoreflect.Message { return m.NewField(f).Message() }, n, path); ok {
+			m.Set(f, v)
+		}
+		return
+	}
+	list := m.Mutable(f).List()
+	d.list(n, key.Value, func(i int, item *yaml.Node) {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		d.mark(at, item)
+		v, ok := d.value(f, func() protoreflect.Message { return list.NewElement().Message() }, item, at)
+		if !ok {
+			v = list.NewElement() // later items keep their numbers
+		}
+		list.Append(v)
+	})
+}
+
+// value reads one value; ok is false when it was reported.
+func (d *decoder) value(f protoreflect.FieldDescriptor, fresh func() protoreflect.Message, n *yaml.Node, path string) (v protoreflect.Value, ok bool) {
+	name := string(f.Name())
+	if f.Message() != nil && f.Message().FullName() != durationName {
 		m := fresh()
-		return protoreflect.ValueOfMessage(m), d.message(m, n, path)
+		d.message(m, n, path, name)
+		return protoreflect.ValueOfMessage(m), true
 	}
-	if n.Kind != yaml.ScalarNode {
-		return none, d.errorf(n, "%s: want a single value", path)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		d.errorf(n, "%s: want a single value", name)
+		return v, false
 	}
-	wrong := func(want string) (protoreflect.Value, error) {
-		return none, d.errorf(n, "%s: %q: want %s", path, n.Value, want)
+	if !plainTags[n.ShortTag()] {
+		d.errorf(n, "%s: the tag %s means nothing here", name, n.ShortTag())
+		return v, false
 	}
+	v, want := scalar(f, n)
+	if want != "" {
+		d.errorf(n, "%s: %q: want %s", name, clip(n.Value), want)
+	}
+	return v, want == ""
+}
+
+var plainTags = map[string]bool{"!!str": true, "!!int": true, "!!float": true, "!!bool": true, "!!timestamp": true}
+
+// scalar reads a single value; want is empty when it fits, else what would.
+func scalar(f protoreflect.FieldDescriptor, n *yaml.Node) (v protoreflect.Value, want string) {
 	switch f.Kind() {
 	case protoreflect.MessageKind:
-		if f.Message().FullName() == "harness.v1.Content" {
-			text := &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: n.Value}}
-			return protoreflect.ValueOfMessage(text.ProtoReflect()), nil
-		}
 		length, err := time.ParseDuration(n.Value)
 		if err != nil || length <= 0 {
-			return wrong("a duration above zero, such as 90s or 1h30m")
+			return v, "a duration above zero, such as 90s or 1h30m"
 		}
-		return protoreflect.ValueOfMessage(durationpb.New(length).ProtoReflect()), nil
+		return protoreflect.ValueOfMessage(durationpb.New(length).ProtoReflect()), ""
 	case protoreflect.EnumKind:
-		if v := enumValue(f.Enum(), n.Value); v != nil {
-			return protoreflect.ValueOfEnum(v.Number()), nil
+		e := enumValue(f.Enum(), n.Value)
+		if e == nil {
+			return v, "one of " + strings.Join(enumNames(f.Enum()), ", ")
 		}
-		return wrong("one of " + strings.Join(enumNames(f.Enum()), ", "))
+		return protoreflect.ValueOfEnum(e.Number()), ""
 	case protoreflect.BoolKind:
-		var v bool
-		if n.Decode(&v) != nil {
-			return wrong("true or false")
+		var b bool
+		if n.ShortTag() != "!!bool" || n.Decode(&b) != nil {
+			return v, "true or false"
 		}
-		return protoreflect.ValueOfBool(v), nil
+		return protoreflect.ValueOfBool(b), ""
 	case protoreflect.StringKind:
-		return protoreflect.ValueOfString(n.Value), nil
+		return protoreflect.ValueOfString(n.Value), ""
 	case protoreflect.Uint32Kind:
-		var v uint32
-		if n.Decode(&v) != nil {
-			return wrong("a whole number from 0")
+		var u uint32
+		if !isWhole(n) || n.Decode(&u) != nil {
+			return v, "a whole number from 0"
 		}
-		return protoreflect.ValueOfUint32(v), nil
+		return protoreflect.ValueOfUint32(u), ""
 	case protoreflect.Uint64Kind:
-		var v uint64
-		if n.Decode(&v) != nil {
-			return wrong("a whole number from 0")
+		var u uint64
+		if !isWhole(n) || n.Decode(&u) != nil {
+			return v, "a whole number from 0"
 		}
-		return protoreflect.ValueOfUint64(v), nil
+		return protoreflect.ValueOfUint64(u), ""
 	case protoreflect.DoubleKind:
-		var v float64
-		if n.Decode(&v) != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			return wrong("a number from 0")
+		var x float64
+		if n.Decode(&x) != nil || math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+			return v, "a number from 0"
 		}
-		return protoreflect.ValueOfFloat64(v), nil
+		return protoreflect.ValueOfFloat64(x), ""
 	}
-	return none, d.errorf(n, "%s cannot be set in a file", path)
+	return v, "nothing: it cannot be set in a file"
+}
+
+// isWhole keeps the reader of YAML from cutting 1.5 down to 1.
+func isWhole(n *yaml.Node) bool {
+	var x float64
+	return n.ShortTag() == "!!int" || n.ShortTag() == "!!float" && n.Decode(&x) == nil && x == math.Trunc(x) && x < 1<<53
 }
 
 // enumValue finds a value by its name without the prefix, in either case.
@@ -151,10 +227,21 @@ func enumNames(e protoreflect.EnumDescriptor) []string {
 	var names []string
 	for i := range e.Values().Len() {
 		if v := e.Values().Get(i); v.Number() != 0 {
-			names = append(names, strings.ToLower(strings.TrimPrefix(string(v.Name()), enumPrefix(e))))
+			names = append(names, EnumName(v))
 		}
 	}
 	return names
+}
+
+// EnumName is a value's name as files and schemas have it: types of predicates in
+// capitals, all else in small letters. Both are read.
+func EnumName(v protoreflect.EnumValueDescriptor) string {
+	e := v.Parent().(protoreflect.EnumDescriptor)
+	name := strings.TrimPrefix(string(v.Name()), enumPrefix(e))
+	if e.FullName() == "harness.v1.PredicateType" {
+		return name
+	}
+	return strings.ToLower(name)
 }
 
 func enumPrefix(e protoreflect.EnumDescriptor) string {
@@ -169,13 +256,10 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// child is the value of a key of a mapping that has it.
-func child(n *yaml.Node, key string) *yaml.Node {
-	n = resolve(n)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return resolve(n.Content[i+1])
-		}
+// clip keeps a message that quotes a value short.
+func clip(text string) string {
+	if runes := []rune(text); len(runes) > 80 {
+		return fmt.Sprintf("%s…", string(runes[:79]))
 	}
-	return n
+	return text
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -44,15 +45,15 @@ func Text(ctx context.Context, client harnessv1.GatewayServiceClient, namespace,
 	}
 }
 
-// Whole is the result with its texts inline. A text that cannot be fetched
-// stays a reference, and the error says why.
+// Whole is the result with its texts inline, those of its deliverables included. A
+// text that cannot be fetched stays a reference, and the error says why.
 func Whole(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, r *harnessv1.HarnessResult) (*harnessv1.HarnessResult, error) {
-	if r.GetAnswer().GetBlob() == nil && r.GetSummary().GetBlob() == nil {
+	if !slices.ContainsFunc(texts(r), func(c *harnessv1.Content) bool { return c.GetBlob() != nil }) {
 		return r, nil
 	}
 	whole := proto.CloneOf(r)
 	var failed error
-	for _, c := range []*harnessv1.Content{whole.GetAnswer(), whole.GetSummary()} {
+	for _, c := range texts(whole) {
 		if c.GetBlob() == nil {
 			continue
 		}
@@ -64,4 +65,13 @@ func Whole(ctx context.Context, client harnessv1.GatewayServiceClient, namespace
 		c.Value = &harnessv1.Content_Inline{Inline: text}
 	}
 	return whole, failed
+}
+
+// texts are the contents of a result.
+func texts(r *harnessv1.HarnessResult) []*harnessv1.Content {
+	all := []*harnessv1.Content{r.GetAnswer(), r.GetSummary()}
+	for _, d := range r.GetDeliverables() {
+		all = append(all, d.GetContent())
+	}
+	return all
 }

@@ -16,6 +16,7 @@ import (
 const (
 	kindApproval = "approval"
 	kindQuestion = "question"
+	kindReview   = "review"
 )
 
 // asking is what the person is being asked.
@@ -41,8 +42,7 @@ func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
 	var open []*harnessv1.PendingCall
 	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
 		for _, call := range r.GetPending() {
-			asks := call.GetKind() == kindApproval || call.GetKind() == kindQuestion
-			if asks && !a.settled[call.GetCallId()] {
+			if asks(call) && !a.settled[call.GetCallId()] {
 				open = append(open, call)
 			}
 		}
@@ -63,6 +63,15 @@ func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
 	return true
 }
 
+// asks says that a call waits for what a person can say.
+func asks(call *harnessv1.PendingCall) bool {
+	switch call.GetKind() {
+	case kindApproval, kindQuestion, kindReview:
+		return true
+	}
+	return false
+}
+
 // next asks the first open question, or closes the prompt when none is left. While
 // an answer is on its way the others are not asked: what the run says of it would run
 // into them, and it rests again for them in a moment.
@@ -75,9 +84,12 @@ func (f *follower) next() {
 		a.lines = nil
 		return
 	}
-	if call := a.calls[0]; call.GetKind() == kindQuestion {
+	switch call := a.calls[0]; call.GetKind() {
+	case kindQuestion:
 		f.Prompt.question(call)
-	} else {
+	case kindReview:
+		f.Prompt.review(call)
+	default:
 		f.Prompt.approval(call)
 	}
 	a.lines = f.Prompt.read()
@@ -110,7 +122,12 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 		return f.approve(ctx, verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, reason: strings.TrimSpace(line)})
 	}
 	v := decided(line)
+	review := a.calls[0].GetKind() == kindReview
 	switch {
+	case review && v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN,
+		review && v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED:
+		f.Prompt.letGo()
+		return nil
 	case v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED:
 		f.Prompt.allow()
 		return nil
@@ -203,6 +220,14 @@ func settledBy(e *harnessv1.Event) (call, told string) {
 // is to be asked once the event is shown.
 func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 	a := &f.asking
+	if e.GetSessionResume() != nil && a.open() {
+		// A question of the contract has no event of its own. What still waits is
+		// asked again when the run rests for it.
+		f.Prompt.print("\n")
+		f.Printer.Note("answered elsewhere")
+		a.calls, a.why = nil, false
+		return true
+	}
 	id, told := settledBy(e)
 	if id == "" || !a.open() {
 		return false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Prompt asks a person at a terminal.
@@ -55,6 +56,19 @@ func (p *Prompt) indented(text string) {
 // approval puts a call to the person that asks to be run.
 func (p *Prompt) approval(call *harnessv1.PendingCall) {
 	p.print("\n%s asks to be run:\n", p.clean(call.GetTool()))
+	p.what(call)
+	p.allow()
+}
+
+// review puts a call to the person that a hook wants to be looked at.
+func (p *Prompt) review(call *harnessv1.PendingCall) {
+	p.print("\nA hook wants you to look at %s before it runs:\n", p.clean(call.GetTool()))
+	p.what(call)
+	p.letGo()
+}
+
+// what writes the arguments of a call and why it waits.
+func (p *Prompt) what(call *harnessv1.PendingCall) {
 	arguments := call.GetArguments().GetInline()
 	if blob := call.GetArguments().GetBlob(); blob != nil {
 		arguments = fmt.Sprintf("%s... (%d bytes in all)", blob.GetPreview(), blob.GetSize())
@@ -63,15 +77,20 @@ func (p *Prompt) approval(call *harnessv1.PendingCall) {
 	if call.GetWhy() != "" {
 		p.print("%s\n", p.clean(call.GetWhy()))
 	}
-	p.allow()
 }
 
 func (p *Prompt) allow() { p.print("Allow it? [y] once  [a] always for this run  [n] no: ") }
 
-// question puts a question of the agent to the person.
+func (p *Prompt) letGo() { p.print("Let it run? [y] yes  [n] no: ") }
+
+// question puts a question of the agent, or of its contract, to the person.
 func (p *Prompt) question(call *harnessv1.PendingCall) {
 	text, options := render.Question(call)
-	p.print("\nThe agent asks:\n")
+	who := "The agent"
+	if _, ok := runstate.QuestionOf(call); ok {
+		who = "The contract"
+	}
+	p.print("\n%s asks:\n", who)
 	p.indented(text)
 	for i, option := range options {
 		p.print("  [%d] %s\n", i+1, render.Short(option, 300))

@@ -54,3 +54,15 @@ func (c *insideToolHost) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteT
 func (c *insideToolHost) CancelTools(ctx context.Context, in *harnessv1.CancelToolsRequest, _ ...grpc.CallOption) (*harnessv1.CancelToolsResponse, error) {
 	return call(ctx, c, harnessv1.ToolHostService_CancelTools_FullMethodName, in, c.host.CancelTools)
 }
+
+func (c *insideToolHost) InspectWorkspace(ctx context.Context, in *harnessv1.InspectWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.InspectWorkspaceResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_InspectWorkspace_FullMethodName, in, c.host.InspectWorkspace)
+}
+
+func (c *insideToolHost) CheckFile(ctx context.Context, in *harnessv1.CheckFileRequest, _ ...grpc.CallOption) (*harnessv1.CheckFileResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_CheckFile_FullMethodName, in, c.host.CheckFile)
+}
+
+func (c *insideToolHost) CheckCommand(ctx context.Context, in *harnessv1.CheckCommandRequest, _ ...grpc.CallOption) (*harnessv1.CheckCommandResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_CheckCommand_FullMethodName, in, c.host.CheckCommand)
+}

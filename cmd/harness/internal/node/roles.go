@@ -11,12 +11,16 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
@@ -25,6 +29,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
 )
+
+// conversationBytes bounds the folded conversations in memory.
+const conversationBytes = 256 << 20
 
 // worker is an executor's shell.
 type worker interface {
@@ -54,12 +61,23 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	toolHost := n.toolHosts(here)
 	n.mesh.toolHost = toolHost
+	outside := &remote.Pool{}
+	n.closers = append(n.closers, func(context.Context) error {
+		outside.Close()
+		return nil
+	})
+	hooks := hookcaller.New(hookcaller.Config{ToolHost: toolHost, Log: n.log, Remote: outside, Logger: n.cfg.Logger})
+	conversations := conversationcache.New(n.log, conversationBytes)
 	workers := map[string]worker{
-		"repair":       repairserver.New(repairserver.Config{Log: n.log, ToolHost: toolHost, Logger: n.cfg.Logger, Attended: n.attended()}),
-		"compaction":   compactionserver.New(n.log),
-		"stopdecision": stopdecisionserver.New(),
+		"repair": repairserver.New(repairserver.Config{
+			Log: n.log, ToolHost: toolHost, Hooks: hooks, Remote: outside, Logger: n.cfg.Logger, Attended: n.attended(),
+		}),
+		"compaction": compactionserver.New(n.log),
+		"stopdecision": stopdecisionserver.New(stopdecisionserver.Config{
+			Log: n.log, ToolHost: toolHost, Hooks: hooks, Remote: outside, Conversations: conversations, Logger: n.cfg.Logger,
+		}),
 		"turn": turnserver.New(turnserver.Config{
-			Log: n.log, ToolHost: toolHost, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger, Price: provider.Price,
+			Log: n.log, ToolHost: toolHost, Hooks: hooks, Conversations: conversations, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger, Price: provider.Price,
 			Open: func(ref string) (model.Provider, string, error) { return provider.Open(ref, n.cfg.ModelEnv) },
 		}),
 	}
@@ -82,7 +100,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 		cfg.Tools = func(ctx context.Context) ([]string, error) {
 			r, err := toolHost.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
 			names := make([]string, 0, len(r.GetTools()))
-			for _, t := range append(r.GetTools(), turn.HarnessTools()...) {
+			for _, t := range slices.Concat(r.GetTools(), workitem.Tools(), turn.HarnessTools()) {
 				names = append(names, t.GetName())
 			}
 			return names, err

@@ -92,6 +92,37 @@ func (t *toolHosts) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteToolRe
 	return host.ExecuteTool(ctx, in, opts...)
 }
 
+// InspectWorkspace asks any host.
+func (t *toolHosts) InspectWorkspace(ctx context.Context, in *harnessv1.InspectWorkspaceRequest, opts ...grpc.CallOption) (*harnessv1.InspectWorkspaceResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.InspectWorkspace(ctx, in, opts...)
+}
+
+// CheckFile asks any host.
+func (t *toolHosts) CheckFile(ctx context.Context, in *harnessv1.CheckFileRequest, opts ...grpc.CallOption) (*harnessv1.CheckFileResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.CheckFile(ctx, in, opts...)
+}
+
+// CheckCommand asks any host: the one in this process or, as long as the
+// connection holds, the one that was asked before. So a second request with a key
+// reaches the same host as long as that is there, and so does CancelTools without
+// a ledger; a host that has taken its place at the same ledger knows the key, too.
+// Any other one begins the command anew.
+func (t *toolHosts) CheckCommand(ctx context.Context, in *harnessv1.CheckCommandRequest, opts ...grpc.CallOption) (*harnessv1.CheckCommandResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.CheckCommand(ctx, in, opts...)
+}
+
 // CancelTools asks the host that has the ledger.
 func (t *toolHosts) CancelTools(ctx context.Context, in *harnessv1.CancelToolsRequest, opts ...grpc.CallOption) (*harnessv1.CancelToolsResponse, error) {
 	host, err := t.of(in.GetLedgerId())

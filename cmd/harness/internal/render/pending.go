@@ -37,6 +37,8 @@ func (s Style) WaitingLines(w Waiting, now time.Time) []string {
 		}
 	case "approval":
 		head = "waits for approval: " + call(p.GetTool(), p.GetArguments())
+	case "review":
+		head = "waits for a review: " + call(p.GetTool(), p.GetArguments())
 	case "client_tool":
 		head = "waits for its client: " + call(p.GetTool(), p.GetArguments())
 	default:

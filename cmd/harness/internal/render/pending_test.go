@@ -30,6 +30,10 @@ func TestCallsThatWaitOnWideAndNarrowScreens(t *testing.T) {
 	approval.Why = "It runs a command."
 	question := pending("question", "ask_user", `{"question":"Which colour shall the\nroof have?","options":["red","a very dark green"]}`, 90*time.Minute)
 	question.Why = "Which colour shall the roof have?"
+	review := pending("review", "run_command", `{"command":"make deploy"}`, 0)
+	review.Why = "It deploys."
+	asked := pending("question", "contract_question", `{"question":"Which colour?"}`, 0)
+	asked.CallId, asked.Why = "contract:colour", "Which colour?"
 	for name, test := range map[string]struct {
 		waiting Waiting
 		width   int
@@ -69,8 +73,16 @@ asks: Which colour
 waits for its client: lookup_order id=12
   call c1
   harness answer r1 c1 RESULT`},
-		"a kind of a newer server": {Waiting{Call: pending("review", "x", `{}`, -time.Second)}, 0, `
-waits (review): x
+		"a review": {Waiting{Call: review, Command: "harness approve r1 c1"}, 0, `
+waits for a review: run_command command="make deploy"
+  It deploys. · call c1
+  harness approve r1 c1`},
+		"a question of the contract": {Waiting{Call: asked, Command: "harness answer r1 contract:colour ANSWER"}, 0, `
+asks: Which colour?
+  call contract:colour
+  harness answer r1 contract:colour ANSWER`},
+		"a kind of a newer server": {Waiting{Call: pending("vote", "x", `{}`, -time.Second)}, 0, `
+waits (vote): x
   call c1 · expired`},
 	} {
 		lines := Style{UTF8: true, Width: test.width}.WaitingLines(test.waiting, now)

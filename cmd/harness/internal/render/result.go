@@ -15,6 +15,7 @@ func StatusName(s harnessv1.RunStatus) string {
 // Result writes the last lines for people: how it ended, why, and what it took.
 func (t *Text) Result(r *harnessv1.HarnessResult) {
 	t.endText()
+	t.Lines(t.work.flush(t.style)...)
 	t.out.print("\n")
 	t.Lines(t.style.ResultLines(r)...)
 }
@@ -26,8 +27,8 @@ func (t *Text) Lines(lines ...string) {
 	}
 }
 
-// ResultLines are the lines that say how a run ended or stands, without the calls
-// that wait.
+// ResultLines are the lines that say how a run ended or stands, what of its contract
+// is met and what it made, without the calls that wait.
 func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 	status := StatusName(r.GetStatus())
 	switch {
@@ -56,7 +57,14 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 		facts = append(facts, fmt.Sprintf("$%.4f", float64(cost)/1e6))
 	}
 	facts = append(facts, span(r.GetDuration().AsDuration()))
-	return []string{s.bold(status), strings.Join(facts, s.dot())}
+	lines := []string{s.bold(status), strings.Join(facts, s.dot())}
+	if covered := CoverageLine(r.GetCoverage()); covered != "" {
+		lines = append(lines, covered)
+	}
+	if made := s.deliverables(r.GetDeliverables()); len(made) > 0 {
+		lines = append(append(lines, "deliverables:"), made...)
+	}
+	return lines
 }
 
 func plural(n uint64, what string) string {

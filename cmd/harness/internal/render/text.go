@@ -29,6 +29,10 @@ type Text struct {
 	goal string
 	// turn is the turn whose heading was written last.
 	turn uint32
+	// opened says that a segment has begun whose first plan does not stand yet.
+	opened bool
+	// work is what is known of the run's work items.
+	work work
 }
 
 // NewText writes to out. fetch gets the whole text of a content; nil shows
@@ -120,15 +124,23 @@ func (t *Text) heading(turn, limit uint32) {
 func (t *Text) Event(e *harnessv1.Event) {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_SessionStart:
+		t.opened = true
 		if s := v.SessionStart; s.GetSegment() > 1 && !strings.HasPrefix(t.goal, s.GetGoal()) {
 			t.line(t.style.dim("message: " + shorten(s.GetGoal(), 200)))
 		}
 	case *harnessv1.Event_PlanCommit:
-		// Without a planner the plan is the goal, which the header shows.
+		// The first plan of a segment is the goal, which the header shows.
+		if !t.opened {
+			t.line("new plan: " + shorten(v.PlanCommit.GetPlan(), 300))
+		}
+		t.opened = false
 	case *harnessv1.Event_StepStart:
 		t.stepStart(e, v.StepStart)
+	case *harnessv1.Event_WorkItemChanged:
+		t.work.note(v.WorkItemChanged)
 	case *harnessv1.Event_StepEnd:
 		t.endText()
+		t.Lines(t.work.flush(t.style)...)
 		if err := v.StepEnd.GetError(); err != "" {
 			t.line(t.style.bad("turn failed: " + shorten(err, 300)))
 		}
@@ -144,6 +156,8 @@ func (t *Text) Event(e *harnessv1.Event) {
 			t.line("  " + line)
 		} else if line := t.controlLine(e); line != "" {
 			t.line(line)
+		} else {
+			t.Lines(t.guideLines(e)...)
 		}
 	}
 }
@@ -176,9 +190,15 @@ func (t *Text) modelResponse(e *harnessv1.Event, r *harnessv1.ModelResponse) {
 func (t *Text) toolLine(e *harnessv1.Event) string {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ToolCall:
+		if v.ToolCall.GetAwaits() == "" && listed(v.ToolCall.GetTool()) {
+			return ""
+		}
 		return t.toolCall(v.ToolCall)
 	case *harnessv1.Event_ToolResult:
 		r := v.ToolResult
+		if listed(r.GetTool()) {
+			return ""
+		}
 		return t.outcome(t.style.good(t.style.tick()), r.GetTool(), r.GetDuration(), r.GetResult())
 	case *harnessv1.Event_ToolError:
 		r := v.ToolError
@@ -203,6 +223,8 @@ func (t *Text) toolCall(c *harnessv1.ToolCalled) string {
 			line += fmt.Sprintf(" [%d] %s", i+1, shorten(option, 60))
 		}
 		return line
+	case "review":
+		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments()) + t.style.warn(" waits for a review")
 	case "client_tool":
 		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments()) + t.style.warn(" waits for its client")
 	}
@@ -219,71 +241,4 @@ func (t *Text) outcome(mark, tool string, took *durationpb.Duration, content *ha
 		line += t.style.dim("  " + shorten(first, 100))
 	}
 	return line
-}
-
-// controlLine is the line for an event about the course of the run, empty for
-// those that people need not see.
-func (t *Text) controlLine(e *harnessv1.Event) string {
-	s := t.style
-	switch v := e.GetEvent().(type) {
-	case *harnessv1.Event_BudgetWarn:
-		b := v.BudgetWarn
-		return s.warn(fmt.Sprintf("budget used up: %s, %s of %s", b.GetBudget(), number(b.GetUsed()), number(b.GetLimit())))
-	case *harnessv1.Event_ContinuationPrompt:
-		c := v.ContinuationPrompt
-		return s.warn(fmt.Sprintf("no tool call: nudged (%d of %d)", c.GetCount(), c.GetMax()))
-	case *harnessv1.Event_StopRejected:
-		r := v.StopRejected
-		return s.warn("not done yet ("+clean(r.GetKind())+")") + ": " + shorten(r.GetMessage(), 200)
-	case *harnessv1.Event_ContextPressure:
-		p := v.ContextPressure
-		return s.warn(fmt.Sprintf("context fills up (%s): %s of %s tokens", clean(p.GetLevel()), count(uint64(p.GetUsedTokens())), count(uint64(p.GetMaxInputTokens()))))
-	case *harnessv1.Event_ApprovalRequested:
-		a := v.ApprovalRequested
-		line := "  " + s.warn("? "+call(a.GetTool(), a.GetArguments())+" waits for approval")
-		if a.GetWhy() != "" {
-			line += ": " + shorten(a.GetWhy(), 200)
-		}
-		return line
-	case *harnessv1.Event_ApprovalAnswered:
-		a := v.ApprovalAnswered
-		words := map[harnessv1.ApprovalDecision]string{
-			harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE: "allowed once",
-			harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:  "allowed for this run",
-			harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY: "denied",
-		}
-		line := "  " + clean(a.GetTool()) + " " + words[a.GetDecision()]
-		if a.GetReason() != "" {
-			line += ": " + shorten(a.GetReason(), 200)
-		}
-		return s.dim(line)
-	case *harnessv1.Event_InputAccepted:
-		if v.InputAccepted.GetKind() == "user_message" {
-			return s.dim("message taken in")
-		}
-	case *harnessv1.Event_InputRejected:
-		if v.InputRejected.GetKind() == "resume" && t.turn > 0 {
-			return "" // it came when the run had gone on already, as it was to
-		}
-		return s.warn(clean(strings.ReplaceAll(v.InputRejected.GetKind(), "_", " ")) + " refused: " + shorten(v.InputRejected.GetReason(), 200))
-	case *harnessv1.Event_RunInterrupted:
-		return s.warn(because("interrupted", v.RunInterrupted.GetReason()))
-	case *harnessv1.Event_RunCancelled:
-		return s.warn(because("cancelled", v.RunCancelled.GetReason()))
-	case *harnessv1.Event_WorkerTakeover:
-		return s.warn(fmt.Sprintf("another worker goes on (attempt %d)", v.WorkerTakeover.GetAttempt()))
-	case *harnessv1.Event_ExecutorMissing:
-		return s.bad("nobody serves executor " + clean(v.ExecutorMissing.GetExecutor()) + ": the run waits for one")
-	case *harnessv1.Event_ExecutorError:
-		x := v.ExecutorError
-		return s.bad(fmt.Sprintf("executor %s failed (%d): %s", clean(x.GetExecutor()), x.GetCount(), shorten(x.GetError(), 300)))
-	}
-	return ""
-}
-
-func because(what, reason string) string {
-	if reason == "" {
-		return what
-	}
-	return what + ": " + shorten(reason, 200)
 }

@@ -91,7 +91,19 @@ type LoopConfig struct {
 	// Tool calls.
 	Tools *ToolConfig `protobuf:"bytes,5,opt,name=tools,proto3" json:"tools,omitempty"`
 	// Limits that park a run.
-	Budgets       *Budgets `protobuf:"bytes,6,opt,name=budgets,proto3" json:"budgets,omitempty"`
+	Budgets *Budgets `protobuf:"bytes,6,opt,name=budgets,proto3" json:"budgets,omitempty"`
+	// Detection of a run in which nothing moves.
+	Stall *StallConfig `protobuf:"bytes,7,opt,name=stall,proto3" json:"stall,omitempty"`
+	// Detection of calls that repeat.
+	DoomLoop *DoomLoopConfig `protobuf:"bytes,8,opt,name=doom_loop,json=doomLoop,proto3" json:"doom_loop,omitempty"`
+	// The ledger of work items.
+	WorkItems *WorkItemConfig `protobuf:"bytes,9,opt,name=work_items,json=workItems,proto3" json:"work_items,omitempty"`
+	// What the harness tells the model besides.
+	Guidance *GuidanceConfig `protobuf:"bytes,10,opt,name=guidance,proto3" json:"guidance,omitempty"`
+	// Subscribers.
+	Hooks *HookConfig `protobuf:"bytes,11,opt,name=hooks,proto3" json:"hooks,omitempty"`
+	// The task contract.
+	Contract      *ContractConfig `protobuf:"bytes,12,opt,name=contract,proto3" json:"contract,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,6 +180,361 @@ func (x *LoopConfig) GetBudgets() *Budgets {
 	return nil
 }
 
+func (x *LoopConfig) GetStall() *StallConfig {
+	if x != nil {
+		return x.Stall
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetDoomLoop() *DoomLoopConfig {
+	if x != nil {
+		return x.DoomLoop
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetWorkItems() *WorkItemConfig {
+	if x != nil {
+		return x.WorkItems
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetGuidance() *GuidanceConfig {
+	if x != nil {
+		return x.Guidance
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetHooks() *HookConfig {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetContract() *ContractConfig {
+	if x != nil {
+		return x.Contract
+	}
+	return nil
+}
+
+// StallConfig configures the detection of stalls.
+type StallConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether stalls are looked for. Default true.
+	Enabled *bool `protobuf:"varint,1,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	// Turns with calls and without progress after which a run is stalled, from 2.
+	// Default 3.
+	Threshold     *uint32 `protobuf:"varint,2,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StallConfig) Reset() {
+	*x = StallConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StallConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StallConfig) ProtoMessage() {}
+
+func (x *StallConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StallConfig.ProtoReflect.Descriptor instead.
+func (*StallConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StallConfig) GetEnabled() bool {
+	if x != nil && x.Enabled != nil {
+		return *x.Enabled
+	}
+	return false
+}
+
+func (x *StallConfig) GetThreshold() uint32 {
+	if x != nil && x.Threshold != nil {
+		return *x.Threshold
+	}
+	return 0
+}
+
+// DoomLoopConfig configures the detection of loops of calls.
+type DoomLoopConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether loops are looked for. Default true.
+	Enabled *bool `protobuf:"varint,1,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	// Corrections of a loop before the run ends for it. Default 3.
+	MaxCorrections *uint32 `protobuf:"varint,2,opt,name=max_corrections,json=maxCorrections,proto3,oneof" json:"max_corrections,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *DoomLoopConfig) Reset() {
+	*x = DoomLoopConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DoomLoopConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DoomLoopConfig) ProtoMessage() {}
+
+func (x *DoomLoopConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DoomLoopConfig.ProtoReflect.Descriptor instead.
+func (*DoomLoopConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DoomLoopConfig) GetEnabled() bool {
+	if x != nil && x.Enabled != nil {
+		return *x.Enabled
+	}
+	return false
+}
+
+func (x *DoomLoopConfig) GetMaxCorrections() uint32 {
+	if x != nil && x.MaxCorrections != nil {
+		return *x.MaxCorrections
+	}
+	return 0
+}
+
+// WorkItemConfig configures the ledger of work items.
+type WorkItemConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the agent has one. Default false.
+	Enabled       *bool `protobuf:"varint,1,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkItemConfig) Reset() {
+	*x = WorkItemConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkItemConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkItemConfig) ProtoMessage() {}
+
+func (x *WorkItemConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkItemConfig.ProtoReflect.Descriptor instead.
+func (*WorkItemConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WorkItemConfig) GetEnabled() bool {
+	if x != nil && x.Enabled != nil {
+		return *x.Enabled
+	}
+	return false
+}
+
+// GuidanceConfig configures what the harness tells the model besides.
+type GuidanceConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether it gives guidance on tools and work items. Default true.
+	Enabled *bool `protobuf:"varint,1,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	// Whether just-in-time rules are evaluated, built-in ones and one's own. Default true.
+	Jit           *bool `protobuf:"varint,2,opt,name=jit,proto3,oneof" json:"jit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GuidanceConfig) Reset() {
+	*x = GuidanceConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GuidanceConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GuidanceConfig) ProtoMessage() {}
+
+func (x *GuidanceConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GuidanceConfig.ProtoReflect.Descriptor instead.
+func (*GuidanceConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GuidanceConfig) GetEnabled() bool {
+	if x != nil && x.Enabled != nil {
+		return *x.Enabled
+	}
+	return false
+}
+
+func (x *GuidanceConfig) GetJit() bool {
+	if x != nil && x.Jit != nil {
+		return *x.Jit
+	}
+	return false
+}
+
+// HookConfig configures subscribers.
+type HookConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether they are called. Default true.
+	Enabled *bool `protobuf:"varint,1,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	// Time that a call may take unless the hook says otherwise. Default 5 s.
+	Timeout       *durationpb.Duration `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HookConfig) Reset() {
+	*x = HookConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HookConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HookConfig) ProtoMessage() {}
+
+func (x *HookConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HookConfig.ProtoReflect.Descriptor instead.
+func (*HookConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *HookConfig) GetEnabled() bool {
+	if x != nil && x.Enabled != nil {
+		return *x.Enabled
+	}
+	return false
+}
+
+func (x *HookConfig) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+// ContractConfig configures the task contract.
+type ContractConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether it is verified. Default true; without a contract there is nothing to verify.
+	Enabled       *bool `protobuf:"varint,1,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContractConfig) Reset() {
+	*x = ContractConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContractConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContractConfig) ProtoMessage() {}
+
+func (x *ContractConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContractConfig.ProtoReflect.Descriptor instead.
+func (*ContractConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ContractConfig) GetEnabled() bool {
+	if x != nil && x.Enabled != nil {
+		return *x.Enabled
+	}
+	return false
+}
+
 // StopConfig configures the stop decision.
 type StopConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -185,7 +552,7 @@ type StopConfig struct {
 
 func (x *StopConfig) Reset() {
 	*x = StopConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[1]
+	mi := &file_harness_v1_config_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -197,7 +564,7 @@ func (x *StopConfig) String() string {
 func (*StopConfig) ProtoMessage() {}
 
 func (x *StopConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[1]
+	mi := &file_harness_v1_config_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -210,7 +577,7 @@ func (x *StopConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopConfig.ProtoReflect.Descriptor instead.
 func (*StopConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StopConfig) GetMaxTurns() uint32 {
@@ -256,7 +623,7 @@ type ContinuationConfig struct {
 
 func (x *ContinuationConfig) Reset() {
 	*x = ContinuationConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[2]
+	mi := &file_harness_v1_config_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -268,7 +635,7 @@ func (x *ContinuationConfig) String() string {
 func (*ContinuationConfig) ProtoMessage() {}
 
 func (x *ContinuationConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[2]
+	mi := &file_harness_v1_config_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -281,7 +648,7 @@ func (x *ContinuationConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationConfig.ProtoReflect.Descriptor instead.
 func (*ContinuationConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ContinuationConfig) GetEnabled() bool {
@@ -322,7 +689,7 @@ type ContextConfig struct {
 
 func (x *ContextConfig) Reset() {
 	*x = ContextConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[3]
+	mi := &file_harness_v1_config_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +701,7 @@ func (x *ContextConfig) String() string {
 func (*ContextConfig) ProtoMessage() {}
 
 func (x *ContextConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[3]
+	mi := &file_harness_v1_config_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,7 +714,7 @@ func (x *ContextConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextConfig.ProtoReflect.Descriptor instead.
 func (*ContextConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ContextConfig) GetMaxInputTokens() uint32 {
@@ -399,7 +766,7 @@ type ModelConfig struct {
 
 func (x *ModelConfig) Reset() {
 	*x = ModelConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[4]
+	mi := &file_harness_v1_config_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +778,7 @@ func (x *ModelConfig) String() string {
 func (*ModelConfig) ProtoMessage() {}
 
 func (x *ModelConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[4]
+	mi := &file_harness_v1_config_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +791,7 @@ func (x *ModelConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelConfig.ProtoReflect.Descriptor instead.
 func (*ModelConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModelConfig) GetMaxTries() uint32 {
@@ -491,7 +858,7 @@ type ToolConfig struct {
 
 func (x *ToolConfig) Reset() {
 	*x = ToolConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[5]
+	mi := &file_harness_v1_config_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -503,7 +870,7 @@ func (x *ToolConfig) String() string {
 func (*ToolConfig) ProtoMessage() {}
 
 func (x *ToolConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[5]
+	mi := &file_harness_v1_config_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -516,7 +883,7 @@ func (x *ToolConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolConfig.ProtoReflect.Descriptor instead.
 func (*ToolConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ToolConfig) GetTimeout() *durationpb.Duration {
@@ -574,7 +941,7 @@ type Budgets struct {
 
 func (x *Budgets) Reset() {
 	*x = Budgets{}
-	mi := &file_harness_v1_config_proto_msgTypes[6]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -586,7 +953,7 @@ func (x *Budgets) String() string {
 func (*Budgets) ProtoMessage() {}
 
 func (x *Budgets) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[6]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -599,7 +966,7 @@ func (x *Budgets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budgets.ProtoReflect.Descriptor instead.
 func (*Budgets) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Budgets) GetTurns() uint32 {
@@ -642,7 +1009,7 @@ var File_harness_v1_config_proto protoreflect.FileDescriptor
 const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/config.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\"\xbd\x02\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\"\xfe\x04\n" +
 	"\n" +
 	"LoopConfig\x12*\n" +
 	"\x04stop\x18\x01 \x01(\v2\x16.harness.v1.StopConfigR\x04stop\x12B\n" +
@@ -650,7 +1017,48 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\acontext\x18\x03 \x01(\v2\x19.harness.v1.ContextConfigR\acontext\x12-\n" +
 	"\x05model\x18\x04 \x01(\v2\x17.harness.v1.ModelConfigR\x05model\x12,\n" +
 	"\x05tools\x18\x05 \x01(\v2\x16.harness.v1.ToolConfigR\x05tools\x12-\n" +
-	"\abudgets\x18\x06 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\"\x9d\x02\n" +
+	"\abudgets\x18\x06 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\x12-\n" +
+	"\x05stall\x18\a \x01(\v2\x17.harness.v1.StallConfigR\x05stall\x127\n" +
+	"\tdoom_loop\x18\b \x01(\v2\x1a.harness.v1.DoomLoopConfigR\bdoomLoop\x129\n" +
+	"\n" +
+	"work_items\x18\t \x01(\v2\x1a.harness.v1.WorkItemConfigR\tworkItems\x126\n" +
+	"\bguidance\x18\n" +
+	" \x01(\v2\x1a.harness.v1.GuidanceConfigR\bguidance\x12,\n" +
+	"\x05hooks\x18\v \x01(\v2\x16.harness.v1.HookConfigR\x05hooks\x126\n" +
+	"\bcontract\x18\f \x01(\v2\x1a.harness.v1.ContractConfigR\bcontract\"i\n" +
+	"\vStallConfig\x12\x1d\n" +
+	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x12!\n" +
+	"\tthreshold\x18\x02 \x01(\rH\x01R\tthreshold\x88\x01\x01B\n" +
+	"\n" +
+	"\b_enabledB\f\n" +
+	"\n" +
+	"_threshold\"}\n" +
+	"\x0eDoomLoopConfig\x12\x1d\n" +
+	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x12,\n" +
+	"\x0fmax_corrections\x18\x02 \x01(\rH\x01R\x0emaxCorrections\x88\x01\x01B\n" +
+	"\n" +
+	"\b_enabledB\x12\n" +
+	"\x10_max_corrections\";\n" +
+	"\x0eWorkItemConfig\x12\x1d\n" +
+	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01B\n" +
+	"\n" +
+	"\b_enabled\"Z\n" +
+	"\x0eGuidanceConfig\x12\x1d\n" +
+	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x12\x15\n" +
+	"\x03jit\x18\x02 \x01(\bH\x01R\x03jit\x88\x01\x01B\n" +
+	"\n" +
+	"\b_enabledB\x06\n" +
+	"\x04_jit\"l\n" +
+	"\n" +
+	"HookConfig\x12\x1d\n" +
+	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x123\n" +
+	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeoutB\n" +
+	"\n" +
+	"\b_enabled\";\n" +
+	"\x0eContractConfig\x12\x1d\n" +
+	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01B\n" +
+	"\n" +
+	"\b_enabled\"\x9d\x02\n" +
 	"\n" +
 	"StopConfig\x12 \n" +
 	"\tmax_turns\x18\x01 \x01(\rH\x00R\bmaxTurns\x88\x01\x01\x12.\n" +
@@ -730,39 +1138,52 @@ func file_harness_v1_config_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_harness_v1_config_proto_goTypes = []any{
 	(StopPolicy)(0),             // 0: harness.v1.StopPolicy
 	(*LoopConfig)(nil),          // 1: harness.v1.LoopConfig
-	(*StopConfig)(nil),          // 2: harness.v1.StopConfig
-	(*ContinuationConfig)(nil),  // 3: harness.v1.ContinuationConfig
-	(*ContextConfig)(nil),       // 4: harness.v1.ContextConfig
-	(*ModelConfig)(nil),         // 5: harness.v1.ModelConfig
-	(*ToolConfig)(nil),          // 6: harness.v1.ToolConfig
-	(*Budgets)(nil),             // 7: harness.v1.Budgets
-	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
+	(*StallConfig)(nil),         // 2: harness.v1.StallConfig
+	(*DoomLoopConfig)(nil),      // 3: harness.v1.DoomLoopConfig
+	(*WorkItemConfig)(nil),      // 4: harness.v1.WorkItemConfig
+	(*GuidanceConfig)(nil),      // 5: harness.v1.GuidanceConfig
+	(*HookConfig)(nil),          // 6: harness.v1.HookConfig
+	(*ContractConfig)(nil),      // 7: harness.v1.ContractConfig
+	(*StopConfig)(nil),          // 8: harness.v1.StopConfig
+	(*ContinuationConfig)(nil),  // 9: harness.v1.ContinuationConfig
+	(*ContextConfig)(nil),       // 10: harness.v1.ContextConfig
+	(*ModelConfig)(nil),         // 11: harness.v1.ModelConfig
+	(*ToolConfig)(nil),          // 12: harness.v1.ToolConfig
+	(*Budgets)(nil),             // 13: harness.v1.Budgets
+	(*durationpb.Duration)(nil), // 14: google.protobuf.Duration
 }
 var file_harness_v1_config_proto_depIdxs = []int32{
-	2,  // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
-	3,  // 1: harness.v1.LoopConfig.continuation:type_name -> harness.v1.ContinuationConfig
-	4,  // 2: harness.v1.LoopConfig.context:type_name -> harness.v1.ContextConfig
-	5,  // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
-	6,  // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
-	7,  // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
-	0,  // 6: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
-	8,  // 7: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
-	8,  // 8: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
-	8,  // 9: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
-	8,  // 10: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
-	8,  // 11: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	8,  // 12: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
-	8,  // 13: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
-	8,  // 14: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	8,  // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
+	9,  // 1: harness.v1.LoopConfig.continuation:type_name -> harness.v1.ContinuationConfig
+	10, // 2: harness.v1.LoopConfig.context:type_name -> harness.v1.ContextConfig
+	11, // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
+	12, // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
+	13, // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
+	2,  // 6: harness.v1.LoopConfig.stall:type_name -> harness.v1.StallConfig
+	3,  // 7: harness.v1.LoopConfig.doom_loop:type_name -> harness.v1.DoomLoopConfig
+	4,  // 8: harness.v1.LoopConfig.work_items:type_name -> harness.v1.WorkItemConfig
+	5,  // 9: harness.v1.LoopConfig.guidance:type_name -> harness.v1.GuidanceConfig
+	6,  // 10: harness.v1.LoopConfig.hooks:type_name -> harness.v1.HookConfig
+	7,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
+	14, // 12: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
+	0,  // 13: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
+	14, // 14: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
+	14, // 15: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
+	14, // 16: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
+	14, // 17: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
+	14, // 18: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
+	14, // 19: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
+	14, // 20: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
+	14, // 21: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }
@@ -776,13 +1197,19 @@ func file_harness_v1_config_proto_init() {
 	file_harness_v1_config_proto_msgTypes[4].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[5].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[6].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[7].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[8].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[9].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[10].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[11].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_config_proto_rawDesc), len(file_harness_v1_config_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -99,6 +99,8 @@ const (
 	MessageKind_MESSAGE_KIND_STOP_REJECTED MessageKind = 4
 	// An answer that repair wrote in place of one that never came.
 	MessageKind_MESSAGE_KIND_REPAIR MessageKind = 5
+	// What the user answered to a question of the contract.
+	MessageKind_MESSAGE_KIND_ANSWER MessageKind = 6
 )
 
 // Enum value maps for MessageKind.
@@ -110,6 +112,7 @@ var (
 		3: "MESSAGE_KIND_CONTINUATION",
 		4: "MESSAGE_KIND_STOP_REJECTED",
 		5: "MESSAGE_KIND_REPAIR",
+		6: "MESSAGE_KIND_ANSWER",
 	}
 	MessageKind_value = map[string]int32{
 		"MESSAGE_KIND_UNSPECIFIED":   0,
@@ -118,6 +121,7 @@ var (
 		"MESSAGE_KIND_CONTINUATION":  3,
 		"MESSAGE_KIND_STOP_REJECTED": 4,
 		"MESSAGE_KIND_REPAIR":        5,
+		"MESSAGE_KIND_ANSWER":        6,
 	}
 )
 
@@ -370,14 +374,15 @@ const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +
 	"\tROLE_USER\x10\x02\x12\x12\n" +
 	"\x0eROLE_ASSISTANT\x10\x03\x12\r\n" +
-	"\tROLE_TOOL\x10\x04*\xbb\x01\n" +
+	"\tROLE_TOOL\x10\x04*\xd4\x01\n" +
 	"\vMessageKind\x12\x1c\n" +
 	"\x18MESSAGE_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17MESSAGE_KIND_USER_INPUT\x10\x01\x12\x19\n" +
 	"\x15MESSAGE_KIND_GUIDANCE\x10\x02\x12\x1d\n" +
 	"\x19MESSAGE_KIND_CONTINUATION\x10\x03\x12\x1e\n" +
 	"\x1aMESSAGE_KIND_STOP_REJECTED\x10\x04\x12\x17\n" +
-	"\x13MESSAGE_KIND_REPAIR\x10\x05BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x13MESSAGE_KIND_REPAIR\x10\x05\x12\x17\n" +
+	"\x13MESSAGE_KIND_ANSWER\x10\x06BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_conversation_proto_rawDescOnce sync.Once

@@ -32,8 +32,10 @@ type Environment struct {
 	Listing string `protobuf:"bytes,3,opt,name=listing,proto3" json:"listing,omitempty"`
 	// Instruction files that were found, nearest first.
 	InstructionFiles []*InstructionFile `protobuf:"bytes,4,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The tools of the host, for what is said of their use.
+	Tools         []*ToolSpec `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Environment) Reset() {
@@ -94,13 +96,22 @@ func (x *Environment) GetInstructionFiles() []*InstructionFile {
 	return nil
 }
 
+func (x *Environment) GetTools() []*ToolSpec {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
 // InstructionFile is a file of standing instructions, such as AGENTS.md.
 type InstructionFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path relative to the workspace.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// Its text, capped.
-	Content       string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	// SHA-256 of the whole file in lower-case hexadecimal.
+	Digest        string `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -149,20 +160,29 @@ func (x *InstructionFile) GetContent() string {
 	return ""
 }
 
+func (x *InstructionFile) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 var File_harness_v1_environment_proto protoreflect.FileDescriptor
 
 const file_harness_v1_environment_proto_rawDesc = "" +
 	"\n" +
 	"\x1charness/v1/environment.proto\x12\n" +
-	"harness.v1\"\xba\x01\n" +
+	"harness.v1\x1a\x15harness/v1/tool.proto\"\xe6\x01\n" +
 	"\vEnvironment\x12+\n" +
 	"\x11working_directory\x18\x01 \x01(\tR\x10workingDirectory\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\tR\bplatform\x12\x18\n" +
 	"\alisting\x18\x03 \x01(\tR\alisting\x12H\n" +
-	"\x11instruction_files\x18\x04 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\"?\n" +
+	"\x11instruction_files\x18\x04 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\x12*\n" +
+	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"W\n" +
 	"\x0fInstructionFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\tR\acontentBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\acontent\x18\x02 \x01(\tR\acontent\x12\x16\n" +
+	"\x06digest\x18\x03 \x01(\tR\x06digestBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_environment_proto_rawDescOnce sync.Once
@@ -180,14 +200,16 @@ var file_harness_v1_environment_proto_msgTypes = make([]protoimpl.MessageInfo, 2
 var file_harness_v1_environment_proto_goTypes = []any{
 	(*Environment)(nil),     // 0: harness.v1.Environment
 	(*InstructionFile)(nil), // 1: harness.v1.InstructionFile
+	(*ToolSpec)(nil),        // 2: harness.v1.ToolSpec
 }
 var file_harness_v1_environment_proto_depIdxs = []int32{
 	1, // 0: harness.v1.Environment.instruction_files:type_name -> harness.v1.InstructionFile
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 1: harness.v1.Environment.tools:type_name -> harness.v1.ToolSpec
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_environment_proto_init() }
@@ -195,6 +217,7 @@ func file_harness_v1_environment_proto_init() {
 	if File_harness_v1_environment_proto != nil {
 		return
 	}
+	file_harness_v1_tool_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -37,7 +37,7 @@ type Event struct {
 	TurnNumber uint32 `protobuf:"varint,4,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
 	// Turns after which the run ends.
 	MaxTurns uint32 `protobuf:"varint,5,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"`
-	// What happened. Numbers 40 and up are left for the parts that follow.
+	// What happened.
 	//
 	// Types that are valid to be assigned to Event:
 	//
@@ -70,6 +70,15 @@ type Event struct {
 	//	*Event_WorkerTakeover
 	//	*Event_ExecutorMissing
 	//	*Event_ExecutorError
+	//	*Event_StallDetected
+	//	*Event_DoomLoopDetected
+	//	*Event_GuidanceInjected
+	//	*Event_WorkItemChanged
+	//	*Event_DeliverablesUpdated
+	//	*Event_ContractEvaluated
+	//	*Event_HookResult
+	//	*Event_HookError
+	//	*Event_ModeChanged
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -408,6 +417,87 @@ func (x *Event) GetExecutorError() *ExecutorError {
 	return nil
 }
 
+func (x *Event) GetStallDetected() *StallDetected {
+	if x != nil {
+		if x, ok := x.Event.(*Event_StallDetected); ok {
+			return x.StallDetected
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetDoomLoopDetected() *DoomLoopDetected {
+	if x != nil {
+		if x, ok := x.Event.(*Event_DoomLoopDetected); ok {
+			return x.DoomLoopDetected
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetGuidanceInjected() *GuidanceInjected {
+	if x != nil {
+		if x, ok := x.Event.(*Event_GuidanceInjected); ok {
+			return x.GuidanceInjected
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetWorkItemChanged() *WorkItemChanged {
+	if x != nil {
+		if x, ok := x.Event.(*Event_WorkItemChanged); ok {
+			return x.WorkItemChanged
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetDeliverablesUpdated() *DeliverablesUpdated {
+	if x != nil {
+		if x, ok := x.Event.(*Event_DeliverablesUpdated); ok {
+			return x.DeliverablesUpdated
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetContractEvaluated() *ContractEvaluated {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ContractEvaluated); ok {
+			return x.ContractEvaluated
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetHookResult() *HookResult {
+	if x != nil {
+		if x, ok := x.Event.(*Event_HookResult); ok {
+			return x.HookResult
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetHookError() *HookError {
+	if x != nil {
+		if x, ok := x.Event.(*Event_HookError); ok {
+			return x.HookError
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetModeChanged() *ModeChanged {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ModeChanged); ok {
+			return x.ModeChanged
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -557,6 +647,51 @@ type Event_ExecutorError struct {
 	ExecutorError *ExecutorError `protobuf:"bytes,38,opt,name=executor_error,json=executorError,proto3,oneof"`
 }
 
+type Event_StallDetected struct {
+	// stall.detected
+	StallDetected *StallDetected `protobuf:"bytes,40,opt,name=stall_detected,json=stallDetected,proto3,oneof"`
+}
+
+type Event_DoomLoopDetected struct {
+	// doom_loop.detected
+	DoomLoopDetected *DoomLoopDetected `protobuf:"bytes,41,opt,name=doom_loop_detected,json=doomLoopDetected,proto3,oneof"`
+}
+
+type Event_GuidanceInjected struct {
+	// guidance.injected
+	GuidanceInjected *GuidanceInjected `protobuf:"bytes,42,opt,name=guidance_injected,json=guidanceInjected,proto3,oneof"`
+}
+
+type Event_WorkItemChanged struct {
+	// work_item.changed
+	WorkItemChanged *WorkItemChanged `protobuf:"bytes,43,opt,name=work_item_changed,json=workItemChanged,proto3,oneof"`
+}
+
+type Event_DeliverablesUpdated struct {
+	// deliverables.updated
+	DeliverablesUpdated *DeliverablesUpdated `protobuf:"bytes,44,opt,name=deliverables_updated,json=deliverablesUpdated,proto3,oneof"`
+}
+
+type Event_ContractEvaluated struct {
+	// contract.evaluated
+	ContractEvaluated *ContractEvaluated `protobuf:"bytes,45,opt,name=contract_evaluated,json=contractEvaluated,proto3,oneof"`
+}
+
+type Event_HookResult struct {
+	// hook.result
+	HookResult *HookResult `protobuf:"bytes,46,opt,name=hook_result,json=hookResult,proto3,oneof"`
+}
+
+type Event_HookError struct {
+	// hook.error
+	HookError *HookError `protobuf:"bytes,47,opt,name=hook_error,json=hookError,proto3,oneof"`
+}
+
+type Event_ModeChanged struct {
+	// mode.changed
+	ModeChanged *ModeChanged `protobuf:"bytes,48,opt,name=mode_changed,json=modeChanged,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -615,6 +750,619 @@ func (*Event_ExecutorMissing) isEvent_Event() {}
 
 func (*Event_ExecutorError) isEvent_Event() {}
 
+func (*Event_StallDetected) isEvent_Event() {}
+
+func (*Event_DoomLoopDetected) isEvent_Event() {}
+
+func (*Event_GuidanceInjected) isEvent_Event() {}
+
+func (*Event_WorkItemChanged) isEvent_Event() {}
+
+func (*Event_DeliverablesUpdated) isEvent_Event() {}
+
+func (*Event_ContractEvaluated) isEvent_Event() {}
+
+func (*Event_HookResult) isEvent_Event() {}
+
+func (*Event_HookError) isEvent_Event() {}
+
+func (*Event_ModeChanged) isEvent_Event() {}
+
+// StallDetected says that nothing has moved for too long.
+type StallDetected struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Turns with calls and without progress.
+	Turns         uint32 `protobuf:"varint,1,opt,name=turns,proto3" json:"turns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StallDetected) Reset() {
+	*x = StallDetected{}
+	mi := &file_harness_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StallDetected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StallDetected) ProtoMessage() {}
+
+func (x *StallDetected) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StallDetected.ProtoReflect.Descriptor instead.
+func (*StallDetected) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StallDetected) GetTurns() uint32 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+// DoomLoopDetected says that calls repeat.
+type DoomLoopDetected struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// strict: results repeat too; loose: only calls do.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Calls after which it begins anew, from 1 to 5.
+	Length uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
+	// Times that it was seen.
+	Repeats uint32 `protobuf:"varint,3,opt,name=repeats,proto3" json:"repeats,omitempty"`
+	// The tools in it, in order.
+	Tools []string `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Corrections so far, this one included; 0 when the run ends for it.
+	Correction    uint32 `protobuf:"varint,5,opt,name=correction,proto3" json:"correction,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DoomLoopDetected) Reset() {
+	*x = DoomLoopDetected{}
+	mi := &file_harness_v1_event_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DoomLoopDetected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DoomLoopDetected) ProtoMessage() {}
+
+func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DoomLoopDetected.ProtoReflect.Descriptor instead.
+func (*DoomLoopDetected) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DoomLoopDetected) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DoomLoopDetected) GetLength() uint32 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *DoomLoopDetected) GetRepeats() uint32 {
+	if x != nil {
+		return x.Repeats
+	}
+	return 0
+}
+
+func (x *DoomLoopDetected) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *DoomLoopDetected) GetCorrection() uint32 {
+	if x != nil {
+		return x.Correction
+	}
+	return 0
+}
+
+// GuidanceInjected says that the harness told the model something.
+type GuidanceInjected struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tools, work_items, planning, items_state, control, jit, mode, instructions,
+	// doom_loop, hook or plan.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// jit: the rule. hook: the hook.
+	RuleId string `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// The first 512 bytes of what it was told.
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GuidanceInjected) Reset() {
+	*x = GuidanceInjected{}
+	mi := &file_harness_v1_event_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GuidanceInjected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GuidanceInjected) ProtoMessage() {}
+
+func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GuidanceInjected.ProtoReflect.Descriptor instead.
+func (*GuidanceInjected) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *GuidanceInjected) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *GuidanceInjected) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+func (x *GuidanceInjected) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// WorkItemChanged says that a work item was added or changed.
+type WorkItemChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// added, updated, artifact or flagged.
+	Change string `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	// The item as it is now; its artifact is left out.
+	Item *WorkItem `protobuf:"bytes,2,opt,name=item,proto3" json:"item,omitempty"`
+	// Items that are finished.
+	Finished uint32 `protobuf:"varint,3,opt,name=finished,proto3" json:"finished,omitempty"`
+	// All items.
+	Total         uint32 `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkItemChanged) Reset() {
+	*x = WorkItemChanged{}
+	mi := &file_harness_v1_event_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkItemChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkItemChanged) ProtoMessage() {}
+
+func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkItemChanged.ProtoReflect.Descriptor instead.
+func (*WorkItemChanged) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WorkItemChanged) GetChange() string {
+	if x != nil {
+		return x.Change
+	}
+	return ""
+}
+
+func (x *WorkItemChanged) GetItem() *WorkItem {
+	if x != nil {
+		return x.Item
+	}
+	return nil
+}
+
+func (x *WorkItemChanged) GetFinished() uint32 {
+	if x != nil {
+		return x.Finished
+	}
+	return 0
+}
+
+func (x *WorkItemChanged) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// DeliverablesUpdated says that an artifact was stored.
+type DeliverablesUpdated struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The work item.
+	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
+	// Its title.
+	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// What the artifact is for.
+	Role          ArtifactRole `protobuf:"varint,3,opt,name=role,proto3,enum=harness.v1.ArtifactRole" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliverablesUpdated) Reset() {
+	*x = DeliverablesUpdated{}
+	mi := &file_harness_v1_event_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliverablesUpdated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliverablesUpdated) ProtoMessage() {}
+
+func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliverablesUpdated.ProtoReflect.Descriptor instead.
+func (*DeliverablesUpdated) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeliverablesUpdated) GetItemId() string {
+	if x != nil {
+		return x.ItemId
+	}
+	return ""
+}
+
+func (x *DeliverablesUpdated) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *DeliverablesUpdated) GetRole() ArtifactRole {
+	if x != nil {
+		return x.Role
+	}
+	return ArtifactRole_ARTIFACT_ROLE_UNSPECIFIED
+}
+
+// ContractEvaluated says how the contract stands.
+type ContractEvaluated struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// It is satisfied.
+	Satisfied bool `protobuf:"varint,1,opt,name=satisfied,proto3" json:"satisfied,omitempty"`
+	// How much of it is met.
+	Coverage *Coverage `protobuf:"bytes,2,opt,name=coverage,proto3" json:"coverage,omitempty"`
+	// How each output stands.
+	Requirements  []*RequirementCoverage `protobuf:"bytes,3,rep,name=requirements,proto3" json:"requirements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContractEvaluated) Reset() {
+	*x = ContractEvaluated{}
+	mi := &file_harness_v1_event_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContractEvaluated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContractEvaluated) ProtoMessage() {}
+
+func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContractEvaluated.ProtoReflect.Descriptor instead.
+func (*ContractEvaluated) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ContractEvaluated) GetSatisfied() bool {
+	if x != nil {
+		return x.Satisfied
+	}
+	return false
+}
+
+func (x *ContractEvaluated) GetCoverage() *Coverage {
+	if x != nil {
+		return x.Coverage
+	}
+	return nil
+}
+
+func (x *ContractEvaluated) GetRequirements() []*RequirementCoverage {
+	if x != nil {
+		return x.Requirements
+	}
+	return nil
+}
+
+// HookResult says what a hook wants.
+type HookResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hook.
+	HookId string `protobuf:"bytes,1,opt,name=hook_id,json=hookId,proto3" json:"hook_id,omitempty"`
+	// Where it was called, such as before_tool_call.
+	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	// continue, replace, skip, abort, pause, deny, block or replan.
+	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	// Why.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HookResult) Reset() {
+	*x = HookResult{}
+	mi := &file_harness_v1_event_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HookResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HookResult) ProtoMessage() {}
+
+func (x *HookResult) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HookResult.ProtoReflect.Descriptor instead.
+func (*HookResult) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *HookResult) GetHookId() string {
+	if x != nil {
+		return x.HookId
+	}
+	return ""
+}
+
+func (x *HookResult) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *HookResult) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *HookResult) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// HookError says that a hook failed, or that a context provider did.
+type HookError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hook, or the provider.
+	HookId string `protobuf:"bytes,1,opt,name=hook_id,json=hookId,proto3" json:"hook_id,omitempty"`
+	// Where it was called, such as before_tool_call; context for a provider.
+	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	// What went wrong.
+	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// Its failure counts against what it was asked about.
+	FailedClosed  bool `protobuf:"varint,4,opt,name=failed_closed,json=failedClosed,proto3" json:"failed_closed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HookError) Reset() {
+	*x = HookError{}
+	mi := &file_harness_v1_event_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HookError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HookError) ProtoMessage() {}
+
+func (x *HookError) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HookError.ProtoReflect.Descriptor instead.
+func (*HookError) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *HookError) GetHookId() string {
+	if x != nil {
+		return x.HookId
+	}
+	return ""
+}
+
+func (x *HookError) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *HookError) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *HookError) GetFailedClosed() bool {
+	if x != nil {
+		return x.FailedClosed
+	}
+	return false
+}
+
+// ModeChanged says that the mode of work is another one.
+type ModeChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Before.
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// From the next call on.
+	To            string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModeChanged) Reset() {
+	*x = ModeChanged{}
+	mi := &file_harness_v1_event_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModeChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModeChanged) ProtoMessage() {}
+
+func (x *ModeChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModeChanged.ProtoReflect.Descriptor instead.
+func (*ModeChanged) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ModeChanged) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *ModeChanged) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
 // SessionStart opens a segment.
 type SessionStart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -632,7 +1380,7 @@ type SessionStart struct {
 
 func (x *SessionStart) Reset() {
 	*x = SessionStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[1]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +1392,7 @@ func (x *SessionStart) String() string {
 func (*SessionStart) ProtoMessage() {}
 
 func (x *SessionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[1]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +1405,7 @@ func (x *SessionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStart.ProtoReflect.Descriptor instead.
 func (*SessionStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SessionStart) GetGoal() string {
@@ -699,7 +1447,7 @@ type SessionPause struct {
 
 func (x *SessionPause) Reset() {
 	*x = SessionPause{}
-	mi := &file_harness_v1_event_proto_msgTypes[2]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +1459,7 @@ func (x *SessionPause) String() string {
 func (*SessionPause) ProtoMessage() {}
 
 func (x *SessionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[2]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +1472,7 @@ func (x *SessionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionPause.ProtoReflect.Descriptor instead.
 func (*SessionPause) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SessionPause) GetReason() *StopReason {
@@ -745,7 +1493,7 @@ type SessionResume struct {
 
 func (x *SessionResume) Reset() {
 	*x = SessionResume{}
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +1505,7 @@ func (x *SessionResume) String() string {
 func (*SessionResume) ProtoMessage() {}
 
 func (x *SessionResume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +1518,7 @@ func (x *SessionResume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResume.ProtoReflect.Descriptor instead.
 func (*SessionResume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SessionResume) GetCause() string {
@@ -795,7 +1543,7 @@ type SessionComplete struct {
 
 func (x *SessionComplete) Reset() {
 	*x = SessionComplete{}
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +1555,7 @@ func (x *SessionComplete) String() string {
 func (*SessionComplete) ProtoMessage() {}
 
 func (x *SessionComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +1568,7 @@ func (x *SessionComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionComplete.ProtoReflect.Descriptor instead.
 func (*SessionComplete) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SessionComplete) GetStatus() RunStatus {
@@ -855,7 +1603,7 @@ type PlanDraft struct {
 
 func (x *PlanDraft) Reset() {
 	*x = PlanDraft{}
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1615,7 @@ func (x *PlanDraft) String() string {
 func (*PlanDraft) ProtoMessage() {}
 
 func (x *PlanDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1628,7 @@ func (x *PlanDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanDraft.ProtoReflect.Descriptor instead.
 func (*PlanDraft) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlanDraft) GetPlan() string {
@@ -901,7 +1649,7 @@ type PlanCommit struct {
 
 func (x *PlanCommit) Reset() {
 	*x = PlanCommit{}
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +1661,7 @@ func (x *PlanCommit) String() string {
 func (*PlanCommit) ProtoMessage() {}
 
 func (x *PlanCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +1674,7 @@ func (x *PlanCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommit.ProtoReflect.Descriptor instead.
 func (*PlanCommit) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlanCommit) GetPlan() string {
@@ -949,7 +1697,7 @@ type StepStart struct {
 
 func (x *StepStart) Reset() {
 	*x = StepStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1709,7 @@ func (x *StepStart) String() string {
 func (*StepStart) ProtoMessage() {}
 
 func (x *StepStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1722,7 @@ func (x *StepStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStart.ProtoReflect.Descriptor instead.
 func (*StepStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StepStart) GetAttempt() uint32 {
@@ -1004,7 +1752,7 @@ type StepEnd struct {
 
 func (x *StepEnd) Reset() {
 	*x = StepEnd{}
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1764,7 @@ func (x *StepEnd) String() string {
 func (*StepEnd) ProtoMessage() {}
 
 func (x *StepEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1777,7 @@ func (x *StepEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepEnd.ProtoReflect.Descriptor instead.
 func (*StepEnd) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StepEnd) GetOutcome() string {
@@ -1067,7 +1815,7 @@ type ModelResponse struct {
 
 func (x *ModelResponse) Reset() {
 	*x = ModelResponse{}
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1827,7 @@ func (x *ModelResponse) String() string {
 func (*ModelResponse) ProtoMessage() {}
 
 func (x *ModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1840,7 @@ func (x *ModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponse.ProtoReflect.Descriptor instead.
 func (*ModelResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ModelResponse) GetModel() string {
@@ -1155,7 +1903,7 @@ type ModelRetry struct {
 
 func (x *ModelRetry) Reset() {
 	*x = ModelRetry{}
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1915,7 @@ func (x *ModelRetry) String() string {
 func (*ModelRetry) ProtoMessage() {}
 
 func (x *ModelRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1928,7 @@ func (x *ModelRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetry.ProtoReflect.Descriptor instead.
 func (*ModelRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ModelRetry) GetTry() uint32 {
@@ -1229,7 +1977,7 @@ type ToolCalled struct {
 
 func (x *ToolCalled) Reset() {
 	*x = ToolCalled{}
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1241,7 +1989,7 @@ func (x *ToolCalled) String() string {
 func (*ToolCalled) ProtoMessage() {}
 
 func (x *ToolCalled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1254,7 +2002,7 @@ func (x *ToolCalled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCalled.ProtoReflect.Descriptor instead.
 func (*ToolCalled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToolCalled) GetCallId() string {
@@ -1302,7 +2050,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +2062,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +2075,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -1375,7 +2123,7 @@ type ToolError struct {
 
 func (x *ToolError) Reset() {
 	*x = ToolError{}
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +2135,7 @@ func (x *ToolError) String() string {
 func (*ToolError) ProtoMessage() {}
 
 func (x *ToolError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +2148,7 @@ func (x *ToolError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolError.ProtoReflect.Descriptor instead.
 func (*ToolError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolError) GetCallId() string {
@@ -1446,7 +2194,7 @@ type ToolDenied struct {
 
 func (x *ToolDenied) Reset() {
 	*x = ToolDenied{}
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +2206,7 @@ func (x *ToolDenied) String() string {
 func (*ToolDenied) ProtoMessage() {}
 
 func (x *ToolDenied) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +2219,7 @@ func (x *ToolDenied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDenied.ProtoReflect.Descriptor instead.
 func (*ToolDenied) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolDenied) GetCallId() string {
@@ -1510,7 +2258,7 @@ type BudgetWarn struct {
 
 func (x *BudgetWarn) Reset() {
 	*x = BudgetWarn{}
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +2270,7 @@ func (x *BudgetWarn) String() string {
 func (*BudgetWarn) ProtoMessage() {}
 
 func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +2283,7 @@ func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetWarn.ProtoReflect.Descriptor instead.
 func (*BudgetWarn) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BudgetWarn) GetBudget() string {
@@ -1572,7 +2320,7 @@ type ContinuationPrompt struct {
 
 func (x *ContinuationPrompt) Reset() {
 	*x = ContinuationPrompt{}
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +2332,7 @@ func (x *ContinuationPrompt) String() string {
 func (*ContinuationPrompt) ProtoMessage() {}
 
 func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +2345,7 @@ func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationPrompt.ProtoReflect.Descriptor instead.
 func (*ContinuationPrompt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ContinuationPrompt) GetCount() uint32 {
@@ -1621,15 +2369,18 @@ type StopRejected struct {
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// What the model is told.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Rejections of this kind so far.
-	Count         uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// Rejections of this kind in a row, this one included; for the kinds about
+	// work_complete: in the segment.
+	Count uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// contract_not_satisfied: what is missing.
+	Gap           *GapReport `protobuf:"bytes,4,opt,name=gap,proto3" json:"gap,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StopRejected) Reset() {
 	*x = StopRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +2392,7 @@ func (x *StopRejected) String() string {
 func (*StopRejected) ProtoMessage() {}
 
 func (x *StopRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +2405,7 @@ func (x *StopRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRejected.ProtoReflect.Descriptor instead.
 func (*StopRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StopRejected) GetKind() string {
@@ -1678,6 +2429,13 @@ func (x *StopRejected) GetCount() uint32 {
 	return 0
 }
 
+func (x *StopRejected) GetGap() *GapReport {
+	if x != nil {
+		return x.Gap
+	}
+	return nil
+}
+
 // ContextPressure says that the model's window fills up.
 type ContextPressure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1693,7 +2451,7 @@ type ContextPressure struct {
 
 func (x *ContextPressure) Reset() {
 	*x = ContextPressure{}
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +2463,7 @@ func (x *ContextPressure) String() string {
 func (*ContextPressure) ProtoMessage() {}
 
 func (x *ContextPressure) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +2476,7 @@ func (x *ContextPressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextPressure.ProtoReflect.Descriptor instead.
 func (*ContextPressure) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ContextPressure) GetLevel() string {
@@ -1755,7 +2513,7 @@ type ContextUsage struct {
 
 func (x *ContextUsage) Reset() {
 	*x = ContextUsage{}
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +2525,7 @@ func (x *ContextUsage) String() string {
 func (*ContextUsage) ProtoMessage() {}
 
 func (x *ContextUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +2538,7 @@ func (x *ContextUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextUsage.ProtoReflect.Descriptor instead.
 func (*ContextUsage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ContextUsage) GetUsedTokens() uint32 {
@@ -1814,7 +2572,7 @@ type Repaired struct {
 
 func (x *Repaired) Reset() {
 	*x = Repaired{}
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +2584,7 @@ func (x *Repaired) String() string {
 func (*Repaired) ProtoMessage() {}
 
 func (x *Repaired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +2597,7 @@ func (x *Repaired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repaired.ProtoReflect.Descriptor instead.
 func (*Repaired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Repaired) GetCallId() string {
@@ -1889,7 +2647,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +2659,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +2672,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -1969,7 +2727,7 @@ type ApprovalAnswered struct {
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2739,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2752,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -2030,8 +2788,8 @@ type InputAccepted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The item's id.
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
-	// user_message, approval, tool_answer, tools_declared, interrupt, resume, cancel
-	// or timer_fired.
+	// user_message, approval, tool_answer, tools_declared, mode_change, replan,
+	// interrupt, resume, cancel or timer_fired.
 	Kind          string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2039,7 +2797,7 @@ type InputAccepted struct {
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2809,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2822,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -2096,7 +2854,7 @@ type InputRejected struct {
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2866,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2879,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -2156,7 +2914,7 @@ type RunInterrupted struct {
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2926,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2939,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -2202,7 +2960,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2972,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2985,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RunCancelled) GetReason() string {
@@ -2250,7 +3008,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +3020,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +3033,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -2303,7 +3061,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +3073,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +3086,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -2353,7 +3111,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +3123,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +3136,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -2407,7 +3165,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/run.proto\"\x85\x10\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/workitem.proto\"\x86\x15\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -2452,8 +3210,60 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\rrun_cancelled\x18# \x01(\v2\x18.harness.v1.RunCancelledH\x00R\frunCancelled\x12E\n" +
 	"\x0fworker_takeover\x18$ \x01(\v2\x1a.harness.v1.WorkerTakeoverH\x00R\x0eworkerTakeover\x12H\n" +
 	"\x10executor_missing\x18% \x01(\v2\x1b.harness.v1.ExecutorMissingH\x00R\x0fexecutorMissing\x12B\n" +
-	"\x0eexecutor_error\x18& \x01(\v2\x19.harness.v1.ExecutorErrorH\x00R\rexecutorErrorB\a\n" +
-	"\x05event\"n\n" +
+	"\x0eexecutor_error\x18& \x01(\v2\x19.harness.v1.ExecutorErrorH\x00R\rexecutorError\x12B\n" +
+	"\x0estall_detected\x18( \x01(\v2\x19.harness.v1.StallDetectedH\x00R\rstallDetected\x12L\n" +
+	"\x12doom_loop_detected\x18) \x01(\v2\x1c.harness.v1.DoomLoopDetectedH\x00R\x10doomLoopDetected\x12K\n" +
+	"\x11guidance_injected\x18* \x01(\v2\x1c.harness.v1.GuidanceInjectedH\x00R\x10guidanceInjected\x12I\n" +
+	"\x11work_item_changed\x18+ \x01(\v2\x1b.harness.v1.WorkItemChangedH\x00R\x0fworkItemChanged\x12T\n" +
+	"\x14deliverables_updated\x18, \x01(\v2\x1f.harness.v1.DeliverablesUpdatedH\x00R\x13deliverablesUpdated\x12N\n" +
+	"\x12contract_evaluated\x18- \x01(\v2\x1d.harness.v1.ContractEvaluatedH\x00R\x11contractEvaluated\x129\n" +
+	"\vhook_result\x18. \x01(\v2\x16.harness.v1.HookResultH\x00R\n" +
+	"hookResult\x126\n" +
+	"\n" +
+	"hook_error\x18/ \x01(\v2\x15.harness.v1.HookErrorH\x00R\thookError\x12<\n" +
+	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedH\x00R\vmodeChangedB\a\n" +
+	"\x05event\"%\n" +
+	"\rStallDetected\x12\x14\n" +
+	"\x05turns\x18\x01 \x01(\rR\x05turns\"\x8e\x01\n" +
+	"\x10DoomLoopDetected\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06length\x18\x02 \x01(\rR\x06length\x12\x18\n" +
+	"\arepeats\x18\x03 \x01(\rR\arepeats\x12\x14\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\x12\x1e\n" +
+	"\n" +
+	"correction\x18\x05 \x01(\rR\n" +
+	"correction\"S\n" +
+	"\x10GuidanceInjected\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x17\n" +
+	"\arule_id\x18\x02 \x01(\tR\x06ruleId\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\x85\x01\n" +
+	"\x0fWorkItemChanged\x12\x16\n" +
+	"\x06change\x18\x01 \x01(\tR\x06change\x12(\n" +
+	"\x04item\x18\x02 \x01(\v2\x14.harness.v1.WorkItemR\x04item\x12\x1a\n" +
+	"\bfinished\x18\x03 \x01(\rR\bfinished\x12\x14\n" +
+	"\x05total\x18\x04 \x01(\rR\x05total\"r\n" +
+	"\x13DeliverablesUpdated\x12\x17\n" +
+	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12,\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x18.harness.v1.ArtifactRoleR\x04role\"\xa8\x01\n" +
+	"\x11ContractEvaluated\x12\x1c\n" +
+	"\tsatisfied\x18\x01 \x01(\bR\tsatisfied\x120\n" +
+	"\bcoverage\x18\x02 \x01(\v2\x14.harness.v1.CoverageR\bcoverage\x12C\n" +
+	"\frequirements\x18\x03 \x03(\v2\x1f.harness.v1.RequirementCoverageR\frequirements\"k\n" +
+	"\n" +
+	"HookResult\x12\x17\n" +
+	"\ahook_id\x18\x01 \x01(\tR\x06hookId\x12\x14\n" +
+	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"u\n" +
+	"\tHookError\x12\x17\n" +
+	"\ahook_id\x18\x01 \x01(\tR\x06hookId\x12\x14\n" +
+	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x12#\n" +
+	"\rfailed_closed\x18\x04 \x01(\bR\ffailedClosed\"1\n" +
+	"\vModeChanged\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"n\n" +
 	"\fSessionStart\x12\x12\n" +
 	"\x04goal\x18\x01 \x01(\tR\x04goal\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1a\n" +
@@ -2521,11 +3331,12 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x04used\x18\x03 \x01(\x01R\x04used\"<\n" +
 	"\x12ContinuationPrompt\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\rR\x05count\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"R\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"{\n" +
 	"\fStopRejected\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05count\"r\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\x12'\n" +
+	"\x03gap\x18\x04 \x01(\v2\x15.harness.v1.GapReportR\x03gap\"r\n" +
 	"\x0fContextPressure\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -2584,97 +3395,125 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
-	(*SessionStart)(nil),          // 1: harness.v1.SessionStart
-	(*SessionPause)(nil),          // 2: harness.v1.SessionPause
-	(*SessionResume)(nil),         // 3: harness.v1.SessionResume
-	(*SessionComplete)(nil),       // 4: harness.v1.SessionComplete
-	(*PlanDraft)(nil),             // 5: harness.v1.PlanDraft
-	(*PlanCommit)(nil),            // 6: harness.v1.PlanCommit
-	(*StepStart)(nil),             // 7: harness.v1.StepStart
-	(*StepEnd)(nil),               // 8: harness.v1.StepEnd
-	(*ModelResponse)(nil),         // 9: harness.v1.ModelResponse
-	(*ModelRetry)(nil),            // 10: harness.v1.ModelRetry
-	(*ToolCalled)(nil),            // 11: harness.v1.ToolCalled
-	(*ToolResult)(nil),            // 12: harness.v1.ToolResult
-	(*ToolError)(nil),             // 13: harness.v1.ToolError
-	(*ToolDenied)(nil),            // 14: harness.v1.ToolDenied
-	(*BudgetWarn)(nil),            // 15: harness.v1.BudgetWarn
-	(*ContinuationPrompt)(nil),    // 16: harness.v1.ContinuationPrompt
-	(*StopRejected)(nil),          // 17: harness.v1.StopRejected
-	(*ContextPressure)(nil),       // 18: harness.v1.ContextPressure
-	(*ContextUsage)(nil),          // 19: harness.v1.ContextUsage
-	(*Repaired)(nil),              // 20: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 21: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 22: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 23: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 24: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 25: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 26: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 27: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 28: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 29: harness.v1.ExecutorError
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(*StopReason)(nil),            // 31: harness.v1.StopReason
-	(RunStatus)(0),                // 32: harness.v1.RunStatus
-	(*Usage)(nil),                 // 33: harness.v1.Usage
-	(*Content)(nil),               // 34: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 35: google.protobuf.Duration
-	(ApprovalDecision)(0),         // 36: harness.v1.ApprovalDecision
+	(*StallDetected)(nil),         // 1: harness.v1.StallDetected
+	(*DoomLoopDetected)(nil),      // 2: harness.v1.DoomLoopDetected
+	(*GuidanceInjected)(nil),      // 3: harness.v1.GuidanceInjected
+	(*WorkItemChanged)(nil),       // 4: harness.v1.WorkItemChanged
+	(*DeliverablesUpdated)(nil),   // 5: harness.v1.DeliverablesUpdated
+	(*ContractEvaluated)(nil),     // 6: harness.v1.ContractEvaluated
+	(*HookResult)(nil),            // 7: harness.v1.HookResult
+	(*HookError)(nil),             // 8: harness.v1.HookError
+	(*ModeChanged)(nil),           // 9: harness.v1.ModeChanged
+	(*SessionStart)(nil),          // 10: harness.v1.SessionStart
+	(*SessionPause)(nil),          // 11: harness.v1.SessionPause
+	(*SessionResume)(nil),         // 12: harness.v1.SessionResume
+	(*SessionComplete)(nil),       // 13: harness.v1.SessionComplete
+	(*PlanDraft)(nil),             // 14: harness.v1.PlanDraft
+	(*PlanCommit)(nil),            // 15: harness.v1.PlanCommit
+	(*StepStart)(nil),             // 16: harness.v1.StepStart
+	(*StepEnd)(nil),               // 17: harness.v1.StepEnd
+	(*ModelResponse)(nil),         // 18: harness.v1.ModelResponse
+	(*ModelRetry)(nil),            // 19: harness.v1.ModelRetry
+	(*ToolCalled)(nil),            // 20: harness.v1.ToolCalled
+	(*ToolResult)(nil),            // 21: harness.v1.ToolResult
+	(*ToolError)(nil),             // 22: harness.v1.ToolError
+	(*ToolDenied)(nil),            // 23: harness.v1.ToolDenied
+	(*BudgetWarn)(nil),            // 24: harness.v1.BudgetWarn
+	(*ContinuationPrompt)(nil),    // 25: harness.v1.ContinuationPrompt
+	(*StopRejected)(nil),          // 26: harness.v1.StopRejected
+	(*ContextPressure)(nil),       // 27: harness.v1.ContextPressure
+	(*ContextUsage)(nil),          // 28: harness.v1.ContextUsage
+	(*Repaired)(nil),              // 29: harness.v1.Repaired
+	(*ApprovalRequested)(nil),     // 30: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 31: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 32: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 33: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 34: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 35: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 36: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 37: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 38: harness.v1.ExecutorError
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
+	(*WorkItem)(nil),              // 40: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 41: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 42: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 43: harness.v1.RequirementCoverage
+	(*StopReason)(nil),            // 44: harness.v1.StopReason
+	(RunStatus)(0),                // 45: harness.v1.RunStatus
+	(*Usage)(nil),                 // 46: harness.v1.Usage
+	(*Content)(nil),               // 47: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
+	(*GapReport)(nil),             // 49: harness.v1.GapReport
+	(ApprovalDecision)(0),         // 50: harness.v1.ApprovalDecision
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	30, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
-	1,  // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
-	2,  // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
-	3,  // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
-	4,  // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
-	5,  // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
-	6,  // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
-	7,  // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
-	8,  // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
-	9,  // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
-	10, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
-	11, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
-	12, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
-	13, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
-	14, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
-	15, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
-	16, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
-	17, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
-	18, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
-	19, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	20, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	21, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	22, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	23, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	24, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	25, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	26, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	27, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	28, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	29, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
-	31, // 30: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	32, // 31: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	31, // 32: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	33, // 33: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	34, // 34: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	35, // 35: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	35, // 36: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	34, // 37: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	34, // 38: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	35, // 39: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	34, // 40: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	35, // 41: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	34, // 42: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	30, // 43: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	36, // 44: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	45, // [45:45] is the sub-list for method output_type
-	45, // [45:45] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	39, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	10, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
+	11, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
+	12, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
+	13, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
+	14, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
+	15, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
+	16, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
+	17, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
+	18, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
+	19, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
+	20, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
+	21, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
+	22, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
+	23, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
+	24, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
+	25, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
+	26, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
+	27, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
+	28, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
+	29, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	30, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	31, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	32, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	33, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	34, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	35, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	36, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	37, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	38, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	1,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
+	2,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
+	3,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
+	4,  // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
+	5,  // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
+	6,  // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
+	7,  // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
+	8,  // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
+	9,  // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
+	40, // 39: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	41, // 40: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	42, // 41: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	43, // 42: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	44, // 43: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	45, // 44: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	44, // 45: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	46, // 46: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	47, // 47: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	48, // 48: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	48, // 49: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	47, // 50: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	47, // 51: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	48, // 52: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	47, // 53: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	48, // 54: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	49, // 55: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	47, // 56: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	39, // 57: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	50, // 58: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -2683,8 +3522,10 @@ func file_harness_v1_event_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_contract_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_run_proto_init()
+	file_harness_v1_workitem_proto_init()
 	file_harness_v1_event_proto_msgTypes[0].OneofWrappers = []any{
 		(*Event_SessionStart)(nil),
 		(*Event_SessionPause)(nil),
@@ -2715,6 +3556,15 @@ func file_harness_v1_event_proto_init() {
 		(*Event_WorkerTakeover)(nil),
 		(*Event_ExecutorMissing)(nil),
 		(*Event_ExecutorError)(nil),
+		(*Event_StallDetected)(nil),
+		(*Event_DoomLoopDetected)(nil),
+		(*Event_GuidanceInjected)(nil),
+		(*Event_WorkItemChanged)(nil),
+		(*Event_DeliverablesUpdated)(nil),
+		(*Event_ContractEvaluated)(nil),
+		(*Event_HookResult)(nil),
+		(*Event_HookError)(nil),
+		(*Event_ModeChanged)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2722,7 +3572,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -279,8 +279,11 @@ func (x *Outcome) GetEvents() []*Event {
 // Needs names what a decision has to know of the world outside.
 type Needs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Keys of the observations: inbox, environment or tokens.
-	Keys          []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// Keys of the observations: inbox, environment, tokens, stop, check:OUTPUT,
+	// context:PROVIDER, or that of a hook's call.
+	Keys []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// The hooks that are to be called; their idempotency keys are among keys.
+	Hooks         []*HookRequest `protobuf:"bytes,2,rep,name=hooks,proto3" json:"hooks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -318,6 +321,13 @@ func (*Needs) Descriptor() ([]byte, []int) {
 func (x *Needs) GetKeys() []string {
 	if x != nil {
 		return x.Keys
+	}
+	return nil
+}
+
+func (x *Needs) GetHooks() []*HookRequest {
+	if x != nil {
+		return x.Hooks
 	}
 	return nil
 }
@@ -1119,7 +1129,7 @@ var File_harness_v1_executor_proto protoreflect.FileDescriptor
 const file_harness_v1_executor_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/executor.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\xff\x01\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\xff\x01\n" +
 	"\tStepInput\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -1136,9 +1146,10 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\aOutcome\x12$\n" +
 	"\x04step\x18\x01 \x01(\v2\x10.harness.v1.StepR\x04step\x12/\n" +
 	"\bappended\x18\x02 \x03(\v2\x13.harness.v1.MessageR\bappended\x12)\n" +
-	"\x06events\x18\x03 \x03(\v2\x11.harness.v1.EventR\x06events\"\x1b\n" +
+	"\x06events\x18\x03 \x03(\v2\x11.harness.v1.EventR\x06events\"J\n" +
 	"\x05Needs\x12\x12\n" +
-	"\x04keys\x18\x01 \x03(\tR\x04keys\"=\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keys\x12-\n" +
+	"\x05hooks\x18\x02 \x03(\v2\x17.harness.v1.HookRequestR\x05hooks\"=\n" +
 	"\x0eExecuteRequest\x12+\n" +
 	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\"A\n" +
 	"\x0fExecuteResponse\x12.\n" +
@@ -1229,8 +1240,9 @@ var file_harness_v1_executor_proto_goTypes = []any{
 	(*Observation)(nil),           // 20: harness.v1.Observation
 	(*Message)(nil),               // 21: harness.v1.Message
 	(*Event)(nil),                 // 22: harness.v1.Event
-	(*ToolSpec)(nil),              // 23: harness.v1.ToolSpec
-	(*Journal)(nil),               // 24: harness.v1.Journal
+	(*HookRequest)(nil),           // 23: harness.v1.HookRequest
+	(*ToolSpec)(nil),              // 24: harness.v1.ToolSpec
+	(*Journal)(nil),               // 25: harness.v1.Journal
 }
 var file_harness_v1_executor_proto_depIdxs = []int32{
 	18, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
@@ -1241,42 +1253,43 @@ var file_harness_v1_executor_proto_depIdxs = []int32{
 	19, // 5: harness.v1.Outcome.step:type_name -> harness.v1.Step
 	21, // 6: harness.v1.Outcome.appended:type_name -> harness.v1.Message
 	22, // 7: harness.v1.Outcome.events:type_name -> harness.v1.Event
-	0,  // 8: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
-	1,  // 9: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 10: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
-	1,  // 11: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 12: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
-	1,  // 13: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 14: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
-	1,  // 15: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 16: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
-	21, // 17: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
-	14, // 18: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
-	21, // 19: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
-	23, // 20: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
-	0,  // 21: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
-	21, // 22: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
-	17, // 23: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
-	22, // 24: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
-	24, // 25: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
-	2,  // 26: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
-	4,  // 27: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
-	6,  // 28: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
-	8,  // 29: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
-	10, // 30: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
-	12, // 31: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
-	15, // 32: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
-	5,  // 33: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
-	7,  // 34: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
-	9,  // 35: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
-	11, // 36: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
-	13, // 37: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
-	16, // 38: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
-	33, // [33:39] is the sub-list for method output_type
-	27, // [27:33] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	23, // 8: harness.v1.Needs.hooks:type_name -> harness.v1.HookRequest
+	0,  // 9: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
+	1,  // 10: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 11: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
+	1,  // 12: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 13: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
+	1,  // 14: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 15: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
+	1,  // 16: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 17: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
+	21, // 18: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
+	14, // 19: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
+	21, // 20: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
+	24, // 21: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
+	0,  // 22: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
+	21, // 23: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
+	17, // 24: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
+	22, // 25: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
+	25, // 26: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
+	2,  // 27: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
+	4,  // 28: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
+	6,  // 29: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
+	8,  // 30: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
+	10, // 31: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
+	12, // 32: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
+	15, // 33: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
+	5,  // 34: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
+	7,  // 35: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
+	9,  // 36: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
+	11, // 37: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
+	13, // 38: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
+	16, // 39: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
+	34, // [34:40] is the sub-list for method output_type
+	28, // [28:34] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_executor_proto_init() }
@@ -1286,6 +1299,7 @@ func file_harness_v1_executor_proto_init() {
 	}
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_event_proto_init()
+	file_harness_v1_hook_proto_init()
 	file_harness_v1_record_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_executor_proto_msgTypes[1].OneofWrappers = []any{

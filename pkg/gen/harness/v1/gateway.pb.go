@@ -94,6 +94,9 @@ type RunRequest struct {
 	//	*RunRequest_Resume
 	//	*RunRequest_Cancel
 	//	*RunRequest_ToolAnswer
+	//	*RunRequest_ModeChange
+	//	*RunRequest_Replan
+	//	*RunRequest_HookAnswer
 	Request isRunRequest_Request `protobuf_oneof:"request"`
 	// Identifies an input, so that sending it again has no second effect. Empty
 	// means the server makes one up.
@@ -211,6 +214,33 @@ func (x *RunRequest) GetToolAnswer() *ToolAnswer {
 	return nil
 }
 
+func (x *RunRequest) GetModeChange() *ModeChange {
+	if x != nil {
+		if x, ok := x.Request.(*RunRequest_ModeChange); ok {
+			return x.ModeChange
+		}
+	}
+	return nil
+}
+
+func (x *RunRequest) GetReplan() *ReplanRequest {
+	if x != nil {
+		if x, ok := x.Request.(*RunRequest_Replan); ok {
+			return x.Replan
+		}
+	}
+	return nil
+}
+
+func (x *RunRequest) GetHookAnswer() *HookAnswer {
+	if x != nil {
+		if x, ok := x.Request.(*RunRequest_HookAnswer); ok {
+			return x.HookAnswer
+		}
+	}
+	return nil
+}
+
 func (x *RunRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
@@ -262,6 +292,21 @@ type RunRequest_ToolAnswer struct {
 	ToolAnswer *ToolAnswer `protobuf:"bytes,8,opt,name=tool_answer,json=toolAnswer,proto3,oneof"`
 }
 
+type RunRequest_ModeChange struct {
+	// Change the mode of work.
+	ModeChange *ModeChange `protobuf:"bytes,11,opt,name=mode_change,json=modeChange,proto3,oneof"`
+}
+
+type RunRequest_Replan struct {
+	// Ask for another plan.
+	Replan *ReplanRequest `protobuf:"bytes,12,opt,name=replan,proto3,oneof"`
+}
+
+type RunRequest_HookAnswer struct {
+	// Answer a hook's call.
+	HookAnswer *HookAnswer `protobuf:"bytes,13,opt,name=hook_answer,json=hookAnswer,proto3,oneof"`
+}
+
 func (*RunRequest_Start) isRunRequest_Request() {}
 
 func (*RunRequest_Attach) isRunRequest_Request() {}
@@ -278,6 +323,12 @@ func (*RunRequest_Cancel) isRunRequest_Request() {}
 
 func (*RunRequest_ToolAnswer) isRunRequest_Request() {}
 
+func (*RunRequest_ModeChange) isRunRequest_Request() {}
+
+func (*RunRequest_Replan) isRunRequest_Request() {}
+
+func (*RunRequest_HookAnswer) isRunRequest_Request() {}
+
 // AttachRun names a run to watch.
 type AttachRun struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -289,7 +340,10 @@ type AttachRun struct {
 	AfterVersion uint64 `protobuf:"varint,3,opt,name=after_version,json=afterVersion,proto3" json:"after_version,omitempty"`
 	// Tools that this client runs for the run from now on, at most 64: they replace
 	// those that were declared before. Empty means that nothing is declared.
-	ClientTools   []*ToolSpec `protobuf:"bytes,4,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
+	ClientTools []*ToolSpec `protobuf:"bytes,4,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
+	// This client answers hooks of kind callback from now on, as long as the stream
+	// lasts. A client that starts a run always does.
+	AnswersHooks  bool `protobuf:"varint,5,opt,name=answers_hooks,json=answersHooks,proto3" json:"answers_hooks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,6 +406,77 @@ func (x *AttachRun) GetClientTools() []*ToolSpec {
 	return nil
 }
 
+func (x *AttachRun) GetAnswersHooks() bool {
+	if x != nil {
+		return x.AnswersHooks
+	}
+	return false
+}
+
+// HookAnswer is a client's answer to a hook's call.
+type HookAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// HookRequest.idempotency_key of the call.
+	IdempotencyKey string `protobuf:"bytes,1,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// What the hook wants.
+	Verdict *HookVerdict `protobuf:"bytes,2,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// Why there is no verdict: the hook failed. Empty when there is one.
+	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HookAnswer) Reset() {
+	*x = HookAnswer{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HookAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HookAnswer) ProtoMessage() {}
+
+func (x *HookAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HookAnswer.ProtoReflect.Descriptor instead.
+func (*HookAnswer) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HookAnswer) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *HookAnswer) GetVerdict() *HookVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return nil
+}
+
+func (x *HookAnswer) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // RunResponse is one message of the server on a Run stream.
 type RunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -363,7 +488,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	mi := &file_harness_v1_gateway_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +500,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	mi := &file_harness_v1_gateway_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +513,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RunResponse) GetUpdate() *RunUpdate {
@@ -410,6 +535,7 @@ type RunUpdate struct {
 	//	*RunUpdate_Delta
 	//	*RunUpdate_Result
 	//	*RunUpdate_Receipt
+	//	*RunUpdate_Hook
 	Update        isRunUpdate_Update `protobuf_oneof:"update"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -417,7 +543,7 @@ type RunUpdate struct {
 
 func (x *RunUpdate) Reset() {
 	*x = RunUpdate{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[3]
+	mi := &file_harness_v1_gateway_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +555,7 @@ func (x *RunUpdate) String() string {
 func (*RunUpdate) ProtoMessage() {}
 
 func (x *RunUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[3]
+	mi := &file_harness_v1_gateway_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +568,7 @@ func (x *RunUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunUpdate.ProtoReflect.Descriptor instead.
 func (*RunUpdate) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RunUpdate) GetUpdate() isRunUpdate_Update {
@@ -497,6 +623,15 @@ func (x *RunUpdate) GetReceipt() *InputReceipt {
 	return nil
 }
 
+func (x *RunUpdate) GetHook() *HookRequest {
+	if x != nil {
+		if x, ok := x.Update.(*RunUpdate_Hook); ok {
+			return x.Hook
+		}
+	}
+	return nil
+}
+
 type isRunUpdate_Update interface {
 	isRunUpdate_Update()
 }
@@ -526,6 +661,12 @@ type RunUpdate_Receipt struct {
 	Receipt *InputReceipt `protobuf:"bytes,5,opt,name=receipt,proto3,oneof"`
 }
 
+type RunUpdate_Hook struct {
+	// A hook of kind callback is called: to be answered by a HookAnswer in time. Run
+	// streams only.
+	Hook *HookRequest `protobuf:"bytes,6,opt,name=hook,proto3,oneof"`
+}
+
 func (*RunUpdate_Attached) isRunUpdate_Update() {}
 
 func (*RunUpdate_Event) isRunUpdate_Update() {}
@@ -535,6 +676,8 @@ func (*RunUpdate_Delta) isRunUpdate_Update() {}
 func (*RunUpdate_Result) isRunUpdate_Update() {}
 
 func (*RunUpdate_Receipt) isRunUpdate_Update() {}
+
+func (*RunUpdate_Hook) isRunUpdate_Update() {}
 
 // Attached says which run a stream is about.
 type Attached struct {
@@ -551,7 +694,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[4]
+	mi := &file_harness_v1_gateway_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +706,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[4]
+	mi := &file_harness_v1_gateway_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +719,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Attached) GetNamespace() string {
@@ -615,7 +758,7 @@ type InputReceipt struct {
 
 func (x *InputReceipt) Reset() {
 	*x = InputReceipt{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[5]
+	mi := &file_harness_v1_gateway_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +770,7 @@ func (x *InputReceipt) String() string {
 func (*InputReceipt) ProtoMessage() {}
 
 func (x *InputReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[5]
+	mi := &file_harness_v1_gateway_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +783,7 @@ func (x *InputReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputReceipt.ProtoReflect.Descriptor instead.
 func (*InputReceipt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *InputReceipt) GetRequestId() string {
@@ -681,7 +824,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[6]
+	mi := &file_harness_v1_gateway_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +836,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[6]
+	mi := &file_harness_v1_gateway_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +849,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StartRunRequest) GetNamespace() string {
@@ -752,7 +895,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[7]
+	mi := &file_harness_v1_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +907,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[7]
+	mi := &file_harness_v1_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +920,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StartRunResponse) GetNamespace() string {
@@ -820,7 +963,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[8]
+	mi := &file_harness_v1_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +975,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[8]
+	mi := &file_harness_v1_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +988,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchRunRequest) GetNamespace() string {
@@ -894,7 +1037,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[9]
+	mi := &file_harness_v1_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +1049,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[9]
+	mi := &file_harness_v1_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1062,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WatchRunResponse) GetUpdate() *RunUpdate {
@@ -945,7 +1088,7 @@ type WatchRunsRequest struct {
 
 func (x *WatchRunsRequest) Reset() {
 	*x = WatchRunsRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	mi := &file_harness_v1_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1100,7 @@ func (x *WatchRunsRequest) String() string {
 func (*WatchRunsRequest) ProtoMessage() {}
 
 func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	mi := &file_harness_v1_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1113,7 @@ func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WatchRunsRequest) GetNamespace() string {
@@ -1010,7 +1153,7 @@ type WatchRunsResponse struct {
 
 func (x *WatchRunsResponse) Reset() {
 	*x = WatchRunsResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	mi := &file_harness_v1_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1165,7 @@ func (x *WatchRunsResponse) String() string {
 func (*WatchRunsResponse) ProtoMessage() {}
 
 func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	mi := &file_harness_v1_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1178,7 @@ func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WatchRunsResponse) GetUpdate() isWatchRunsResponse_Update {
@@ -1091,7 +1234,7 @@ type CaughtUp struct {
 
 func (x *CaughtUp) Reset() {
 	*x = CaughtUp{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	mi := &file_harness_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1246,7 @@ func (x *CaughtUp) String() string {
 func (*CaughtUp) ProtoMessage() {}
 
 func (x *CaughtUp) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	mi := &file_harness_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1259,7 @@ func (x *CaughtUp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaughtUp.ProtoReflect.Descriptor instead.
 func (*CaughtUp) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 // GetRunRequest asks how a run stands.
@@ -1132,7 +1275,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[13]
+	mi := &file_harness_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1287,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[13]
+	mi := &file_harness_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1300,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetRunRequest) GetNamespace() string {
@@ -1192,7 +1335,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[14]
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1347,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[14]
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1360,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1253,8 +1396,8 @@ type WaitingInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its id: the request id of its sender.
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
-	// user_message, approval, tool_answer, tools_declared, interrupt, resume, cancel
-	// or timer_fired.
+	// user_message, approval, tool_answer, tools_declared, mode_change, replan,
+	// interrupt, resume, cancel or timer_fired.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The call that it answers, if it is an answer.
 	CallId        string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
@@ -1264,7 +1407,7 @@ type WaitingInput struct {
 
 func (x *WaitingInput) Reset() {
 	*x = WaitingInput{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1419,7 @@ func (x *WaitingInput) String() string {
 func (*WaitingInput) ProtoMessage() {}
 
 func (x *WaitingInput) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1432,7 @@ func (x *WaitingInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingInput.ProtoReflect.Descriptor instead.
 func (*WaitingInput) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WaitingInput) GetItemId() string {
@@ -1328,7 +1471,7 @@ type GetStateRequest struct {
 
 func (x *GetStateRequest) Reset() {
 	*x = GetStateRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1483,7 @@ func (x *GetStateRequest) String() string {
 func (*GetStateRequest) ProtoMessage() {}
 
 func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1496,7 @@ func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateRequest.ProtoReflect.Descriptor instead.
 func (*GetStateRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetStateRequest) GetNamespace() string {
@@ -1392,7 +1535,7 @@ type GetStateResponse struct {
 
 func (x *GetStateResponse) Reset() {
 	*x = GetStateResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1547,7 @@ func (x *GetStateResponse) String() string {
 func (*GetStateResponse) ProtoMessage() {}
 
 func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1560,7 @@ func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateResponse.ProtoReflect.Descriptor instead.
 func (*GetStateResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetStateResponse) GetSnapshot() *Snapshot {
@@ -1456,7 +1599,7 @@ type GetConversationRequest struct {
 
 func (x *GetConversationRequest) Reset() {
 	*x = GetConversationRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1611,7 @@ func (x *GetConversationRequest) String() string {
 func (*GetConversationRequest) ProtoMessage() {}
 
 func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1624,7 @@ func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationRequest.ProtoReflect.Descriptor instead.
 func (*GetConversationRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetConversationRequest) GetNamespace() string {
@@ -1516,7 +1659,7 @@ type GetConversationResponse struct {
 
 func (x *GetConversationResponse) Reset() {
 	*x = GetConversationResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1671,7 @@ func (x *GetConversationResponse) String() string {
 func (*GetConversationResponse) ProtoMessage() {}
 
 func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1684,7 @@ func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationResponse.ProtoReflect.Descriptor instead.
 func (*GetConversationResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetConversationResponse) GetMessages() []*Message {
@@ -1566,7 +1709,7 @@ type GetBlobRequest struct {
 
 func (x *GetBlobRequest) Reset() {
 	*x = GetBlobRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1721,7 @@ func (x *GetBlobRequest) String() string {
 func (*GetBlobRequest) ProtoMessage() {}
 
 func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1734,7 @@ func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
 func (*GetBlobRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetBlobRequest) GetNamespace() string {
@@ -1626,7 +1769,7 @@ type GetBlobResponse struct {
 
 func (x *GetBlobResponse) Reset() {
 	*x = GetBlobResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1781,7 @@ func (x *GetBlobResponse) String() string {
 func (*GetBlobResponse) ProtoMessage() {}
 
 func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1794,7 @@ func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
 func (*GetBlobResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetBlobResponse) GetChunk() []byte {
@@ -1678,7 +1821,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1833,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1846,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRunsRequest) GetNamespace() string {
@@ -1747,7 +1890,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1902,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1915,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -1806,7 +1949,7 @@ type ListPendingRequest struct {
 
 func (x *ListPendingRequest) Reset() {
 	*x = ListPendingRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1961,7 @@ func (x *ListPendingRequest) String() string {
 func (*ListPendingRequest) ProtoMessage() {}
 
 func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1974,7 @@ func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingRequest.ProtoReflect.Descriptor instead.
 func (*ListPendingRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListPendingRequest) GetNamespace() string {
@@ -1875,7 +2018,7 @@ type ListPendingResponse struct {
 
 func (x *ListPendingResponse) Reset() {
 	*x = ListPendingResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2030,7 @@ func (x *ListPendingResponse) String() string {
 func (*ListPendingResponse) ProtoMessage() {}
 
 func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2043,7 @@ func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingResponse.ProtoReflect.Descriptor instead.
 func (*ListPendingResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListPendingResponse) GetPending() []*PendingInRun {
@@ -1932,7 +2075,7 @@ type PendingInRun struct {
 
 func (x *PendingInRun) Reset() {
 	*x = PendingInRun{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2087,7 @@ func (x *PendingInRun) String() string {
 func (*PendingInRun) ProtoMessage() {}
 
 func (x *PendingInRun) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2100,7 @@ func (x *PendingInRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingInRun.ProtoReflect.Descriptor instead.
 func (*PendingInRun) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PendingInRun) GetNamespace() string {
@@ -1997,6 +2140,8 @@ type SendInputRequest struct {
 	//	*SendInputRequest_UserMessage
 	//	*SendInputRequest_Approval
 	//	*SendInputRequest_ToolAnswer
+	//	*SendInputRequest_ModeChange
+	//	*SendInputRequest_Replan
 	Input         isSendInputRequest_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2004,7 +2149,7 @@ type SendInputRequest struct {
 
 func (x *SendInputRequest) Reset() {
 	*x = SendInputRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2161,7 @@ func (x *SendInputRequest) String() string {
 func (*SendInputRequest) ProtoMessage() {}
 
 func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2174,7 @@ func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputRequest.ProtoReflect.Descriptor instead.
 func (*SendInputRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SendInputRequest) GetNamespace() string {
@@ -2087,6 +2232,24 @@ func (x *SendInputRequest) GetToolAnswer() *ToolAnswer {
 	return nil
 }
 
+func (x *SendInputRequest) GetModeChange() *ModeChange {
+	if x != nil {
+		if x, ok := x.Input.(*SendInputRequest_ModeChange); ok {
+			return x.ModeChange
+		}
+	}
+	return nil
+}
+
+func (x *SendInputRequest) GetReplan() *ReplanRequest {
+	if x != nil {
+		if x, ok := x.Input.(*SendInputRequest_Replan); ok {
+			return x.Replan
+		}
+	}
+	return nil
+}
+
 type isSendInputRequest_Input interface {
 	isSendInputRequest_Input()
 }
@@ -2106,11 +2269,25 @@ type SendInputRequest_ToolAnswer struct {
 	ToolAnswer *ToolAnswer `protobuf:"bytes,12,opt,name=tool_answer,json=toolAnswer,proto3,oneof"`
 }
 
+type SendInputRequest_ModeChange struct {
+	// Another mode of work.
+	ModeChange *ModeChange `protobuf:"bytes,13,opt,name=mode_change,json=modeChange,proto3,oneof"`
+}
+
+type SendInputRequest_Replan struct {
+	// Another plan before the next turn.
+	Replan *ReplanRequest `protobuf:"bytes,14,opt,name=replan,proto3,oneof"`
+}
+
 func (*SendInputRequest_UserMessage) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_Approval) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_ToolAnswer) isSendInputRequest_Input() {}
+
+func (*SendInputRequest_ModeChange) isSendInputRequest_Input() {}
+
+func (*SendInputRequest_Replan) isSendInputRequest_Input() {}
 
 // SendInputResponse says that the input is stored.
 type SendInputResponse struct {
@@ -2125,7 +2302,7 @@ type SendInputResponse struct {
 
 func (x *SendInputResponse) Reset() {
 	*x = SendInputResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2314,7 @@ func (x *SendInputResponse) String() string {
 func (*SendInputResponse) ProtoMessage() {}
 
 func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2327,7 @@ func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputResponse.ProtoReflect.Descriptor instead.
 func (*SendInputResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SendInputResponse) GetRequestId() string {
@@ -2184,7 +2361,7 @@ type InterruptRunRequest struct {
 
 func (x *InterruptRunRequest) Reset() {
 	*x = InterruptRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2373,7 @@ func (x *InterruptRunRequest) String() string {
 func (*InterruptRunRequest) ProtoMessage() {}
 
 func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2386,7 @@ func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunRequest.ProtoReflect.Descriptor instead.
 func (*InterruptRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InterruptRunRequest) GetNamespace() string {
@@ -2252,7 +2429,7 @@ type InterruptRunResponse struct {
 
 func (x *InterruptRunResponse) Reset() {
 	*x = InterruptRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2441,7 @@ func (x *InterruptRunResponse) String() string {
 func (*InterruptRunResponse) ProtoMessage() {}
 
 func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2454,7 @@ func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunResponse.ProtoReflect.Descriptor instead.
 func (*InterruptRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *InterruptRunResponse) GetRequestId() string {
@@ -2304,7 +2481,7 @@ type ResumeRunRequest struct {
 
 func (x *ResumeRunRequest) Reset() {
 	*x = ResumeRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[31]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2316,7 +2493,7 @@ func (x *ResumeRunRequest) String() string {
 func (*ResumeRunRequest) ProtoMessage() {}
 
 func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[31]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2329,7 +2506,7 @@ func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ResumeRunRequest) GetNamespace() string {
@@ -2373,7 +2550,7 @@ type ResumeRunResponse struct {
 
 func (x *ResumeRunResponse) Reset() {
 	*x = ResumeRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[32]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2562,7 @@ func (x *ResumeRunResponse) String() string {
 func (*ResumeRunResponse) ProtoMessage() {}
 
 func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[32]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2575,7 @@ func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResumeRunResponse) GetRequestId() string {
@@ -2432,7 +2609,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[33]
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2621,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[33]
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2634,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CancelRunRequest) GetNamespace() string {
@@ -2499,7 +2676,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2688,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2701,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CancelRunResponse) GetRequestId() string {
@@ -2547,7 +2724,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	mi := &file_harness_v1_gateway_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2559,7 +2736,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	mi := &file_harness_v1_gateway_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2572,7 +2749,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeleteRunRequest) GetNamespace() string {
@@ -2601,7 +2778,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[36]
+	mi := &file_harness_v1_gateway_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2790,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[36]
+	mi := &file_harness_v1_gateway_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2803,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeleteRunResponse) GetExisted() bool {
@@ -2641,7 +2818,7 @@ var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xdc\x03\n" +
+	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x87\x05\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -2652,24 +2829,36 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x06resume\x18\x06 \x01(\v2\x12.harness.v1.ResumeH\x00R\x06resume\x12,\n" +
 	"\x06cancel\x18\a \x01(\v2\x12.harness.v1.CancelH\x00R\x06cancel\x129\n" +
 	"\vtool_answer\x18\b \x01(\v2\x16.harness.v1.ToolAnswerH\x00R\n" +
-	"toolAnswer\x12\x1d\n" +
+	"toolAnswer\x129\n" +
+	"\vmode_change\x18\v \x01(\v2\x16.harness.v1.ModeChangeH\x00R\n" +
+	"modeChange\x123\n" +
+	"\x06replan\x18\f \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replan\x129\n" +
+	"\vhook_answer\x18\r \x01(\v2\x16.harness.v1.HookAnswerH\x00R\n" +
+	"hookAnswer\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\n" +
 	" \x01(\tR\trequestIdB\t\n" +
-	"\arequest\"\x9e\x01\n" +
+	"\arequest\"\xc3\x01\n" +
 	"\tAttachRun\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12#\n" +
 	"\rafter_version\x18\x03 \x01(\x04R\fafterVersion\x127\n" +
-	"\fclient_tools\x18\x04 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\"<\n" +
+	"\fclient_tools\x18\x04 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\x12#\n" +
+	"\ranswers_hooks\x18\x05 \x01(\bR\fanswersHooks\"~\n" +
+	"\n" +
+	"HookAnswer\x12'\n" +
+	"\x0fidempotency_key\x18\x01 \x01(\tR\x0eidempotencyKey\x121\n" +
+	"\averdict\x18\x02 \x01(\v2\x17.harness.v1.HookVerdictR\averdict\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"<\n" +
 	"\vRunResponse\x12-\n" +
-	"\x06update\x18\x01 \x01(\v2\x15.harness.v1.RunUpdateR\x06update\"\x8a\x02\n" +
+	"\x06update\x18\x01 \x01(\v2\x15.harness.v1.RunUpdateR\x06update\"\xb9\x02\n" +
 	"\tRunUpdate\x122\n" +
 	"\battached\x18\x01 \x01(\v2\x14.harness.v1.AttachedH\x00R\battached\x12)\n" +
 	"\x05event\x18\x02 \x01(\v2\x11.harness.v1.EventH\x00R\x05event\x12)\n" +
 	"\x05delta\x18\x03 \x01(\v2\x11.harness.v1.DeltaH\x00R\x05delta\x123\n" +
 	"\x06result\x18\x04 \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06result\x124\n" +
-	"\areceipt\x18\x05 \x01(\v2\x18.harness.v1.InputReceiptH\x00R\areceiptB\b\n" +
+	"\areceipt\x18\x05 \x01(\v2\x18.harness.v1.InputReceiptH\x00R\areceipt\x12-\n" +
+	"\x04hook\x18\x06 \x01(\v2\x17.harness.v1.HookRequestH\x00R\x04hookB\b\n" +
 	"\x06update\"Y\n" +
 	"\bAttached\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
@@ -2761,7 +2950,7 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\fPendingInRun\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
-	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\x9c\x02\n" +
+	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\x8c\x03\n" +
 	"\x10SendInputRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
@@ -2771,7 +2960,10 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +
 	"\bapproval\x18\v \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapproval\x129\n" +
 	"\vtool_answer\x18\f \x01(\v2\x16.harness.v1.ToolAnswerH\x00R\n" +
-	"toolAnswerB\a\n" +
+	"toolAnswer\x129\n" +
+	"\vmode_change\x18\r \x01(\v2\x16.harness.v1.ModeChangeH\x00R\n" +
+	"modeChange\x123\n" +
+	"\x06replan\x18\x0e \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replanB\a\n" +
 	"\x05input\"L\n" +
 	"\x11SendInputResponse\x12\x1d\n" +
 	"\n" +
@@ -2846,135 +3038,147 @@ func file_harness_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_harness_v1_gateway_proto_goTypes = []any{
 	(WatchUntil)(0),                 // 0: harness.v1.WatchUntil
 	(*RunRequest)(nil),              // 1: harness.v1.RunRequest
 	(*AttachRun)(nil),               // 2: harness.v1.AttachRun
-	(*RunResponse)(nil),             // 3: harness.v1.RunResponse
-	(*RunUpdate)(nil),               // 4: harness.v1.RunUpdate
-	(*Attached)(nil),                // 5: harness.v1.Attached
-	(*InputReceipt)(nil),            // 6: harness.v1.InputReceipt
-	(*StartRunRequest)(nil),         // 7: harness.v1.StartRunRequest
-	(*StartRunResponse)(nil),        // 8: harness.v1.StartRunResponse
-	(*WatchRunRequest)(nil),         // 9: harness.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),        // 10: harness.v1.WatchRunResponse
-	(*WatchRunsRequest)(nil),        // 11: harness.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),       // 12: harness.v1.WatchRunsResponse
-	(*CaughtUp)(nil),                // 13: harness.v1.CaughtUp
-	(*GetRunRequest)(nil),           // 14: harness.v1.GetRunRequest
-	(*GetRunResponse)(nil),          // 15: harness.v1.GetRunResponse
-	(*WaitingInput)(nil),            // 16: harness.v1.WaitingInput
-	(*GetStateRequest)(nil),         // 17: harness.v1.GetStateRequest
-	(*GetStateResponse)(nil),        // 18: harness.v1.GetStateResponse
-	(*GetConversationRequest)(nil),  // 19: harness.v1.GetConversationRequest
-	(*GetConversationResponse)(nil), // 20: harness.v1.GetConversationResponse
-	(*GetBlobRequest)(nil),          // 21: harness.v1.GetBlobRequest
-	(*GetBlobResponse)(nil),         // 22: harness.v1.GetBlobResponse
-	(*ListRunsRequest)(nil),         // 23: harness.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),        // 24: harness.v1.ListRunsResponse
-	(*ListPendingRequest)(nil),      // 25: harness.v1.ListPendingRequest
-	(*ListPendingResponse)(nil),     // 26: harness.v1.ListPendingResponse
-	(*PendingInRun)(nil),            // 27: harness.v1.PendingInRun
-	(*SendInputRequest)(nil),        // 28: harness.v1.SendInputRequest
-	(*SendInputResponse)(nil),       // 29: harness.v1.SendInputResponse
-	(*InterruptRunRequest)(nil),     // 30: harness.v1.InterruptRunRequest
-	(*InterruptRunResponse)(nil),    // 31: harness.v1.InterruptRunResponse
-	(*ResumeRunRequest)(nil),        // 32: harness.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),       // 33: harness.v1.ResumeRunResponse
-	(*CancelRunRequest)(nil),        // 34: harness.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),       // 35: harness.v1.CancelRunResponse
-	(*DeleteRunRequest)(nil),        // 36: harness.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),       // 37: harness.v1.DeleteRunResponse
-	(*UserMessage)(nil),             // 38: harness.v1.UserMessage
-	(*Approval)(nil),                // 39: harness.v1.Approval
-	(*Interrupt)(nil),               // 40: harness.v1.Interrupt
-	(*Resume)(nil),                  // 41: harness.v1.Resume
-	(*Cancel)(nil),                  // 42: harness.v1.Cancel
-	(*ToolAnswer)(nil),              // 43: harness.v1.ToolAnswer
-	(*ToolSpec)(nil),                // 44: harness.v1.ToolSpec
-	(*Event)(nil),                   // 45: harness.v1.Event
-	(*Delta)(nil),                   // 46: harness.v1.Delta
-	(*HarnessResult)(nil),           // 47: harness.v1.HarnessResult
-	(*RunSpec)(nil),                 // 48: harness.v1.RunSpec
-	(RunStatus)(0),                  // 49: harness.v1.RunStatus
-	(*Run)(nil),                     // 50: harness.v1.Run
-	(*Snapshot)(nil),                // 51: harness.v1.Snapshot
-	(*Message)(nil),                 // 52: harness.v1.Message
-	(*PendingCall)(nil),             // 53: harness.v1.PendingCall
-	(*Budgets)(nil),                 // 54: harness.v1.Budgets
+	(*HookAnswer)(nil),              // 3: harness.v1.HookAnswer
+	(*RunResponse)(nil),             // 4: harness.v1.RunResponse
+	(*RunUpdate)(nil),               // 5: harness.v1.RunUpdate
+	(*Attached)(nil),                // 6: harness.v1.Attached
+	(*InputReceipt)(nil),            // 7: harness.v1.InputReceipt
+	(*StartRunRequest)(nil),         // 8: harness.v1.StartRunRequest
+	(*StartRunResponse)(nil),        // 9: harness.v1.StartRunResponse
+	(*WatchRunRequest)(nil),         // 10: harness.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),        // 11: harness.v1.WatchRunResponse
+	(*WatchRunsRequest)(nil),        // 12: harness.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),       // 13: harness.v1.WatchRunsResponse
+	(*CaughtUp)(nil),                // 14: harness.v1.CaughtUp
+	(*GetRunRequest)(nil),           // 15: harness.v1.GetRunRequest
+	(*GetRunResponse)(nil),          // 16: harness.v1.GetRunResponse
+	(*WaitingInput)(nil),            // 17: harness.v1.WaitingInput
+	(*GetStateRequest)(nil),         // 18: harness.v1.GetStateRequest
+	(*GetStateResponse)(nil),        // 19: harness.v1.GetStateResponse
+	(*GetConversationRequest)(nil),  // 20: harness.v1.GetConversationRequest
+	(*GetConversationResponse)(nil), // 21: harness.v1.GetConversationResponse
+	(*GetBlobRequest)(nil),          // 22: harness.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),         // 23: harness.v1.GetBlobResponse
+	(*ListRunsRequest)(nil),         // 24: harness.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),        // 25: harness.v1.ListRunsResponse
+	(*ListPendingRequest)(nil),      // 26: harness.v1.ListPendingRequest
+	(*ListPendingResponse)(nil),     // 27: harness.v1.ListPendingResponse
+	(*PendingInRun)(nil),            // 28: harness.v1.PendingInRun
+	(*SendInputRequest)(nil),        // 29: harness.v1.SendInputRequest
+	(*SendInputResponse)(nil),       // 30: harness.v1.SendInputResponse
+	(*InterruptRunRequest)(nil),     // 31: harness.v1.InterruptRunRequest
+	(*InterruptRunResponse)(nil),    // 32: harness.v1.InterruptRunResponse
+	(*ResumeRunRequest)(nil),        // 33: harness.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),       // 34: harness.v1.ResumeRunResponse
+	(*CancelRunRequest)(nil),        // 35: harness.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),       // 36: harness.v1.CancelRunResponse
+	(*DeleteRunRequest)(nil),        // 37: harness.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),       // 38: harness.v1.DeleteRunResponse
+	(*UserMessage)(nil),             // 39: harness.v1.UserMessage
+	(*Approval)(nil),                // 40: harness.v1.Approval
+	(*Interrupt)(nil),               // 41: harness.v1.Interrupt
+	(*Resume)(nil),                  // 42: harness.v1.Resume
+	(*Cancel)(nil),                  // 43: harness.v1.Cancel
+	(*ToolAnswer)(nil),              // 44: harness.v1.ToolAnswer
+	(*ModeChange)(nil),              // 45: harness.v1.ModeChange
+	(*ReplanRequest)(nil),           // 46: harness.v1.ReplanRequest
+	(*ToolSpec)(nil),                // 47: harness.v1.ToolSpec
+	(*HookVerdict)(nil),             // 48: harness.v1.HookVerdict
+	(*Event)(nil),                   // 49: harness.v1.Event
+	(*Delta)(nil),                   // 50: harness.v1.Delta
+	(*HarnessResult)(nil),           // 51: harness.v1.HarnessResult
+	(*HookRequest)(nil),             // 52: harness.v1.HookRequest
+	(*RunSpec)(nil),                 // 53: harness.v1.RunSpec
+	(RunStatus)(0),                  // 54: harness.v1.RunStatus
+	(*Run)(nil),                     // 55: harness.v1.Run
+	(*Snapshot)(nil),                // 56: harness.v1.Snapshot
+	(*Message)(nil),                 // 57: harness.v1.Message
+	(*PendingCall)(nil),             // 58: harness.v1.PendingCall
+	(*Budgets)(nil),                 // 59: harness.v1.Budgets
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
-	7,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
+	8,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
 	2,  // 1: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	38, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	39, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	40, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	41, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	42, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
-	43, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	44, // 8: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
-	4,  // 9: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
-	5,  // 10: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	45, // 11: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	46, // 12: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	47, // 13: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
-	6,  // 14: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	48, // 15: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
-	0,  // 16: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
-	4,  // 17: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	49, // 18: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	50, // 19: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
-	13, // 20: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	50, // 21: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	47, // 22: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	48, // 23: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
-	16, // 24: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
-	51, // 25: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	52, // 26: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	49, // 27: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	50, // 28: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
-	27, // 29: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	53, // 30: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	38, // 31: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	39, // 32: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	43, // 33: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	54, // 34: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	1,  // 35: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	7,  // 36: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	9,  // 37: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	11, // 38: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	14, // 39: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	17, // 40: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	19, // 41: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	21, // 42: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	23, // 43: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	25, // 44: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	28, // 45: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	30, // 46: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	32, // 47: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	34, // 48: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	36, // 49: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	3,  // 50: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	8,  // 51: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	10, // 52: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	12, // 53: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	15, // 54: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	18, // 55: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	20, // 56: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	22, // 57: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	24, // 58: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	26, // 59: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	29, // 60: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	31, // 61: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	33, // 62: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	35, // 63: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	37, // 64: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	50, // [50:65] is the sub-list for method output_type
-	35, // [35:50] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	39, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	40, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	41, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	42, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	43, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	44, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	45, // 8: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
+	46, // 9: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
+	3,  // 10: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
+	47, // 11: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	48, // 12: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
+	5,  // 13: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
+	6,  // 14: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
+	49, // 15: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	50, // 16: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	51, // 17: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	7,  // 18: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
+	52, // 19: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
+	53, // 20: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	0,  // 21: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
+	5,  // 22: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
+	54, // 23: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	55, // 24: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	14, // 25: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
+	55, // 26: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	51, // 27: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	53, // 28: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	17, // 29: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
+	56, // 30: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	57, // 31: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	54, // 32: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	55, // 33: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	28, // 34: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
+	58, // 35: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	39, // 36: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	40, // 37: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	44, // 38: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	45, // 39: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
+	46, // 40: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
+	59, // 41: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	1,  // 42: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	8,  // 43: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	10, // 44: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	12, // 45: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	15, // 46: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	18, // 47: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	20, // 48: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	22, // 49: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	24, // 50: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	26, // 51: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	29, // 52: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	31, // 53: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	33, // 54: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	35, // 55: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	37, // 56: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	4,  // 57: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	9,  // 58: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	11, // 59: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	13, // 60: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	16, // 61: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	19, // 62: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	21, // 63: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	23, // 64: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	25, // 65: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	27, // 66: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	30, // 67: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	32, // 68: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	34, // 69: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	36, // 70: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	38, // 71: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	57, // [57:72] is the sub-list for method output_type
+	42, // [42:57] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -2986,6 +3190,7 @@ func file_harness_v1_gateway_proto_init() {
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_event_proto_init()
 	file_harness_v1_executor_proto_init()
+	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
 	file_harness_v1_run_proto_init()
@@ -3000,22 +3205,28 @@ func file_harness_v1_gateway_proto_init() {
 		(*RunRequest_Resume)(nil),
 		(*RunRequest_Cancel)(nil),
 		(*RunRequest_ToolAnswer)(nil),
+		(*RunRequest_ModeChange)(nil),
+		(*RunRequest_Replan)(nil),
+		(*RunRequest_HookAnswer)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[3].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[4].OneofWrappers = []any{
 		(*RunUpdate_Attached)(nil),
 		(*RunUpdate_Event)(nil),
 		(*RunUpdate_Delta)(nil),
 		(*RunUpdate_Result)(nil),
 		(*RunUpdate_Receipt)(nil),
+		(*RunUpdate_Hook)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[11].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[12].OneofWrappers = []any{
 		(*WatchRunsResponse_Run)(nil),
 		(*WatchRunsResponse_CaughtUp)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[27].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[28].OneofWrappers = []any{
 		(*SendInputRequest_UserMessage)(nil),
 		(*SendInputRequest_Approval)(nil),
 		(*SendInputRequest_ToolAnswer)(nil),
+		(*SendInputRequest_ModeChange)(nil),
+		(*SendInputRequest_Replan)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3023,7 +3234,7 @@ func file_harness_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_gateway_proto_rawDesc), len(file_harness_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

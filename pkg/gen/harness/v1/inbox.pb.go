@@ -103,6 +103,8 @@ type InboxItem struct {
 	//	*InboxItem_TimerFired
 	//	*InboxItem_ToolAnswer
 	//	*InboxItem_ToolsDeclared
+	//	*InboxItem_ModeChange
+	//	*InboxItem_Replan
 	Input         isInboxItem_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -245,6 +247,24 @@ func (x *InboxItem) GetToolsDeclared() *ToolsDeclared {
 	return nil
 }
 
+func (x *InboxItem) GetModeChange() *ModeChange {
+	if x != nil {
+		if x, ok := x.Input.(*InboxItem_ModeChange); ok {
+			return x.ModeChange
+		}
+	}
+	return nil
+}
+
+func (x *InboxItem) GetReplan() *ReplanRequest {
+	if x != nil {
+		if x, ok := x.Input.(*InboxItem_Replan); ok {
+			return x.Replan
+		}
+	}
+	return nil
+}
+
 type isInboxItem_Input interface {
 	isInboxItem_Input()
 }
@@ -289,6 +309,16 @@ type InboxItem_ToolsDeclared struct {
 	ToolsDeclared *ToolsDeclared `protobuf:"bytes,17,opt,name=tools_declared,json=toolsDeclared,proto3,oneof"`
 }
 
+type InboxItem_ModeChange struct {
+	// Someone changes the mode of work.
+	ModeChange *ModeChange `protobuf:"bytes,18,opt,name=mode_change,json=modeChange,proto3,oneof"`
+}
+
+type InboxItem_Replan struct {
+	// Someone asks for another plan.
+	Replan *ReplanRequest `protobuf:"bytes,19,opt,name=replan,proto3,oneof"`
+}
+
 func (*InboxItem_UserMessage) isInboxItem_Input() {}
 
 func (*InboxItem_Approval) isInboxItem_Input() {}
@@ -305,6 +335,102 @@ func (*InboxItem_ToolAnswer) isInboxItem_Input() {}
 
 func (*InboxItem_ToolsDeclared) isInboxItem_Input() {}
 
+func (*InboxItem_ModeChange) isInboxItem_Input() {}
+
+func (*InboxItem_Replan) isInboxItem_Input() {}
+
+// ModeChange changes what the agent may do from the next call on.
+type ModeChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// plan, execute or a mode of the agent's own.
+	Mode          string `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModeChange) Reset() {
+	*x = ModeChange{}
+	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModeChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModeChange) ProtoMessage() {}
+
+func (x *ModeChange) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModeChange.ProtoReflect.Descriptor instead.
+func (*ModeChange) Descriptor() ([]byte, []int) {
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ModeChange) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+// ReplanRequest asks for another plan before the next turn.
+type ReplanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why; it is in the new plan. May be empty.
+	Reason        string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplanRequest) Reset() {
+	*x = ReplanRequest{}
+	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplanRequest) ProtoMessage() {}
+
+func (x *ReplanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplanRequest.ProtoReflect.Descriptor instead.
+func (*ReplanRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ReplanRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // UserMessage is something that the user says.
 type UserMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -316,7 +442,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	mi := &file_harness_v1_inbox_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +454,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	mi := &file_harness_v1_inbox_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +467,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *UserMessage) GetContent() *Content {
@@ -366,7 +492,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	mi := &file_harness_v1_inbox_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +504,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	mi := &file_harness_v1_inbox_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +517,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Approval) GetCallId() string {
@@ -426,7 +552,7 @@ type Interrupt struct {
 
 func (x *Interrupt) Reset() {
 	*x = Interrupt{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[3]
+	mi := &file_harness_v1_inbox_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -438,7 +564,7 @@ func (x *Interrupt) String() string {
 func (*Interrupt) ProtoMessage() {}
 
 func (x *Interrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[3]
+	mi := &file_harness_v1_inbox_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -451,7 +577,7 @@ func (x *Interrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interrupt.ProtoReflect.Descriptor instead.
 func (*Interrupt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Interrupt) GetReason() string {
@@ -472,7 +598,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[4]
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +610,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[4]
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +623,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Resume) GetBudgets() *Budgets {
@@ -518,7 +644,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[5]
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +656,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[5]
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +669,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Cancel) GetReason() string {
@@ -569,7 +695,7 @@ type ToolAnswer struct {
 
 func (x *ToolAnswer) Reset() {
 	*x = ToolAnswer{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -581,7 +707,7 @@ func (x *ToolAnswer) String() string {
 func (*ToolAnswer) ProtoMessage() {}
 
 func (x *ToolAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -594,7 +720,7 @@ func (x *ToolAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolAnswer.ProtoReflect.Descriptor instead.
 func (*ToolAnswer) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ToolAnswer) GetCallId() string {
@@ -629,7 +755,7 @@ type ToolsDeclared struct {
 
 func (x *ToolsDeclared) Reset() {
 	*x = ToolsDeclared{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	mi := &file_harness_v1_inbox_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +767,7 @@ func (x *ToolsDeclared) String() string {
 func (*ToolsDeclared) ProtoMessage() {}
 
 func (x *ToolsDeclared) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	mi := &file_harness_v1_inbox_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +780,7 @@ func (x *ToolsDeclared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsDeclared.ProtoReflect.Descriptor instead.
 func (*ToolsDeclared) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ToolsDeclared) GetTools() *Content {
@@ -675,7 +801,7 @@ type TimerFired struct {
 
 func (x *TimerFired) Reset() {
 	*x = TimerFired{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[8]
+	mi := &file_harness_v1_inbox_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +813,7 @@ func (x *TimerFired) String() string {
 func (*TimerFired) ProtoMessage() {}
 
 func (x *TimerFired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[8]
+	mi := &file_harness_v1_inbox_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +826,7 @@ func (x *TimerFired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerFired.ProtoReflect.Descriptor instead.
 func (*TimerFired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TimerFired) GetParkVersion() uint64 {
@@ -715,7 +841,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\"\xd4\x04\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\"\xc4\x05\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -731,8 +857,16 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"timerFired\x129\n" +
 	"\vtool_answer\x18\x10 \x01(\v2\x16.harness.v1.ToolAnswerH\x00R\n" +
 	"toolAnswer\x12B\n" +
-	"\x0etools_declared\x18\x11 \x01(\v2\x19.harness.v1.ToolsDeclaredH\x00R\rtoolsDeclaredB\a\n" +
-	"\x05input\"<\n" +
+	"\x0etools_declared\x18\x11 \x01(\v2\x19.harness.v1.ToolsDeclaredH\x00R\rtoolsDeclared\x129\n" +
+	"\vmode_change\x18\x12 \x01(\v2\x16.harness.v1.ModeChangeH\x00R\n" +
+	"modeChange\x123\n" +
+	"\x06replan\x18\x13 \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replanB\a\n" +
+	"\x05input\" \n" +
+	"\n" +
+	"ModeChange\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\tR\x04mode\"'\n" +
+	"\rReplanRequest\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"<\n" +
 	"\vUserMessage\x12-\n" +
 	"\acontent\x18\x01 \x01(\v2\x13.harness.v1.ContentR\acontent\"u\n" +
 	"\bApproval\x12\x17\n" +
@@ -774,42 +908,46 @@ func file_harness_v1_inbox_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_inbox_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_harness_v1_inbox_proto_goTypes = []any{
 	(ApprovalDecision)(0),         // 0: harness.v1.ApprovalDecision
 	(*InboxItem)(nil),             // 1: harness.v1.InboxItem
-	(*UserMessage)(nil),           // 2: harness.v1.UserMessage
-	(*Approval)(nil),              // 3: harness.v1.Approval
-	(*Interrupt)(nil),             // 4: harness.v1.Interrupt
-	(*Resume)(nil),                // 5: harness.v1.Resume
-	(*Cancel)(nil),                // 6: harness.v1.Cancel
-	(*ToolAnswer)(nil),            // 7: harness.v1.ToolAnswer
-	(*ToolsDeclared)(nil),         // 8: harness.v1.ToolsDeclared
-	(*TimerFired)(nil),            // 9: harness.v1.TimerFired
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*Content)(nil),               // 11: harness.v1.Content
-	(*Budgets)(nil),               // 12: harness.v1.Budgets
+	(*ModeChange)(nil),            // 2: harness.v1.ModeChange
+	(*ReplanRequest)(nil),         // 3: harness.v1.ReplanRequest
+	(*UserMessage)(nil),           // 4: harness.v1.UserMessage
+	(*Approval)(nil),              // 5: harness.v1.Approval
+	(*Interrupt)(nil),             // 6: harness.v1.Interrupt
+	(*Resume)(nil),                // 7: harness.v1.Resume
+	(*Cancel)(nil),                // 8: harness.v1.Cancel
+	(*ToolAnswer)(nil),            // 9: harness.v1.ToolAnswer
+	(*ToolsDeclared)(nil),         // 10: harness.v1.ToolsDeclared
+	(*TimerFired)(nil),            // 11: harness.v1.TimerFired
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*Content)(nil),               // 13: harness.v1.Content
+	(*Budgets)(nil),               // 14: harness.v1.Budgets
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
-	10, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
-	2,  // 1: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
-	3,  // 2: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
-	4,  // 3: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
-	5,  // 4: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
-	6,  // 5: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
-	9,  // 6: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
-	7,  // 7: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
-	8,  // 8: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
-	11, // 9: harness.v1.UserMessage.content:type_name -> harness.v1.Content
-	0,  // 10: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	12, // 11: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	11, // 12: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
-	11, // 13: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
+	4,  // 1: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
+	5,  // 2: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
+	6,  // 3: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
+	7,  // 4: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
+	8,  // 5: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
+	11, // 6: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
+	9,  // 7: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
+	10, // 8: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
+	2,  // 9: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
+	3,  // 10: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
+	13, // 11: harness.v1.UserMessage.content:type_name -> harness.v1.Content
+	0,  // 12: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
+	14, // 13: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	13, // 14: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	13, // 15: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -828,6 +966,8 @@ func file_harness_v1_inbox_proto_init() {
 		(*InboxItem_TimerFired)(nil),
 		(*InboxItem_ToolAnswer)(nil),
 		(*InboxItem_ToolsDeclared)(nil),
+		(*InboxItem_ModeChange)(nil),
+		(*InboxItem_Replan)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -835,7 +975,7 @@ func file_harness_v1_inbox_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_inbox_proto_rawDesc), len(file_harness_v1_inbox_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -155,6 +155,8 @@ const (
 	TurnErrorKind_TURN_ERROR_KIND_CANCELLED TurnErrorKind = 7
 	// The snapshot is over its bound.
 	TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE TurnErrorKind = 8
+	// There is no plan to carry out.
+	TurnErrorKind_TURN_ERROR_KIND_NO_PLAN TurnErrorKind = 9
 )
 
 // Enum value maps for TurnErrorKind.
@@ -169,6 +171,7 @@ var (
 		6: "TURN_ERROR_KIND_PROVIDER_UNAVAILABLE",
 		7: "TURN_ERROR_KIND_CANCELLED",
 		8: "TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE",
+		9: "TURN_ERROR_KIND_NO_PLAN",
 	}
 	TurnErrorKind_value = map[string]int32{
 		"TURN_ERROR_KIND_UNSPECIFIED":          0,
@@ -180,6 +183,7 @@ var (
 		"TURN_ERROR_KIND_PROVIDER_UNAVAILABLE": 6,
 		"TURN_ERROR_KIND_CANCELLED":            7,
 		"TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE":   8,
+		"TURN_ERROR_KIND_NO_PLAN":              9,
 	}
 )
 
@@ -636,7 +640,11 @@ type HarnessResult struct {
 	// While parked: the calls that wait.
 	Pending []*PendingCall `protobuf:"bytes,10,rep,name=pending,proto3" json:"pending,omitempty"`
 	// While parked: when the run goes on by itself; unset means never.
-	WakeAt        *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
+	WakeAt *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
+	// What was made for the user: work items with an artifact of role DELIVERABLE.
+	Deliverables []*Deliverable `protobuf:"bytes,22,rep,name=deliverables,proto3" json:"deliverables,omitempty"`
+	// How much of the contract is met; unset without one.
+	Coverage      *Coverage `protobuf:"bytes,23,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -748,12 +756,26 @@ func (x *HarnessResult) GetWakeAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *HarnessResult) GetDeliverables() []*Deliverable {
+	if x != nil {
+		return x.Deliverables
+	}
+	return nil
+}
+
+func (x *HarnessResult) GetCoverage() *Coverage {
+	if x != nil {
+		return x.Coverage
+	}
+	return nil
+}
+
 var File_harness_v1_message_proto protoreflect.FileDescriptor
 
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\"\xae\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/workitem.proto\"\xae\x01\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
@@ -782,7 +804,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x06Parked\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x121\n" +
 	"\apending\x18\x02 \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
-	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xf2\x03\n" +
+	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xe1\x04\n" +
 	"\rHarnessResult\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\x12.\n" +
@@ -797,7 +819,9 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\bduration\x18\t \x01(\v2\x19.google.protobuf.DurationR\bduration\x121\n" +
 	"\apending\x18\n" +
 	" \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
-	"\awake_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAtJ\x04\b\v\x10\x15*z\n" +
+	"\awake_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\x12;\n" +
+	"\fdeliverables\x18\x16 \x03(\v2\x17.harness.v1.DeliverableR\fdeliverables\x120\n" +
+	"\bcoverage\x18\x17 \x01(\v2\x14.harness.v1.CoverageR\bcoverageJ\x04\b\v\x10\x15*z\n" +
 	"\fTriggerCause\x12\x1d\n" +
 	"\x19TRIGGER_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13TRIGGER_CAUSE_START\x10\x01\x12\x1a\n" +
@@ -806,7 +830,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\rPressureLevel\x12\x1e\n" +
 	"\x1aPRESSURE_LEVEL_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13PRESSURE_LEVEL_SOFT\x10\x01\x12\x1b\n" +
-	"\x17PRESSURE_LEVEL_BLOCKING\x10\x02*\xcc\x02\n" +
+	"\x17PRESSURE_LEVEL_BLOCKING\x10\x02*\xe9\x02\n" +
 	"\rTurnErrorKind\x12\x1f\n" +
 	"\x1bTURN_ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16TURN_ERROR_KIND_FAILED\x10\x01\x12%\n" +
@@ -816,7 +840,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x1eTURN_ERROR_KIND_PROVIDER_ERROR\x10\x05\x12(\n" +
 	"$TURN_ERROR_KIND_PROVIDER_UNAVAILABLE\x10\x06\x12\x1d\n" +
 	"\x19TURN_ERROR_KIND_CANCELLED\x10\a\x12&\n" +
-	"\"TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE\x10\bBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\"TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE\x10\b\x12\x1b\n" +
+	"\x17TURN_ERROR_KIND_NO_PLAN\x10\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_message_proto_rawDescOnce sync.Once
@@ -851,6 +876,8 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*Content)(nil),               // 15: harness.v1.Content
 	(*Usage)(nil),                 // 16: harness.v1.Usage
 	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*Deliverable)(nil),           // 18: harness.v1.Deliverable
+	(*Coverage)(nil),              // 19: harness.v1.Coverage
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
@@ -870,11 +897,13 @@ var file_harness_v1_message_proto_depIdxs = []int32{
 	17, // 14: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
 	12, // 15: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
 	13, // 16: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	18, // 17: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	19, // 18: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }
@@ -883,8 +912,10 @@ func file_harness_v1_message_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_contract_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_snapshot_proto_init()
+	file_harness_v1_workitem_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

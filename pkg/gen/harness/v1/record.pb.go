@@ -613,6 +613,10 @@ type Observation struct {
 	//	*Observation_Inbox
 	//	*Observation_Environment
 	//	*Observation_Tokens
+	//	*Observation_Hook
+	//	*Observation_Check
+	//	*Observation_StopAsked
+	//	*Observation_Context
 	Value         isObservation_Value `protobuf_oneof:"value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -689,6 +693,42 @@ func (x *Observation) GetTokens() uint32 {
 	return 0
 }
 
+func (x *Observation) GetHook() *HookOutcome {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Hook); ok {
+			return x.Hook
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetCheck() *RequirementCoverage {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Check); ok {
+			return x.Check
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetStopAsked() bool {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_StopAsked); ok {
+			return x.StopAsked
+		}
+	}
+	return false
+}
+
+func (x *Observation) GetContext() *ContextText {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Context); ok {
+			return x.Context
+		}
+	}
+	return nil
+}
+
 type isObservation_Value interface {
 	isObservation_Value()
 }
@@ -708,11 +748,94 @@ type Observation_Tokens struct {
 	Tokens uint32 `protobuf:"varint,4,opt,name=tokens,proto3,oneof"`
 }
 
+type Observation_Hook struct {
+	// How a subscriber's call went.
+	Hook *HookOutcome `protobuf:"bytes,5,opt,name=hook,proto3,oneof"`
+}
+
+type Observation_Check struct {
+	// How an output of the contract stands.
+	Check *RequirementCoverage `protobuf:"bytes,6,opt,name=check,proto3,oneof"`
+}
+
+type Observation_StopAsked struct {
+	// An interrupt or a cancel lies in the inbox: no more is looked at.
+	StopAsked bool `protobuf:"varint,7,opt,name=stop_asked,json=stopAsked,proto3,oneof"`
+}
+
+type Observation_Context struct {
+	// A text for the system prompt, from a context provider.
+	Context *ContextText `protobuf:"bytes,8,opt,name=context,proto3,oneof"`
+}
+
 func (*Observation_Inbox) isObservation_Value() {}
 
 func (*Observation_Environment) isObservation_Value() {}
 
 func (*Observation_Tokens) isObservation_Value() {}
+
+func (*Observation_Hook) isObservation_Value() {}
+
+func (*Observation_Check) isObservation_Value() {}
+
+func (*Observation_StopAsked) isObservation_Value() {}
+
+func (*Observation_Context) isObservation_Value() {}
+
+// ContextText is what a context provider gave.
+type ContextText struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The text; empty when there is none.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Why there is none; empty when it answered.
+	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContextText) Reset() {
+	*x = ContextText{}
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContextText) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContextText) ProtoMessage() {}
+
+func (x *ContextText) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContextText.ProtoReflect.Descriptor instead.
+func (*ContextText) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ContextText) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ContextText) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
 
 // InboxBatch is a part of the inbox.
 type InboxBatch struct {
@@ -727,7 +850,7 @@ type InboxBatch struct {
 
 func (x *InboxBatch) Reset() {
 	*x = InboxBatch{}
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +862,7 @@ func (x *InboxBatch) String() string {
 func (*InboxBatch) ProtoMessage() {}
 
 func (x *InboxBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +875,7 @@ func (x *InboxBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InboxBatch.ProtoReflect.Descriptor instead.
 func (*InboxBatch) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *InboxBatch) GetItems() []*InboxItem {
@@ -784,6 +907,8 @@ type Journal struct {
 	//	*Journal_ToolFinished
 	//	*Journal_ExecutorFailed
 	//	*Journal_ExecutorAbsent
+	//	*Journal_TurnAdmitted
+	//	*Journal_CallsJudged
 	Entry         isJournal_Entry `protobuf_oneof:"entry"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -791,7 +916,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +928,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +941,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Journal) GetEntry() isJournal_Entry {
@@ -889,6 +1014,24 @@ func (x *Journal) GetExecutorAbsent() *ExecutorAbsent {
 	return nil
 }
 
+func (x *Journal) GetTurnAdmitted() *TurnAdmitted {
+	if x != nil {
+		if x, ok := x.Entry.(*Journal_TurnAdmitted); ok {
+			return x.TurnAdmitted
+		}
+	}
+	return nil
+}
+
+func (x *Journal) GetCallsJudged() *CallsJudged {
+	if x != nil {
+		if x, ok := x.Entry.(*Journal_CallsJudged); ok {
+			return x.CallsJudged
+		}
+	}
+	return nil
+}
+
 type isJournal_Entry interface {
 	isJournal_Entry()
 }
@@ -928,6 +1071,16 @@ type Journal_ExecutorAbsent struct {
 	ExecutorAbsent *ExecutorAbsent `protobuf:"bytes,7,opt,name=executor_absent,json=executorAbsent,proto3,oneof"`
 }
 
+type Journal_TurnAdmitted struct {
+	// Subscribers of before_step have spoken.
+	TurnAdmitted *TurnAdmitted `protobuf:"bytes,8,opt,name=turn_admitted,json=turnAdmitted,proto3,oneof"`
+}
+
+type Journal_CallsJudged struct {
+	// It was decided what becomes of the calls, after their subscribers had spoken.
+	CallsJudged *CallsJudged `protobuf:"bytes,9,opt,name=calls_judged,json=callsJudged,proto3,oneof"`
+}
+
 func (*Journal_TurnStarted) isJournal_Entry() {}
 
 func (*Journal_ModelRetried) isJournal_Entry() {}
@@ -942,20 +1095,34 @@ func (*Journal_ExecutorFailed) isJournal_Entry() {}
 
 func (*Journal_ExecutorAbsent) isJournal_Entry() {}
 
+func (*Journal_TurnAdmitted) isJournal_Entry() {}
+
+func (*Journal_CallsJudged) isJournal_Entry() {}
+
 // TurnStarted claims a turn before any effect of it.
 type TurnStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn.
 	TurnNumber uint32 `protobuf:"varint,1,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
 	// Claims of this step, from 1.
-	Attempt       uint32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt uint32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Just-in-time rules that fired with this turn.
+	FiredRules []string `protobuf:"bytes,3,rep,name=fired_rules,json=firedRules,proto3" json:"fired_rules,omitempty"`
+	// The model was shown its work items, of which this is a hash; 0 when it was not.
+	ItemsShown uint64 `protobuf:"fixed64,4,opt,name=items_shown,json=itemsShown,proto3" json:"items_shown,omitempty"`
+	// Control artifacts that the model was told of, as item@digest.
+	ToldControls []string `protobuf:"bytes,5,rep,name=told_controls,json=toldControls,proto3" json:"told_controls,omitempty"`
+	// The instruction files as the model has them from now on; empty: as before.
+	InstructionFiles []*FileDigest `protobuf:"bytes,6,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
+	// Files that have changed since the run began; unset when nobody looked.
+	FilesChanged  *uint32 `protobuf:"varint,7,opt,name=files_changed,json=filesChanged,proto3,oneof" json:"files_changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1134,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1147,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TurnStarted) GetTurnNumber() uint32 {
@@ -995,6 +1162,161 @@ func (x *TurnStarted) GetAttempt() uint32 {
 		return x.Attempt
 	}
 	return 0
+}
+
+func (x *TurnStarted) GetFiredRules() []string {
+	if x != nil {
+		return x.FiredRules
+	}
+	return nil
+}
+
+func (x *TurnStarted) GetItemsShown() uint64 {
+	if x != nil {
+		return x.ItemsShown
+	}
+	return 0
+}
+
+func (x *TurnStarted) GetToldControls() []string {
+	if x != nil {
+		return x.ToldControls
+	}
+	return nil
+}
+
+func (x *TurnStarted) GetInstructionFiles() []*FileDigest {
+	if x != nil {
+		return x.InstructionFiles
+	}
+	return nil
+}
+
+func (x *TurnStarted) GetFilesChanged() uint32 {
+	if x != nil && x.FilesChanged != nil {
+		return *x.FilesChanged
+	}
+	return 0
+}
+
+// TurnAdmitted records what the subscribers of before_step made of a turn.
+type TurnAdmitted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// CONTINUE, SKIP, ABORT, PAUSE or REPLAN.
+	Action HookAction `protobuf:"varint,1,opt,name=action,proto3,enum=harness.v1.HookAction" json:"action,omitempty"`
+	// Why.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnAdmitted) Reset() {
+	*x = TurnAdmitted{}
+	mi := &file_harness_v1_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnAdmitted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnAdmitted) ProtoMessage() {}
+
+func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnAdmitted.ProtoReflect.Descriptor instead.
+func (*TurnAdmitted) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *TurnAdmitted) GetAction() HookAction {
+	if x != nil {
+		return x.Action
+	}
+	return HookAction_HOOK_ACTION_UNSPECIFIED
+}
+
+func (x *TurnAdmitted) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// CallsJudged records what becomes of the calls of the response before it, after
+// their subscribers had spoken.
+type CallsJudged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The calls in the model's order, as they are to be carried out.
+	Calls []*PreparedCall `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
+	// Work items as the harness's own tools have left them.
+	WorkItems []*WorkItem `protobuf:"bytes,2,rep,name=work_items,json=workItems,proto3" json:"work_items,omitempty"`
+	// What hooks want of the rest of the loop; unset: nothing.
+	Hooks         *HookState `protobuf:"bytes,3,opt,name=hooks,proto3" json:"hooks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallsJudged) Reset() {
+	*x = CallsJudged{}
+	mi := &file_harness_v1_record_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallsJudged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallsJudged) ProtoMessage() {}
+
+func (x *CallsJudged) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallsJudged.ProtoReflect.Descriptor instead.
+func (*CallsJudged) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *CallsJudged) GetCalls() []*PreparedCall {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *CallsJudged) GetWorkItems() []*WorkItem {
+	if x != nil {
+		return x.WorkItems
+	}
+	return nil
+}
+
+func (x *CallsJudged) GetHooks() *HookState {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
 }
 
 // ModelRetried says that a try at the model failed.
@@ -1019,7 +1341,7 @@ type ModelRetried struct {
 
 func (x *ModelRetried) Reset() {
 	*x = ModelRetried{}
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1353,7 @@ func (x *ModelRetried) String() string {
 func (*ModelRetried) ProtoMessage() {}
 
 func (x *ModelRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1366,7 @@ func (x *ModelRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetried.ProtoReflect.Descriptor instead.
 func (*ModelRetried) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModelRetried) GetTry() uint32 {
@@ -1105,14 +1427,26 @@ type PreparedCall struct {
 	// RUN: may be run again when nobody knows how it ended.
 	Idempotent bool `protobuf:"varint,6,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
 	// Who runs the tool; unset for tools that are not known.
-	Origin        ToolOrigin `protobuf:"varint,7,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
+	Origin ToolOrigin `protobuf:"varint,7,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
+	// The tool reads, by its annotations; so the two below.
+	Reads bool `protobuf:"varint,8,opt,name=reads,proto3" json:"reads,omitempty"`
+	// The tool writes.
+	Writes bool `protobuf:"varint,9,opt,name=writes,proto3" json:"writes,omitempty"`
+	// The tool explores.
+	Explores bool `protobuf:"varint,10,opt,name=explores,proto3" json:"explores,omitempty"`
+	// Arguments that a hook has put in the place of the model's; unset: those.
+	Arguments *Content `protobuf:"bytes,11,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// The tool is offered, so that its calls are counted by its name.
+	Offered bool `protobuf:"varint,12,opt,name=offered,proto3" json:"offered,omitempty"`
+	// A hook wants it reviewed before it runs.
+	Review        bool `protobuf:"varint,13,opt,name=review,proto3" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreparedCall) Reset() {
 	*x = PreparedCall{}
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1458,7 @@ func (x *PreparedCall) String() string {
 func (*PreparedCall) ProtoMessage() {}
 
 func (x *PreparedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1471,7 @@ func (x *PreparedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedCall.ProtoReflect.Descriptor instead.
 func (*PreparedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PreparedCall) GetCallId() string {
@@ -1189,6 +1523,48 @@ func (x *PreparedCall) GetOrigin() ToolOrigin {
 	return ToolOrigin_TOOL_ORIGIN_UNSPECIFIED
 }
 
+func (x *PreparedCall) GetReads() bool {
+	if x != nil {
+		return x.Reads
+	}
+	return false
+}
+
+func (x *PreparedCall) GetWrites() bool {
+	if x != nil {
+		return x.Writes
+	}
+	return false
+}
+
+func (x *PreparedCall) GetExplores() bool {
+	if x != nil {
+		return x.Explores
+	}
+	return false
+}
+
+func (x *PreparedCall) GetArguments() *Content {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *PreparedCall) GetOffered() bool {
+	if x != nil {
+		return x.Offered
+	}
+	return false
+}
+
+func (x *PreparedCall) GetReview() bool {
+	if x != nil {
+		return x.Review
+	}
+	return false
+}
+
 // ModelResponded records the model's answer, which the same record appends to
 // the conversation, and what was decided of its calls.
 type ModelResponded struct {
@@ -1204,14 +1580,18 @@ type ModelResponded struct {
 	// Time from the request to the last byte, tries and waits included.
 	Latency *durationpb.Duration `protobuf:"bytes,5,opt,name=latency,proto3" json:"latency,omitempty"`
 	// Time that making the request out of the conversation took.
-	Preparation   *durationpb.Duration `protobuf:"bytes,6,opt,name=preparation,proto3" json:"preparation,omitempty"`
+	Preparation *durationpb.Duration `protobuf:"bytes,6,opt,name=preparation,proto3" json:"preparation,omitempty"`
+	// Work items as the harness's own tools have left them.
+	WorkItems []*WorkItem `protobuf:"bytes,7,rep,name=work_items,json=workItems,proto3" json:"work_items,omitempty"`
+	// What becomes of the calls is decided once their subscribers have spoken.
+	Unjudged      bool `protobuf:"varint,8,opt,name=unjudged,proto3" json:"unjudged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelResponded) Reset() {
 	*x = ModelResponded{}
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1603,7 @@ func (x *ModelResponded) String() string {
 func (*ModelResponded) ProtoMessage() {}
 
 func (x *ModelResponded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1616,7 @@ func (x *ModelResponded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponded.ProtoReflect.Descriptor instead.
 func (*ModelResponded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelResponded) GetModel() string {
@@ -1281,6 +1661,20 @@ func (x *ModelResponded) GetPreparation() *durationpb.Duration {
 	return nil
 }
 
+func (x *ModelResponded) GetWorkItems() []*WorkItem {
+	if x != nil {
+		return x.WorkItems
+	}
+	return nil
+}
+
+func (x *ModelResponded) GetUnjudged() bool {
+	if x != nil {
+		return x.Unjudged
+	}
+	return false
+}
+
 // ToolsStarted makes calls runnable: only a call named here is ever sent.
 type ToolsStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1294,7 +1688,7 @@ type ToolsStarted struct {
 
 func (x *ToolsStarted) Reset() {
 	*x = ToolsStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1700,7 @@ func (x *ToolsStarted) String() string {
 func (*ToolsStarted) ProtoMessage() {}
 
 func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1713,7 @@ func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsStarted.ProtoReflect.Descriptor instead.
 func (*ToolsStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ToolsStarted) GetCallIds() []string {
@@ -1345,14 +1739,18 @@ type ToolFinished struct {
 	// How it ended.
 	Outcome ToolOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=harness.v1.ToolOutcome" json:"outcome,omitempty"`
 	// Time that it ran.
-	Duration      *durationpb.Duration `protobuf:"bytes,3,opt,name=duration,proto3" json:"duration,omitempty"`
+	Duration *durationpb.Duration `protobuf:"bytes,3,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Paths that it changed, as far as the tool host knows, at most 32.
+	FilesChanged []string `protobuf:"bytes,4,rep,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
+	// What hooks want of the rest of the loop; unset: nothing.
+	Hooks         *HookState `protobuf:"bytes,5,opt,name=hooks,proto3" json:"hooks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolFinished) Reset() {
 	*x = ToolFinished{}
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1762,7 @@ func (x *ToolFinished) String() string {
 func (*ToolFinished) ProtoMessage() {}
 
 func (x *ToolFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1775,7 @@ func (x *ToolFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolFinished.ProtoReflect.Descriptor instead.
 func (*ToolFinished) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ToolFinished) GetCallId() string {
@@ -1401,6 +1799,20 @@ func (x *ToolFinished) GetDuration() *durationpb.Duration {
 	return nil
 }
 
+func (x *ToolFinished) GetFilesChanged() []string {
+	if x != nil {
+		return x.FilesChanged
+	}
+	return nil
+}
+
+func (x *ToolFinished) GetHooks() *HookState {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
+}
+
 // ExecutorFailed records that an executor could not process a step.
 type ExecutorFailed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1416,7 +1828,7 @@ type ExecutorFailed struct {
 
 func (x *ExecutorFailed) Reset() {
 	*x = ExecutorFailed{}
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1840,7 @@ func (x *ExecutorFailed) String() string {
 func (*ExecutorFailed) ProtoMessage() {}
 
 func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1853,7 @@ func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorFailed.ProtoReflect.Descriptor instead.
 func (*ExecutorFailed) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExecutorFailed) GetExecutor() string {
@@ -1477,7 +1889,7 @@ type ExecutorAbsent struct {
 
 func (x *ExecutorAbsent) Reset() {
 	*x = ExecutorAbsent{}
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1901,7 @@ func (x *ExecutorAbsent) String() string {
 func (*ExecutorAbsent) ProtoMessage() {}
 
 func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1914,7 @@ func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorAbsent.ProtoReflect.Descriptor instead.
 func (*ExecutorAbsent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExecutorAbsent) GetExecutor() string {
@@ -1517,7 +1929,7 @@ var File_harness_v1_record_proto protoreflect.FileDescriptor
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xe3\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe3\x03\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -1551,17 +1963,25 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rturn_complete\x18\r \x01(\v2\x18.harness.v1.TurnCompleteH\x00R\fturnComplete\x12,\n" +
 	"\x06parked\x18\x0e \x01(\v2\x12.harness.v1.ParkedH\x00R\x06parked\x123\n" +
 	"\x06result\x18\x0f \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06resultB\t\n" +
-	"\amessage\"\xaf\x01\n" +
+	"\amessage\"\xed\x02\n" +
 	"\vObservation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05inbox\x18\x02 \x01(\v2\x16.harness.v1.InboxBatchH\x00R\x05inbox\x12;\n" +
 	"\venvironment\x18\x03 \x01(\v2\x17.harness.v1.EnvironmentH\x00R\venvironment\x12\x18\n" +
-	"\x06tokens\x18\x04 \x01(\rH\x00R\x06tokensB\a\n" +
-	"\x05value\"Q\n" +
+	"\x06tokens\x18\x04 \x01(\rH\x00R\x06tokens\x12-\n" +
+	"\x04hook\x18\x05 \x01(\v2\x17.harness.v1.HookOutcomeH\x00R\x04hook\x127\n" +
+	"\x05check\x18\x06 \x01(\v2\x1f.harness.v1.RequirementCoverageH\x00R\x05check\x12\x1f\n" +
+	"\n" +
+	"stop_asked\x18\a \x01(\bH\x00R\tstopAsked\x123\n" +
+	"\acontext\x18\b \x01(\v2\x17.harness.v1.ContextTextH\x00R\acontextB\a\n" +
+	"\x05value\"7\n" +
+	"\vContextText\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"Q\n" +
 	"\n" +
 	"InboxBatch\x12+\n" +
 	"\x05items\x18\x01 \x03(\v2\x15.harness.v1.InboxItemR\x05items\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\x04R\x06cursor\"\xe8\x03\n" +
+	"\x06cursor\x18\x02 \x01(\x04R\x06cursor\"\xe7\x04\n" +
 	"\aJournal\x12<\n" +
 	"\fturn_started\x18\x01 \x01(\v2\x17.harness.v1.TurnStartedH\x00R\vturnStarted\x12?\n" +
 	"\rmodel_retried\x18\x02 \x01(\v2\x18.harness.v1.ModelRetriedH\x00R\fmodelRetried\x12E\n" +
@@ -1569,19 +1989,37 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rtools_started\x18\x04 \x01(\v2\x18.harness.v1.ToolsStartedH\x00R\ftoolsStarted\x12?\n" +
 	"\rtool_finished\x18\x05 \x01(\v2\x18.harness.v1.ToolFinishedH\x00R\ftoolFinished\x12E\n" +
 	"\x0fexecutor_failed\x18\x06 \x01(\v2\x1a.harness.v1.ExecutorFailedH\x00R\x0eexecutorFailed\x12E\n" +
-	"\x0fexecutor_absent\x18\a \x01(\v2\x1a.harness.v1.ExecutorAbsentH\x00R\x0eexecutorAbsentB\a\n" +
-	"\x05entry\"H\n" +
+	"\x0fexecutor_absent\x18\a \x01(\v2\x1a.harness.v1.ExecutorAbsentH\x00R\x0eexecutorAbsent\x12?\n" +
+	"\rturn_admitted\x18\b \x01(\v2\x18.harness.v1.TurnAdmittedH\x00R\fturnAdmitted\x12<\n" +
+	"\fcalls_judged\x18\t \x01(\v2\x17.harness.v1.CallsJudgedH\x00R\vcallsJudgedB\a\n" +
+	"\x05entry\"\xb0\x02\n" +
 	"\vTurnStarted\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\rR\aattempt\"\xbe\x01\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x1f\n" +
+	"\vfired_rules\x18\x03 \x03(\tR\n" +
+	"firedRules\x12\x1f\n" +
+	"\vitems_shown\x18\x04 \x01(\x06R\n" +
+	"itemsShown\x12#\n" +
+	"\rtold_controls\x18\x05 \x03(\tR\ftoldControls\x12C\n" +
+	"\x11instruction_files\x18\x06 \x03(\v2\x16.harness.v1.FileDigestR\x10instructionFiles\x12(\n" +
+	"\rfiles_changed\x18\a \x01(\rH\x00R\ffilesChanged\x88\x01\x01B\x10\n" +
+	"\x0e_files_changed\"V\n" +
+	"\fTurnAdmitted\x12.\n" +
+	"\x06action\x18\x01 \x01(\x0e2\x16.harness.v1.HookActionR\x06action\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9f\x01\n" +
+	"\vCallsJudged\x12.\n" +
+	"\x05calls\x18\x01 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
+	"\n" +
+	"work_items\x18\x02 \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12+\n" +
+	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\xbe\x01\n" +
 	"\fModelRetried\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12-\n" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
 	"\x04last\x18\x05 \x01(\bR\x04last\x12-\n" +
-	"\x04kind\x18\x06 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\"\x89\x02\n" +
+	"\x04kind\x18\x06 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\"\xb8\x03\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -1591,21 +2029,33 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"idempotent\x18\x06 \x01(\bR\n" +
 	"idempotent\x12.\n" +
-	"\x06origin\x18\a \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\"\x96\x02\n" +
+	"\x06origin\x18\a \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\x12\x14\n" +
+	"\x05reads\x18\b \x01(\bR\x05reads\x12\x16\n" +
+	"\x06writes\x18\t \x01(\bR\x06writes\x12\x1a\n" +
+	"\bexplores\x18\n" +
+	" \x01(\bR\bexplores\x121\n" +
+	"\targuments\x18\v \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x18\n" +
+	"\aoffered\x18\f \x01(\bR\aoffered\x12\x16\n" +
+	"\x06review\x18\r \x01(\bR\x06review\"\xe7\x02\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
 	"\rfinish_reason\x18\x03 \x01(\tR\ffinishReason\x12.\n" +
 	"\x05calls\x18\x04 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
 	"\alatency\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\alatency\x12;\n" +
-	"\vpreparation\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vpreparation\"F\n" +
+	"\vpreparation\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vpreparation\x123\n" +
+	"\n" +
+	"work_items\x18\a \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12\x1a\n" +
+	"\bunjudged\x18\b \x01(\bR\bunjudged\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\x12\x1b\n" +
-	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\x91\x01\n" +
+	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xe3\x01\n" +
 	"\fToolFinished\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x121\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x125\n" +
-	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\"X\n" +
+	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12#\n" +
+	"\rfiles_changed\x18\x04 \x03(\tR\ffilesChanged\x12+\n" +
+	"\x05hooks\x18\x05 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"X\n" +
 	"\x0eExecutorFailed\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
@@ -1640,7 +2090,7 @@ func file_harness_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_harness_v1_record_proto_goTypes = []any{
 	(CallDisposition)(0),          // 0: harness.v1.CallDisposition
 	(ToolOutcome)(0),              // 1: harness.v1.ToolOutcome
@@ -1648,75 +2098,98 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*Writer)(nil),                // 3: harness.v1.Writer
 	(*Step)(nil),                  // 4: harness.v1.Step
 	(*Observation)(nil),           // 5: harness.v1.Observation
-	(*InboxBatch)(nil),            // 6: harness.v1.InboxBatch
-	(*Journal)(nil),               // 7: harness.v1.Journal
-	(*TurnStarted)(nil),           // 8: harness.v1.TurnStarted
-	(*ModelRetried)(nil),          // 9: harness.v1.ModelRetried
-	(*PreparedCall)(nil),          // 10: harness.v1.PreparedCall
-	(*ModelResponded)(nil),        // 11: harness.v1.ModelResponded
-	(*ToolsStarted)(nil),          // 12: harness.v1.ToolsStarted
-	(*ToolFinished)(nil),          // 13: harness.v1.ToolFinished
-	(*ExecutorFailed)(nil),        // 14: harness.v1.ExecutorFailed
-	(*ExecutorAbsent)(nil),        // 15: harness.v1.ExecutorAbsent
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
-	(*Message)(nil),               // 17: harness.v1.Message
-	(*Event)(nil),                 // 18: harness.v1.Event
-	(*Snapshot)(nil),              // 19: harness.v1.Snapshot
-	(*PhaseChange)(nil),           // 20: harness.v1.PhaseChange
-	(*RepairTrigger)(nil),         // 21: harness.v1.RepairTrigger
-	(*RepairComplete)(nil),        // 22: harness.v1.RepairComplete
-	(*CompactionComplete)(nil),    // 23: harness.v1.CompactionComplete
-	(*TurnComplete)(nil),          // 24: harness.v1.TurnComplete
-	(*Parked)(nil),                // 25: harness.v1.Parked
-	(*HarnessResult)(nil),         // 26: harness.v1.HarnessResult
-	(*Environment)(nil),           // 27: harness.v1.Environment
-	(*InboxItem)(nil),             // 28: harness.v1.InboxItem
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(TurnErrorKind)(0),            // 30: harness.v1.TurnErrorKind
-	(ToolOrigin)(0),               // 31: harness.v1.ToolOrigin
-	(*Usage)(nil),                 // 32: harness.v1.Usage
+	(*ContextText)(nil),           // 6: harness.v1.ContextText
+	(*InboxBatch)(nil),            // 7: harness.v1.InboxBatch
+	(*Journal)(nil),               // 8: harness.v1.Journal
+	(*TurnStarted)(nil),           // 9: harness.v1.TurnStarted
+	(*TurnAdmitted)(nil),          // 10: harness.v1.TurnAdmitted
+	(*CallsJudged)(nil),           // 11: harness.v1.CallsJudged
+	(*ModelRetried)(nil),          // 12: harness.v1.ModelRetried
+	(*PreparedCall)(nil),          // 13: harness.v1.PreparedCall
+	(*ModelResponded)(nil),        // 14: harness.v1.ModelResponded
+	(*ToolsStarted)(nil),          // 15: harness.v1.ToolsStarted
+	(*ToolFinished)(nil),          // 16: harness.v1.ToolFinished
+	(*ExecutorFailed)(nil),        // 17: harness.v1.ExecutorFailed
+	(*ExecutorAbsent)(nil),        // 18: harness.v1.ExecutorAbsent
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Message)(nil),               // 20: harness.v1.Message
+	(*Event)(nil),                 // 21: harness.v1.Event
+	(*Snapshot)(nil),              // 22: harness.v1.Snapshot
+	(*PhaseChange)(nil),           // 23: harness.v1.PhaseChange
+	(*RepairTrigger)(nil),         // 24: harness.v1.RepairTrigger
+	(*RepairComplete)(nil),        // 25: harness.v1.RepairComplete
+	(*CompactionComplete)(nil),    // 26: harness.v1.CompactionComplete
+	(*TurnComplete)(nil),          // 27: harness.v1.TurnComplete
+	(*Parked)(nil),                // 28: harness.v1.Parked
+	(*HarnessResult)(nil),         // 29: harness.v1.HarnessResult
+	(*Environment)(nil),           // 30: harness.v1.Environment
+	(*HookOutcome)(nil),           // 31: harness.v1.HookOutcome
+	(*RequirementCoverage)(nil),   // 32: harness.v1.RequirementCoverage
+	(*InboxItem)(nil),             // 33: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 34: harness.v1.FileDigest
+	(HookAction)(0),               // 35: harness.v1.HookAction
+	(*WorkItem)(nil),              // 36: harness.v1.WorkItem
+	(*HookState)(nil),             // 37: harness.v1.HookState
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(TurnErrorKind)(0),            // 39: harness.v1.TurnErrorKind
+	(ToolOrigin)(0),               // 40: harness.v1.ToolOrigin
+	(*Content)(nil),               // 41: harness.v1.Content
+	(*Usage)(nil),                 // 42: harness.v1.Usage
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
-	16, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
+	19, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
 	3,  // 1: harness.v1.Record.writer:type_name -> harness.v1.Writer
-	17, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
-	18, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
+	20, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
+	21, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
 	4,  // 4: harness.v1.Record.step:type_name -> harness.v1.Step
-	7,  // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
-	19, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
-	20, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
+	8,  // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
+	22, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
+	23, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
 	5,  // 8: harness.v1.Step.observed:type_name -> harness.v1.Observation
-	21, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
-	22, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
-	23, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
-	24, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
-	25, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
-	26, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
-	6,  // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
-	27, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
-	28, // 17: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	8,  // 18: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	9,  // 19: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	11, // 20: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	12, // 21: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	13, // 22: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	14, // 23: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	15, // 24: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	29, // 25: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	30, // 26: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	0,  // 27: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	31, // 28: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	32, // 29: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	10, // 30: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	29, // 31: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	29, // 32: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	1,  // 33: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	29, // 34: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	24, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
+	25, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
+	26, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
+	27, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
+	28, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
+	29, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
+	7,  // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
+	30, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
+	31, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
+	32, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
+	6,  // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
+	33, // 20: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	9,  // 21: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	12, // 22: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	14, // 23: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	15, // 24: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	16, // 25: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	17, // 26: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	18, // 27: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	10, // 28: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	11, // 29: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	34, // 30: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	35, // 31: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	13, // 32: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	36, // 33: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	37, // 34: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	38, // 35: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	39, // 36: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	0,  // 37: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	40, // 38: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	41, // 39: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	42, // 40: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	13, // 41: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	38, // 42: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	38, // 43: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	36, // 44: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	1,  // 45: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	38, // 46: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	37, // 47: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -1725,13 +2198,17 @@ func file_harness_v1_record_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_contract_proto_init()
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_environment_proto_init()
 	file_harness_v1_event_proto_init()
+	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
 	file_harness_v1_snapshot_proto_init()
+	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_workitem_proto_init()
 	file_harness_v1_record_proto_msgTypes[0].OneofWrappers = []any{
 		(*Record_Step)(nil),
 		(*Record_Journal)(nil),
@@ -1748,8 +2225,12 @@ func file_harness_v1_record_proto_init() {
 		(*Observation_Inbox)(nil),
 		(*Observation_Environment)(nil),
 		(*Observation_Tokens)(nil),
+		(*Observation_Hook)(nil),
+		(*Observation_Check)(nil),
+		(*Observation_StopAsked)(nil),
+		(*Observation_Context)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[5].OneofWrappers = []any{
+	file_harness_v1_record_proto_msgTypes[6].OneofWrappers = []any{
 		(*Journal_TurnStarted)(nil),
 		(*Journal_ModelRetried)(nil),
 		(*Journal_ModelResponded)(nil),
@@ -1757,14 +2238,17 @@ func file_harness_v1_record_proto_init() {
 		(*Journal_ToolFinished)(nil),
 		(*Journal_ExecutorFailed)(nil),
 		(*Journal_ExecutorAbsent)(nil),
+		(*Journal_TurnAdmitted)(nil),
+		(*Journal_CallsJudged)(nil),
 	}
+	file_harness_v1_record_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_record_proto_rawDesc), len(file_harness_v1_record_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -106,9 +106,22 @@ type AgentSpec struct {
 	// The tool policy.
 	Tools []*ToolRule `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
 	// Nobody is there to be asked: the model is not offered ask_user.
-	Autonomous    bool `protobuf:"varint,6,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Autonomous bool `protobuf:"varint,6,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
+	// Just-in-time instructions of one's own, evaluated in order behind the built-in
+	// ones; at most 64.
+	Jit []*JitRule `protobuf:"bytes,7,rep,name=jit,proto3" json:"jit,omitempty"`
+	// Subscribers, called in order; at most 64.
+	Hooks []*Hook `protobuf:"bytes,8,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	// The mode of work at the start. Default execute.
+	Mode string `protobuf:"bytes,9,opt,name=mode,proto3" json:"mode,omitempty"`
+	// Modes of one's own; at most 16.
+	Modes []*ModeSpec `protobuf:"bytes,10,rep,name=modes,proto3" json:"modes,omitempty"`
+	// Work items that every run begins with; at most 64. They need work items.
+	WorkItemTemplates []*WorkItemTemplate `protobuf:"bytes,11,rep,name=work_item_templates,json=workItemTemplates,proto3" json:"work_item_templates,omitempty"`
+	// Sections of the system prompt of one's own; at most 16.
+	ContextProviders []*ContextProvider `protobuf:"bytes,12,rep,name=context_providers,json=contextProviders,proto3" json:"context_providers,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *AgentSpec) Reset() {
@@ -183,6 +196,48 @@ func (x *AgentSpec) GetAutonomous() bool {
 	return false
 }
 
+func (x *AgentSpec) GetJit() []*JitRule {
+	if x != nil {
+		return x.Jit
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetHooks() []*Hook {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetModes() []*ModeSpec {
+	if x != nil {
+		return x.Modes
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetWorkItemTemplates() []*WorkItemTemplate {
+	if x != nil {
+		return x.WorkItemTemplates
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetContextProviders() []*ContextProvider {
+	if x != nil {
+		return x.ContextProviders
+	}
+	return nil
+}
+
 // RunSpec is everything that a run is started with. It is stored in the run's
 // first record and never changes.
 type RunSpec struct {
@@ -199,7 +254,10 @@ type RunSpec struct {
 	// Numbers of the loop.
 	Config *LoopConfig `protobuf:"bytes,5,opt,name=config,proto3" json:"config,omitempty"`
 	// Tools that the client runs itself, at most 64; origin CLIENT or unset.
-	ClientTools   []*ToolSpec `protobuf:"bytes,6,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
+	ClientTools []*ToolSpec `protobuf:"bytes,6,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
+	// What has to be there before the run counts as done; unset: work_complete alone
+	// decides.
+	Contract      *TaskContract `protobuf:"bytes,7,opt,name=contract,proto3" json:"contract,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +330,13 @@ func (x *RunSpec) GetConfig() *LoopConfig {
 func (x *RunSpec) GetClientTools() []*ToolSpec {
 	if x != nil {
 		return x.ClientTools
+	}
+	return nil
+}
+
+func (x *RunSpec) GetContract() *TaskContract {
+	if x != nil {
+		return x.Contract
 	}
 	return nil
 }
@@ -572,7 +637,7 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/tool.proto\"\xce\x01\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xf5\x03\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -581,14 +646,22 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12\x1e\n" +
 	"\n" +
 	"autonomous\x18\x06 \x01(\bR\n" +
-	"autonomous\"\x82\x02\n" +
+	"autonomous\x12%\n" +
+	"\x03jit\x18\a \x03(\v2\x13.harness.v1.JitRuleR\x03jit\x12&\n" +
+	"\x05hooks\x18\b \x03(\v2\x10.harness.v1.HookR\x05hooks\x12\x12\n" +
+	"\x04mode\x18\t \x01(\tR\x04mode\x12*\n" +
+	"\x05modes\x18\n" +
+	" \x03(\v2\x14.harness.v1.ModeSpecR\x05modes\x12L\n" +
+	"\x13work_item_templates\x18\v \x03(\v2\x1c.harness.v1.WorkItemTemplateR\x11workItemTemplates\x12H\n" +
+	"\x11context_providers\x18\f \x03(\v2\x1b.harness.v1.ContextProviderR\x10contextProviders\"\xb8\x02\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
 	"\tworkspace\x18\x03 \x01(\tR\tworkspace\x12\x1a\n" +
 	"\bworkflow\x18\x04 \x03(\tR\bworkflow\x12.\n" +
 	"\x06config\x18\x05 \x01(\v2\x16.harness.v1.LoopConfigR\x06config\x127\n" +
-	"\fclient_tools\x18\x06 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\"m\n" +
+	"\fclient_tools\x18\x06 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\x124\n" +
+	"\bcontract\x18\a \x01(\v2\x18.harness.v1.TaskContractR\bcontract\"m\n" +
 	"\n" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
@@ -648,27 +721,39 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*StopDetails)(nil),           // 4: harness.v1.StopDetails
 	(*Run)(nil),                   // 5: harness.v1.Run
 	(*ToolRule)(nil),              // 6: harness.v1.ToolRule
-	(*Content)(nil),               // 7: harness.v1.Content
-	(*LoopConfig)(nil),            // 8: harness.v1.LoopConfig
-	(*ToolSpec)(nil),              // 9: harness.v1.ToolSpec
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*JitRule)(nil),               // 7: harness.v1.JitRule
+	(*Hook)(nil),                  // 8: harness.v1.Hook
+	(*ModeSpec)(nil),              // 9: harness.v1.ModeSpec
+	(*WorkItemTemplate)(nil),      // 10: harness.v1.WorkItemTemplate
+	(*ContextProvider)(nil),       // 11: harness.v1.ContextProvider
+	(*Content)(nil),               // 12: harness.v1.Content
+	(*LoopConfig)(nil),            // 13: harness.v1.LoopConfig
+	(*ToolSpec)(nil),              // 14: harness.v1.ToolSpec
+	(*TaskContract)(nil),          // 15: harness.v1.TaskContract
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
 	6,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
-	7,  // 1: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1,  // 2: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	8,  // 3: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	9,  // 4: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
-	4,  // 5: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 6: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	10, // 7: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	10, // 8: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 9: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	7,  // 1: harness.v1.AgentSpec.jit:type_name -> harness.v1.JitRule
+	8,  // 2: harness.v1.AgentSpec.hooks:type_name -> harness.v1.Hook
+	9,  // 3: harness.v1.AgentSpec.modes:type_name -> harness.v1.ModeSpec
+	10, // 4: harness.v1.AgentSpec.work_item_templates:type_name -> harness.v1.WorkItemTemplate
+	11, // 5: harness.v1.AgentSpec.context_providers:type_name -> harness.v1.ContextProvider
+	12, // 6: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 7: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	13, // 8: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	14, // 9: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	15, // 10: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
+	4,  // 11: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 12: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	16, // 13: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	16, // 14: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 15: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }
@@ -678,7 +763,11 @@ func file_harness_v1_run_proto_init() {
 	}
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
+	file_harness_v1_contract_proto_init()
+	file_harness_v1_hook_proto_init()
+	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_workitem_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -397,7 +397,43 @@ type Snapshot struct {
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// Hashes of the ids of the inbox items that answered answered_calls, in the same
 	// places; 0 where it was none.
-	AnsweredBy    []uint64 `protobuf:"fixed64,39,rep,packed,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`
+	AnsweredBy []uint64 `protobuf:"fixed64,39,rep,packed,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`
+	// The work; unset when the agent has no work items.
+	WorkItemLedger *WorkItemLedger `protobuf:"bytes,61,opt,name=work_item_ledger,json=workItemLedger,proto3" json:"work_item_ledger,omitempty"`
+	// What has to be there before the run counts as done; unset without a contract.
+	TaskContract *TaskContract `protobuf:"bytes,62,opt,name=task_contract,json=taskContract,proto3" json:"task_contract,omitempty"`
+	// How the contract stands; unset without one.
+	CoverageLedger *CoverageLedger `protobuf:"bytes,63,opt,name=coverage_ledger,json=coverageLedger,proto3" json:"coverage_ledger,omitempty"`
+	// What the detection of stalls remembers.
+	ProgressTracker *ProgressTracker `protobuf:"bytes,64,opt,name=progress_tracker,json=progressTracker,proto3" json:"progress_tracker,omitempty"`
+	// The mode of work; empty means execute.
+	Mode string `protobuf:"bytes,65,opt,name=mode,proto3" json:"mode,omitempty"`
+	// What the detection of loops remembers.
+	DoomLoop *DoomLoop `protobuf:"bytes,66,opt,name=doom_loop,json=doomLoop,proto3" json:"doom_loop,omitempty"`
+	// What hooks want of the rest of the loop.
+	Hooks *HookState `protobuf:"bytes,67,opt,name=hooks,proto3" json:"hooks,omitempty"`
+	// Which just-in-time rules have fired.
+	Jit *JitState `protobuf:"bytes,68,opt,name=jit,proto3" json:"jit,omitempty"`
+	// Calls in the run, by tool; at most 128.
+	ToolUsage []*ToolUsage `protobuf:"bytes,69,rep,name=tool_usage,json=toolUsage,proto3" json:"tool_usage,omitempty"`
+	// What calls did, by the annotations of their tools.
+	Activity *Activity `protobuf:"bytes,70,opt,name=activity,proto3" json:"activity,omitempty"`
+	// What the agent is made of: policy, rules, hooks and modes.
+	Definition *Definition `protobuf:"bytes,71,opt,name=definition,proto3" json:"definition,omitempty"`
+	// The instruction files that the model has seen; at most 16.
+	InstructionFiles []*FileDigest `protobuf:"bytes,72,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
+	// Turn after which the model was last shown its work items, and a hash of what it
+	// was shown.
+	ItemsShownTurn uint32 `protobuf:"varint,73,opt,name=items_shown_turn,json=itemsShownTurn,proto3" json:"items_shown_turn,omitempty"`
+	// Hash of the work items as the model was last shown them.
+	ItemsShown uint64 `protobuf:"fixed64,74,opt,name=items_shown,json=itemsShown,proto3" json:"items_shown,omitempty"`
+	// Control artifacts that failed and that the model was told of, as item@digest; at
+	// most 16.
+	ToldControls []string `protobuf:"bytes,75,rep,name=told_controls,json=toldControls,proto3" json:"told_controls,omitempty"`
+	// Why the agent was not allowed to stop the last time; empty: it was, or never tried.
+	RejectedKind string `protobuf:"bytes,76,opt,name=rejected_kind,json=rejectedKind,proto3" json:"rejected_kind,omitempty"`
+	// How often in a row for that reason.
+	RejectedCount uint32 `protobuf:"varint,77,opt,name=rejected_count,json=rejectedCount,proto3" json:"rejected_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -696,6 +732,125 @@ func (x *Snapshot) GetAnsweredBy() []uint64 {
 		return x.AnsweredBy
 	}
 	return nil
+}
+
+func (x *Snapshot) GetWorkItemLedger() *WorkItemLedger {
+	if x != nil {
+		return x.WorkItemLedger
+	}
+	return nil
+}
+
+func (x *Snapshot) GetTaskContract() *TaskContract {
+	if x != nil {
+		return x.TaskContract
+	}
+	return nil
+}
+
+func (x *Snapshot) GetCoverageLedger() *CoverageLedger {
+	if x != nil {
+		return x.CoverageLedger
+	}
+	return nil
+}
+
+func (x *Snapshot) GetProgressTracker() *ProgressTracker {
+	if x != nil {
+		return x.ProgressTracker
+	}
+	return nil
+}
+
+func (x *Snapshot) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *Snapshot) GetDoomLoop() *DoomLoop {
+	if x != nil {
+		return x.DoomLoop
+	}
+	return nil
+}
+
+func (x *Snapshot) GetHooks() *HookState {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
+}
+
+func (x *Snapshot) GetJit() *JitState {
+	if x != nil {
+		return x.Jit
+	}
+	return nil
+}
+
+func (x *Snapshot) GetToolUsage() []*ToolUsage {
+	if x != nil {
+		return x.ToolUsage
+	}
+	return nil
+}
+
+func (x *Snapshot) GetActivity() *Activity {
+	if x != nil {
+		return x.Activity
+	}
+	return nil
+}
+
+func (x *Snapshot) GetDefinition() *Definition {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *Snapshot) GetInstructionFiles() []*FileDigest {
+	if x != nil {
+		return x.InstructionFiles
+	}
+	return nil
+}
+
+func (x *Snapshot) GetItemsShownTurn() uint32 {
+	if x != nil {
+		return x.ItemsShownTurn
+	}
+	return 0
+}
+
+func (x *Snapshot) GetItemsShown() uint64 {
+	if x != nil {
+		return x.ItemsShown
+	}
+	return 0
+}
+
+func (x *Snapshot) GetToldControls() []string {
+	if x != nil {
+		return x.ToldControls
+	}
+	return nil
+}
+
+func (x *Snapshot) GetRejectedKind() string {
+	if x != nil {
+		return x.RejectedKind
+	}
+	return ""
+}
+
+func (x *Snapshot) GetRejectedCount() uint32 {
+	if x != nil {
+		return x.RejectedCount
+	}
+	return 0
 }
 
 // TokenBudget is how full the model's window is.
@@ -1048,7 +1203,9 @@ type TurnState struct {
 	// work_complete was among its calls.
 	CalledWorkComplete bool `protobuf:"varint,4,opt,name=called_work_complete,json=calledWorkComplete,proto3" json:"called_work_complete,omitempty"`
 	// The turn had tool calls.
-	CalledTools   bool `protobuf:"varint,5,opt,name=called_tools,json=calledTools,proto3" json:"called_tools,omitempty"`
+	CalledTools bool `protobuf:"varint,5,opt,name=called_tools,json=calledTools,proto3" json:"called_tools,omitempty"`
+	// Tool calls in it.
+	Calls         uint32 `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1118,16 +1275,23 @@ func (x *TurnState) GetCalledTools() bool {
 	return false
 }
 
+func (x *TurnState) GetCalls() uint32 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
 var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/snapshot.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x15harness/v1/tool.proto\"\x85\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x88\r\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xd7\x13\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1175,7 +1339,28 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vexpire_time\x18& \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x1f\n" +
 	"\vanswered_by\x18' \x03(\x06R\n" +
-	"answeredByJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
+	"answeredBy\x12D\n" +
+	"\x10work_item_ledger\x18= \x01(\v2\x1a.harness.v1.WorkItemLedgerR\x0eworkItemLedger\x12=\n" +
+	"\rtask_contract\x18> \x01(\v2\x18.harness.v1.TaskContractR\ftaskContract\x12C\n" +
+	"\x0fcoverage_ledger\x18? \x01(\v2\x1a.harness.v1.CoverageLedgerR\x0ecoverageLedger\x12F\n" +
+	"\x10progress_tracker\x18@ \x01(\v2\x1b.harness.v1.ProgressTrackerR\x0fprogressTracker\x12\x12\n" +
+	"\x04mode\x18A \x01(\tR\x04mode\x121\n" +
+	"\tdoom_loop\x18B \x01(\v2\x14.harness.v1.DoomLoopR\bdoomLoop\x12+\n" +
+	"\x05hooks\x18C \x01(\v2\x15.harness.v1.HookStateR\x05hooks\x12&\n" +
+	"\x03jit\x18D \x01(\v2\x14.harness.v1.JitStateR\x03jit\x124\n" +
+	"\n" +
+	"tool_usage\x18E \x03(\v2\x15.harness.v1.ToolUsageR\ttoolUsage\x120\n" +
+	"\bactivity\x18F \x01(\v2\x14.harness.v1.ActivityR\bactivity\x126\n" +
+	"\n" +
+	"definition\x18G \x01(\v2\x16.harness.v1.DefinitionR\n" +
+	"definition\x12C\n" +
+	"\x11instruction_files\x18H \x03(\v2\x16.harness.v1.FileDigestR\x10instructionFiles\x12(\n" +
+	"\x10items_shown_turn\x18I \x01(\rR\x0eitemsShownTurn\x12\x1f\n" +
+	"\vitems_shown\x18J \x01(\x06R\n" +
+	"itemsShown\x12#\n" +
+	"\rtold_controls\x18K \x03(\tR\ftoldControls\x12#\n" +
+	"\rrejected_kind\x18L \x01(\tR\frejectedKind\x12%\n" +
+	"\x0erejected_count\x18M \x01(\rR\rrejectedCountJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -1209,14 +1394,15 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vmodel_calls\x18\x06 \x01(\rR\n" +
 	"modelCalls\x12C\n" +
 	"\x14usage_before_segment\x18\a \x01(\v2\x11.harness.v1.UsageR\x12usageBeforeSegment\x12M\n" +
-	"\x15active_before_segment\x18\b \x01(\v2\x19.google.protobuf.DurationR\x13activeBeforeSegment\"\xab\x01\n" +
+	"\x15active_before_segment\x18\b \x01(\v2\x19.google.protobuf.DurationR\x13activeBeforeSegment\"\xc1\x01\n" +
 	"\tTurnState\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\bR\x04open\x12\x1d\n" +
 	"\n" +
 	"agent_done\x18\x03 \x01(\bR\tagentDone\x120\n" +
 	"\x14called_work_complete\x18\x04 \x01(\bR\x12calledWorkComplete\x12!\n" +
-	"\fcalled_tools\x18\x05 \x01(\bR\vcalledTools*\x96\x01\n" +
+	"\fcalled_tools\x18\x05 \x01(\bR\vcalledTools\x12\x14\n" +
+	"\x05calls\x18\x06 \x01(\rR\x05calls*\x96\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1281,9 +1467,20 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 	(*ToolRule)(nil),              // 13: harness.v1.ToolRule
 	(*Content)(nil),               // 14: harness.v1.Content
-	(ToolOrigin)(0),               // 15: harness.v1.ToolOrigin
-	(*Usage)(nil),                 // 16: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*WorkItemLedger)(nil),        // 15: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 16: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 17: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 18: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 19: harness.v1.DoomLoop
+	(*HookState)(nil),             // 20: harness.v1.HookState
+	(*JitState)(nil),              // 21: harness.v1.JitState
+	(*ToolUsage)(nil),             // 22: harness.v1.ToolUsage
+	(*Activity)(nil),              // 23: harness.v1.Activity
+	(*Definition)(nil),            // 24: harness.v1.Definition
+	(*FileDigest)(nil),            // 25: harness.v1.FileDigest
+	(ToolOrigin)(0),               // 26: harness.v1.ToolOrigin
+	(*Usage)(nil),                 // 27: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -1306,19 +1503,30 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	12, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
 	14, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
 	12, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	14, // 20: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 21: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	12, // 22: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	15, // 23: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	16, // 24: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	17, // 25: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	16, // 26: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	17, // 27: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	15, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	16, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	17, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	18, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	19, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	20, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	21, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	22, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	23, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	24, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	25, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	14, // 31: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 32: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	12, // 33: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	26, // 34: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	27, // 35: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	28, // 36: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	27, // 37: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	28, // 38: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	39, // [39:39] is the sub-list for method output_type
+	39, // [39:39] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -1328,8 +1536,12 @@ func file_harness_v1_snapshot_proto_init() {
 	}
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
+	file_harness_v1_contract_proto_init()
+	file_harness_v1_hook_proto_init()
 	file_harness_v1_run_proto_init()
+	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_workitem_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

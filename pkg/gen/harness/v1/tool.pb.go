@@ -208,7 +208,9 @@ type ToolSpec struct {
 	// Who runs it.
 	Origin ToolOrigin `protobuf:"varint,4,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
 	// What it does to the world.
-	Annotations   *ToolAnnotations `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	Annotations *ToolAnnotations `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	// When to use it rather than another: a line of the system prompt; may be empty.
+	Usage         string `protobuf:"bytes,6,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -276,6 +278,13 @@ func (x *ToolSpec) GetAnnotations() *ToolAnnotations {
 		return x.Annotations
 	}
 	return nil
+}
+
+func (x *ToolSpec) GetUsage() string {
+	if x != nil {
+		return x.Usage
+	}
+	return ""
 }
 
 // ClientTools are the tools that clients run for a run: at most 64, with names
@@ -435,15 +444,24 @@ func (x *ToolAnnotations) GetExecutes() bool {
 	return false
 }
 
-// ToolRule is one line of an agent's tool policy. The last rule that names a
-// tool decides; a tool without a rule has the default of its annotations:
-// ask when it executes commands, else allow.
+// ToolRule is one line of an agent's tool policy. The last rule that fits a call
+// decides, but for a DENY, which no other rule lifts for the calls that it fits; a
+// call that no rule fits has the default of its tool's annotations: ask when it
+// executes commands, else allow.
 type ToolRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the tool, or "*" for all.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What happens to its calls.
-	Policy        ToolDecision `protobuf:"varint,2,opt,name=policy,proto3,enum=harness.v1.ToolDecision" json:"policy,omitempty"`
+	Policy ToolDecision `protobuf:"varint,2,opt,name=policy,proto3,enum=harness.v1.ToolDecision" json:"policy,omitempty"`
+	// It fits only calls for which this CEL expression of type bool holds; variables:
+	// tool, args. Empty: it is not asked.
+	When string `protobuf:"bytes,3,opt,name=when,proto3" json:"when,omitempty"`
+	// It fits only calls whose text is found by this RE2: the argument command of a
+	// command, the argument path of a file, else the arguments as JSON. Empty: all.
+	Pattern string `protobuf:"bytes,4,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// Why, for the model and the person who is asked; may be empty.
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -492,18 +510,40 @@ func (x *ToolRule) GetPolicy() ToolDecision {
 	return ToolDecision_TOOL_DECISION_UNSPECIFIED
 }
 
+func (x *ToolRule) GetWhen() string {
+	if x != nil {
+		return x.When
+	}
+	return ""
+}
+
+func (x *ToolRule) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *ToolRule) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 var File_harness_v1_tool_proto protoreflect.FileDescriptor
 
 const file_harness_v1_tool_proto_rawDesc = "" +
 	"\n" +
 	"\x15harness/v1/tool.proto\x12\n" +
-	"harness.v1\"\xdc\x01\n" +
+	"harness.v1\"\xf2\x01\n" +
 	"\bToolSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12+\n" +
 	"\x11parameters_schema\x18\x03 \x01(\tR\x10parametersSchema\x12.\n" +
 	"\x06origin\x18\x04 \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\x12=\n" +
-	"\vannotations\x18\x05 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\"9\n" +
+	"\vannotations\x18\x05 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\x12\x14\n" +
+	"\x05usage\x18\x06 \x01(\tR\x05usage\"9\n" +
 	"\vClientTools\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"\x9f\x02\n" +
 	"\x0fToolAnnotations\x12\x14\n" +
@@ -518,10 +558,13 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"durability\x18\x06 \x01(\x0e2\x16.harness.v1.DurabilityR\n" +
 	"durability\x12)\n" +
 	"\x10preserved_fields\x18\a \x03(\tR\x0fpreservedFields\x12\x1a\n" +
-	"\bexecutes\x18\b \x01(\bR\bexecutes\"P\n" +
+	"\bexecutes\x18\b \x01(\bR\bexecutes\"\x96\x01\n" +
 	"\bToolRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
-	"\x06policy\x18\x02 \x01(\x0e2\x18.harness.v1.ToolDecisionR\x06policy*\x96\x01\n" +
+	"\x06policy\x18\x02 \x01(\x0e2\x18.harness.v1.ToolDecisionR\x06policy\x12\x12\n" +
+	"\x04when\x18\x03 \x01(\tR\x04when\x12\x18\n" +
+	"\apattern\x18\x04 \x01(\tR\apattern\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason*\x96\x01\n" +
 	"\n" +
 	"Durability\x12\x1a\n" +
 	"\x16DURABILITY_UNSPECIFIED\x10\x00\x12\x18\n" +

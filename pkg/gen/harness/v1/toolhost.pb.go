@@ -418,6 +418,481 @@ func (x *ExecuteToolResponse) GetFilesChanged() []string {
 	return nil
 }
 
+// InspectWorkspaceRequest asks what has changed.
+type InspectWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute path of the workspace.
+	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// The run's namespace.
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// First sequence of the run, as in ExecuteToolRequest.
+	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectWorkspaceRequest) Reset() {
+	*x = InspectWorkspaceRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectWorkspaceRequest) ProtoMessage() {}
+
+func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*InspectWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *InspectWorkspaceRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *InspectWorkspaceRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *InspectWorkspaceRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *InspectWorkspaceRequest) GetFirstSequence() uint64 {
+	if x != nil {
+		return x.FirstSequence
+	}
+	return 0
+}
+
+// InspectWorkspaceResponse says what has changed.
+type InspectWorkspaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Files that calls of the run have changed, and, where the workspace is a git
+	// repository, those that git status names.
+	FilesChanged uint32 `protobuf:"varint,1,opt,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
+	// The instruction files as they are now, with their texts.
+	InstructionFiles []*InstructionFile `protobuf:"bytes,2,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *InspectWorkspaceResponse) Reset() {
+	*x = InspectWorkspaceResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectWorkspaceResponse) ProtoMessage() {}
+
+func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*InspectWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *InspectWorkspaceResponse) GetFilesChanged() uint32 {
+	if x != nil {
+		return x.FilesChanged
+	}
+	return 0
+}
+
+func (x *InspectWorkspaceResponse) GetInstructionFiles() []*InstructionFile {
+	if x != nil {
+		return x.InstructionFiles
+	}
+	return nil
+}
+
+// CheckFileRequest asks about a file.
+type CheckFileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute path of the workspace.
+	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// Path of the file; one that leads out of the workspace does not exist.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// Bytes of its text to return at most; 0 means none. Bounded by 1 MiB.
+	TextBytes     uint32 `protobuf:"varint,3,opt,name=text_bytes,json=textBytes,proto3" json:"text_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckFileRequest) Reset() {
+	*x = CheckFileRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckFileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckFileRequest) ProtoMessage() {}
+
+func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckFileRequest.ProtoReflect.Descriptor instead.
+func (*CheckFileRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CheckFileRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *CheckFileRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *CheckFileRequest) GetTextBytes() uint32 {
+	if x != nil {
+		return x.TextBytes
+	}
+	return 0
+}
+
+// CheckFileResponse describes a file.
+type CheckFileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// It is a regular file inside the workspace.
+	Exists bool `protobuf:"varint,1,opt,name=exists,proto3" json:"exists,omitempty"`
+	// Why not, in one line for the model.
+	Why string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	// SHA-256 in lower-case hexadecimal.
+	Digest string `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
+	// Bytes.
+	Size uint64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	// Its text, as far as asked for; what is no UTF-8 is replaced.
+	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	// The text is not all of it.
+	Truncated     bool `protobuf:"varint,6,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckFileResponse) Reset() {
+	*x = CheckFileResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckFileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckFileResponse) ProtoMessage() {}
+
+func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckFileResponse.ProtoReflect.Descriptor instead.
+func (*CheckFileResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *CheckFileResponse) GetExists() bool {
+	if x != nil {
+		return x.Exists
+	}
+	return false
+}
+
+func (x *CheckFileResponse) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *CheckFileResponse) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *CheckFileResponse) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CheckFileResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CheckFileResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+// CheckCommandRequest asks for a command of the harness to be run.
+type CheckCommandRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run's namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The key; unique in the run, and no call has it.
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// Run with sh -c in the workspace.
+	Command string `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	// What it reads from its input; may be empty.
+	Input string `protobuf:"bytes,5,opt,name=input,proto3" json:"input,omitempty"`
+	// Absolute path of the workspace.
+	Workspace string `protobuf:"bytes,6,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// Time that it may take; unset means 120 s.
+	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// First sequence of the run, as in ExecuteToolRequest.
+	FirstSequence uint64 `protobuf:"varint,8,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckCommandRequest) Reset() {
+	*x = CheckCommandRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckCommandRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckCommandRequest) ProtoMessage() {}
+
+func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckCommandRequest.ProtoReflect.Descriptor instead.
+func (*CheckCommandRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CheckCommandRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *CheckCommandRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *CheckCommandRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *CheckCommandRequest) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *CheckCommandRequest) GetInput() string {
+	if x != nil {
+		return x.Input
+	}
+	return ""
+}
+
+func (x *CheckCommandRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *CheckCommandRequest) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *CheckCommandRequest) GetFirstSequence() uint64 {
+	if x != nil {
+		return x.FirstSequence
+	}
+	return 0
+}
+
+// CheckCommandResponse is how a command of the harness ended.
+type CheckCommandResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How it ended. UNKNOWN: it was begun by a tool host that has died.
+	Outcome ToolOutcome `protobuf:"varint,1,opt,name=outcome,proto3,enum=harness.v1.ToolOutcome" json:"outcome,omitempty"`
+	// Its exit code; 124 when its time was over.
+	ExitCode int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// What it wrote to its output, at most 64 KiB of it.
+	Output string `protobuf:"bytes,3,opt,name=output,proto3" json:"output,omitempty"`
+	// What it wrote to its error output, at most 16 KiB of it.
+	ErrorOutput string `protobuf:"bytes,4,opt,name=error_output,json=errorOutput,proto3" json:"error_output,omitempty"`
+	// Why it could not be run at all; empty when it was.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckCommandResponse) Reset() {
+	*x = CheckCommandResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckCommandResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckCommandResponse) ProtoMessage() {}
+
+func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckCommandResponse.ProtoReflect.Descriptor instead.
+func (*CheckCommandResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *CheckCommandResponse) GetOutcome() ToolOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
+}
+
+func (x *CheckCommandResponse) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *CheckCommandResponse) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
+}
+
+func (x *CheckCommandResponse) GetErrorOutput() string {
+	if x != nil {
+		return x.ErrorOutput
+	}
+	return ""
+}
+
+func (x *CheckCommandResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // CancelToolsRequest asks for calls to be killed.
 type CancelToolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -437,7 +912,7 @@ type CancelToolsRequest struct {
 
 func (x *CancelToolsRequest) Reset() {
 	*x = CancelToolsRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -449,7 +924,7 @@ func (x *CancelToolsRequest) String() string {
 func (*CancelToolsRequest) ProtoMessage() {}
 
 func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -462,7 +937,7 @@ func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsRequest.ProtoReflect.Descriptor instead.
 func (*CancelToolsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CancelToolsRequest) GetNamespace() string {
@@ -516,7 +991,7 @@ type CancelToolsResponse struct {
 
 func (x *CancelToolsResponse) Reset() {
 	*x = CancelToolsResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +1003,7 @@ func (x *CancelToolsResponse) String() string {
 func (*CancelToolsResponse) ProtoMessage() {}
 
 func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +1016,7 @@ func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsResponse.ProtoReflect.Descriptor instead.
 func (*CancelToolsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CancelToolsResponse) GetKilled() []string {
@@ -597,7 +1072,42 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\texit_code\x18\x05 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12#\n" +
 	"\rfiles_changed\x18\x06 \x03(\tR\ffilesChangedB\f\n" +
 	"\n" +
-	"_exit_code\"\xa8\x01\n" +
+	"_exit_code\"\x93\x01\n" +
+	"\x17InspectWorkspaceRequest\x12\x1c\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12%\n" +
+	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\"\x89\x01\n" +
+	"\x18InspectWorkspaceResponse\x12#\n" +
+	"\rfiles_changed\x18\x01 \x01(\rR\ffilesChanged\x12H\n" +
+	"\x11instruction_files\x18\x02 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\"c\n" +
+	"\x10CheckFileRequest\x12\x1c\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1d\n" +
+	"\n" +
+	"text_bytes\x18\x03 \x01(\rR\ttextBytes\"\x9b\x01\n" +
+	"\x11CheckFileResponse\x12\x16\n" +
+	"\x06exists\x18\x01 \x01(\bR\x06exists\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
+	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x04R\x04size\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\x12\x1c\n" +
+	"\ttruncated\x18\x06 \x01(\bR\ttruncated\"\x86\x02\n" +
+	"\x13CheckCommandRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x18\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\x12\x14\n" +
+	"\x05input\x18\x05 \x01(\tR\x05input\x12\x1c\n" +
+	"\tworkspace\x18\x06 \x01(\tR\tworkspace\x123\n" +
+	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12%\n" +
+	"\x0efirst_sequence\x18\b \x01(\x04R\rfirstSequence\"\xb7\x01\n" +
+	"\x14CheckCommandResponse\x121\n" +
+	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x1b\n" +
+	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
+	"\x06output\x18\x03 \x01(\tR\x06output\x12!\n" +
+	"\ferror_output\x18\x04 \x01(\tR\verrorOutput\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xa8\x01\n" +
 	"\x12CancelToolsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x19\n" +
@@ -607,11 +1117,14 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x13CancelToolsResponse\x12\x16\n" +
 	"\x06killed\x18\x01 \x03(\tR\x06killed\x12\x1a\n" +
 	"\bfinished\x18\x02 \x03(\tR\bfinished\x12\x18\n" +
-	"\aunknown\x18\x03 \x03(\tR\aunknown2\xe6\x02\n" +
+	"\aunknown\x18\x03 \x03(\tR\aunknown2\xe2\x04\n" +
 	"\x0fToolHostService\x12Q\n" +
 	"\fDescribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n" +
 	"\x11DescribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n" +
-	"\vExecuteTool\x12\x1e.harness.v1.ExecuteToolRequest\x1a\x1f.harness.v1.ExecuteToolResponse\x12N\n" +
+	"\vExecuteTool\x12\x1e.harness.v1.ExecuteToolRequest\x1a\x1f.harness.v1.ExecuteToolResponse\x12]\n" +
+	"\x10InspectWorkspace\x12#.harness.v1.InspectWorkspaceRequest\x1a$.harness.v1.InspectWorkspaceResponse\x12H\n" +
+	"\tCheckFile\x12\x1c.harness.v1.CheckFileRequest\x1a\x1d.harness.v1.CheckFileResponse\x12Q\n" +
+	"\fCheckCommand\x12\x1f.harness.v1.CheckCommandRequest\x1a .harness.v1.CheckCommandResponse\x12N\n" +
 	"\vCancelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
@@ -626,7 +1139,7 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*DescribeHostRequest)(nil),       // 0: harness.v1.DescribeHostRequest
 	(*DescribeHostResponse)(nil),      // 1: harness.v1.DescribeHostResponse
@@ -634,32 +1147,48 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*DescribeWorkspaceResponse)(nil), // 3: harness.v1.DescribeWorkspaceResponse
 	(*ExecuteToolRequest)(nil),        // 4: harness.v1.ExecuteToolRequest
 	(*ExecuteToolResponse)(nil),       // 5: harness.v1.ExecuteToolResponse
-	(*CancelToolsRequest)(nil),        // 6: harness.v1.CancelToolsRequest
-	(*CancelToolsResponse)(nil),       // 7: harness.v1.CancelToolsResponse
-	(*ToolSpec)(nil),                  // 8: harness.v1.ToolSpec
-	(*Environment)(nil),               // 9: harness.v1.Environment
-	(*durationpb.Duration)(nil),       // 10: google.protobuf.Duration
-	(ToolOutcome)(0),                  // 11: harness.v1.ToolOutcome
+	(*InspectWorkspaceRequest)(nil),   // 6: harness.v1.InspectWorkspaceRequest
+	(*InspectWorkspaceResponse)(nil),  // 7: harness.v1.InspectWorkspaceResponse
+	(*CheckFileRequest)(nil),          // 8: harness.v1.CheckFileRequest
+	(*CheckFileResponse)(nil),         // 9: harness.v1.CheckFileResponse
+	(*CheckCommandRequest)(nil),       // 10: harness.v1.CheckCommandRequest
+	(*CheckCommandResponse)(nil),      // 11: harness.v1.CheckCommandResponse
+	(*CancelToolsRequest)(nil),        // 12: harness.v1.CancelToolsRequest
+	(*CancelToolsResponse)(nil),       // 13: harness.v1.CancelToolsResponse
+	(*ToolSpec)(nil),                  // 14: harness.v1.ToolSpec
+	(*Environment)(nil),               // 15: harness.v1.Environment
+	(*durationpb.Duration)(nil),       // 16: google.protobuf.Duration
+	(ToolOutcome)(0),                  // 17: harness.v1.ToolOutcome
+	(*InstructionFile)(nil),           // 18: harness.v1.InstructionFile
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	8,  // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	9,  // 1: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	10, // 2: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	11, // 3: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	10, // 4: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	0,  // 5: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	2,  // 6: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	4,  // 7: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	6,  // 8: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	1,  // 9: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	3,  // 10: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	5,  // 11: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	7,  // 12: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	9,  // [9:13] is the sub-list for method output_type
-	5,  // [5:9] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	14, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	15, // 1: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	16, // 2: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	17, // 3: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	16, // 4: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	18, // 5: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	16, // 6: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	17, // 7: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	0,  // 8: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	2,  // 9: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	4,  // 10: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	6,  // 11: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	8,  // 12: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	10, // 13: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	12, // 14: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	1,  // 15: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	3,  // 16: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	5,  // 17: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	7,  // 18: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	9,  // 19: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	11, // 20: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	13, // 21: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	15, // [15:22] is the sub-list for method output_type
+	8,  // [8:15] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -677,7 +1206,7 @@ func file_harness_v1_toolhost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,9 @@ const (
 	ToolHostService_DescribeHost_FullMethodName      = "/harness.v1.ToolHostService/DescribeHost"
 	ToolHostService_DescribeWorkspace_FullMethodName = "/harness.v1.ToolHostService/DescribeWorkspace"
 	ToolHostService_ExecuteTool_FullMethodName       = "/harness.v1.ToolHostService/ExecuteTool"
+	ToolHostService_InspectWorkspace_FullMethodName  = "/harness.v1.ToolHostService/InspectWorkspace"
+	ToolHostService_CheckFile_FullMethodName         = "/harness.v1.ToolHostService/CheckFile"
+	ToolHostService_CheckCommand_FullMethodName      = "/harness.v1.ToolHostService/CheckCommand"
 	ToolHostService_CancelTools_FullMethodName       = "/harness.v1.ToolHostService/CancelTools"
 )
 
@@ -41,6 +44,14 @@ type ToolHostServiceClient interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(ctx context.Context, in *ExecuteToolRequest, opts ...grpc.CallOption) (*ExecuteToolResponse, error)
+	// InspectWorkspace says what has changed in a workspace since a run began.
+	InspectWorkspace(ctx context.Context, in *InspectWorkspaceRequest, opts ...grpc.CallOption) (*InspectWorkspaceResponse, error)
+	// CheckFile looks at a file of a workspace for the harness.
+	CheckFile(ctx context.Context, in *CheckFileRequest, opts ...grpc.CallOption) (*CheckFileResponse, error)
+	// CheckCommand runs a command of the harness once under a key: a second request
+	// with the same key joins the running one or returns its result. CancelTools kills
+	// it by its key. Errors as for ExecuteTool.
+	CheckCommand(ctx context.Context, in *CheckCommandRequest, opts ...grpc.CallOption) (*CheckCommandResponse, error)
 	// CancelTools kills calls with everything that they started and returns when
 	// all of it is dead. A cancelled call can no longer start.
 	CancelTools(ctx context.Context, in *CancelToolsRequest, opts ...grpc.CallOption) (*CancelToolsResponse, error)
@@ -84,6 +95,36 @@ func (c *toolHostServiceClient) ExecuteTool(ctx context.Context, in *ExecuteTool
 	return out, nil
 }
 
+func (c *toolHostServiceClient) InspectWorkspace(ctx context.Context, in *InspectWorkspaceRequest, opts ...grpc.CallOption) (*InspectWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InspectWorkspaceResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_InspectWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) CheckFile(ctx context.Context, in *CheckFileRequest, opts ...grpc.CallOption) (*CheckFileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckFileResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_CheckFile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) CheckCommand(ctx context.Context, in *CheckCommandRequest, opts ...grpc.CallOption) (*CheckCommandResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckCommandResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_CheckCommand_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *toolHostServiceClient) CancelTools(ctx context.Context, in *CancelToolsRequest, opts ...grpc.CallOption) (*CancelToolsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CancelToolsResponse)
@@ -110,6 +151,14 @@ type ToolHostServiceServer interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(context.Context, *ExecuteToolRequest) (*ExecuteToolResponse, error)
+	// InspectWorkspace says what has changed in a workspace since a run began.
+	InspectWorkspace(context.Context, *InspectWorkspaceRequest) (*InspectWorkspaceResponse, error)
+	// CheckFile looks at a file of a workspace for the harness.
+	CheckFile(context.Context, *CheckFileRequest) (*CheckFileResponse, error)
+	// CheckCommand runs a command of the harness once under a key: a second request
+	// with the same key joins the running one or returns its result. CancelTools kills
+	// it by its key. Errors as for ExecuteTool.
+	CheckCommand(context.Context, *CheckCommandRequest) (*CheckCommandResponse, error)
 	// CancelTools kills calls with everything that they started and returns when
 	// all of it is dead. A cancelled call can no longer start.
 	CancelTools(context.Context, *CancelToolsRequest) (*CancelToolsResponse, error)
@@ -131,6 +180,15 @@ func (UnimplementedToolHostServiceServer) DescribeWorkspace(context.Context, *De
 }
 func (UnimplementedToolHostServiceServer) ExecuteTool(context.Context, *ExecuteToolRequest) (*ExecuteToolResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExecuteTool not implemented")
+}
+func (UnimplementedToolHostServiceServer) InspectWorkspace(context.Context, *InspectWorkspaceRequest) (*InspectWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method InspectWorkspace not implemented")
+}
+func (UnimplementedToolHostServiceServer) CheckFile(context.Context, *CheckFileRequest) (*CheckFileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckFile not implemented")
+}
+func (UnimplementedToolHostServiceServer) CheckCommand(context.Context, *CheckCommandRequest) (*CheckCommandResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckCommand not implemented")
 }
 func (UnimplementedToolHostServiceServer) CancelTools(context.Context, *CancelToolsRequest) (*CancelToolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelTools not implemented")
@@ -210,6 +268,60 @@ func _ToolHostService_ExecuteTool_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ToolHostService_InspectWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InspectWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).InspectWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_InspectWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).InspectWorkspace(ctx, req.(*InspectWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_CheckFile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckFileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).CheckFile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_CheckFile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).CheckFile(ctx, req.(*CheckFileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_CheckCommand_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckCommandRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).CheckCommand(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_CheckCommand_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).CheckCommand(ctx, req.(*CheckCommandRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ToolHostService_CancelTools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CancelToolsRequest)
 	if err := dec(in); err != nil {
@@ -246,6 +358,18 @@ var ToolHostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExecuteTool",
 			Handler:    _ToolHostService_ExecuteTool_Handler,
+		},
+		{
+			MethodName: "InspectWorkspace",
+			Handler:    _ToolHostService_InspectWorkspace_Handler,
+		},
+		{
+			MethodName: "CheckFile",
+			Handler:    _ToolHostService_CheckFile_Handler,
+		},
+		{
+			MethodName: "CheckCommand",
+			Handler:    _ToolHostService_CheckCommand_Handler,
 		},
 		{
 			MethodName: "CancelTools",

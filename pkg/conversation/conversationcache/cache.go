@@ -1,4 +1,6 @@
-package turnserver
+// Package conversationcache keeps the folded conversations of runs in memory, so that
+// at a run's next step only the records that it has not seen are read.
+package conversationcache
 
 import (
 	"container/list"
@@ -16,9 +18,9 @@ type incarnation struct {
 	first uint64
 }
 
-// conversations keeps folded conversations, bounded in bytes. At a run's next
+// Cache keeps folded conversations, bounded in bytes. At a run's next
 // turn only the records that it has not seen are read.
-type conversations struct {
+type Cache struct {
 	log   runlog.Log
 	limit uint64
 
@@ -35,14 +37,15 @@ type folded struct {
 	sequence uint64
 }
 
-func newConversations(log runlog.Log, limit uint64) *conversations {
-	return &conversations{log: log, limit: limit, order: list.New(), at: map[incarnation]*list.Element{}}
+// New makes a cache of at most limit bytes over a log.
+func New(log runlog.Log, limit uint64) *Cache {
+	return &Cache{log: log, limit: limit, order: list.New(), at: map[incarnation]*list.Element{}}
 }
 
-// load returns the conversation up to and with the record tail. The caller has
+// Load returns the conversation up to and with the record tail. The caller has
 // the run's step, so nobody else loads the same run for work; should someone
 // have folded further, the conversation is folded anew and not kept.
-func (c *conversations) load(ctx context.Context, first uint64, tail runlog.Entry) (*conversation.Conversation, error) {
+func (c *Cache) Load(ctx context.Context, first uint64, tail runlog.Entry) (*conversation.Conversation, error) {
 	key := incarnation{tail.Run, first}
 	have := c.take(key)
 	keep := true
@@ -83,7 +86,7 @@ func (f *folded) whole() bool {
 }
 
 // take removes a conversation from the cache, so that one owner changes it.
-func (c *conversations) take(key incarnation) folded {
+func (c *Cache) take(key incarnation) folded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	el, ok := c.at[key]
@@ -97,7 +100,7 @@ func (c *conversations) take(key incarnation) folded {
 	return *f
 }
 
-func (c *conversations) put(have folded) {
+func (c *Cache) put(have folded) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.at[have.key]; ok { // a stale worker was here; the newer one stays

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/starter"
+	"github.com/harnessmesh/harnessmesh/schemas"
+)
+
+// agentCmd is about the files that a run is started with.
+type agentCmd struct {
+	Init   agentInitCmd   `cmd:"" help:"Write an agent file to start from, and its contract."`
+	Check  agentCheckCmd  `cmd:"" help:"Say what is wrong with agent files, and the files that they name."`
+	Schema agentSchemaCmd `cmd:"" help:"Print the JSON Schema of a kind of file, for editors."`
+}
+
+// agentInitCmd writes an example.
+type agentInitCmd struct {
+	Example string `enum:"coding,research,data" default:"coding" help:"What it is for: coding, research or data."`
+	Dir     string `arg:"" optional:"" default:"." help:"Directory to write to; it is made where it is missing."`
+}
+
+func (c *agentInitCmd) run(_ context.Context, a *app) (int, error) {
+	paths, err := starter.Write(c.Example, c.Dir)
+	if err != nil {
+		return follow.ExitError, fmt.Errorf("agent init: %w", err)
+	}
+	for _, path := range paths {
+		fmt.Fprintln(a.out, path)
+	}
+	a.note("edit them, then: harness agent check %s", quote(paths[0]))
+	return follow.ExitDone, nil
+}
+
+// agentCheckCmd checks files.
+type agentCheckCmd struct {
+	Kind  string   `enum:"auto,agent,contract,jit,hooks,modes,script" default:"auto" help:"Kind of the files: agent, contract, jit, hooks, modes or script. Default: told by their fields."`
+	Reach bool     `help:"Also call at each hook that is a gRPC service."`
+	Files []string `arg:"" name:"file" help:"Files to check."`
+}
+
+func (c *agentCheckCmd) run(ctx context.Context, a *app) (int, error) {
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	code := follow.ExitDone
+	for _, path := range c.Files {
+		kind, err := c.check(ctx, a, path)
+		if cause := context.Cause(ctx); cause != nil {
+			return follow.ExitError, cause
+		}
+		if err == nil {
+			fmt.Fprintf(a.out, "%s: OK (%s)\n", path, kind)
+			continue
+		}
+		code = follow.ExitError
+		var problems agentfile.Problems
+		if !errors.As(err, &problems) {
+			if !strings.Contains(err.Error(), path) {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
+			fmt.Fprintln(a.out, oneLine(err.Error()))
+			continue
+		}
+		for _, problem := range problems {
+			fmt.Fprintln(a.out, problem)
+		}
+	}
+	return code, nil
+}
+
+func (c *agentCheckCmd) check(ctx context.Context, a *app, path string) (agentfile.Kind, error) {
+	kind := agentfile.Kind(c.Kind)
+	if c.Kind == "auto" {
+		kind = ""
+	}
+	kind, file, err := agentfile.Check(path, kind)
+	if err != nil || file == nil || !c.Reach {
+		return kind, err
+	}
+	return kind, reach(ctx, a, file)
+}
+
+// agentSchemaCmd prints a schema.
+type agentSchemaCmd struct {
+	Kind string `enum:"agent,contract,jit,hooks,modes,script" default:"agent" help:"Kind of the file: agent, contract, jit, hooks, modes or script."`
+}
+
+func (c *agentSchemaCmd) run(_ context.Context, a *app) (int, error) {
+	schema, err := schemas.Of(c.Kind)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	_, err = a.out.Write(schema)
+	return follow.ExitDone, err
+}

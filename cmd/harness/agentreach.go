@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
+)
+
+// reach calls at the hooks that are services. One that does not answer and whose
+// failure counts against what it is asked about is an error at its place in the
+// file; any other is a remark.
+func reach(ctx context.Context, a *app, file *agentfile.File) error {
+	warnings, err := hookcaller.New(hookcaller.Config{}).Reach(ctx, file.Agent.GetHooks())
+	for _, warning := range warnings {
+		a.note("%s", warning)
+	}
+	return file.Locate(err)
+}

@@ -1,0 +1,93 @@
+package agentfile
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// check reports what fits its fields and still makes no sense: once for each
+// section, so that one look finds as much as can be found.
+func (d *decoder) check(file *File) {
+	spec := proto.CloneOf(file.spec())
+	for _, field := range file.broken {
+		drop(spec, field)
+	}
+	refuse := func(err error) (field string) {
+		field, message, line, column := describe(err)
+		at, ok := file.places.find(field)
+		if !ok {
+			at, ok = file.places.find("")
+		}
+		if !ok {
+			d.report.add(d.src, 1, 1, "%s", message)
+			return field
+		}
+		if line > 0 {
+			line, column = at.src.within(at.node, line, column)
+		} else {
+			line, column = at.node.Line, at.node.Column
+		}
+		d.report.add(at.src, line, column, "%s", message)
+		return field
+	}
+	for _, look := range looks {
+		if err := look(spec); err != nil {
+			drop(spec, refuse(err))
+		}
+	}
+	// What is left is the gateway's to refuse: it is asked again without what it
+	// has refused, as long as that is a section of the file.
+	for range len(sections) + 1 {
+		err := gateway.CheckStart(&harnessv1.StartRunRequest{Spec: spec})
+		if err == nil || !drop(spec, refuse(err)) {
+			return
+		}
+	}
+}
+
+// spec is what a run of the file would be started with; goal and workspace, which
+// no file has, are made up.
+func (f *File) spec() *harnessv1.RunSpec {
+	return &harnessv1.RunSpec{
+		Goal:      &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: "goal"}},
+		Workspace: "/", Agent: f.Agent, Config: f.Config, ClientTools: f.ClientTools, Contract: f.Contract,
+	}
+}
+
+// drop takes the section that a field belongs to out of the spec, with what makes
+// sense only beside it; false when it is none.
+func drop(spec *harnessv1.RunSpec, field string) bool {
+	path, _, _ := strings.Cut(field, "[")
+	names := strings.Split(path, ".")
+	if len(names) < 2 || names[0] != "spec" {
+		return false
+	}
+	m := spec.ProtoReflect()
+	depth := 1
+	if names[1] == "agent" || names[1] == "config" {
+		if len(names) < 3 {
+			return false
+		}
+		depth = 2
+	}
+	for _, name := range names[1:depth] {
+		m = m.Mutable(m.Descriptor().Fields().ByName(protoreflect.Name(name))).Message()
+	}
+	f := m.Descriptor().Fields().ByName(protoreflect.Name(names[depth]))
+	if f == nil || !m.Has(f) {
+		return false
+	}
+	m.Clear(f)
+	switch f.FullName() {
+	case "harness.v1.AgentSpec.modes":
+		spec.Agent.Mode = ""
+	case "harness.v1.LoopConfig.work_items":
+		spec.Agent.WorkItemTemplates = nil
+	}
+	return true
+}

@@ -1,0 +1,157 @@
+package agentfile
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// ownForms are the fields that may be written otherwise than their type says.
+var ownForms map[protoreflect.FullName]func(*decoder, protoreflect.Message, protoreflect.FieldDescriptor, *yaml.Node, string)
+
+func init() {
+	ownForms = map[protoreflect.FullName]func(*decoder, protoreflect.Message, protoreflect.FieldDescriptor, *yaml.Node, string){
+		"harness.v1.Predicate.schema":           (*decoder).schema,
+		"harness.v1.ToolSpec.parameters_schema": (*decoder).schema,
+		"harness.v1.Predicate.arguments":        (*decoder).arguments,
+	}
+}
+
+// arguments of a predicate are a list of {name, pattern} or a mapping of names to
+// patterns.
+func (d *decoder) arguments(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, path string) {
+	list := m.Mutable(f).List()
+	add := func(at *yaml.Node, fill func(*harnessv1.ArgumentMatch, string)) {
+		match := &harnessv1.ArgumentMatch{}
+		where := path + "[" + strconv.Itoa(list.Len()) + "]"
+		d.mark(where, at)
+		fill(match, where)
+		list.Append(protoreflect.ValueOfMessage(match.ProtoReflect()))
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		d.mapping(n, "arguments", func(key, value *yaml.Node) {
+			add(value, func(match *harnessv1.ArgumentMatch, where string) {
+				d.mark(where+".name", key)
+				d.mark(where+".pattern", value)
+				match.Name = key.Value
+				if value.Kind != yaml.ScalarNode || !plainTags[value.ShortTag()] {
+					d.errorf(value, "arguments: %s: want a pattern", key.Value)
+					return
+				}
+				match.Pattern = value.Value
+			})
+		})
+	case yaml.SequenceNode:
+		d.list(n, "arguments", func(_ int, item *yaml.Node) {
+			add(item, func(match *harnessv1.ArgumentMatch, where string) {
+				d.message(match.ProtoReflect(), item, where, "arguments")
+			})
+		})
+	default:
+		d.errorf(n, "arguments: want a list of {name, pattern}, or fields (name: pattern)")
+	}
+}
+
+// schema is a JSON Schema, written as YAML or as text that holds JSON.
+func (d *decoder) schema(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, _ string) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+		m.Set(f, protoreflect.ValueOfString(n.Value))
+		return
+	}
+	if n.Kind != yaml.MappingNode && n.ShortTag() != "!!bool" {
+		d.errorf(n, "%s: want a JSON Schema as fields, or as text that holds JSON", f.Name())
+		return
+	}
+	w := &jsonWriter{d: d, what: string(f.Name())}
+	if w.write(n, 0) {
+		m.Set(f, protoreflect.ValueOfString(w.out.String()))
+	}
+}
+
+// maxDepth bounds what stands inside each other in a JSON value.
+const maxDepth = 100
+
+// jsonWriter writes a value as JSON, fields in their order.
+type jsonWriter struct {
+	d    *decoder
+	what string
+	out  strings.Builder
+}
+
+// write is false when the value was reported.
+func (w *jsonWriter) write(n *yaml.Node, depth int) bool {
+	n = resolve(n)
+	if depth > maxDepth || w.out.Len() > maxSize {
+		w.d.errorf(n, "%s: too large, or it holds itself", w.what)
+		return false
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		return w.object(n, depth)
+	case yaml.SequenceNode:
+		w.out.WriteByte('[')
+		for i, item := range n.Content {
+			if i > 0 {
+				w.out.WriteByte(',')
+			}
+			if !w.write(item, depth+1) {
+				return false
+			}
+		}
+		w.out.WriteByte(']')
+		return true
+	}
+	return w.scalar(n)
+}
+
+func (w *jsonWriter) object(n *yaml.Node, depth int) bool {
+	before := len(w.d.report.problems)
+	w.out.WriteByte('{')
+	fields, ok := 0, true
+	w.d.mapping(n, w.what, func(key, value *yaml.Node) {
+		if !ok {
+			return
+		}
+		if fields++; fields > 1 {
+			w.out.WriteByte(',')
+		}
+		w.value(key.Value)
+		w.out.WriteByte(':')
+		ok = w.write(value, depth+1)
+	})
+	w.out.WriteByte('}')
+	return ok && len(w.d.report.problems) == before
+}
+
+func (w *jsonWriter) scalar(n *yaml.Node) bool {
+	var value any
+	if n.ShortTag() == "!!str" {
+		value = n.Value
+	} else if json.Valid([]byte(n.Value)) && plainTags[n.ShortTag()] {
+		w.out.WriteString(n.Value) // as it is written: large numbers keep their digits
+		return true
+	} else if n.Decode(&value) != nil {
+		value = struct{}{}
+	}
+	switch value.(type) {
+	case nil, bool, string, int, int64, uint64, float64:
+		if w.value(value) {
+			return true
+		}
+	}
+	w.d.errorf(n, "%s: %q: not a value that JSON has", w.what, clip(n.Value))
+	return false
+}
+
+// value is false where JSON has no word for it, such as infinity.
+func (w *jsonWriter) value(value any) bool {
+	raw, err := json.Marshal(value)
+	w.out.Write(raw)
+	return err == nil
+}

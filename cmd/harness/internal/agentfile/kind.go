@@ -1,0 +1,129 @@
+package agentfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/script"
+)
+
+// Kind is a kind of file.
+type Kind string
+
+// The kinds of files that a run is started with.
+const (
+	Agent    Kind = "agent"
+	Contract Kind = "contract"
+	Jit      Kind = "jit"
+	Hooks    Kind = "hooks"
+	Modes    Kind = "modes"
+	Script   Kind = "script"
+)
+
+// Kinds are all kinds of files.
+func Kinds() []Kind { return []Kind{Agent, Contract, Jit, Hooks, Modes, Script} }
+
+// Check reads the file at path as one of a kind, and those that it names; an empty
+// kind is found by the fields that the file has. The file that comes back holds
+// what was read of an agent, a contract or a list, and is nil for a script. The
+// error is Problems when the file can be read and is wrong.
+func Check(path string, kind Kind) (Kind, *File, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return kind, nil, err
+	}
+	return CheckText(path, data, kind, readFile)
+}
+
+// CheckText is Check with the file's text.
+func CheckText(name string, data []byte, kind Kind, read Reader) (Kind, *File, error) {
+	r, file := &report{}, New()
+	d, root := open(name, data, read, r, file.places)
+	if root == nil {
+		return kind, nil, r.err()
+	}
+	if kind == "" {
+		kind = kindOf(root)
+	}
+	switch kind {
+	case Agent:
+		d.agent(file, root)
+	case Contract:
+		// Whether the agent has work items stands elsewhere.
+		enabled := true
+		file.Config.WorkItems = &harnessv1.WorkItemConfig{Enabled: &enabled}
+		d.inlineContract(file, root)
+	case Jit, Hooks, Modes:
+		d.listFile(file, string(kind), root)
+	case Script:
+		return kind, nil, d.script(data)
+	default:
+		return kind, nil, fmt.Errorf("%q is no kind of file", kind)
+	}
+	if kind != Agent && len(r.problems) > 0 {
+		file.broken = append(file.broken, "spec.contract", "spec.agent.jit", "spec.agent.hooks", "spec.agent.modes")
+	}
+	d.check(file)
+	if err := r.err(); err != nil {
+		return kind, nil, err
+	}
+	return kind, file, nil
+}
+
+// listFile reads a file that holds a list of the agent.
+func (d *decoder) listFile(file *File, name string, root *yaml.Node) {
+	key := &yaml.Node{Kind: yaml.ScalarNode, Value: name, Line: root.Line, Column: root.Column}
+	d.mark("spec.agent."+name, root)
+	d.field(file.Agent.ProtoReflect(), key, root, "spec.agent."+name)
+}
+
+// script checks a scripted model, whose errors name the line alone.
+func (d *decoder) script(data []byte) error {
+	_, err := script.Parse(data)
+	if err == nil {
+		return nil
+	}
+	var line int
+	text := err.Error()
+	if _, scan := fmt.Sscanf(text, "script:%d:", &line); scan == nil {
+		_, text, _ = strings.Cut(strings.TrimPrefix(text, "script:"), ": ")
+	}
+	d.report.add(d.src, line, d.src.firstOf(line), "%s", text)
+	return d.report.err()
+}
+
+// kindOf tells the kind of a file by fields that only that kind has.
+func kindOf(root *yaml.Node) Kind {
+	if root.Kind == yaml.SequenceNode && len(root.Content) > 0 {
+		names := keys(resolve(root.Content[0]))
+		switch {
+		case slices.Contains(names, "topic"):
+			return Hooks
+		case slices.Contains(names, "when"), slices.Contains(names, "text"):
+			return Jit
+		}
+		return Modes
+	}
+	names := keys(root)
+	switch {
+	case slices.Contains(names, "turns"):
+		return Script
+	case slices.Contains(names, "required_outputs"), slices.Contains(names, "requirements"), slices.Contains(names, "goal"):
+		return Contract
+	}
+	return Agent
+}
+
+func keys(n *yaml.Node) []string {
+	var names []string
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i < len(n.Content); i += 2 {
+			names = append(names, n.Content[i].Value)
+		}
+	}
+	return names
+}

@@ -1,0 +1,227 @@
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// agent reads an agent file.
+func (d *decoder) agent(file *File, root *yaml.Node) {
+	d.mark("", root)
+	d.mapping(root, "", func(key, value *yaml.Node) {
+		for _, s := range sections {
+			if s.name == key.Value {
+				if value.ShortTag() == "!!null" {
+					d.errorf(key, "%s has no value", key.Value)
+					return
+				}
+				before := len(d.report.problems)
+				s.read(d, file, key, value)
+				if len(d.report.problems) > before {
+					file.broken = append(file.broken, s.paths...)
+				}
+				return
+			}
+		}
+		text := ""
+		if key.Value == "required_outputs" || key.Value == "requirements" {
+			text = ": a contract stands in a file of its own, or below contract"
+		}
+		d.errorf(key, "unknown field %q%s%s", key.Value, text, known(key.Value, sectionNames()))
+	})
+}
+
+// section is a field of an agent file.
+type section struct {
+	name string
+	// field is the field of the protos that it is.
+	field protoreflect.FullName
+	// paths are the fields of the spec that it fills.
+	paths []string
+	read  func(d *decoder, file *File, key, value *yaml.Node)
+}
+
+// sections are the fields of an agent file in the order of its page in docs.
+var sections []section
+
+func init() {
+	own := func(name string, field protoreflect.FullName, read func(*decoder, *File, *yaml.Node, *yaml.Node), paths ...string) section {
+		return section{name, "harness.v1." + field, paths, read}
+	}
+	inAgent := func(name string) section {
+		path := "spec.agent." + name
+		return own(name, protoreflect.FullName("AgentSpec."+name), func(d *decoder, f *File, key, value *yaml.Node) {
+			d.field(f.Agent.ProtoReflect(), key, value, path)
+		}, path)
+	}
+	inConfig := func(name string) section {
+		path := "spec.config." + name
+		return own(name, protoreflect.FullName("LoopConfig."+name), func(d *decoder, f *File, key, value *yaml.Node) {
+			d.field(f.Config.ProtoReflect(), key, value, path)
+		}, path)
+	}
+	inTools := func(name string) section {
+		path := "spec.config.tools." + name
+		return own(name, protoreflect.FullName("ToolConfig."+name), func(d *decoder, f *File, key, value *yaml.Node) {
+			if f.Config.Tools == nil {
+				f.Config.Tools = &harnessv1.ToolConfig{}
+			}
+			d.field(f.Config.Tools.ProtoReflect(), key, value, path)
+		}, path)
+	}
+	listOrFile := func(name string) section {
+		return own(name, protoreflect.FullName("AgentSpec."+name), (*decoder).listOrFile, "spec.agent."+name)
+	}
+	sections = []section{
+		inAgent("name"), inAgent("instructions"), inAgent("model"), inAgent("fallback_models"), inAgent("tools"),
+		own("client_tools", "ClientTools.tools", (*decoder).clientTools, "spec.client_tools"),
+		inAgent("autonomous"), inTools("approval_timeout"), inTools("answer_timeout"),
+		own("contract", "RunSpec.contract", (*decoder).contract, "spec.contract"),
+		own("work_items", "LoopConfig.work_items", (*decoder).workItems, "spec.config.work_items", "spec.agent.work_item_templates"),
+		listOrFile("jit"), listOrFile("hooks"), inAgent("mode"), listOrFile("modes"), inAgent("context_providers"),
+		inConfig("budgets"), inConfig("stop"), inConfig("continuation"),
+		inConfig("stall"), inConfig("doom_loop"), inConfig("guidance"), inConfig("context"),
+	}
+}
+
+func sectionNames() []string {
+	var names []string
+	for _, s := range sections {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// listOrFile reads a list of the agent that may stand in a file of its own.
+func (d *decoder) listOrFile(file *File, key, value *yaml.Node) {
+	path := "spec.agent." + key.Value
+	d.mark(path, value)
+	if value.Kind == yaml.ScalarNode {
+		if other, root := d.other(key, value); root != nil {
+			other.field(file.Agent.ProtoReflect(), key, root, path)
+		}
+		return
+	}
+	if value.Kind != yaml.SequenceNode {
+		d.errorf(value, "%s: want a list, or the path of a file that holds it", key.Value)
+		return
+	}
+	d.field(file.Agent.ProtoReflect(), key, value, path)
+}
+
+// contract reads the contract, or the file that it stands in.
+func (d *decoder) contract(file *File, key, value *yaml.Node) {
+	d.mark("spec.contract", value)
+	switch value.Kind {
+	case yaml.MappingNode:
+		d.inlineContract(file, value)
+	case yaml.ScalarNode:
+		if other, root := d.other(key, value); root != nil {
+			other.inlineContract(file, root)
+		}
+	default:
+		d.errorf(value, "contract: want the path of a contract file, or its fields")
+	}
+}
+
+func (d *decoder) inlineContract(file *File, root *yaml.Node) {
+	file.Contract = &harnessv1.TaskContract{}
+	d.message(file.Contract.ProtoReflect(), root, "spec.contract", "contract")
+}
+
+// other opens a file that this one names; root is nil when that fails.
+func (d *decoder) other(key, value *yaml.Node) (other *decoder, root *yaml.Node) {
+	if value.ShortTag() != "!!str" || strings.TrimSpace(value.Value) == "" {
+		d.errorf(value, "%s: %q: want the path of a file", key.Value, clip(value.Value))
+		return nil, nil
+	}
+	path := value.Value
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(d.dir, path)
+	}
+	if d.read == nil {
+		d.errorf(value, "%s: no other file can be named here: write it out", key.Value)
+		return nil, nil
+	}
+	data, err := d.read(path)
+	if err != nil {
+		var cause *os.PathError
+		if errors.As(err, &cause) {
+			err = fmt.Errorf("%s: %w", path, cause.Err)
+		}
+		d.errorf(value, "%s: the file cannot be read: %v", key.Value, err)
+		return nil, nil
+	}
+	other = &decoder{src: newSource(path, data), report: d.report, places: d.places, dir: filepath.Dir(path)}
+	return other, other.parse(data)
+}
+
+// workItems reads whether there are any, and those that a run begins with.
+func (d *decoder) workItems(file *File, key, value *yaml.Node) {
+	config := &harnessv1.WorkItemConfig{}
+	file.Config.WorkItems = config
+	d.mark("spec.config.work_items", value)
+	d.mapping(value, key.Value, func(key, value *yaml.Node) {
+		switch key.Value {
+		case "enabled":
+			d.field(config.ProtoReflect(), key, value, "spec.config.work_items.enabled")
+		case "templates":
+			name := *key
+			name.Value = "work_item_templates"
+			d.field(file.Agent.ProtoReflect(), &name, value, "spec.agent.work_item_templates")
+		default:
+			d.errorf(key, "unknown field %q in work_items%s", key.Value, known(key.Value, []string{"enabled", "templates"}))
+		}
+	})
+}
+
+// clientTools reads the tools that the client of the run runs itself.
+func (d *decoder) clientTools(file *File, key, value *yaml.Node) {
+	tools := &harnessv1.ClientTools{}
+	name := *key
+	name.Value = "tools"
+	if value.Kind != yaml.SequenceNode {
+		d.errorf(value, "client_tools: want a list")
+		return
+	}
+	d.field(tools.ProtoReflect(), &name, value, "spec.client_tools")
+	file.ClientTools = tools.GetTools()
+	for _, spec := range file.ClientTools {
+		if spec.GetParametersSchema() == "" {
+			spec.ParametersSchema = anyArguments
+		}
+	}
+}
+
+// anyArguments is the schema of a tool whose file gives none.
+const anyArguments = `{"type":"object"}`
+
+// Field is a field of an agent file.
+type Field struct {
+	// Name is its key.
+	Name string
+	// Proto is the field of the protos that it is.
+	Proto protoreflect.FullName
+}
+
+// Fields are the fields of an agent file, in the order of its page in docs.
+func Fields() []Field {
+	var fields []Field
+	for _, s := range sections {
+		fields = append(fields, Field{s.name, s.field})
+	}
+	return fields
+}
+
+// Writable says whether a field of a message can stand in a file.
+func Writable(f protoreflect.FieldDescriptor) bool {
+	return writable(f.ContainingMessage(), string(f.Name()))
+}

@@ -1,0 +1,74 @@
+package agentfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parse reads the text as one YAML document; nil when it is none.
+func (d *decoder) parse(data []byte) *yaml.Node {
+	if !utf8.Valid(data) {
+		d.report.add(d.src, 1, 1, "not UTF-8")
+		return nil
+	}
+	reader := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	switch err := reader.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		d.report.add(d.src, 1, 1, "the file is empty")
+		return nil
+	case err != nil:
+		d.syntax(err)
+		return nil
+	}
+	var more yaml.Node
+	switch err := reader.Decode(&more); {
+	case err == nil:
+		d.errorf(&more, "a second document: a file holds one")
+		return nil
+	case !errors.Is(err, io.EOF):
+		d.syntax(err)
+		return nil
+	}
+	if len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" {
+		d.report.add(d.src, 1, 1, "the file is empty")
+		return nil
+	}
+	return resolve(doc.Content[0])
+}
+
+var (
+	yamlLine   = regexp.MustCompile(`line (\d+): `)
+	yamlAnchor = regexp.MustCompile(`unknown anchor '([^']+)' referenced`)
+	// yamlParser are the errors of the parser proper, as against its scanner: their
+	// lines count from 0.
+	yamlParser = regexp.MustCompile(`did not find expected (node content|key|'-' indicator|',' or|<)|duplicate %|undefined tag`)
+)
+
+// syntax brings the parser's errors into the form of ours. It knows lines at most:
+// the column is that of the first character.
+func (d *decoder) syntax(err error) {
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = strings.Replace(text, m[0], "", 1)
+		if yamlParser.MatchString(text) {
+			line++
+		}
+	}
+	line = min(line, len(d.src.lines))
+	column := d.src.firstOf(line)
+	if m := yamlAnchor.FindStringSubmatch(text); m != nil {
+		if before, _, found := strings.Cut(string(d.src.text), "*"+m[1]); found {
+			line, column = d.src.position(len([]rune(before)))
+		}
+	}
+	d.report.add(d.src, line, column, "not YAML: %s", text)
+}

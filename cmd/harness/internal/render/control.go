@@ -1,0 +1,75 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// controlLine is the line for an event about the course of the run, empty for
+// those that people need not see.
+func (t *Text) controlLine(e *harnessv1.Event) string {
+	s := t.style
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_BudgetWarn:
+		b := v.BudgetWarn
+		return s.warn(fmt.Sprintf("budget used up: %s, %s of %s", b.GetBudget(), number(b.GetUsed()), number(b.GetLimit())))
+	case *harnessv1.Event_ContinuationPrompt:
+		c := v.ContinuationPrompt
+		return s.warn(fmt.Sprintf("no tool call: nudged (%d of %d)", c.GetCount(), c.GetMax()))
+	case *harnessv1.Event_ContextPressure:
+		p := v.ContextPressure
+		return s.warn(fmt.Sprintf("context fills up (%s): %s of %s tokens", clean(p.GetLevel()), count(uint64(p.GetUsedTokens())), count(uint64(p.GetMaxInputTokens()))))
+	case *harnessv1.Event_ApprovalRequested:
+		a := v.ApprovalRequested
+		line := "  " + s.warn("? "+call(a.GetTool(), a.GetArguments())+" waits for approval")
+		if a.GetWhy() != "" {
+			line += ": " + shorten(a.GetWhy(), 200)
+		}
+		return line
+	case *harnessv1.Event_ApprovalAnswered:
+		a := v.ApprovalAnswered
+		words := map[harnessv1.ApprovalDecision]string{
+			harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE: "allowed once",
+			harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:  "allowed for this run",
+			harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY: "denied",
+		}
+		line := "  " + clean(a.GetTool()) + " " + words[a.GetDecision()]
+		if a.GetReason() != "" {
+			line += ": " + shorten(a.GetReason(), 200)
+		}
+		return s.dim(line)
+	case *harnessv1.Event_InputAccepted:
+		switch v.InputAccepted.GetKind() {
+		case "user_message":
+			return s.dim("message taken in")
+		case "replan":
+			return s.dim("another plan was asked for")
+		}
+	case *harnessv1.Event_InputRejected:
+		if v.InputRejected.GetKind() == "resume" && t.turn > 0 {
+			return "" // it came when the run had gone on already, as it was to
+		}
+		return s.warn(clean(strings.ReplaceAll(v.InputRejected.GetKind(), "_", " ")) + " refused: " + shorten(v.InputRejected.GetReason(), 200))
+	case *harnessv1.Event_RunInterrupted:
+		return s.warn(because("interrupted", v.RunInterrupted.GetReason()))
+	case *harnessv1.Event_RunCancelled:
+		return s.warn(because("cancelled", v.RunCancelled.GetReason()))
+	case *harnessv1.Event_WorkerTakeover:
+		return s.warn(fmt.Sprintf("another worker goes on (attempt %d)", v.WorkerTakeover.GetAttempt()))
+	case *harnessv1.Event_ExecutorMissing:
+		return s.bad("nobody serves executor " + clean(v.ExecutorMissing.GetExecutor()) + ": the run waits for one")
+	case *harnessv1.Event_ExecutorError:
+		x := v.ExecutorError
+		return s.bad(fmt.Sprintf("executor %s failed (%d): %s", clean(x.GetExecutor()), x.GetCount(), shorten(x.GetError(), 300)))
+	}
+	return ""
+}
+
+func because(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + shorten(reason, 200)
+}

@@ -1,0 +1,103 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// guideLines are the lines for an event about what keeps the agent on its way:
+// contracts, loops, guidance, hooks and modes. None for others, and for those that
+// people need not see.
+func (t *Text) guideLines(e *harnessv1.Event) []string {
+	s := t.style
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_ContractEvaluated:
+		return s.contract(v.ContractEvaluated)
+	case *harnessv1.Event_StopRejected:
+		return []string{s.rejected(v.StopRejected)}
+	case *harnessv1.Event_StallDetected:
+		return []string{s.bad("nothing has moved in " + plural(uint64(v.StallDetected.GetTurns()), "turn"))}
+	case *harnessv1.Event_DoomLoopDetected:
+		return []string{s.loop(v.DoomLoopDetected)}
+	case *harnessv1.Event_GuidanceInjected:
+		g := v.GuidanceInjected
+		what := strings.ReplaceAll(clean(g.GetKind()), "_", " ")
+		if g.GetRuleId() != "" {
+			what += " " + clean(g.GetRuleId())
+		}
+		return []string{s.dim("guidance (" + what + "): " + shorten(g.GetText(), 100))}
+	case *harnessv1.Event_DeliverablesUpdated:
+		if d := v.DeliverablesUpdated; d.GetRole() == harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE {
+			return []string{"  " + s.good(s.tick()) + " deliverable: " + shorten(d.GetTitle(), 100) + s.dim("  "+clean(d.GetItemId()))}
+		}
+	case *harnessv1.Event_ModeChanged:
+		m := v.ModeChanged
+		return []string{s.bold("mode: " + clean(m.GetFrom()) + " " + s.arrow() + " " + clean(m.GetTo()))}
+	case *harnessv1.Event_HookResult:
+		return s.hook(v.HookResult)
+	case *harnessv1.Event_HookError:
+		h := v.HookError
+		line := "hook " + clean(h.GetHookId()) + " failed (" + clean(h.GetTopic()) + "): " + shorten(h.GetError(), 200)
+		if h.GetFailedClosed() {
+			return []string{s.bad(line + "; that counts as a no")}
+		}
+		return []string{s.warn(line)}
+	}
+	return nil
+}
+
+// rejected says why the agent may not stop. What a contract misses was told of when
+// it was looked at, so it is only counted here.
+func (s Style) rejected(r *harnessv1.StopRejected) string {
+	line := s.warn("not done yet (" + clean(r.GetKind()) + ")")
+	gap := r.GetGap()
+	if gap == nil {
+		return line + ": " + shorten(r.GetMessage(), 200)
+	}
+	var missing []string
+	if n := len(gap.GetUnmetRequirements()); n > 0 {
+		missing = append(missing, plural(uint64(n), "requirement")+" to meet")
+	}
+	if n := len(gap.GetUnansweredQuestions()); n > 0 {
+		missing = append(missing, plural(uint64(n), "question")+" without an answer")
+	}
+	return line + ": " + strings.Join(missing, ", ")
+}
+
+// loop says which calls repeat, and what becomes of it.
+func (s Style) loop(d *harnessv1.DoomLoopDetected) string {
+	var tools []string
+	for _, tool := range d.GetTools() {
+		tools = append(tools, clean(tool))
+	}
+	what := "the same calls again: "
+	if d.GetKind() == "loose" {
+		what = "the same calls again, with other results: "
+	}
+	what += strings.Join(tools, " "+s.arrow()+" ") + fmt.Sprintf(", %d times", d.GetRepeats())
+	if d.GetCorrection() == 0 {
+		return s.bad(what)
+	}
+	return s.warn(what) + fmt.Sprintf("; the agent is told to try another way (%d)", d.GetCorrection())
+}
+
+// hook says what a hook wants; nothing of one that lets things go on.
+func (s Style) hook(h *harnessv1.HookResult) []string {
+	said := map[string]string{
+		"deny": "denies", "block": "does not let it end", "abort": "aborts", "pause": "asks for a review",
+		"skip": "skips the next turn", "replan": "asks for another plan", "replace": "changes it",
+	}[h.GetAction()]
+	if said == "" {
+		return nil
+	}
+	line := "hook " + clean(h.GetHookId()) + " " + said + " (" + clean(h.GetTopic()) + ")"
+	if h.GetReason() != "" {
+		line += ": " + shorten(h.GetReason(), 200)
+	}
+	if h.GetAction() == "replace" {
+		return []string{s.dim(line)}
+	}
+	return []string{s.warn(line)}
+}

@@ -1,0 +1,77 @@
+package schemagen
+
+import "google.golang.org/protobuf/reflect/protoreflect"
+
+// forms are the values that may be written otherwise than their type says.
+var forms = map[protoreflect.FullName]func(object) object{
+	"harness.v1.Predicate.schema":           schemaOrText,
+	"harness.v1.ToolSpec.parameters_schema": schemaOrText,
+	"harness.v1.Predicate.arguments": func(list object) object {
+		return object{"oneOf": []any{list, object{"type": "object", "additionalProperties": object{"type": "string"}}}}
+	},
+	// A rule's name may also be that of all tools.
+	"harness.v1.ToolRule.name": func(text object) object {
+		text["pattern"] = `^(\*|[A-Za-z0-9_-]{1,64})$`
+		return text
+	},
+}
+
+// schemaOrText is a JSON Schema as fields, or as text that holds JSON.
+func schemaOrText(object) object { return object{"type": []any{"object", "boolean", "string"}} }
+
+// rules are what a message asks for beyond its fields.
+var rules = map[string]object{
+	"RequiredOutput":   {"required": []any{"id"}},
+	"UserQuestion":     {"required": []any{"id", "question"}},
+	"ArgumentMatch":    {"required": []any{"name", "pattern"}},
+	"ToolRule":         {"required": []any{"name", "policy"}},
+	"ToolSpec":         {"required": []any{"name", "description"}},
+	"JitRule":          {"required": []any{"id", "when", "text"}},
+	"ModeSpec":         {"required": []any{"name"}},
+	"WorkItemTemplate": {"required": []any{"title"}},
+	"ContextProvider":  {"required": []any{"name"}, "oneOf": oneOf("text", "grpc")},
+	"Hook": {
+		"required": []any{"topic"}, "oneOf": oneOf("cel", "grpc", "command", "callback"),
+		"dependentRequired": object{
+			"cel": []any{"action"}, "action": []any{"cel"}, "reason": []any{"cel"}, "context": []any{"cel"},
+		},
+	},
+	"Predicate": {"required": []any{"type"}, "allOf": []any{
+		kind("FILE_EXISTS", []any{"path"}),
+		kind("CONTAINS_TEXT", []any{"pattern"}, "in"),
+		kind("TOOL_RESULT_SUCCESS", []any{"tool"}, "arguments"),
+		kind("COMMAND_SUCCEEDS", []any{"command"}, "timeout"),
+		kind("JSON_SCHEMA_VALID", []any{"in", "schema"}),
+		kind("CUSTOM", nil, "cel", "grpc", "timeout"),
+		kind("ALWAYS_TRUE", nil),
+	}},
+}
+
+// oneOf asks for exactly one of some fields.
+func oneOf(fields ...string) []any {
+	var choices []any
+	for _, field := range fields {
+		choices = append(choices, object{"required": []any{field}})
+	}
+	return choices
+}
+
+// kind says which fields a predicate of a type has: those that it must, and those
+// that it may.
+func kind(name string, must []any, may ...string) object {
+	allowed := object{"type": true}
+	for _, field := range must {
+		allowed[field.(string)] = true
+	}
+	for _, field := range may {
+		allowed[field] = true
+	}
+	then := object{"properties": allowed, "additionalProperties": false}
+	if len(must) > 0 {
+		then["required"] = must
+	}
+	if name == "CUSTOM" {
+		then["oneOf"] = oneOf("cel", "grpc")
+	}
+	return object{"if": object{"properties": object{"type": object{"const": name}}}, "then": then}
+}

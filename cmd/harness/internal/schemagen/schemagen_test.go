@@ -1,0 +1,41 @@
+package schemagen_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/schemagen"
+)
+
+var update = flag.Bool("update", false, "write the published schemas anew")
+
+const root = "../../../../"
+
+func TestThePublishedSchemasAreThoseOfTheProtos(t *testing.T) {
+	made, err := schemagen.Generate(os.DirFS(root + "proto/harness/v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made) != len(agentfile.Kinds()) {
+		t.Errorf("%d schemas of %d kinds of files", len(made), len(agentfile.Kinds()))
+	}
+	for name, want := range made {
+		path := filepath.Join(root+"schemas", name)
+		if *update {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("schemas/%s is not what the protos give: go test ./cmd/harness/internal/schemagen -update", name)
+		}
+	}
+}

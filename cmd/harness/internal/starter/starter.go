@@ -1,0 +1,65 @@
+// Package starter holds agent files that a person would start from.
+package starter
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed files
+var content embed.FS
+
+// Names are the examples that there are; the first is the default.
+func Names() []string { return []string{"coding", "research", "data"} }
+
+// Write puts the files of an example into a directory, which is made where it is
+// missing, and returns their paths, the agent file first. A file that is there
+// already is never touched: then nothing is written.
+func Write(example, dir string) ([]string, error) {
+	if !slices.Contains(Names(), example) {
+		return nil, fmt.Errorf("%q: want one of %s", example, strings.Join(Names(), ", "))
+	}
+	entries, err := fs.ReadDir(content, "files/"+example)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, entry := range entries { // sorted: agent.yaml, contract.yaml
+		path := filepath.Join(dir, entry.Name())
+		if _, err := os.Lstat(path); err == nil {
+			return nil, fmt.Errorf("%s is there already, and nothing is overwritten: name another directory", path)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	for i, entry := range entries {
+		if err := write("files/"+example+"/"+entry.Name(), paths[i]); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+// write makes a file that is not there.
+func write(from, to string) error {
+	data, err := content.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

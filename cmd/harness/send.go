@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// sendCmd gives a run a message, another mode of work, or the wish for another plan.
+type sendCmd struct {
+	oneRun `embed:""`
+	Text   []string `arg:"" optional:"" help:"What to say; - reads it from stdin. May be left out beside --mode and --replan."`
+	Mode   string   `placeholder:"NAME" help:"Change the mode of work first: plan, execute, or one of the agent's own."`
+	Replan bool     `help:"Ask for another plan before the next turn; TEXT says why and is no message."`
+}
+
+func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	// A mode in the environment is meant for runs that are started.
+	if !a.given["mode"] {
+		c.Mode = ""
+	}
+	if !a.given["replan"] {
+		c.Replan = false
+	}
+	if c.Mode == "" && a.given["mode"] {
+		return follow.ExitError, errors.New("--mode: must not be empty")
+	}
+	var text string
+	if len(c.Text) > 0 || c.Mode == "" && !c.Replan {
+		var err error
+		if text, err = a.said(c.Text, "TEXT"); err != nil {
+			return follow.ExitError, err
+		}
+	}
+	session, err := c.connect(ctx, a, backend.Store)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	defer a.disconnect(ctx, session)
+	sent, err := c.send(ctx, session, text)
+	if err != nil {
+		if len(sent) > 0 {
+			a.note("%s is stored, and no more", sent[0])
+		}
+		return follow.ExitError, c.named(err)
+	}
+	what := sent[0] + " is stored"
+	if len(sent) > 1 {
+		what = strings.Join(sent, " and ") + " are stored"
+	}
+	c.stored(a, session, what)
+	return follow.ExitDone, nil
+}
+
+// send stores what was asked for: the mode first, so that what is said is read in
+// it. A run that has ended takes no mode before a message has opened it again.
+func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string) (sent []string, err error) {
+	mode := func() error {
+		return c.give(ctx, s, &harnessv1.SendInputRequest{
+			Input: &harnessv1.SendInputRequest_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: c.Mode}},
+		})
+	}
+	said := func() error { return say(ctx, s, c.Namespace, c.RunID, follow.NewID(), text) }
+	const theMode, theMessage = "the mode", "the message"
+	if c.Mode != "" {
+		err := mode()
+		ended := fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED)
+		switch {
+		case ended && text != "" && !c.Replan:
+			if err := said(); err != nil {
+				return nil, err
+			}
+			if err := mode(); err != nil {
+				return []string{theMessage}, err
+			}
+			return []string{theMessage, theMode}, nil
+		case err != nil:
+			return nil, err
+		}
+		sent = append(sent, theMode)
+	}
+	switch {
+	case c.Replan:
+		err = c.give(ctx, s, &harnessv1.SendInputRequest{
+			Input: &harnessv1.SendInputRequest_Replan{Replan: &harnessv1.ReplanRequest{Reason: text}},
+		})
+		if err == nil {
+			sent = append(sent, "the wish for another plan")
+		}
+	case text != "":
+		if err = said(); err == nil {
+			sent = append(sent, theMessage)
+		}
+	}
+	return sent, err
+}
+
+func (c *sendCmd) give(ctx context.Context, s *backend.Session, request *harnessv1.SendInputRequest) error {
+	request.Namespace, request.RunId, request.RequestId = c.Namespace, c.RunID, follow.NewID()
+	_, err := s.Client.SendInput(ctx, request)
+	return err
+}
+
+// named has an error name the flag or the argument where it names the field that is
+// set by it.
+func (c *sendCmd) named(err error) error {
+	text := message(err)
+	for field, flag := range map[string]string{"mode_change.mode": "--mode", "replan.reason": "TEXT"} {
+		if rest, found := strings.CutPrefix(text, field+":"); found {
+			return errors.New(flag + ":" + rest)
+		}
+	}
+	return err
+}

@@ -1,0 +1,105 @@
+package contract
+
+import (
+	"fmt"
+	"net"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const maxPath = 1024
+
+var itemID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
+
+// placeKind says where a text is.
+type placeKind uint8
+
+const (
+	inResponse placeKind = iota
+	inTranscript
+	inArtifact
+	inFile
+)
+
+// place is where a text is. The zero value is the response.
+type place struct {
+	kind placeKind
+	// Artifact: the work item. File: the path.
+	name string
+}
+
+func (p place) String() string {
+	switch p.kind {
+	case inTranscript:
+		return "the conversation"
+	case inArtifact:
+		return "the artifact of " + p.name
+	case inFile:
+		return "the file " + p.name
+	}
+	return "the last response"
+}
+
+// placeOf is the place of a predicate that was checked.
+func placeOf(p *harnessv1.Predicate) place {
+	switch kind, name, _ := strings.Cut(p.GetIn(), ":"); kind {
+	case "transcript":
+		return place{kind: inTranscript}
+	case "artifact":
+		return place{kind: inArtifact, name: name}
+	case "file":
+		return place{kind: inFile, name: name}
+	}
+	return place{kind: inResponse}
+}
+
+func parsePlace(field, in string) (place, error) {
+	kind, name, named := strings.Cut(in, ":")
+	switch {
+	case in == "" || in == response:
+		return place{kind: inResponse}, nil
+	case in == "transcript":
+		return place{kind: inTranscript}, nil
+	case kind == "artifact" && named:
+		if !itemID.MatchString(name) {
+			return place{}, invalid(field, "%q is no id of a work item: it does not match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
+		}
+		return place{kind: inArtifact, name: name}, nil
+	case kind == "file" && named:
+		return place{kind: inFile, name: name}, checkPath(field, name)
+	}
+	return place{}, invalid(field, "%q is no place: write response, transcript, artifact:ID or file:PATH", clip(in, 80))
+}
+
+// checkPath refuses a path that cannot be that of a file in the workspace.
+func checkPath(field, name string) error {
+	switch last := path.Base(name); {
+	case strings.TrimSpace(name) == "":
+		return invalid(field, "has an empty path: name a file in the workspace")
+	case len(name) > maxPath:
+		return invalid(field, "the path has %d bytes; at most %d are allowed", len(name), maxPath)
+	case strings.ContainsAny(name, "\x00\n\r"):
+		return invalid(field, "the path has a line break or a zero byte in it")
+	case strings.HasPrefix(name, "/"):
+		return invalid(field, "%q is absolute: write it relative to the workspace", clip(name, 80))
+	case path.Clean(name) == ".." || strings.HasPrefix(path.Clean(name), "../"):
+		return invalid(field, "%q leads out of the workspace", clip(name, 80))
+	case strings.HasSuffix(name, "/") || last == "." || last == "..":
+		return invalid(field, "%q is a directory: name a file in it", clip(name, 80))
+	}
+	return nil
+}
+
+// checkTarget refuses what is no HOST:PORT.
+func checkTarget(field, target string) error {
+	host, port, err := net.SplitHostPort(target)
+	number, wrong := strconv.ParseUint(port, 10, 16)
+	if err != nil || host == "" || wrong != nil || number == 0 || strings.ContainsAny(host, "/@ \t\r\n") {
+		return invalid(field, "%s is no HOST:PORT: write it as in localhost:9000", clip(fmt.Sprintf("%q", target), 80))
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package contract
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+const (
+	// Findings that are named of a document that is not valid.
+	maxFindings = 3
+	// Characters of a number, and digits of its exponent: the schema library
+	// computes with rationals, for which 1e999999 has a million digits.
+	maxNumber         = 400
+	maxExponentDigits = 3
+)
+
+// noLoader keeps schemas self-contained: a $ref elsewhere reads no file and
+// opens no connection.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("refers to %s; a schema has to be self-contained", clip(url, 80))
+}
+
+func compileSchema(field, text string) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, invalid(field, "is not JSON: %s", clip(err.Error(), 200))
+	}
+	switch doc.(type) {
+	case map[string]any, bool:
+	default:
+		return nil, invalid(field, "is no JSON Schema: it has to be an object")
+	}
+	if err := checkNumbers(doc); err != nil {
+		return nil, invalid(field, "%s", err)
+	}
+	const url = "contract:///schema.json"
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
+		return boundedRegexp(pattern, false)
+	})
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, invalid(field, "is no JSON Schema: %s", clip(err.Error(), 200))
+	}
+	schema, err := c.Compile(url)
+	if err != nil {
+		return nil, invalid(field, "is no JSON Schema: %s", clip(strings.ReplaceAll(err.Error(), url, ""), 200))
+	}
+	return schema, nil
+}
+
+// validateDocument says what is wrong with a document, "" when nothing is.
+func validateDocument(schema *jsonschema.Schema, text string) string {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return "is not valid JSON: " + err.Error()
+	}
+	if err := checkNumbers(doc); err != nil {
+		return err.Error()
+	}
+	err = schema.Validate(doc)
+	if err == nil {
+		return ""
+	}
+	var failed *jsonschema.ValidationError
+	if !errors.As(err, &failed) {
+		return err.Error()
+	}
+	found := findings(failed, message.NewPrinter(language.English), nil)
+	if more := len(found) - maxFindings; more > 0 {
+		found = append(found[:maxFindings:maxFindings], fmt.Sprintf("and %d more", more))
+	}
+	return "does not fit the schema: " + strings.Join(found, "; ")
+}
+
+// findings are the leaves of a validation error, each with where it is.
+func findings(e *jsonschema.ValidationError, p *message.Printer, to []string) []string {
+	if len(e.Causes) == 0 {
+		text := e.ErrorKind.LocalizedString(p)
+		if len(e.InstanceLocation) > 0 {
+			text = clip(strings.Join(e.InstanceLocation, "."), 60) + ": " + text
+		}
+		return append(to, clip(text, 120))
+	}
+	for _, cause := range e.Causes {
+		to = findings(cause, p, to)
+	}
+	return to
+}
+
+// checkNumbers refuses numbers that no computer should compute with.
+func checkNumbers(value any) error {
+	switch v := value.(type) {
+	case json.Number:
+		text := v.String()
+		_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+		digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
+		if len(text) > maxNumber || len(digits) > maxExponentDigits {
+			return fmt.Errorf("the number %s is out of range", clip(text, 40))
+		}
+	case []any:
+		for _, item := range v {
+			if err := checkNumbers(item); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if err := checkNumbers(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

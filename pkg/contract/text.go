@@ -1,0 +1,69 @@
+package contract
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// clip puts a text on one line and bounds it to limit bytes, the ellipsis
+// included.
+func clip(text string, limit int) string {
+	if len(text) <= limit && isPlain(text) {
+		return text
+	}
+	if len(text) > 4*limit {
+		text = text[:4*limit]
+	}
+	text = oneLine(text)
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len("…")
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// clipFront is clip that keeps the end.
+func clipFront(text string, limit int) string {
+	if len(text) > 4*limit {
+		text = text[len(text)-4*limit:]
+	}
+	text = oneLine(text)
+	if len(text) <= limit {
+		return text
+	}
+	start := len(text) - limit + len("…")
+	for start < len(text) && !utf8.RuneStart(text[start]) {
+		start++
+	}
+	return "…" + text[start:]
+}
+
+// isPlain reports whether a text is one line of ASCII with single spaces
+// between its words, as most are: there is nothing to do to it.
+func isPlain(text string) bool {
+	last := byte(' ')
+	for i := range len(text) {
+		c := text[i]
+		if c < ' ' || c >= 0x7f || c == ' ' && last == ' ' {
+			return false
+		}
+		last = c
+	}
+	return last != ' '
+}
+
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
+	}), " ")
+}
+
+// around is a match with a little of the text on both sides.
+func around(text string, match []int) string {
+	const before, after = 24, 96
+	start, end := max(match[0]-before, 0), min(match[0]+after, len(text))
+	return clip(text[start:end], 120)
+}

@@ -1,0 +1,127 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// Invalid says what is wrong with a contract.
+type Invalid struct {
+	// Field is the path of the field, such as required_outputs[0].predicate.pattern.
+	Field string
+	// Message says what is wrong with it and what to do.
+	Message string
+	// Line and Column are where within the field's value, counted from 1; 0 when
+	// it is the whole. Only CEL expressions have a place.
+	Line, Column int
+}
+
+func (e *Invalid) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s: %d:%d: %s", e.Field, e.Line, e.Column, e.Message)
+	}
+	return e.Field + ": " + e.Message
+}
+
+func invalid(field, format string, args ...any) *Invalid {
+	return &Invalid{Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// Validate refuses a contract that cannot be verified as it is written, as far
+// as that can be known without looking at the world. It takes contracts from
+// outside, resolved or not. The error is an *Invalid.
+func Validate(c *harnessv1.TaskContract) error {
+	if err := checkShape(c); err != nil {
+		return err
+	}
+	if _, err := checkOutputs(c); err != nil {
+		return err
+	}
+	return nil
+}
+
+// checkShape checks what is not about one output.
+func checkShape(c *harnessv1.TaskContract) error {
+	outputs, lines, questions := len(c.GetRequiredOutputs()), len(c.GetRequirements()), len(c.GetQuestions())
+	switch {
+	case outputs+lines+questions == 0:
+		return invalid("required_outputs", "the contract asks for nothing: give required_outputs, requirements or questions")
+	case outputs+lines > MaxOutputs && lines > 0:
+		return invalid("requirements", "there are %d outputs with the requirements; at most %d are allowed", outputs+lines, MaxOutputs)
+	case outputs > MaxOutputs:
+		return invalid("required_outputs", "there are %d; at most %d are allowed", outputs, MaxOutputs)
+	case questions > MaxQuestions:
+		return invalid("questions", "there are %d; at most %d are allowed", questions, MaxQuestions)
+	case c.GetStored() != nil:
+		return invalid("stored", "is set by the harness; leave it out")
+	}
+	for i, line := range c.GetRequirements() {
+		if strings.TrimSpace(line) == "" {
+			return invalid(fmt.Sprintf("requirements[%d]", i), "is empty: say what has to be there, or leave it out")
+		}
+	}
+	ids := map[string]int{}
+	for i, q := range c.GetQuestions() {
+		field := fmt.Sprintf("questions[%d]", i)
+		if err := checkID(field+".id", q.GetId(), "questions", i, ids); err != nil {
+			return err
+		}
+		if strings.TrimSpace(q.GetQuestion()) == "" {
+			return invalid(field+".question", "is empty: say what is asked")
+		}
+	}
+	a := c.GetAcceptability()
+	if a.GetMaxUnknowns() > MaxOutputs {
+		return invalid("acceptability.max_unknowns", "is %d; at most %d makes sense", a.GetMaxUnknowns(), MaxOutputs)
+	}
+	if m := a.GetMinConfidence(); math.IsNaN(m) || m < 0 || m > 1 {
+		return invalid("acceptability.min_confidence", "is %v; it has to be in [0, 1]", m)
+	}
+	if size := proto.Size(Resolve(c)); size > MaxEncoded {
+		return invalid("required_outputs", "the contract has %d bytes encoded; at most %d are allowed: shorten its texts or schemas", size, MaxEncoded)
+	}
+	return nil
+}
+
+// checkOutputs checks and compiles the outputs of a contract, resolved or not.
+func checkOutputs(c *harnessv1.TaskContract) ([]*output, error) {
+	outputs := make([]*output, 0, len(c.GetRequiredOutputs()))
+	ids := map[string]int{}
+	for i, spec := range c.GetRequiredOutputs() {
+		field := fmt.Sprintf("required_outputs[%d]", i)
+		if err := checkID(field+".id", spec.GetId(), "required_outputs", i, ids); err != nil {
+			return nil, err
+		}
+		o, err := compileOutput(field+".predicate", spec)
+		if err != nil {
+			return nil, err
+		}
+		outputs = append(outputs, o)
+	}
+	for i := range c.GetRequirements() {
+		if first, taken := ids[lineID(i)]; taken {
+			return nil, invalid(fmt.Sprintf("required_outputs[%d].id", first),
+				"%s is the id that requirements[%d] gets: choose another", lineID(i), i)
+		}
+	}
+	return outputs, nil
+}
+
+func checkID(field, id, list string, i int, ids map[string]int) error {
+	if !idFormat.MatchString(id) {
+		return invalid(field, "%q does not match [A-Za-z0-9_.-]{1,64}", clip(id, 80))
+	}
+	if first, taken := ids[id]; taken {
+		return invalid(field, "%s is the id of %s[%d] already: choose another", id, list, first)
+	}
+	ids[id] = i
+	return nil
+}

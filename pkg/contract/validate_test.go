@@ -1,0 +1,257 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+func parse(t testing.TB, text string) *harnessv1.TaskContract {
+	t.Helper()
+	c := &harnessv1.TaskContract{}
+	if err := protojson.Unmarshal([]byte(text), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// with is a contract with one output of that predicate, as JSON.
+func with(predicate string) string {
+	return `{"required_outputs": [{"id": "o", "predicate": ` + predicate + `}]}`
+}
+
+func TestResolveWritesOutWhatIsLeftUnsaid(t *testing.T) {
+	c := parse(t, `{"goal": "g", "requirements": ["first", "second"], "stored": {"inline": "x"},
+		"required_outputs": [{"id": "a"}, {"id": "b", "predicate": {"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "x"}}]}`)
+	before := proto.CloneOf(c)
+	want := parse(t, `{"goal": "g", "acceptability": {"max_unknowns": 0, "min_confidence": 0.6, "allow_partial": false}, "required_outputs": [
+		{"id": "a", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}},
+		{"id": "b", "predicate": {"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "x", "in": "response"}},
+		{"id": "R1", "description": "first", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}},
+		{"id": "R2", "description": "second", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}}]}`)
+	r := Resolve(c)
+	if !proto.Equal(r, want) {
+		t.Errorf("resolved: %v", r)
+	}
+	if !proto.Equal(c, before) {
+		t.Error("the contract itself was changed")
+	}
+	if again := Resolve(r); !proto.Equal(again, r) || again == r {
+		t.Errorf("resolved again: %v", again)
+	}
+	r.Stored = inline("x")
+	if Resolve(r).GetStored() == nil {
+		t.Error("a resolved contract lost where it is stored")
+	}
+	if Resolve(nil) != nil {
+		t.Error("nil becomes a contract")
+	}
+	given := parse(t, `{"acceptability": {"max_unknowns": 2, "min_confidence": 0, "allow_partial": true}, "requirements": ["x"]}`)
+	if a := Resolve(given).GetAcceptability(); !proto.Equal(a, given.GetAcceptability()) {
+		t.Errorf("the acceptability becomes %v", a)
+	}
+}
+
+func TestContractsThatCanBeVerifiedAreAccepted(t *testing.T) {
+	for _, text := range []string{
+		`{"requirements": ["The report is written"]}`,
+		`{"questions": [{"id": "q", "question": "Which one?", "required": true}]}`,
+		`{"required_outputs": [{"id": "R2"}], "requirements": ["x"]}`,
+		with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a/../b/c..d/.e"}`),
+		with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "file:report.md", "pattern": "\\[1\\]"}`),
+		with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "file:a:b", "pattern": "(?s)^.{0,1000}$"}`),
+		with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "artifact:w1", "pattern": "a|b"}`),
+		with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "run_command", "arguments": [{"name": "command", "pattern": "test"}]}`),
+		with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "make test", "timeout": "3600s"}`),
+		with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "artifact:w1", "schema": "{\"$ref\": \"#/$defs/a\", \"$defs\": {\"a\": {\"type\": \"string\", \"pattern\": \"^a+$\"}}}"}`),
+		with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes > 0 && work_items.exists(w, w.has_artifact)"}`),
+		with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "[::1]:9000", "timeout": "0.5s"}`),
+		with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE"}`),
+		`{"acceptability": {"max_unknowns": 1, "min_confidence": 1}, "requirements": ["x"]}`,
+	} {
+		c := parse(t, text)
+		if err := Validate(c); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := Validate(Resolve(c)); err != nil {
+			t.Errorf("%s, resolved: %v", text, err)
+		}
+		if _, err := Compile(c); err != nil {
+			t.Errorf("%s, compiled: %v", text, err)
+		}
+	}
+}
+
+func TestRefusalsNameTheFieldAndSayWhatToDo(t *testing.T) {
+	const p = "required_outputs[0].predicate"
+	many := func(n int) string { return strings.TrimSuffix(strings.Repeat(`"x",`, n), ",") }
+	questions := func(n int) string {
+		var out []string
+		for i := range n {
+			out = append(out, fmt.Sprintf(`{"id": "q%d", "question": "?"}`, i))
+		}
+		return strings.Join(out, ",")
+	}
+	for _, c := range []struct{ contract, field, says string }{
+		{`{"goal": "g"}`, "required_outputs", "asks for nothing"},
+		{`{"requirements": ["x", " "]}`, "requirements[1]", "empty"},
+		{`{"requirements": [` + many(201) + `]}`, "requirements", "at most 200"},
+		{`{"questions": [` + questions(33) + `]}`, "questions", "at most 32"},
+		{`{"questions": [{"id": "", "question": "?"}]}`, "questions[0].id", "does not match"},
+		{`{"questions": [{"id": "a", "question": "?"}, {"id": "a", "question": "?"}]}`, "questions[1].id", "questions[0]"},
+		{`{"questions": [{"id": "a", "question": " "}]}`, "questions[0].question", "empty"},
+		{`{"requirements": ["x"], "stored": {"inline": "x"}}`, "stored", "leave it out"},
+		{`{"requirements": ["x"], "acceptability": {"max_unknowns": 201}}`, "acceptability.max_unknowns", "200"},
+		{`{"requirements": ["x"], "acceptability": {"min_confidence": 1.1}}`, "acceptability.min_confidence", "[0, 1]"},
+		{`{"requirements": ["x"], "acceptability": {"min_confidence": "NaN"}}`, "acceptability.min_confidence", "[0, 1]"},
+		{`{"requirements": ["` + strings.Repeat("x", MaxEncoded) + `"]}`, "required_outputs", "at most 98304"},
+		{`{"required_outputs": [{"id": "a b"}]}`, "required_outputs[0].id", "does not match"},
+		{`{"required_outputs": [{"id": "a"}, {"id": "a"}]}`, "required_outputs[1].id", "required_outputs[0]"},
+		{`{"required_outputs": [{"id": "x"}, {"id": "R1"}], "requirements": ["x"]}`, "required_outputs[1].id", "requirements[0]"},
+		{with(`{}`), p + ".type", "choose"},
+		{with(`{"type": 99}`), p + ".type", "choose"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS"}`), p + ".path", "FILE_EXISTS needs it"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": " "}`), p + ".path", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a", "pattern": "a"}`), p + ".pattern", "no meaning for FILE_EXISTS"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "/etc/passwd"}`), p + ".path", "relative"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a/../../b"}`), p + ".path", "out of the workspace"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": ".."}`), p + ".path", "out of the workspace"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "out/"}`), p + ".path", "directory"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "."}`), p + ".path", "directory"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a/.."}`), p + ".path", "directory"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a\u0000b"}`), p + ".path", "zero byte"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "` + strings.Repeat("a", 1025) + `"}`), p + ".path", "at most 1024"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "response"}`), p + ".pattern", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "(a"}`), p + ".pattern", "missing closing ): (a"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "[ab]{1000}[ab]{1000}[ab]{1000}"}`), p + ".pattern", "too large"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "` + strings.Repeat("a", 2049) + `"}`), p + ".pattern", "2048"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "answer"}`), p + ".in", "response, transcript, artifact:ID or file:PATH"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "file:"}`), p + ".in", "empty path"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "file:../x"}`), p + ".in", "out of the workspace"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "artifact:a b"}`), p + ".in", "work item"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS"}`), p + ".tool", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a b"}`), p + ".tool", "does not match"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"pattern": "a"}]}`), p + ".arguments[0].name", "empty"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"name": "a"}]}`), p + ".arguments[0].pattern", "empty"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"name": "a", "pattern": "["}]}`), p + ".arguments[0].pattern", "RE2"},
+		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": " "}`), p + ".command", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "` + strings.Repeat("a", 8193) + `"}`), p + ".command", "script"},
+		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "a", "timeout": "0s"}`), p + ".timeout", "between 1ms and 1h"},
+		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "a", "timeout": "3601s"}`), p + ".timeout", "between"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "schema": "{}"}`), p + ".in", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "schema": "{}", "in": "response"}`), p + ".in", "artifact:ID or file:PATH"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a"}`), p + ".schema", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{"}`), p + ".schema", "not JSON"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "[]"}`), p + ".schema", "object"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"type\": \"thing\"}"}`), p + ".schema", "no JSON Schema"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"pattern\": \"(\"}"}`), p + ".schema", "no JSON Schema"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"pattern\": \"[ab]{1000}[ab]{1000}[ab]{1000}\"}"}`), p + ".schema", "no JSON Schema"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"maximum\": 1e99999}"}`), p + ".schema", "out of range"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"$ref\": \"https://example.com/a.json\"}"}`), p + ".schema", "self-contained"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"$ref\": \"file:///etc/passwd\"}"}`), p + ".schema", "self-contained"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM"}`), p + ".cel", "cel or grpc"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "true", "grpc": "a:1"}`), p + ".grpc", "one of them"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "true", "timeout": "1s"}`), p + ".timeout", "cel"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes"}`), p + ".cel", "true or false"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "localhost"}`), p + ".grpc", "HOST:PORT"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "http://localhost:1"}`), p + ".grpc", "HOST:PORT"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": ":80"}`), p + ".grpc", "HOST:PORT"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:99999"}`), p + ".grpc", "HOST:PORT"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:1", "timeout": "301s"}`), p + ".timeout", "5m"},
+		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "path": "a"}`), p + ".path", "no meaning"},
+		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "arguments": [{}]}`), p + ".arguments", "no meaning"},
+	} {
+		err := Validate(parse(t, c.contract))
+		var wrong *Invalid
+		if !errors.As(err, &wrong) || wrong.Field != c.field || !strings.Contains(wrong.Message, c.says) {
+			t.Errorf("%.100s:\n  %v\n  want %s: …%s…", c.contract, err, c.field, c.says)
+			continue
+		}
+		if strings.Contains(wrong.Message, "\n") || len(wrong.Message) > 500 {
+			t.Errorf("%.100s: the message is no short line: %q", c.contract, wrong.Message)
+		}
+	}
+}
+
+func TestAnExpressionIsRefusedAtItsPlace(t *testing.T) {
+	err := Validate(parse(t, with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes > 0 &&\n  nope"}`)))
+	var wrong *Invalid
+	if !errors.As(err, &wrong) || wrong.Line != 2 || wrong.Column != 3 || !strings.Contains(err.Error(), "predicate.cel: 2:3: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestATimeoutThatIsNoDurationIsRefused(t *testing.T) {
+	c := parse(t, with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "a"}`))
+	c.RequiredOutputs[0].Predicate.Timeout = &durationpb.Duration{Seconds: 1, Nanos: -1}
+	if err := Validate(c); err == nil {
+		t.Error("it is accepted")
+	}
+	c.RequiredOutputs[0].Predicate.Timeout = durationpb.New(time.Second)
+	if err := Validate(c); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzValidate(f *testing.F) {
+	for _, text := range []string{
+		`{"requirements": ["x"]}`, `{"questions": [{"id": "q", "question": "?"}]}`,
+		with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a"}`),
+		with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "file:a", "pattern": "(a{9}){9}"}`),
+		with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"name": "a.b", "pattern": "^x"}]}`),
+		with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"$ref\": \"#\", \"pattern\": \"a\"}"}`),
+		with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "turn > 1"}`), with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:1"}`),
+	} {
+		encoded, err := proto.Marshal(parse(f, text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(encoded)
+	}
+	w := &world{
+		response: "aaa", messages: []*harnessv1.Message{calls([3]string{"1", "a", `{"a": {"b": "x"}}`}), answers("1", "a", false)},
+		artifacts: map[string]string{"w1": `{"a": 1}`}, files: map[string]string{"a": `{"a": [1]}`},
+	}
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		c := &harnessv1.TaskContract{}
+		if proto.Unmarshal(encoded, c) != nil {
+			return
+		}
+		before := proto.CloneOf(c)
+		err := Validate(c)
+		if !proto.Equal(before, c) {
+			t.Error("the contract was changed")
+		}
+		if err != nil {
+			var wrong *Invalid
+			if !errors.As(err, &wrong) || wrong.Field == "" || wrong.Message == "" {
+				t.Errorf("the error is %#v", err)
+			}
+			return
+		}
+		ready, err := Compile(c)
+		if err != nil {
+			t.Fatalf("it is valid and does not compile: %v", err)
+		}
+		if err := Validate(ready.Proto()); err != nil {
+			t.Fatalf("it is valid, and resolved it is not: %v", err)
+		}
+		ledger := Initial(ready.Proto())
+		for _, o := range ready.Proto().GetRequiredOutputs() {
+			seen, err := ready.Check(t.Context(), o.GetId(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			Record(ledger, []*harnessv1.RequirementCoverage{seen}, 3)
+		}
+		holdsTogether(t, ready.Proto(), ledger)
+	})
+}

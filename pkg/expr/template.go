@@ -1,0 +1,211 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// Template is a text with values in it.
+type Template struct {
+	parts []part
+}
+
+// part is a piece of text, and the expression behind it, if there is one.
+type part struct {
+	text    string
+	program *Program
+}
+
+// Template compiles a text in which {{ expression }} stands for the value of
+// an expression of any type but bytes and types. A text with braces in it is
+// written as an expression: {{ "{{" }}. The error is an *Error with a place in
+// the text.
+func (e *Env) Template(text string) (*Template, error) {
+	if len(text) > MaxTemplate {
+		return nil, &Error{Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(text), MaxTemplate)}
+	}
+	if !utf8.ValidString(text) {
+		return nil, &Error{Message: "is not valid UTF-8"}
+	}
+	t := &Template{}
+	for at := 0; ; {
+		open := strings.Index(text[at:], "{{")
+		if open < 0 {
+			t.parts = append(t.parts, part{text: text[at:]})
+			return t, nil
+		}
+		start := at + open + 2
+		length := expressionLength(text[start:])
+		if length < 0 {
+			line, column := place(text, start-2)
+			return nil, &Error{Line: line, Column: column, Message: "{{ has no }}"}
+		}
+		program, err := e.compile(text[start : start+length])
+		if err == nil {
+			err = printable(program)
+		}
+		if err != nil {
+			return nil, moved(err, text, start)
+		}
+		t.parts = append(t.parts, part{text[at : start-2], program})
+		at = start + length + 2
+	}
+}
+
+// expressionLength is where the }} is that ends the expression at the beginning
+// of the text, -1 when there is none. Braces inside literals do not count.
+func expressionLength(text string) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"' || c == '\'':
+			raw := i > 0 && (text[i-1] == 'r' || text[i-1] == 'R')
+			n := literalLength(text[i:], raw)
+			if n < 0 {
+				return -1
+			}
+			i += n - 1
+		case c == '{':
+			depth++
+		case c == '}' && depth > 0:
+			depth--
+		case c == '}' && strings.HasPrefix(text[i:], "}}"):
+			return i
+		}
+	}
+	return -1
+}
+
+// literalLength is the length of the text literal at the beginning, its quotes
+// included, -1 when it does not end.
+func literalLength(text string, raw bool) int {
+	quote := text[:1]
+	if triple := strings.Repeat(quote, 3); strings.HasPrefix(text, triple) {
+		quote = triple
+	}
+	for i := len(quote); i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && !raw:
+			i++
+		case strings.HasPrefix(text[i:], quote):
+			return i + len(quote)
+		}
+	}
+	return -1
+}
+
+// moved is an error in an expression as an error in the text around it.
+func moved(err error, text string, start int) error {
+	var at *Error
+	if !errors.As(err, &at) {
+		return err
+	}
+	line, column := place(text, start)
+	out := &Error{Line: line, Column: column, Message: at.Message}
+	switch {
+	case at.Line == 1:
+		out.Column += at.Column - 1
+	case at.Line > 1:
+		out.Line, out.Column = line+at.Line-1, at.Column
+	}
+	return out
+}
+
+// place is the line and column of a byte of the text, counted from 1.
+func place(text string, offset int) (line, column int) {
+	before := text[:offset]
+	return 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+}
+
+func printable(p *Program) error {
+	if p.output == types.BytesKind || p.output == types.TypeKind {
+		return &Error{Line: 1, Column: 1, Message: fmt.Sprintf("gives a value of type %s, which has no text", p.outputName)}
+	}
+	return nil
+}
+
+// Render puts the values in. Lists and maps are written with commas, maps in
+// the order of their keys. The error says which expression has no value.
+func (t *Template) Render(vars map[string]any) (string, error) {
+	var out strings.Builder
+	for _, p := range t.parts {
+		out.WriteString(p.text)
+		if p.program == nil {
+			continue
+		}
+		value, err := p.program.eval(vars)
+		if err != nil {
+			return "", err
+		}
+		write(&out, value, 0)
+		if out.Len() > MaxRendered {
+			break
+		}
+	}
+	return cut(out.String(), MaxRendered), nil
+}
+
+func write(out *strings.Builder, value ref.Val, depth int) {
+	if out.Len() > MaxRendered || depth > maxDepth {
+		return
+	}
+	switch v := value.(type) {
+	case types.String:
+		out.WriteString(cut(string(v), MaxRendered))
+	case types.Int:
+		out.WriteString(strconv.FormatInt(int64(v), 10))
+	case types.Uint:
+		out.WriteString(strconv.FormatUint(uint64(v), 10))
+	case types.Double:
+		out.WriteString(strconv.FormatFloat(float64(v), 'f', -1, 64))
+	case types.Bool:
+		out.WriteString(strconv.FormatBool(bool(v)))
+	case types.Null:
+		out.WriteString("null")
+	case traits.Lister:
+		between(out, v.Iterator(), func(item ref.Val) { write(out, item, depth+1) })
+	case traits.Mapper:
+		between(out, sortedMap{v}.Iterator(), func(key ref.Val) {
+			write(out, key, depth+1)
+			out.WriteByte(' ')
+			write(out, v.Get(key), depth+1)
+		})
+	case usage:
+		between(out, v.Iterator(), func(key ref.Val) {
+			write(out, key, depth+1)
+			out.WriteByte(' ')
+			write(out, v.Get(key), depth+1)
+		})
+	default:
+		if text, ok := value.ConvertToType(types.StringType).(types.String); ok {
+			out.WriteString(string(text))
+		}
+	}
+}
+
+func between(out *strings.Builder, it traits.Iterator, each func(ref.Val)) {
+	for first := true; it.HasNext() == types.True && out.Len() <= MaxRendered; first = false {
+		if !first {
+			out.WriteString(", ")
+		}
+		each(it.Next())
+	}
+}
+
+// cut bounds a text at the border of a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}

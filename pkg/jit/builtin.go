@@ -1,0 +1,79 @@
+package jit
+
+import "fmt"
+
+// builtInRule is a rule that every run has. It fires once.
+type builtInRule struct {
+	id    string
+	holds func(Context) bool
+	text  func(Context) string
+}
+
+// builtIn are the rules in the order in which they are evaluated.
+var builtIn = []builtInRule{
+	{
+		id:    "no_reads_after_3_turns",
+		holds: func(c Context) bool { return c.Turn >= 3 && c.Reads == 0 },
+		text: func(c Context) string {
+			return fmt.Sprintf("This is turn %d and you have not read anything yet. Before you decide or change anything, read what the task is about: "+
+				"the files, data or pages that it depends on.", c.Turn)
+		},
+	},
+	{
+		id:    "serial_reads_suggest_parallel",
+		holds: func(c Context) bool { return c.Turn >= 4 && c.Reads >= 6 && c.Explores == 0 },
+		text: func(c Context) string {
+			return fmt.Sprintf("You have read %d times without searching or listing once. Find the right places with a search first, "+
+				"and put reads that do not depend on each other into one response, so that they run side by side.", c.Reads)
+		},
+	},
+	{
+		id:    "no_deliverable_after_many_reads",
+		holds: func(c Context) bool { return c.Turn >= 8 && c.Reads >= 5 && c.Writes == 0 && c.ItemsOpen },
+		text: func(c Context) string {
+			return fmt.Sprintf("This is turn %d: you have read %d times and written nothing, and work items are open. You probably know enough to begin. "+
+				"Take the most important open item and produce its result now; read more only for what is missing in it.", c.Turn, c.Reads)
+		},
+	},
+	{
+		id:    "approaching_turn_limit",
+		holds: func(c Context) bool { return c.MaxTurns > 1 && uint64(c.Turn) >= uint64(c.MaxTurns)*4/5 },
+		text: func(c Context) string {
+			return fmt.Sprintf("This is turn %d of at most %d; after the last one the run is ended as it stands. Finish what matters most, begin nothing new, "+
+				"check the result, and call work_complete in time.", c.Turn, c.MaxTurns)
+		},
+	},
+	{
+		id: "all_planning_no_execution",
+		holds: func(c Context) bool {
+			return c.Turn >= 3 && c.WorkItemsTotal > 0 && c.WorkItemsComplete == 0 && c.ItemAdds > 0 && c.Reads == 0
+		},
+		text: func(c Context) string {
+			return fmt.Sprintf("You have planned: there %s. None is finished, and nothing has been read in %d turns. Stop adding items. "+
+				"Take the first one, set it to IN_PROGRESS and do it.", items(c.WorkItemsTotal), c.Turn-1)
+		},
+	},
+	{
+		id:    "post_compaction_guidance",
+		holds: func(c Context) bool { return c.Compactions >= 1 },
+		text: func(Context) string {
+			return "Older parts of this conversation were shortened to make room. Go by the summaries, the plan and the work items. " +
+				"Where you need a detail that is no longer here, read it again instead of guessing, and do not repeat work that is done."
+		},
+	},
+	{
+		id:    "repeated_compaction_warning",
+		holds: func(c Context) bool { return c.Compactions >= 2 },
+		text: func(c Context) string {
+			return fmt.Sprintf("This conversation has been shortened %d times: it fills up faster than the work gets done. Read only the parts that you need, "+
+				"keep results in files or artifacts instead of in messages, and finish what is open one by one.", c.Compactions)
+		},
+	},
+}
+
+func items(n uint32) string {
+	if n == 1 {
+		return "is 1 work item"
+	}
+	return fmt.Sprintf("are %d work items", n)
+}

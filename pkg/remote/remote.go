@@ -1,0 +1,227 @@
+// Package remote keeps connections to gRPC services that people run for their runs:
+// hooks, checks and context providers.
+//
+// A connection is made when it is first used, kept by its target, and shared. It is
+// plaintext and goes through no proxy; TLS is not there yet. A target whose server is
+// away fails at once and is looked for again within two seconds.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// MaxConnections is how many connections a Pool keeps. For one more the one is
+	// closed that has not been used for longest.
+	MaxConnections = 64
+	// MaxMessage bounds an answer, in bytes.
+	MaxMessage = 4 << 20
+)
+
+var hostShape = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$`)
+
+// Check says what is wrong with a target: it has to be HOST:PORT, with a name, an IPv4
+// address or an IPv6 address in brackets.
+func Check(target string) error {
+	host, port, err := net.SplitHostPort(target)
+	if err != nil {
+		return fmt.Errorf("%s is not HOST:PORT, such as 127.0.0.1:7700", strconv.Quote(target))
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
+		return fmt.Errorf("%s has no port from 1 to 65535 behind the colon", strconv.Quote(target))
+	}
+	named := target[0] != '[' && hostShape.MatchString(host) && !strings.Contains(host, "..")
+	if !named && net.ParseIP(host) == nil {
+		return fmt.Errorf("%s names no host before the colon", strconv.Quote(target))
+	}
+	return nil
+}
+
+// ErrClosed says that a Pool is closed.
+var ErrClosed = errors.New("the connections are closed")
+
+// ErrBusy says that all connections of a Pool are in use.
+var ErrBusy = errors.New("too many connections are in use at once")
+
+// Pool is a set of connections. The zero Pool is empty and ready. It is safe for
+// concurrent use.
+type Pool struct {
+	mu     sync.Mutex
+	conns  map[string]*conn
+	uses   uint64
+	closed bool
+}
+
+// conn is a connection; its counts are guarded by the pool.
+type conn struct {
+	*grpc.ClientConn
+	busy int
+	used uint64
+}
+
+// Dial returns a way to a target. Nothing is sent before it is used, and it stays
+// good for as long as the Pool does.
+func (p *Pool) Dial(target string) (grpc.ClientConnInterface, error) {
+	if err := Check(target); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	return way{p, target}, nil
+}
+
+// Reach tries to reach the server of a target until ctx ends. The error is one line.
+func (p *Pool) Reach(ctx context.Context, target string) error {
+	to, err := p.Dial(target)
+	if err != nil {
+		return err
+	}
+	// Any answer will do: a server need not know this service.
+	_, err = grpc_health_v1.NewHealthClient(to).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	switch {
+	case errors.Is(err, ErrBusy), errors.Is(err, ErrClosed):
+		return fmt.Errorf("%s: %w", target, err)
+	case ctx.Err() != nil, status.Code(err) == codes.DeadlineExceeded, status.Code(err) == codes.Canceled:
+		return fmt.Errorf("%s does not answer", target)
+	case status.Code(err) == codes.Unavailable:
+		return fmt.Errorf("%s cannot be reached: %s", target, Reason(err))
+	}
+	return nil
+}
+
+// Reason is what a failed call says, on one line and without the wrappings of gRPC.
+func Reason(err error) string {
+	text := strings.Join(strings.Fields(status.Convert(err).Message()), " ")
+	if _, inner, ok := strings.Cut(text, `desc = "transport: `); ok {
+		text = strings.TrimSuffix(inner, `"`)
+	}
+	return strings.TrimPrefix(text, "Error while dialing: ")
+}
+
+// Close closes all connections; calls under way fail.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for target, c := range p.conns {
+		delete(p.conns, target)
+		_ = c.Close()
+	}
+}
+
+// take gives out the connection of a target, for one use.
+func (p *Pool) take(target string) (*conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	c := p.conns[target]
+	if c == nil {
+		if err := p.makeRoom(); err != nil {
+			return nil, err
+		}
+		made, err := open(target)
+		if err != nil {
+			return nil, err
+		}
+		c = &conn{ClientConn: made}
+		if p.conns == nil {
+			p.conns = map[string]*conn{}
+		}
+		p.conns[target] = c
+	}
+	p.uses++
+	c.busy++
+	c.used = p.uses
+	return c, nil
+}
+
+// makeRoom closes the connection that has been idle for longest, when there are as
+// many as there may be.
+func (p *Pool) makeRoom() error {
+	if len(p.conns) < MaxConnections {
+		return nil
+	}
+	oldest := ""
+	for target, c := range p.conns {
+		if c.busy == 0 && (oldest == "" || c.used < p.conns[oldest].used) {
+			oldest = target
+		}
+	}
+	if oldest == "" {
+		return ErrBusy
+	}
+	_ = p.conns[oldest].Close()
+	delete(p.conns, oldest)
+	return nil
+}
+
+func (p *Pool) giveBack(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.busy--
+}
+
+func open(target string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("dns:///"+target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithUserAgent("harnessmesh"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	)
+}
+
+// way is a way to a target over whatever connection the pool has then.
+type way struct {
+	pool   *Pool
+	target string
+}
+
+// Invoke makes a call.
+func (w way) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
+	c, err := w.pool.take(w.target)
+	if err != nil {
+		return err
+	}
+	defer w.pool.giveBack(c)
+	return c.Invoke(ctx, method, args, reply, options...)
+}
+
+// NewStream begins a stream. Its connection counts as in use until ctx ends.
+func (w way) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	c, err := w.pool.take(w.target)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := c.NewStream(ctx, desc, method, options...)
+	if err != nil {
+		w.pool.giveBack(c)
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { w.pool.giveBack(c) })
+	return stream, nil
+}

@@ -1,0 +1,154 @@
+package runstate
+
+import (
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// KindReview is what a call waits for that a hook wants somebody to look at, and
+// why a run rests that a hook has paused.
+const KindReview = "review"
+
+// ContractQuestion stands for the tool in a pending call that puts a question of the
+// contract to the user; no tool has the name.
+const ContractQuestion = "contract_question"
+
+const contractPrefix = "contract:"
+
+// ContractCall is the id of the pending call of a question. ReservedCall keeps calls
+// of a model from having it.
+func ContractCall(questionID string) string { return contractPrefix + questionID }
+
+// ReservedCall says whether an id is one that only the harness gives.
+func ReservedCall(id string) bool { return strings.HasPrefix(id, contractPrefix) }
+
+// QuestionOf is the question of the contract that a pending call puts; ok is false
+// for every other call.
+func QuestionOf(c *harnessv1.PendingCall) (questionID string, ok bool) {
+	if c.GetTool() != ContractQuestion || c.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || len(c.GetCallId()) <= len(contractPrefix) {
+		return "", false
+	}
+	return c.GetCallId()[len(contractPrefix):], true
+}
+
+// Guided is the event of something that the harness told the model.
+func Guided(kind, rule, text string) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
+		Kind: kind, RuleId: rule, Text: runlog.Cut(text, runlog.MaxPreview),
+	}}}
+}
+
+// NoteHook notes what hooks want of the rest of the loop; empty reasons want
+// nothing. It changes s.
+func NoteHook(s *harnessv1.Snapshot, skip, pause, replan string) {
+	if skip == "" && pause == "" && replan == "" {
+		return
+	}
+	if s.Hooks == nil {
+		s.Hooks = &harnessv1.HookState{}
+	}
+	set := func(field *string, reason string) {
+		if reason != "" {
+			*field = runlog.Cut(reason, runlog.MaxPreview)
+		}
+	}
+	set(&s.Hooks.SkipNext, skip)
+	set(&s.Hooks.Pause, pause)
+	set(&s.Hooks.Replan, replan)
+}
+
+// HookPayload adds to a payload what every subscriber is given. It changes payload.
+func HookPayload(s *harnessv1.Snapshot, payload map[string]any) map[string]any {
+	if payload == nil {
+		payload = map[string]any{}
+	}
+	payload["turn_count"] = int64(s.GetTurnCount())
+	payload["max_turns"] = int64(s.GetMaxTurns())
+	payload["mode"] = ModeOf(s)
+	return payload
+}
+
+// ModeOf is the mode of work of s.
+func ModeOf(s *harnessv1.Snapshot) string {
+	if s.GetMode() == "" {
+		return "execute"
+	}
+	return s.GetMode()
+}
+
+// Preview is the beginning of a text, as far as the state holds it.
+func Preview(c *harnessv1.Content) string {
+	if b := c.GetBlob(); b != nil {
+		return b.GetPreview()
+	}
+	return c.GetInline()
+}
+
+// CountUsage counts a call of a tool, under other when it is not offered. It
+// changes s.
+func CountUsage(s *harnessv1.Snapshot, name string, offered bool) {
+	if !offered {
+		name = "other"
+	}
+	for _, u := range s.GetToolUsage() {
+		if u.GetTool() == name {
+			u.Calls++
+			return
+		}
+	}
+	if len(s.GetToolUsage()) >= maxToolUsage-1 && name != "other" {
+		CountUsage(s, "other", true)
+		return
+	}
+	s.ToolUsage = append(s.ToolUsage, &harnessv1.ToolUsage{Tool: name, Calls: 1})
+}
+
+// maxToolUsage bounds the tools that are counted by name.
+const maxToolUsage = 128
+
+// ActivityOf is the activity of s, which it makes when there is none.
+func ActivityOf(s *harnessv1.Snapshot) *harnessv1.Activity {
+	if s.Activity == nil {
+		s.Activity = &harnessv1.Activity{}
+	}
+	return s.Activity
+}
+
+// DoomLoopOf is what the detection of loops remembers, which it makes when there is
+// nothing.
+func DoomLoopOf(s *harnessv1.Snapshot) *harnessv1.DoomLoop {
+	if s.DoomLoop == nil {
+		s.DoomLoop = &harnessv1.DoomLoop{}
+	}
+	return s.DoomLoop
+}
+
+// ArgumentsKey is what stands for the arguments of a call where calls are compared:
+// the text, or what names it once it is too large to travel.
+func ArgumentsKey(c *harnessv1.Content) string {
+	if b := c.GetBlob(); b != nil {
+		return "blob " + b.GetDigest()
+	}
+	return c.GetInline()
+}
+
+// ContentDigest names a text wherever it is.
+func ContentDigest(c *harnessv1.Content) string {
+	if b := c.GetBlob(); b != nil {
+		return b.GetDigest()
+	}
+	return runlog.Digest([]byte(c.GetInline()))
+}
+
+// mark begins what the harness tells the model in the user's place.
+const mark = "[harness] "
+
+// Guidance is a message in which the harness tells the model something in the
+// user's place, marked as such.
+func Guidance(text string) *harnessv1.Message {
+	return &harnessv1.Message{
+		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: runlog.Inline(mark + text),
+	}
+}

@@ -1,0 +1,170 @@
+package runstate
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Parts of a snapshot from so many encoded bytes on are stored in a blob, and a
+// reference travels: those that never change from fewer on, because they would be
+// sent with every step.
+const (
+	packChanging = 3 << 10
+	packStatic   = 512
+)
+
+// sectioned is a part of a snapshot that can be stored elsewhere.
+type sectioned interface {
+	proto.Message
+	GetStored() *harnessv1.Content
+}
+
+// sections are the parts of s that can be stored elsewhere, with the size from
+// which on they are. Unset ones are left out.
+func sections(s *harnessv1.Snapshot, visit func(part sectioned, limit int) error) error {
+	if s.GetWorkItemLedger() != nil {
+		if err := visit(s.GetWorkItemLedger(), packChanging); err != nil {
+			return err
+		}
+	}
+	if s.GetCoverageLedger() != nil {
+		if err := visit(s.GetCoverageLedger(), packChanging); err != nil {
+			return err
+		}
+	}
+	if s.GetTaskContract() != nil {
+		if err := visit(s.GetTaskContract(), packStatic); err != nil {
+			return err
+		}
+	}
+	if s.GetDefinition() != nil {
+		return visit(s.GetDefinition(), packStatic)
+	}
+	return nil
+}
+
+// Pack stores large parts of s through put and leaves references in their place.
+// What was stored before and has not changed is not stored again. It changes s.
+func Pack(s *harnessv1.Snapshot, put func([]byte) (*harnessv1.BlobRef, error)) error {
+	return sections(s, func(part sectioned, limit int) error {
+		stored := part.GetStored()
+		if stored == nil {
+			if proto.Size(part) < limit {
+				return nil
+			}
+			data, err := proto.MarshalOptions{Deterministic: true}.Marshal(part)
+			if err != nil {
+				return err
+			}
+			ref, err := put(data)
+			if err != nil {
+				return err
+			}
+			stored = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()}}}
+		}
+		proto.Reset(part)
+		setStored(part, stored)
+		return nil
+	})
+}
+
+// Packed says whether a part of s is stored elsewhere.
+func Packed(s *harnessv1.Snapshot) bool {
+	packed := false
+	_ = sections(s, func(part sectioned, _ int) error {
+		packed = packed || isPacked(part)
+		return nil
+	})
+	return packed
+}
+
+// isPacked says that a part holds nothing but the reference to where it is.
+func isPacked(part sectioned) bool {
+	if part.GetStored() == nil {
+		return false
+	}
+	filled := false
+	part.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		filled = f.Name() != "stored"
+		return !filled
+	})
+	return !filled
+}
+
+// Unpack puts back all parts of s that are stored elsewhere; get reads a blob. It
+// changes s.
+func Unpack(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
+	return sections(s, func(part sectioned, _ int) error { return unpackSection(part, get) })
+}
+
+// UnpackChanging is Unpack for the parts that change in a run: work items and
+// coverage. Executors have the others compiled, by reference.
+func UnpackChanging(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
+	return sections(s, func(part sectioned, limit int) error {
+		if limit == packStatic {
+			return nil
+		}
+		return unpackSection(part, get)
+	})
+}
+
+// ChangingPacked says whether a part of s that changes in a run is stored elsewhere.
+func ChangingPacked(s *harnessv1.Snapshot) bool {
+	return s.GetWorkItemLedger() != nil && isPacked(s.GetWorkItemLedger()) || s.GetCoverageLedger() != nil && isPacked(s.GetCoverageLedger())
+}
+
+// UnpackPart returns a part as it is stored elsewhere, or as it is.
+func UnpackPart[T sectioned](part T, get func(*harnessv1.BlobRef) ([]byte, error)) (T, error) {
+	whole := proto.CloneOf(part)
+	return whole, unpackSection(whole, get)
+}
+
+func unpackSection(part sectioned, get func(*harnessv1.BlobRef) ([]byte, error)) error {
+	stored := part.GetStored()
+	if !isPacked(part) {
+		return nil
+	}
+	data := []byte(stored.GetInline())
+	if ref := stored.GetBlob(); ref != nil {
+		var err error
+		if data, err = get(ref); err != nil {
+			return err
+		}
+	}
+	if err := proto.Unmarshal(data, part); err != nil {
+		return err
+	}
+	setStored(part, stored)
+	return nil
+}
+
+func setStored(part sectioned, stored *harnessv1.Content) {
+	switch p := part.(type) {
+	case *harnessv1.WorkItemLedger:
+		p.Stored = stored
+	case *harnessv1.CoverageLedger:
+		p.Stored = stored
+	case *harnessv1.TaskContract:
+		p.Stored = stored
+	case *harnessv1.Definition:
+		p.Stored = stored
+	}
+}
+
+// Digest names what a part holds, wherever it is stored; empty for none.
+func Digest(part sectioned) string {
+	if !part.ProtoReflect().IsValid() {
+		return ""
+	}
+	if digest := part.GetStored().GetBlob().GetDigest(); digest != "" {
+		return digest
+	}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(part)
+	if err != nil {
+		return ""
+	}
+	return runlog.Digest(data)
+}

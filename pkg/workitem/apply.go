@@ -1,0 +1,276 @@
+package workitem
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Outcome is what a call of one of the tools led to.
+type Outcome struct {
+	// Result is what the model reads.
+	Result string
+	// IsError says that nothing was changed, and Result why.
+	IsError bool
+	// Changed are clones of the items that were added or changed, artifacts inline.
+	Changed []*harnessv1.WorkItem
+	// Events are work_item.changed for each of them, and deliverables.updated when
+	// an artifact was stored. The caller fills in what every event has.
+	Events []*harnessv1.Event
+}
+
+// Words of work_item.changed.
+const (
+	added    = "added"
+	updated  = "updated"
+	artifact = "artifact"
+	flagged  = "flagged"
+)
+
+// Apply runs one of the tools with arguments in JSON. It changes the ledger, and
+// clears its stored form when it changed something; a call that cannot be carried
+// out changes nothing and is answered with an error that says what to do.
+func Apply(l *harnessv1.WorkItemLedger, tool, args string) Outcome {
+	if l == nil {
+		return refuse(errors.New("this run has no work items; go on without them"))
+	}
+	a, err := parseArguments(args)
+	if err != nil {
+		return refuse(fmt.Errorf("%s: %w", tool, err))
+	}
+	c := &call{ledger: l}
+	switch tool {
+	case Add:
+		err = c.add(a)
+	case Update:
+		err = c.update(a)
+	case List:
+		c.out.Result = listing(l)
+	case SetArtifact:
+		err = c.setArtifact(a)
+	case FlagRevision:
+		err = c.flagRevision(a)
+	default:
+		err = fmt.Errorf("there is no tool %s for work items", short(tool, 80))
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	return c.out
+}
+
+func refuse(err error) Outcome {
+	text := err.Error()
+	return Outcome{Result: strings.ToUpper(text[:1]) + text[1:] + ".", IsError: true}
+}
+
+// call is a call that is being carried out.
+type call struct {
+	ledger *harnessv1.WorkItemLedger
+	out    Outcome
+}
+
+// change is an item as a call leaves it, and the word for what happened to it.
+type change struct {
+	item *harnessv1.WorkItem
+	word string
+}
+
+// commit puts the changes into the ledger, or leaves it as it was when it cannot
+// hold them.
+func (c *call) commit(changes ...change) error {
+	l := c.ledger
+	items, number, before := append([]*harnessv1.WorkItem(nil), l.GetItems()...), l.GetLastNumber(), openCount(l)
+	for _, ch := range changes {
+		put(l, ch.item)
+	}
+	err := error(nil)
+	switch open := openCount(l); {
+	case len(l.Items) > MaxItems && len(l.Items) > len(items):
+		err = fmt.Errorf("the ledger is full: it holds %d items, and no more can be added. "+
+			"Take this up in an item that there is, with %s and its notes", MaxItems, Update)
+	case open > MaxOpen && open > before:
+		err = fmt.Errorf("this would leave %d items open; at most %d may be. "+
+			"Finish some first, or set those that are not needed to SKIPPED with %s", open, MaxOpen, Update)
+	}
+	if err != nil {
+		l.Items, l.LastNumber = items, number
+		return err
+	}
+	l.Stored = nil
+	finished, total := Counts(l)
+	for _, ch := range changes {
+		c.out.Changed = append(c.out.Changed, proto.CloneOf(ch.item))
+		bare := proto.CloneOf(ch.item)
+		bare.Artifact = nil
+		c.out.Events = append(c.out.Events, &harnessv1.Event{Event: &harnessv1.Event_WorkItemChanged{WorkItemChanged: &harnessv1.WorkItemChanged{
+			Change: ch.word, Item: bare, Finished: uint32(finished), Total: uint32(total), //nolint:gosec // at most 200
+		}}})
+	}
+	return nil
+}
+
+// find is a clone of the item that a call names.
+func (c *call) find(a arguments) (*harnessv1.WorkItem, error) {
+	id := a.name("id")
+	if at := index(c.ledger, id); at >= 0 {
+		return proto.CloneOf(c.ledger.Items[at]), nil
+	}
+	if len(c.ledger.GetItems()) == 0 {
+		return nil, fmt.Errorf("there is no item %q, and there is no other: add one with %s first", short(id, 60), Add)
+	}
+	return nil, fmt.Errorf("there is no item %q. The items are %s", short(id, 60), ids(c.ledger.GetItems(), MaxOpen))
+}
+
+// ids names items, at most limit of them.
+func ids(items []*harnessv1.WorkItem, limit int) string {
+	names := make([]string, 0, limit)
+	for _, i := range items[:min(len(items), limit)] {
+		names = append(names, i.GetId())
+	}
+	text := strings.Join(names, ", ")
+	if more := len(items) - limit; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func (c *call) add(a arguments) error {
+	item := &harnessv1.WorkItem{Id: a.name("id"), Title: title(a.text("title")), Status: pending, Notes: notes(a.text("notes"))}
+	if item.Title == "" {
+		return errors.New("the title is empty: say what is to be done")
+	}
+	item.Priority, _ = parsePriority(a.text("priority"))
+	item.Role, _ = parseRole(a.text("role"))
+	switch {
+	case item.Id == "":
+		item.Id = madeUp(nextNumber(c.ledger))
+	case !idFormat.MatchString(item.Id):
+		return fmt.Errorf("the id %q cannot be used: %s. Choose another, or leave it out", short(item.Id, 60), idRule)
+	case index(c.ledger, item.Id) >= 0:
+		return fmt.Errorf("the id %q is taken by %q. Choose another, or leave it out; to change that item use %s",
+			item.Id, c.ledger.Items[index(c.ledger, item.Id)].GetTitle(), Update)
+	}
+	if err := c.commit(change{item, added}); err != nil {
+		return err
+	}
+	c.out.Result = answer(c.ledger, item, "")
+	return nil
+}
+
+func (c *call) update(a arguments) error {
+	item, err := c.find(a)
+	if err != nil {
+		return err
+	}
+	before := proto.CloneOf(item)
+	text, note := a.name("status"), notes(a.text("notes"))
+	if text != "" {
+		status, ok := parseStatus(text)
+		if !ok {
+			return fmt.Errorf("%q is no status; use PENDING, IN_PROGRESS, DONE or SKIPPED", short(text, 60))
+		}
+		item.Status = status
+	} else if note == "" {
+		return errors.New("nothing to change: give a status (PENDING, IN_PROGRESS, DONE or SKIPPED), notes, or both")
+	}
+	if note != "" {
+		item.Notes = note
+	}
+	if proto.Equal(item, before) {
+		c.out.Result = answer(c.ledger, item, "It was so already; nothing has changed.")
+		return nil
+	}
+	if err := c.commit(change{item, updated}); err != nil {
+		return err
+	}
+	hint := ""
+	if finished(item) && isOpen(item, settled(c.ledger)) {
+		hint = "It stays open until its revision is finished."
+	}
+	c.out.Result = answer(c.ledger, item, hint)
+	return nil
+}
+
+func (c *call) setArtifact(a arguments) error {
+	item, err := c.find(a)
+	if err != nil {
+		return err
+	}
+	content, hint := a.text("content"), ""
+	if strings.TrimSpace(content) == "" {
+		return errors.New("the content is empty: give the whole product as content; what was stored before stays")
+	}
+	if role := a.name("role"); role != "" {
+		known := false
+		if item.Role, known = parseRole(role); !known {
+			hint = fmt.Sprintf("%q is no role, so it was stored as WORKING; the roles are DELIVERABLE, WORKING and CONTROL. ", short(role, 60))
+		}
+	} else if item.Role == noRole {
+		item.Role = working
+	}
+	item.Control = nil
+	if item.Role == control {
+		if item.Control, err = parseControl(content); err != nil {
+			return fmt.Errorf("not stored: a CONTROL artifact is a JSON object %s, but %w. What was stored before stays", controlForm, err)
+		}
+	} else {
+		level, stripped, why := Narration(content)
+		switch level {
+		case Heavy:
+			return fmt.Errorf("not stored: %s. An artifact is the product alone. Call %s again with the content without these words; what was stored before stays",
+				why, SetArtifact)
+		case Light:
+			content = stripped
+			hint += "Stored without words about it: " + why + ". "
+		}
+	}
+	item.Artifact, item.ArtifactDigest = runlog.Inline(content), runlog.Digest([]byte(content))
+	if err := c.commit(change{item, artifact}); err != nil {
+		return err
+	}
+	c.out.Events = append(c.out.Events, &harnessv1.Event{Event: &harnessv1.Event_DeliverablesUpdated{DeliverablesUpdated: &harnessv1.DeliverablesUpdated{
+		ItemId: item.GetId(), Title: item.GetTitle(), Role: item.GetRole(),
+	}}})
+	c.out.Result = answer(c.ledger, item, strings.TrimSpace(hint+next(item)))
+	return nil
+}
+
+// next is what to do once an artifact is stored.
+func next(item *harnessv1.WorkItem) string {
+	switch {
+	case item.GetControl() != nil && !item.GetControl().GetPassed():
+		return "The audit failed: flag a revision of the items at fault with " + FlagRevision + "."
+	case !finished(item):
+		return "If that finishes the item, set it to DONE."
+	}
+	return ""
+}
+
+func (c *call) flagRevision(a arguments) error {
+	item, err := c.find(a)
+	if err != nil {
+		return err
+	}
+	reason := notes(a.text("reason"))
+	if reason == "" {
+		return errors.New("the reason is empty: say what is wrong and what has to change")
+	}
+	item.RequiresRevision = true
+	const prefix = "Revise: "
+	child := &harnessv1.WorkItem{
+		Id: madeUp(nextNumber(c.ledger)), Title: title(prefix + strings.TrimPrefix(item.GetTitle(), prefix)),
+		Status: pending, Priority: high, Notes: reason, Role: item.GetRole(), RevisionOf: item.GetId(),
+	}
+	if err := c.commit(change{item, flagged}, change{child, added}); err != nil {
+		return err
+	}
+	c.out.Result = answer(c.ledger, child, fmt.Sprintf("%s stays open until %s is finished: make the revision, store it in %s, and set that to DONE.",
+		item.GetId(), child.GetId(), child.GetId()))
+	return nil
+}

@@ -1,0 +1,187 @@
+package workitem
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const (
+	controlForm = `{"verdict": "pass" or "fail", "checks": [{"name": "…", "result": "pass" or "fail", "detail": "…"}, …], "summary": "…"}`
+
+	// Bounds of what a ledger keeps of failed checks.
+	maxFailedChecks = 16
+	maxFailedCheck  = 160 // bytes
+)
+
+// parseControl reads a CONTROL artifact. The error is the end of a sentence that
+// begins with what the artifact has to be.
+func parseControl(content string) (*harnessv1.ControlVerdict, error) {
+	var object map[string]json.RawMessage
+	decoder := json.NewDecoder(strings.NewReader(content))
+	if err := decoder.Decode(&object); err != nil {
+		var mismatch *json.UnmarshalTypeError
+		switch trimmed := strings.TrimSpace(content); {
+		case strings.HasPrefix(trimmed, "```"):
+			return nil, errors.New("this begins with a ``` fence; give the object alone")
+		case errors.As(err, &mismatch):
+			return nil, fmt.Errorf("this is a JSON %s", mismatch.Value)
+		}
+		return nil, fmt.Errorf("this is not valid JSON: %s", short(err.Error(), 120))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is text behind the object")
+	}
+	if object == nil {
+		return nil, errors.New("this is null")
+	}
+	verdict, err := passOrFail("verdict", object["verdict"])
+	if err != nil {
+		return nil, err
+	}
+	var checks []json.RawMessage
+	if err := json.Unmarshal(orNull(object["checks"]), &checks); err != nil || checks == nil {
+		return nil, errors.New("checks is missing or no list")
+	}
+	if len(checks) == 0 {
+		return nil, errors.New("checks is empty; name what was checked")
+	}
+	found := &harnessv1.ControlVerdict{Passed: verdict}
+	for n, raw := range checks {
+		failed, err := parseCheck(fmt.Sprintf("checks[%d]", n), raw)
+		if err != nil {
+			return nil, err
+		}
+		if failed != "" && len(found.FailedChecks) < maxFailedChecks {
+			found.FailedChecks = append(found.FailedChecks, short(failed, maxFailedCheck))
+		}
+	}
+	summary, err := text("summary", object["summary"])
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(summary) == "" {
+		return nil, errors.New("summary is missing or blank")
+	}
+	return found, nil
+}
+
+// parseCheck is "name: detail" of a check that failed; empty for one that passed.
+func parseCheck(where string, raw json.RawMessage) (string, error) {
+	var check map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &check); err != nil || check == nil {
+		return "", fmt.Errorf("%s is no object", where)
+	}
+	name, err := text(where+".name", check["name"])
+	if err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(name) == "" {
+		return "", fmt.Errorf("%s.name is missing or blank", where)
+	}
+	passed, err := passOrFail(where+".result", check["result"])
+	if err != nil {
+		return "", err
+	}
+	detail, err := text(where+".detail", check["detail"])
+	switch {
+	case err != nil:
+		return "", err
+	case passed:
+		return "", nil
+	case strings.TrimSpace(detail) == "":
+		return name, nil
+	}
+	return name + ": " + detail, nil
+}
+
+func passOrFail(where string, raw json.RawMessage) (bool, error) {
+	if len(raw) == 0 {
+		return false, fmt.Errorf(`%s is missing; it is "pass" or "fail"`, where)
+	}
+	switch {
+	case bytes.Equal(raw, []byte(`"pass"`)):
+		return true, nil
+	case bytes.Equal(raw, []byte(`"fail"`)):
+		return false, nil
+	}
+	return false, fmt.Errorf(`%s is %s; it has to be "pass" or "fail"`, where, short(string(raw), 60))
+}
+
+// text is a string that may be left out.
+func text(where string, raw json.RawMessage) (string, error) {
+	var s string
+	if err := json.Unmarshal(orNull(raw), &s); err != nil {
+		return "", fmt.Errorf("%s is no text", where)
+	}
+	return s, nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// FailedControl is an audit that failed.
+type FailedControl struct {
+	// Key is the item and the digest of its artifact, as item@digest: the same
+	// audit stored again with another text is another one.
+	Key string
+	// ItemID and Title are those of the item that holds it.
+	ItemID, Title string
+	// Checks are those that failed, as "name: detail"; empty when it names none.
+	Checks []string
+}
+
+// FailedControls are the CONTROL artifacts whose verdict is fail, in the ledger's
+// order. There are none as soon as any item of the ledger is a revision: the agent
+// has begun to act on them.
+func FailedControls(l *harnessv1.WorkItemLedger) []FailedControl {
+	var failed []FailedControl
+	for _, i := range l.GetItems() {
+		if i.GetRevisionOf() != "" {
+			return nil
+		}
+		if c := i.GetControl(); c != nil && i.GetRole() == control && !c.GetPassed() {
+			failed = append(failed, FailedControl{
+				Key: i.GetId() + "@" + i.GetArtifactDigest(), ItemID: i.GetId(), Title: i.GetTitle(), Checks: c.GetFailedChecks(),
+			})
+		}
+	}
+	return failed
+}
+
+// maxRequests is how many failed audits a request for a revision names.
+const maxRequests = 8
+
+// RevisionRequest is what the model is told of failed audits: which checks failed,
+// and that it is to flag a revision. Empty when there are none.
+func RevisionRequest(failed []FailedControl) string {
+	if len(failed) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("An audit failed and no revision has been flagged.\n")
+	for _, f := range failed[:min(len(failed), maxRequests)] {
+		if len(f.Checks) == 0 {
+			fmt.Fprintf(&b, "%s %q failed; it names no failed check, read it again.\n", f.ItemID, f.Title)
+			continue
+		}
+		fmt.Fprintf(&b, "%s %q failed these checks:\n", f.ItemID, f.Title)
+		for _, check := range f.Checks {
+			b.WriteString("- " + check + "\n")
+		}
+	}
+	if more := len(failed) - maxRequests; more > 0 {
+		fmt.Fprintf(&b, "%s more failed; %s shows them.\n", count(more, "audit"), List)
+	}
+	fmt.Fprintf(&b, "For each item at fault call %s with what has to change, make the revision, and audit again.", FlagRevision)
+	return b.String()
+}

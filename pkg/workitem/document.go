@@ -1,0 +1,246 @@
+package workitem
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// document is an artifact as the check for narration reads it.
+type document struct {
+	lines []line
+	order []int // the lines that are not blank
+	// personal says that it speaks of itself in the first person, apart from the
+	// lines in question.
+	personal bool
+	// addressing says that it speaks to its reader, in the same sense.
+	addressing bool
+	// program says that most of it is code.
+	program bool
+	// fences is how many fenced blocks it has.
+	fences, headings int
+}
+
+type line struct {
+	raw string
+	// bare is the text without emphasis, brackets and signs around it.
+	bare string
+	// plain is bare in lower case with straight apostrophes.
+	plain string
+	kind  kind
+	// protected lines are content whatever they say: those of a letter.
+	protected bool
+	remark    remark
+}
+
+type kind int
+
+const (
+	blank kind = iota
+	prose
+	item    // of a list
+	heading // or a comment of a program
+	quoted  // block quotes and direct speech
+	code    // fences and what is in them, indented blocks, markup, tables
+	rule
+)
+
+var (
+	listItem     = regexp.MustCompile(`^\s*([-*+•‣]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[[ xX]\])\s+\S`)
+	ruleLine     = regexp.MustCompile(`^\s*(-{3,}|\*{3,}|_{3,}|={3,}|~{3,}|(\* ){2,}\*|(- ){2,}-)\s*$`)
+	fenceLine    = regexp.MustCompile("^\\s*(```|~~~)")
+	speaker      = regexp.MustCompile(`^\s*(?:\[[\d:.]+\]\s*)?[*_]{0,2}\p{Lu}[\p{L}\d.' -]{0,24}[*_]{0,2}:[*_]{0,2}\s+\S`)
+	firstPerson  = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:I(?:['’](?:m|ve|ll|d))? [a-z]|(?:[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)(?:[^A-Za-z0-9_]|$))`)
+	secondPerson = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:[Yy]ou(?:['’](?:ve|ll|d|re))?|[Yy]ours?|[Pp]lease)(?:[^A-Za-z0-9_]|$)`)
+	speech       = regexp.MustCompile(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
+	codeLine     = regexp.MustCompile(`[;{}]\s*$|^\s*[)\]}]|^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|INSERT|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
+)
+
+// readDocument splits an artifact into lines and says what each of them is.
+func readDocument(content string) *document {
+	d := &document{}
+	fenced := ""
+	for _, raw := range strings.Split(content, "\n") {
+		l := line{raw: strings.TrimSuffix(raw, "\r")}
+		marker := fenceLine.FindString(l.raw)
+		switch trimmed := strings.TrimSpace(l.raw); {
+		case trimmed == "":
+			l.kind = blank
+		case fenced != "":
+			l.kind = code
+			if strings.TrimSpace(marker) == fenced && strings.Trim(trimmed, "`~") == "" {
+				fenced = ""
+			}
+		case marker != "":
+			l.kind, fenced = code, strings.TrimSpace(marker)
+			d.fences++
+		default:
+			l.kind = kindOf(l.raw, trimmed)
+		}
+		if l.kind == heading {
+			d.headings++
+		}
+		if l.kind == prose {
+			l.bare = bare(l.raw)
+			l.plain = strings.ToLower(strings.ReplaceAll(l.bare, "’", "'"))
+		}
+		if l.kind != blank {
+			d.order = append(d.order, len(d.lines))
+		}
+		d.lines = append(d.lines, l)
+	}
+	d.frameLetter()
+	d.frameDialogue()
+	for n, at := range d.order {
+		if l := &d.lines[at]; l.kind == prose && !l.protected && (n < window || n >= len(d.order)-window) {
+			l.remark = lineRemark(l.plain)
+		}
+	}
+	d.readRegister()
+	return d
+}
+
+// frameDialogue takes the lines of a conversation for what they are: somebody speaks.
+func (d *document) frameDialogue() {
+	spoken := 0
+	for n := range d.order {
+		if speaker.MatchString(d.at(n).raw) {
+			spoken++
+		}
+	}
+	if spoken < 3 || spoken*2 < len(d.order) {
+		return
+	}
+	for n := range d.order {
+		if l := d.at(n); l.kind == prose && speaker.MatchString(l.raw) {
+			l.kind = quoted
+		}
+	}
+}
+
+func kindOf(raw, trimmed string) kind {
+	switch {
+	case ruleLine.MatchString(raw):
+		return rule
+	case strings.HasPrefix(trimmed, "#"), strings.HasPrefix(trimmed, "//"), strings.HasPrefix(trimmed, "/*"), strings.HasPrefix(trimmed, "--"), strings.HasPrefix(trimmed, "* "), strings.HasPrefix(trimmed, "*/"), strings.HasPrefix(trimmed, "%"):
+		if listItem.MatchString(raw) {
+			return item
+		}
+		return heading
+	case listItem.MatchString(raw):
+		return item
+	case strings.HasPrefix(trimmed, ">"), strings.HasPrefix(trimmed, `"`), strings.HasPrefix(trimmed, "“"), strings.HasPrefix(trimmed, "«"), strings.HasPrefix(trimmed, "‘"), strings.HasPrefix(trimmed, "—"), strings.HasPrefix(trimmed, "'"):
+		return quoted
+	case strings.HasPrefix(trimmed, "|"), strings.HasPrefix(trimmed, "<"), strings.HasPrefix(trimmed, "{"), strings.HasPrefix(trimmed, "["+`"`),
+		strings.HasPrefix(raw, "    "), strings.HasPrefix(raw, "\t"):
+		return code
+	}
+	return prose
+}
+
+// bare is a line without what surrounds its words.
+func bare(raw string) string {
+	return strings.TrimFunc(strings.TrimSpace(raw), func(r rune) bool {
+		return strings.ContainsRune("*_~()[] \t", r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r == 0xFE0F || r == 0x200D
+	})
+}
+
+// sentence says that a line comes to an end.
+func sentence(bare string) bool {
+	return bare != "" && strings.ContainsRune(".:!?…", []rune(bare[lastRune(bare):])[0])
+}
+
+func lastRune(s string) int {
+	at := len(s) - 1
+	for at > 0 && s[at]&0xC0 == 0x80 {
+		at--
+	}
+	return at
+}
+
+// at is the n-th line that is not blank.
+func (d *document) at(n int) *line { return &d.lines[d.order[n]] }
+
+// sameParagraph says that line n follows line n-1 without a blank one.
+func (d *document) sameParagraph(n int) bool {
+	return n > 0 && n < len(d.order) && d.order[n] == d.order[n-1]+1
+}
+
+// alone says that line n is a paragraph of its own, or introduces something that is
+// no prose.
+func (d *document) alone(n int) bool {
+	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.at(n-1).remark.class != none || n > 1 && d.goesOn(n-1)
+	behind := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.at(n+1).remark.class != none || !sentence(d.at(n).bare) || anaphor.MatchString(d.at(n+1).plain)
+	return before && behind
+}
+
+// readRegister finds out how the document speaks, the lines in question apart.
+func (d *document) readRegister() {
+	written, programmed := 0, 0
+	for n, at := range d.order {
+		l := &d.lines[at]
+		if l.remark.class != none || n > 0 && l.kind == prose && d.at(n-1).remark.class != none && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
+			d.personal = d.personal || !l.protected && speaksOn(l.bare)
+			continue
+		}
+		if l.kind == code {
+			continue
+		}
+		written++
+		if codeLine.MatchString(l.raw) {
+			programmed++
+		}
+		if text := speech.ReplaceAllString(l.raw, ""); !l.protected {
+			d.personal = d.personal || firstPerson.MatchString(text)
+			d.addressing = d.addressing || secondPerson.MatchString(text)
+		}
+	}
+	d.program = d.fences == 0 && programmed*2 > written && programmed > 1
+}
+
+// speaksOn says that behind the first sentence of a line in question its writer goes on
+// in the first person, about something else.
+func speaksOn(bare string) bool {
+	for _, s := range sentenceEnd.Split(speech.ReplaceAllString(bare, ""), -1)[1:] {
+		if firstPerson.MatchString(s) && remarkOf(strings.ToLower(strings.ReplaceAll(s, "’", "'"))).class == none {
+			return true
+		}
+	}
+	return false
+}
+
+// structured is how many lines stand before (or behind) a JSON document: they are no
+// part of it, whatever they say. 0 when the artifact is something else.
+func (d *document) structured(head bool) int {
+	from, to := -1, -1
+	for n := range d.order {
+		trimmed := strings.TrimSpace(d.at(n).raw)
+		if from < 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
+			from = n
+		}
+		if last := trimmed[len(trimmed)-1]; last == '}' || last == ']' {
+			to = n
+		}
+	}
+	if from < 0 || to < from || from == 0 && to == len(d.order)-1 || (to-from+1)*2 < len(d.order) || from > window || len(d.order)-1-to > window {
+		return 0
+	}
+	raw := make([]string, 0, to-from+1)
+	for n := from; n <= to; n++ {
+		raw = append(raw, d.at(n).raw)
+	}
+	text := strings.Join(raw, "\n")
+	if len(text) < 16 || !json.Valid([]byte(text)) {
+		return 0
+	}
+	for n := range d.order {
+		if (n < from || n > to) && d.at(n).kind != prose && d.at(n).kind != item {
+			return 0
+		}
+	}
+	if head {
+		return from
+	}
+	return len(d.order) - 1 - to
+}

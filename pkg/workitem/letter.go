@@ -1,0 +1,86 @@
+package workitem
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A letter addresses its reader: what stands between its salutation and its
+// signature is content, also where it says "Let me know".
+
+var (
+	salutation = regexp.MustCompile(`^(dear|hi|hello|hey|hiya|good (morning|afternoon|evening|day)|greetings|to whom it may concern)\b[^.?:]{0,48}[,:!–—-]?$|^(team|all|everyone|folks|colleagues|friends|hi|hello|@\w+)[,:!]$`)
+	header     = regexp.MustCompile(`^(subject|to|from|cc|bcc|sent|re):\s*\S`)
+	closing    = regexp.MustCompile(`^(?:(?:with )?(?:my |our )?(?:best|kind|kindest|warm|warmest|many|sincere|friendly)?(?: and (?:kind|warm|best))? ?(?:regards|wishes|thanks|greetings)|(?:very )?sincerely(?: yours)?|yours(?: (?:sincerely|faithfully|truly|ever))?|cheers|best|warmly|love|cordially|respectfully(?: (?:yours|submitted))?|take care|talk soon|(?:see|speak to) you (?:soon|then|there)|all (?:the|my) best|with (?:gratitude|appreciation|thanks|love|sympathy)|thanks(?: (?:again|all|so much|very much|in advance|a lot|everyone|team))?|thank you(?: (?:again|all|so much|very much|in advance))?|in gratitude|onwards?|stay safe)[,.!]?$`)
+	dashSigned = regexp.MustCompile(`^(?:--?|–|—)\s?\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}$`)
+	postscript = regexp.MustCompile(`^p\.?\s?s\.?[:,. ]`)
+)
+
+// maxSignature is how many lines a signature may have.
+const maxSignature = 6
+
+// frameLetter protects the lines of a letter.
+func (d *document) frameLetter() {
+	from, to := -1, -1
+	for n := range min(len(d.order), 2*window) {
+		if l := d.at(n); l.kind == prose && (salutation.MatchString(l.plain) || header.MatchString(l.plain)) {
+			from = n
+			break
+		}
+	}
+	for n := len(d.order) - 1; n >= 0 && n >= len(d.order)-2*window; n-- {
+		l := d.at(n)
+		if l.kind == prose && closing.MatchString(l.plain) || dashSigned.MatchString(strings.TrimSpace(l.raw)) {
+			to = d.signatureEnd(n)
+			break
+		}
+	}
+	switch {
+	case from < 0 && to < 0:
+		return
+	case from < 0 && to >= 0:
+		// Without a salutation it begins behind what introduces it.
+		for from = 0; from < min(to, maxStripped) && introduces(d.at(from)); from++ {
+			continue
+		}
+	case to < 0:
+		// Without a signature it goes on to the end, but for what speaks of it as a text.
+		for to = len(d.order) - 1; to > from && d.at(to).kind == prose && ofTheText.MatchString(d.at(to).plain); to-- {
+			continue
+		}
+	}
+	for n := from; n <= to; n++ {
+		d.at(n).protected = true
+	}
+}
+
+// signatureEnd is the last line of the signature that begins in line n: short lines,
+// and postscripts.
+func (d *document) signatureEnd(n int) int {
+	end := n
+	for m := n + 1; m < len(d.order) && m <= n+maxSignature; m++ {
+		l := d.at(m)
+		switch {
+		case postscript.MatchString(l.plain):
+			for end = m; d.sameParagraph(end + 1); end++ {
+				continue
+			}
+			m = end
+			continue
+		case l.kind == rule:
+			return end
+		case len(strings.Fields(l.raw)) > 8, l.kind == prose && remarkOf(l.plain).class != none, !d.sameParagraph(m) && sentence(l.bare):
+			return end
+		}
+		end = m
+	}
+	return end
+}
+
+func introduces(l *line) bool {
+	c := remarkOf(l.plain).class
+	return l.kind == prose && (c == introduction || c == intention)
+}
+
+// ofTheText speaks of a letter as a text, which the letter itself does not do.
+var ofTheText = regexp.MustCompile(`\b(?:the|this) (?:tone|wording|draft|length|artifact|deliverable|work item)\b|\b(?:saved|stored)\b.*\b(?:as|to|in)\b|\b(?:i've|i have) (?:written|drafted|kept|saved|stored|created|put together) |\bmeets your needs\b|\bwhat you (?:wanted|had in mind|were looking for)\b|(?:adjust|revise|change|modify|shorten|rewrite|tweak|refine)\b.*\b(?:email|e-mail|letter|message|draft|tone|it)\b`)

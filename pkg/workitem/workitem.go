@@ -1,0 +1,166 @@
+// Package workitem is the ledger of a run's work items: the five tools with which
+// an agent keeps it, what is open and what is finished, what the model is told of
+// it, and the checks of the artifacts that are stored in it.
+//
+// It is pure. A WorkItemLedger is a value that the caller owns. Items are never
+// changed in place: a changed item is a new one in the old one's place, so that
+// items may be shared between ledgers and records.
+//
+// An item is finished when it is DONE or SKIPPED. It is open when it is not, and
+// also when it was flagged for revision and no revision of it is finished. A ledger
+// holds at most 200 items, of which at most 64 are open; no tool call leads above
+// that. Whatever a model writes makes no function here fail other than by a result
+// that says what is wrong; a nil ledger is an empty one that cannot be changed.
+package workitem
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Bounds of a ledger.
+const (
+	MaxItems = 200 // in all
+	MaxOpen  = 64
+	MaxTitle = 120 // bytes
+	MaxNotes = 512 // bytes
+)
+
+const (
+	pending    = harnessv1.WorkItemStatus_WORK_ITEM_STATUS_PENDING
+	inProgress = harnessv1.WorkItemStatus_WORK_ITEM_STATUS_IN_PROGRESS
+	done       = harnessv1.WorkItemStatus_WORK_ITEM_STATUS_DONE
+	skipped    = harnessv1.WorkItemStatus_WORK_ITEM_STATUS_SKIPPED
+
+	high   = harnessv1.WorkItemPriority_WORK_ITEM_PRIORITY_HIGH
+	medium = harnessv1.WorkItemPriority_WORK_ITEM_PRIORITY_MEDIUM
+	low    = harnessv1.WorkItemPriority_WORK_ITEM_PRIORITY_LOW
+
+	noRole      = harnessv1.ArtifactRole_ARTIFACT_ROLE_UNSPECIFIED
+	deliverable = harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE
+	working     = harnessv1.ArtifactRole_ARTIFACT_ROLE_WORKING
+	control     = harnessv1.ArtifactRole_ARTIFACT_ROLE_CONTROL
+)
+
+var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
+
+const idRule = "an id has 1 to 32 letters, digits, dots, underscores or hyphens"
+
+// finished says that nothing is left to do on the item itself.
+func finished(i *harnessv1.WorkItem) bool {
+	return i.GetStatus() == done || i.GetStatus() == skipped
+}
+
+// index is the place of the item of that id; -1 when there is none.
+func index(l *harnessv1.WorkItemLedger, id string) int {
+	for n, i := range l.GetItems() {
+		if i.GetId() == id {
+			return n
+		}
+	}
+	return -1
+}
+
+// title is a title as it is stored: one line of at most 120 bytes.
+func title(text string) string { return runlog.Cut(oneLine(text), MaxTitle) }
+
+// notes are notes as they are stored: at most 512 bytes.
+func notes(text string) string {
+	return runlog.Cut(strings.TrimSpace(strings.ReplaceAll(text, "\x00", "")), MaxNotes)
+}
+
+// oneLine has single spaces for all white space and control characters.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
+		return r <= ' ' || r == 0x7F || r == 0x85 || r == 0xA0 || r == 0x2028 || r == 0x2029
+	}), " ")
+}
+
+// short is a line of at most limit bytes; an ellipsis says that it was cut.
+func short(text string, limit int) string {
+	if text = oneLine(text); len(text) <= limit {
+		return text
+	}
+	return runlog.Cut(text, limit-len("…")) + "…"
+}
+
+// Names as the model writes and reads them.
+
+func statusName(s harnessv1.WorkItemStatus) string {
+	switch s {
+	case inProgress:
+		return "IN_PROGRESS"
+	case done:
+		return "DONE"
+	case skipped:
+		return "SKIPPED"
+	default:
+		return "PENDING"
+	}
+}
+
+func priorityName(p harnessv1.WorkItemPriority) string {
+	switch p {
+	case high:
+		return "HIGH"
+	case low:
+		return "LOW"
+	default:
+		return "MEDIUM"
+	}
+}
+
+func roleName(r harnessv1.ArtifactRole) string {
+	switch r {
+	case deliverable:
+		return "DELIVERABLE"
+	case control:
+		return "CONTROL"
+	default:
+		return "WORKING"
+	}
+}
+
+// word is how names are compared: in-progress and "In progress" are IN_PROGRESS.
+func word(text string) string {
+	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToUpper(strings.TrimSpace(text)))
+}
+
+func parseStatus(text string) (harnessv1.WorkItemStatus, bool) {
+	for _, s := range []harnessv1.WorkItemStatus{pending, inProgress, done, skipped} {
+		if statusName(s) == word(text) {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+func parsePriority(text string) (harnessv1.WorkItemPriority, bool) {
+	for _, p := range []harnessv1.WorkItemPriority{high, medium, low} {
+		if priorityName(p) == word(text) {
+			return p, true
+		}
+	}
+	return medium, false
+}
+
+func parseRole(text string) (harnessv1.ArtifactRole, bool) {
+	for _, r := range []harnessv1.ArtifactRole{deliverable, working, control} {
+		if roleName(r) == word(text) {
+			return r, true
+		}
+	}
+	return working, false
+}
+
+// count is a number with its noun: "1 item", "2 items".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Answers is the call that an input answers, and whether it is an approval; empty
+// when it is no answer.
+func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
+	if a := item.GetApproval(); a != nil {
+		return a.GetCallId(), true
+	}
+	return item.GetToolAnswer().GetCallId(), false
+}
+
+// approval takes the first approval of a call that waits for one, or is announced.
+// A review is of one call only.
+func (s Standing) approval(a *harnessv1.Approval) (Admission, error) {
+	if s.reviewed(a.GetCallId()) && a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN {
+		return 0, fault.Invalid("approval.decision", "call %q waits for a review, which is of this call alone: it must be ONCE or DENY", a.GetCallId())
+	}
+	return s.answer(a.GetCallId(), true)
+}
+
+// toolAnswer takes the first result of a call that waits for one. Of a call that
+// waits for a review it can only say that it failed: the tool has not run.
+func (s Standing) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
+	if s.reviewed(a.GetCallId()) && !a.GetIsError() {
+		return 0, fault.Invalid("tool_answer.is_error", "call %q waits for a review: approve or resume it, or set this to say that it failed", a.GetCallId())
+	}
+	return s.answer(a.GetCallId(), false)
+}
+
+// answer takes the first answer to a call that waits, or is announced: an approval,
+// or a result. A call of a client's tool may need one of each; one that waits for a
+// review takes either.
+func (s Standing) answer(callID string, approval bool) (Admission, error) {
+	kind := s.kindOf(callID)
+	switch {
+	case s.before(callID, approval), s.AnsweredBy(s.Waiting, callID, approval):
+		return 0, Answered(callID)
+	case kind == runstate.KindReview:
+		return Store, s.room()
+	case kind == "" || (kind == runstate.KindApproval) != approval:
+		return 0, s.notPending(callID, kind)
+	}
+	return Store, s.room()
+}
+
+// kindOf is what a call waits for or will wait for; empty when it does not wait.
+func (s Standing) kindOf(callID string) string {
+	for _, c := range Awaited(s.Step.GetSnapshot()) {
+		if c.GetCallId() == callID {
+			return c.GetKind()
+		}
+	}
+	for _, c := range s.Announced {
+		if c.GetCallId() != callID {
+			continue
+		}
+		if kind := runstate.KindOf(c.GetDisposition()); kind != "" || !c.GetReview() {
+			return kind
+		}
+		return runstate.KindReview
+	}
+	return ""
+}
+
+// reviewed says that a call waits for a review.
+func (s Standing) reviewed(callID string) bool { return s.kindOf(callID) == runstate.KindReview }
+
+// before says that a call had such an answer before.
+func (s Standing) before(callID string, approval bool) bool {
+	if approval || s.reviewed(callID) {
+		return runstate.Decided(s.Step.GetSnapshot(), callID)
+	}
+	return runstate.Answered(s.Step.GetSnapshot(), callID)
+}
+
+// notPending refuses an answer; kind is what the call does wait for.
+func (s Standing) notPending(callID, kind string) error {
+	text := "does not wait for an answer"
+	switch kind {
+	case runstate.KindApproval:
+		text = "waits for an approval, not for a result"
+	case runstate.KindClientTool, runstate.KindQuestion:
+		text = "waits for a result, not for an approval"
+	}
+	return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
+		"call "+strconv.Quote(callID)+" of run "+s.Run.String()+" "+text, "call_id", callID)
+}
+
+// Answered says that a call has an answer already.
+func Answered(callID string) *fault.Error {
+	return fault.New(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED,
+		"call "+strconv.Quote(callID)+" has an answer already", "call_id", callID)
+}
+
+// AnsweredBy says whether one of items answers a call. An approval for the rest of
+// the run answers every call of its tool that waits for one.
+func (s Standing) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
+	if answeredBefore(items, callID, approval) || s.reviewed(callID) && answeredBefore(items, callID, !approval) {
+		return true
+	}
+	tool := s.toolOf(callID)
+	return approval && tool != "" && slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
+		a := i.GetApproval()
+		return a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN && s.toolOf(a.GetCallId()) == tool
+	})
+}
+
+// toolOf is the tool of a call that waits for an approval; empty for others.
+func (s Standing) toolOf(callID string) string {
+	for _, c := range Awaited(s.Step.GetSnapshot()) {
+		if c.GetCallId() == callID && c.GetKind() == runstate.KindApproval {
+			return c.GetTool()
+		}
+	}
+	for _, c := range s.Announced {
+		if c.GetCallId() == callID && c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_ASK {
+			return c.GetTool()
+		}
+	}
+	return ""
+}
+
+// answeredBefore says whether one of items is an approval of a call, or a result
+// for it.
+func answeredBefore(items []*harnessv1.InboxItem, callID string, approval bool) bool {
+	return slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
+		if approval {
+			return i.GetApproval() != nil && i.GetApproval().GetCallId() == callID
+		}
+		return i.GetToolAnswer() != nil && i.GetToolAnswer().GetCallId() == callID
+	})
+}

@@ -1,0 +1,127 @@
+package gatewayserver
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// callbacks are the calls of hooks that the client of a Run stream is to answer. They
+// are not stored: when the stream ends, those under way fail.
+type callbacks struct {
+	// asked carries the calls to the stream.
+	asked chan *harnessv1.HookRequest
+
+	mu   sync.Mutex
+	open map[string]*callback // by idempotency key
+	stop func()
+}
+
+// callback is a call that waits for the client's answer.
+type callback struct {
+	callers  int
+	answered chan struct{} // closed when answer is there
+	answer   *harnessv1.HookAnswer
+}
+
+func newCallbacks() *callbacks {
+	return &callbacks{asked: make(chan *harnessv1.HookRequest), open: map[string]*callback{}, stop: func() {}}
+}
+
+// serveHooks has the client of a stream answer the hooks of a run from now on.
+func (s *Server) serveHooks(run runlog.Run, c *callbacks) error {
+	stop, err := s.log.ServeHooks(run, c.call)
+	if err != nil {
+		return err
+	}
+	c.stop = sync.OnceFunc(stop)
+	return nil
+}
+
+// startServing is start for a client that answers hooks: it does so before the run is
+// stored, because the first hook is called at once.
+func (s *Server) startServing(ctx context.Context, r *harnessv1.StartRunRequest, c *callbacks) (run runlog.Run, existed bool, err error) {
+	if !slices.ContainsFunc(r.GetSpec().GetAgent().GetHooks(), (*harnessv1.Hook).GetCallback) {
+		return s.start(ctx, r)
+	}
+	if err := gateway.CheckStart(r); err != nil {
+		return run, false, err
+	}
+	if run.Namespace, err = gateway.Namespace(r.GetNamespace()); err != nil {
+		return run, false, err
+	}
+	if r.GetRunId() == "" && r.GetRequestId() == "" {
+		r.RequestId = gateway.InputID(s.random()) // so that the run's id is known
+	}
+	run.ID, _ = gateway.RunID(r, s.now(), 0)
+	if err := s.serveHooks(run, c); err != nil {
+		return run, false, failure(ctx, "answer hooks of", run, err)
+	}
+	return s.start(ctx, r)
+}
+
+// call asks the client. A call that is made again while it waits is the same one.
+func (c *callbacks) call(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
+	key := req.GetIdempotencyKey()
+	c.mu.Lock()
+	b := c.open[key]
+	first := b == nil
+	if first {
+		b = &callback{answered: make(chan struct{})}
+		c.open[key] = b
+	}
+	b.callers++
+	c.mu.Unlock()
+	defer c.leave(key, b)
+	if first {
+		select {
+		case c.asked <- req:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	select {
+	case <-b.answered:
+		return b.answer, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (c *callbacks) leave(key string, b *callback) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.callers--; b.callers == 0 && c.open[key] == b {
+		delete(c.open, key)
+	}
+}
+
+// answer takes the client's answer to the call that it names.
+func (c *callbacks) answer(a *harnessv1.HookAnswer) error {
+	key := a.GetIdempotencyKey()
+	switch {
+	case key == "":
+		return fault.Invalid("hook_answer.idempotency_key", "is empty; it names the call that is answered")
+	case (a.GetVerdict() == nil) == (a.GetError() == ""):
+		return fault.Invalid("hook_answer", "must have a verdict, or an error when there is none")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open[key]
+	if b == nil {
+		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
+			"no hook waits for an answer under "+strconv.Quote(key)+": it has one, its time is over, or this client was not asked", "idempotency_key", key)
+	}
+	delete(c.open, key)
+	b.answer = a
+	close(b.answered)
+	return nil
+}

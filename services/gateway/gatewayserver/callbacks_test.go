@@ -1,0 +1,253 @@
+package gatewayserver_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+)
+
+// talking is a client's Run stream.
+type talking struct {
+	*bed
+	stream grpc.BidiStreamingClient[harnessv1.RunRequest, harnessv1.RunResponse]
+	run    runlog.Run
+	leave  func()
+}
+
+// talk opens a Run stream and waits until it is attached.
+func (b *bed) talk(first *harnessv1.RunRequest) *talking {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.ctx)
+	b.t.Cleanup(cancel)
+	stream, err := b.client.Run(ctx)
+	b.must(err)
+	b.must(stream.Send(first))
+	resp, err := stream.Recv()
+	b.must(err)
+	at := resp.GetUpdate().GetAttached()
+	if at == nil {
+		b.t.Fatalf("the first update is %s", line(resp.GetUpdate()))
+	}
+	return &talking{bed: b, stream: stream, run: runlog.Run{Namespace: at.GetNamespace(), ID: at.GetRunId()}, leave: cancel}
+}
+
+func (b *bed) attachAnswering(id string, answers bool) *harnessv1.RunRequest {
+	return &harnessv1.RunRequest{Request: &harnessv1.RunRequest_Attach{Attach: &harnessv1.AttachRun{
+		Namespace: b.namespace, RunId: id, AnswersHooks: answers,
+	}}}
+}
+
+// startWithCallback is a start of a run with a hook that its client answers.
+func (b *bed) startWithCallback(id string) *harnessv1.RunRequest {
+	start := b.start(id, "do it")
+	start.Spec.Agent.Hooks = []*harnessv1.Hook{{Topic: harnessv1.HookTopic_HOOK_TOPIC_SESSION_START, Callback: true}}
+	return &harnessv1.RunRequest{Request: &harnessv1.RunRequest_Start{Start: start}}
+}
+
+func hookCall(key string) *harnessv1.HookRequest {
+	return &harnessv1.HookRequest{HookId: "h", Topic: harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL, IdempotencyKey: key, Payload: `{"tool":"x"}`}
+}
+
+// called is how a call of a hook ended.
+type called struct {
+	answer *harnessv1.HookAnswer
+	err    error
+}
+
+func (c *talking) call(key string) <-chan called {
+	ended := make(chan called, 1)
+	go func() {
+		answer, err := c.log.CallHook(c.ctx, c.run, hookCall(key))
+		ended <- called{answer, err}
+	}()
+	return ended
+}
+
+// hook waits for a call of a hook.
+func (c *talking) hook() *harnessv1.HookRequest {
+	c.t.Helper()
+	for {
+		resp, err := c.stream.Recv()
+		c.must(err)
+		if h := resp.GetUpdate().GetHook(); h != nil {
+			return h
+		}
+	}
+}
+
+func (c *talking) receipt() *harnessv1.InputReceipt {
+	c.t.Helper()
+	for {
+		resp, err := c.stream.Recv()
+		c.must(err)
+		if r := resp.GetUpdate().GetReceipt(); r != nil {
+			return r
+		}
+	}
+}
+
+func (c *talking) answer(id string, a *harnessv1.HookAnswer) {
+	c.t.Helper()
+	c.must(c.stream.Send(&harnessv1.RunRequest{RequestId: id, Request: &harnessv1.RunRequest_HookAnswer{HookAnswer: a}}))
+}
+
+func denied(key string) *harnessv1.HookAnswer {
+	return &harnessv1.HookAnswer{IdempotencyKey: key, Verdict: &harnessv1.HookVerdict{
+		Action: harnessv1.HookAction_HOOK_ACTION_DENY, Reason: "not now",
+	}}
+}
+
+func (b *bed) get(ended <-chan called) called {
+	b.t.Helper()
+	select {
+	case c := <-ended:
+		return c
+	case <-b.ctx.Done():
+		b.t.Fatal("the call does not end")
+		panic("unreachable")
+	}
+}
+
+func TestAClientAnswersHooksOverItsStream(t *testing.T) {
+	b := newBed(t)
+	b.started("attached")
+	for name, first := range map[string]*harnessv1.RunRequest{"start": b.startWithCallback("begun"), "attach": b.attachAnswering("attached", true)} {
+		t.Run(name, func(t *testing.T) {
+			c := b.talk(first)
+			ended := c.call("k1")
+			if h := c.hook(); !proto.Equal(h, hookCall("k1")) {
+				t.Fatalf("asked %v", h)
+			}
+			c.answer("in-1", denied("k1"))
+			if got := b.get(ended); got.err != nil || !proto.Equal(got.answer, denied("k1")) {
+				t.Fatalf("got %v", got)
+			}
+			if r := c.receipt(); r.GetRequestId() != "in-1" || r.GetError() != "" {
+				t.Fatalf("receipt %v", r)
+			}
+			ended = c.call("k2")
+			c.hook()
+			c.answer("in-2", &harnessv1.HookAnswer{IdempotencyKey: "k2", Error: "it broke"})
+			if got := b.get(ended); got.err != nil || got.answer.GetError() != "it broke" {
+				t.Fatalf("got %v", got)
+			}
+			c.leave()
+		})
+	}
+}
+
+// A run id that is made up is known before the run is stored.
+func TestHooksAreAnsweredBeforeTheRunIsStored(t *testing.T) {
+	log := &noting{Log: shared}
+	b := newBed(t, func(c *gatewayserver.Config) { c.Log = log })
+	c := b.talk(b.startWithCallback(""))
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if want := []string{"serve " + c.run.String(), "append " + c.run.String()}; !slices.Equal(log.calls, want) {
+		t.Fatalf("got %v, want %v", log.calls, want)
+	}
+}
+
+// noting notes in which order a log is used.
+type noting struct {
+	runlog.Log
+	mu    sync.Mutex
+	calls []string
+}
+
+func (n *noting) note(what string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls = append(n.calls, what)
+}
+
+func (n *noting) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	n.note("append " + rec.GetNamespace() + "/" + rec.GetRunId())
+	return n.Log.Append(ctx, rec)
+}
+
+func (n *noting) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)) (func(), error) {
+	n.note("serve " + run.String())
+	return n.Log.ServeHooks(run, handle)
+}
+
+func TestAClientThatDoesNotSaySoAnswersNoHooks(t *testing.T) {
+	b := newBed(t)
+	b.started("r")
+	for name, first := range map[string]*harnessv1.RunRequest{
+		"attached":         b.attachAnswering("r", false),
+		"no callback hook": {Request: &harnessv1.RunRequest_Start{Start: b.start("plain", "do it")}},
+	} {
+		c := b.talk(first)
+		if got := b.get(c.call("k")); !errors.Is(got.err, runlog.ErrNobody) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestAnAnswerToACallThatDoesNotWaitIsRefused(t *testing.T) {
+	b := newBed(t)
+	b.started("r")
+	c := b.talk(b.attachAnswering("r", true))
+	refused := func(id, reason string) {
+		t.Helper()
+		if r := c.receipt(); r.GetRequestId() != id || r.GetReason() != reason || r.GetError() == "" {
+			t.Fatalf("got %v, want %s", r, reason)
+		}
+	}
+	c.answer("unknown", denied("nothing"))
+	refused("unknown", "CALL_NOT_PENDING")
+	ended := c.call("k")
+	c.hook()
+	for id, bad := range map[string]*harnessv1.HookAnswer{
+		"no key": {Verdict: &harnessv1.HookVerdict{}}, "nothing": {IdempotencyKey: "k"},
+		"both": {IdempotencyKey: "k", Verdict: &harnessv1.HookVerdict{}, Error: "x"},
+	} {
+		c.answer(id, bad)
+		refused(id, "INVALID_FIELD")
+	}
+	c.answer("first", denied("k"))
+	if r := c.receipt(); r.GetRequestId() != "first" || r.GetError() != "" {
+		t.Fatalf("the call does not wait any more: %v", r)
+	}
+	c.answer("second", denied("k"))
+	refused("second", "CALL_NOT_PENDING")
+	if got := b.get(ended); got.err != nil || got.answer.GetVerdict().GetReason() != "not now" {
+		t.Fatalf("got %v", got)
+	}
+}
+
+func TestCallsEndWithTheStreamThatWasAsked(t *testing.T) {
+	b := newBed(t)
+	b.started("r")
+	for name, end := range map[string]func(c *talking){
+		"the client leaves":             func(c *talking) { c.leave() },
+		"the client closes its side":    func(c *talking) { b.must(c.stream.CloseSend()) },
+		"the client breaks the rules":   func(c *talking) { b.must(c.stream.Send(b.attachAnswering("r", true))) },
+		"the server closes all streams": func(*talking) { b.server.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer b.restart()
+			c := b.talk(b.attachAnswering("r", true))
+			ended := c.call("k")
+			c.hook()
+			end(c)
+			if got := b.get(ended); got.err != nil || got.answer.GetError() != runlog.ErrClientLeft.Error() {
+				t.Fatalf("got %v", got)
+			}
+			b.eventually("nobody answers", func() bool {
+				_, err := b.log.CallHook(b.ctx, c.run, hookCall("k2"))
+				return errors.Is(err, runlog.ErrNobody)
+			})
+		})
+	}
+}

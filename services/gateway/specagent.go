@@ -1,0 +1,252 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/jit"
+	"github.com/harnessmesh/harnessmesh/pkg/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+)
+
+// checkSpecSize bounds what travels in the first record; the goal is stored apart
+// once it is large.
+func checkSpecSize(s *harnessv1.RunSpec) error {
+	if n := proto.Size(s) - proto.Size(s.GetGoal()); n > MaxSpec {
+		return TooLarge("spec", n, MaxSpec, "bytes without its goal")
+	}
+	return nil
+}
+
+// checkDefinition refuses an agent whose policy, rules, hooks, modes, templates or
+// providers could not be carried out as they are written.
+func checkDefinition(s *harnessv1.RunSpec) error {
+	const agent = "spec.agent."
+	a := s.GetAgent()
+	return first(
+		func() error {
+			_, err := tool.CompilePolicy(a.GetTools())
+			return refused(agent, err)
+		},
+		func() error {
+			_, err := jit.Compile(a.GetJit())
+			return refused(agent, err)
+		},
+		func() error {
+			_, err := hook.Compile(a.GetHooks())
+			return refused(agent, err)
+		},
+		func() error { return refused(agent, mode.Check(a.GetModes())) },
+		func() error {
+			if m := a.GetMode(); m != "" && !mode.Known(m, a.GetModes()) {
+				return unknownMode(agent+"mode", m, a.GetModes())
+			}
+			return nil
+		},
+		func() error { return refused(agent, workitem.CheckTemplates(a.GetWorkItemTemplates())) },
+		func() error {
+			if len(a.GetWorkItemTemplates()) > 0 && !s.GetConfig().GetWorkItems().GetEnabled() {
+				return fault.Invalid(agent+"work_item_templates", "the run has no work items: set spec.config.work_items.enabled")
+			}
+			return nil
+		},
+		func() error { return checkProviders(agent+"context_providers", a.GetContextProviders()) },
+	)
+}
+
+func unknownMode(field, name string, custom []*harnessv1.ModeSpec) error {
+	return fault.Invalid(field, "there is no mode %q; the modes are %s", name, strings.Join(mode.Names(custom), ", "))
+}
+
+// checkContract refuses a contract that cannot be verified as it is written.
+func checkContract(s *harnessv1.RunSpec) error {
+	const field = "spec.contract."
+	c := s.GetContract()
+	if c == nil {
+		return nil
+	}
+	if err := refused(field, contract.Validate(c)); err != nil {
+		return err
+	}
+	if s.GetConfig().GetWorkItems().GetEnabled() {
+		return nil
+	}
+	for i, o := range c.GetRequiredOutputs() {
+		if strings.HasPrefix(o.GetPredicate().GetIn(), "artifact:") {
+			return fault.Invalid(at(field+"required_outputs", i)+".predicate.in",
+				"names an artifact, and the run has no work items: set spec.config.work_items.enabled")
+		}
+	}
+	return nil
+}
+
+// checkProviders refuses context providers without a name of their own, or that
+// are neither a text nor an address, or both.
+func checkProviders(field string, providers []*harnessv1.ContextProvider) error {
+	if n := len(providers); n > MaxProviders {
+		return TooLarge(field, n, MaxProviders, "providers")
+	}
+	seen := map[string]bool{}
+	for i, p := range providers {
+		of := at(field, i)
+		switch name := p.GetName(); {
+		case strings.TrimSpace(name) == "":
+			return fault.Invalid(of+".name", "must not be empty: it is the heading of the section")
+		case strings.ContainsAny(name, "\r\n"):
+			return fault.Invalid(of+".name", "must be one line: it is the heading of the section")
+		case len(name) > MaxName:
+			return TooLarge(of+".name", len(name), MaxName, "bytes")
+		case seen[name]:
+			return fault.Invalid(of+".name", "%q stands twice", name)
+		}
+		seen[p.GetName()] = true
+		switch {
+		case p.GetText() != "" && p.GetGrpc() != "":
+			return fault.Invalid(of, "has both text and grpc: give one of them")
+		case p.GetText() == "" && p.GetGrpc() == "":
+			return fault.Invalid(of, "has neither text nor grpc: give one of them")
+		case len(p.GetText()) > MaxContextText:
+			return TooLarge(of+".text", len(p.GetText()), MaxContextText, "bytes")
+		case p.GetGrpc() != "" && !isTarget(p.GetGrpc()):
+			return fault.Invalid(of+".grpc", "%q is not of the form HOST:PORT", p.GetGrpc())
+		}
+	}
+	return nil
+}
+
+// isTarget says whether a text is HOST:PORT.
+func isTarget(text string) bool {
+	i := strings.LastIndexByte(text, ':')
+	if i <= 0 || len(text) > MaxName || strings.ContainsAny(text, " \t\r\n/@") {
+		return false
+	}
+	port, err := strconv.ParseUint(text[i+1:], 10, 16)
+	host := text[:i]
+	return err == nil && port > 0 && (!strings.Contains(host, ":") || strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]"))
+}
+
+// checkJudgement refuses numbers of what watches and guides the agent.
+func checkJudgement(c *harnessv1.LoopConfig) error {
+	const stall, hooks = "spec.config.stall.threshold", "spec.config.hooks.timeout"
+	if s := c.GetStall(); s != nil && s.Threshold != nil && (s.GetThreshold() < 2 || s.GetThreshold() > MaxStall) {
+		return fault.Invalid(stall, "%d is not in 2 to %d", s.GetThreshold(), MaxStall)
+	}
+	if err := duration(hooks, c.GetHooks().GetTimeout()); err != nil {
+		return err
+	}
+	if d := c.GetHooks().GetTimeout().AsDuration(); d > MaxHookTimeout {
+		return fault.Invalid(hooks, "%v is above %v", d, MaxHookTimeout)
+	}
+	return nil
+}
+
+// MaxHookTimeout bounds the time that a hook may take.
+const MaxHookTimeout = 5 * time.Minute
+
+// refused is what a package says of its part of a spec, with the whole path of the
+// field. Where it knows the place in an expression, that is said too, for people
+// and, as line and column, for programs.
+func refused(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	field, message, line, column, known := place(err)
+	if !known {
+		return fault.Invalid(strings.TrimSuffix(path, "."), "%v", err)
+	}
+	field = path + field
+	if line == 0 {
+		return fault.Invalid(field, "%s", message)
+	}
+	e := fault.Invalid(field, "line %d, column %d: %s", line, column, message)
+	e.Metadata = append(e.Metadata, "line", strconv.Itoa(line), "column", strconv.Itoa(column))
+	return e
+}
+
+// place is where something is wrong, as the packages of the parts say it.
+func place(err error) (field, message string, line, column int, known bool) {
+	var (
+		ofContract *contract.Invalid
+		ofHook     *hook.Invalid
+		ofJit      *jit.Invalid
+		ofMode     *mode.Invalid
+		ofTool     *tool.Invalid
+		ofItem     *workitem.Invalid
+	)
+	switch {
+	case errors.As(err, &ofContract):
+		return ofContract.Field, ofContract.Message, ofContract.Line, ofContract.Column, true
+	case errors.As(err, &ofHook):
+		return ofHook.Field, ofHook.Message, ofHook.Line, ofHook.Column, true
+	case errors.As(err, &ofJit):
+		return ofJit.Field, ofJit.Message, ofJit.Line, ofJit.Column, true
+	case errors.As(err, &ofMode):
+		return ofMode.Field, ofMode.Message, 0, 0, true
+	case errors.As(err, &ofTool):
+		return ofTool.Field, ofTool.Message, ofTool.Line, ofTool.Column, true
+	case errors.As(err, &ofItem):
+		return ofItem.Field, ofItem.Message, 0, 0, true
+	}
+	return "", "", 0, 0, false
+}
+
+// CheckNamed refuses what speaks of a tool that is not there: a hook that would never
+// be called, a mode that would offer nothing, an output that could not be met.
+func CheckNamed(s *harnessv1.RunSpec, names []string) error {
+	check := func(field, name string) error {
+		if slices.Contains(names, name) {
+			return nil
+		}
+		return fault.Invalid(field, "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+	}
+	for i, h := range s.GetAgent().GetHooks() {
+		for j, name := range h.GetTools() {
+			if err := check(fmt.Sprintf("spec.agent.hooks[%d].tools[%d]", i, j), name); err != nil {
+				return err
+			}
+		}
+	}
+	for i, m := range s.GetAgent().GetModes() {
+		for j, name := range m.GetTools() {
+			if err := check(fmt.Sprintf("spec.agent.modes[%d].tools[%d]", i, j), name); err != nil {
+				return err
+			}
+		}
+	}
+	for i, o := range s.GetContract().GetRequiredOutputs() {
+		if name := o.GetPredicate().GetTool(); name != "" {
+			if err := check(fmt.Sprintf("spec.contract.required_outputs[%d].predicate.tool", i), name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// NamesTools says whether a spec speaks of tools by their names.
+func NamesTools(s *harnessv1.RunSpec) bool {
+	return len(s.GetAgent().GetTools())+len(s.GetClientTools()) > 0 ||
+		slices.ContainsFunc(s.GetAgent().GetHooks(), func(h *harnessv1.Hook) bool { return len(h.GetTools()) > 0 }) ||
+		slices.ContainsFunc(s.GetAgent().GetModes(), func(m *harnessv1.ModeSpec) bool { return len(m.GetTools()) > 0 }) ||
+		slices.ContainsFunc(s.GetContract().GetRequiredOutputs(), func(o *harnessv1.RequiredOutput) bool { return o.GetPredicate().GetTool() != "" })
+}
+
+// WorkItemTools are the names of the tools of work items.
+func WorkItemTools() []string {
+	var names []string
+	for _, t := range workitem.Tools() {
+		names = append(names, t.GetName())
+	}
+	return names
+}

@@ -1,0 +1,174 @@
+package gateway
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const (
+	deny  = harnessv1.HookAction_HOOK_ACTION_DENY
+	block = harnessv1.HookAction_HOOK_ACTION_BLOCK
+)
+
+// wholeStart asks for a run that makes use of everything an agent can be made of.
+func wholeStart() *harnessv1.StartRunRequest {
+	r := validStart()
+	s := r.GetSpec()
+	s.Config.WorkItems = &harnessv1.WorkItemConfig{Enabled: proto.Bool(true)}
+	s.Config.Stall, s.Config.DoomLoop = &harnessv1.StallConfig{Threshold: proto.Uint32(2)}, &harnessv1.DoomLoopConfig{MaxCorrections: proto.Uint32(1)}
+	s.Config.Hooks = &harnessv1.HookConfig{Timeout: durationpb.New(time.Second)}
+	a := s.GetAgent()
+	a.Tools = []*harnessv1.ToolRule{
+		{Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW},
+		{Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY, When: "args.command.contains('rm -rf')", Reason: "not here"},
+		{Name: "read_file", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY, Pattern: `\.env$`},
+	}
+	a.Jit = []*harnessv1.JitRule{
+		{Id: "test-first", When: "turn == 2 && writes > 0", Text: "Run the tests before you go on."},
+		{Id: "slow", When: "seconds_elapsed > 60", Text: "{{ turn }} turns took a while.", Once: proto.Bool(false)},
+	}
+	a.Hooks = []*harnessv1.Hook{
+		{Id: "no-rm", Topic: harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL, Cel: "tool == 'run_command'", Action: deny, Reason: "not here"},
+		{Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Cel: "turn < 3", Action: block, Reason: "too early"},
+		{Topic: harnessv1.HookTopic_HOOK_TOPIC_AFTER_STEP, Callback: true},
+	}
+	a.Modes, a.Mode = []*harnessv1.ModeSpec{{Name: "careful", ReadOnly: true}}, "careful"
+	a.WorkItemTemplates = []*harnessv1.WorkItemTemplate{{Id: "audit", Title: "Look at it again"}}
+	a.ContextProviders = []*harnessv1.ContextProvider{{Name: "House rules", Text: "Be kind."}, {Name: "Wiki", Grpc: "wiki.local:443"}, {Name: "Six", Grpc: "[::1]:80"}}
+	s.Contract = &harnessv1.TaskContract{
+		Goal: "Write the report",
+		RequiredOutputs: []*harnessv1.RequiredOutput{
+			{Id: "report", Description: "The report exists", Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS, Path: "report.md"}},
+			{Id: "cites", Description: "It cites", Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT, In: "artifact:audit", Pattern: `\[1\]`}},
+			{Id: "state", Description: "Few turns", Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM, Cel: "turn < 40"}},
+		},
+		Questions: []*harnessv1.UserQuestion{{Id: "colour", Question: "Which?", Required: true}},
+	}
+	return r
+}
+
+func TestWhatAnAgentCanBeMadeOf(t *testing.T) {
+	if err := CheckStart(wholeStart()); err != nil {
+		t.Fatal(err)
+	}
+	type spec = harnessv1.RunSpec
+	provider := func(p *harnessv1.ContextProvider) func(*spec) {
+		return func(s *spec) { s.Agent.ContextProviders[1] = p }
+	}
+	for _, c := range []struct {
+		field  string
+		size   bool
+		change func(*spec)
+	}{
+		{"spec.agent.tools[1].when", false, func(s *spec) { s.Agent.Tools[1].When = "nonsense(" }},
+		{"spec.agent.tools[1].when", false, func(s *spec) { s.Agent.Tools[1].When = "'text'" }},
+		{"spec.agent.tools[2].pattern", false, func(s *spec) { s.Agent.Tools[2].Pattern = "(" }},
+		{"spec.agent.jit[0].id", false, func(s *spec) { s.Agent.Jit[0].Id = "a b" }},
+		{"spec.agent.jit[1].id", false, func(s *spec) { s.Agent.Jit[1].Id = s.Agent.Jit[0].GetId() }},
+		{"spec.agent.jit[1].id", false, func(s *spec) { s.Agent.Jit[1].Id = "approaching_turn_limit" }},
+		{"spec.agent.jit[1].when", false, func(s *spec) { s.Agent.Jit[1].When = "turns > 1" }},
+		{"spec.agent.jit[1].when", false, func(s *spec) { s.Agent.Jit[1].When = "turn + 1" }},
+		{"spec.agent.jit[1].text", false, func(s *spec) { s.Agent.Jit[1].Text = "{{ nobody }}" }},
+		{"spec.agent.jit", false, func(s *spec) { s.Agent.Jit = make([]*harnessv1.JitRule, 65) }},
+		{"spec.agent.hooks[1].topic", false, func(s *spec) { s.Agent.Hooks[1].Topic = 0 }},
+		{"spec.agent.hooks[1].action", false, func(s *spec) { s.Agent.Hooks[1].Action = deny }},
+		{"spec.agent.hooks[1].cel", false, func(s *spec) { s.Agent.Hooks[1].Cel = "turn <" }},
+		{"spec.agent.modes[0].name", false, func(s *spec) { s.Agent.Modes[0].Name = "plan" }},
+		{"spec.agent.mode", false, func(s *spec) { s.Agent.Mode = "hasty" }},
+		{"spec.agent.work_item_templates[0].title", false, func(s *spec) { s.Agent.WorkItemTemplates[0].Title = " " }},
+		{"spec.agent.work_item_templates", false, func(s *spec) { s.Config.WorkItems.Enabled = proto.Bool(false) }},
+		{"spec.agent.context_providers[1].name", false, provider(&harnessv1.ContextProvider{Text: "x"})},
+		{"spec.agent.context_providers[1].name", false, provider(&harnessv1.ContextProvider{Name: "a\nb", Text: "x"})},
+		{"spec.agent.context_providers[1].name", false, provider(&harnessv1.ContextProvider{Name: "House rules", Text: "x"})},
+		{"spec.agent.context_providers[1].name", true, provider(&harnessv1.ContextProvider{Name: strings.Repeat("x", MaxName+1), Text: "x"})},
+		{"spec.agent.context_providers[1]", false, provider(&harnessv1.ContextProvider{Name: "x"})},
+		{"spec.agent.context_providers[1]", false, provider(&harnessv1.ContextProvider{Name: "x", Text: "x", Grpc: "h:1"})},
+		{"spec.agent.context_providers[1].text", true, provider(&harnessv1.ContextProvider{Name: "x", Text: strings.Repeat("x", MaxContextText+1)})},
+		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "localhost"})},
+		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: ":443"})},
+		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "h:0"})},
+		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "h:70000"})},
+		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "::1:80"})},
+		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "http://h:80"})},
+		{"spec.agent.context_providers", true, func(s *spec) { s.Agent.ContextProviders = make([]*harnessv1.ContextProvider, MaxProviders+1) }},
+		{"spec.config.stall.threshold", false, func(s *spec) { s.Config.Stall.Threshold = proto.Uint32(1) }},
+		{"spec.config.stall.threshold", false, func(s *spec) { s.Config.Stall.Threshold = proto.Uint32(MaxStall + 1) }},
+		{"spec.config.hooks.timeout", false, func(s *spec) { s.Config.Hooks.Timeout = durationpb.New(0) }},
+		{"spec.config.hooks.timeout", false, func(s *spec) { s.Config.Hooks.Timeout = durationpb.New(MaxHookTimeout + 1) }},
+		{"spec.contract.required_outputs[0].predicate.path", false, func(s *spec) { s.Contract.RequiredOutputs[0].Predicate.Path = "" }},
+		{"spec.contract.required_outputs[0].predicate.path", false, func(s *spec) { s.Contract.RequiredOutputs[0].Predicate.Path = "../x" }},
+		{"spec.contract.required_outputs[1].id", false, func(s *spec) { s.Contract.RequiredOutputs[1].Id = "report" }},
+		{"spec.contract.required_outputs[1].predicate.pattern", false, func(s *spec) { s.Contract.RequiredOutputs[1].Predicate.Pattern = "(" }},
+		{"spec.contract.required_outputs[1].predicate.in", false, func(s *spec) {
+			s.Config.WorkItems, s.Agent.WorkItemTemplates = nil, nil
+		}},
+		{"spec.contract.required_outputs[2].predicate.cel", false, func(s *spec) { s.Contract.RequiredOutputs[2].Predicate.Cel = "turn" }},
+		{"spec", true, func(s *spec) {
+			for i := range 4 {
+				s.Agent.ContextProviders = append(s.Agent.ContextProviders, &harnessv1.ContextProvider{Name: strconv.Itoa(i), Text: strings.Repeat("x", MaxContextText)})
+			}
+		}},
+	} {
+		r := wholeStart()
+		c.change(r.GetSpec())
+		t.Run(c.field, func(t *testing.T) { refusedAt(t, CheckStart(r), c.field, c.size) })
+	}
+}
+
+// The place in an expression is there for people and for programs.
+func TestAnErrorInAnExpressionNamesItsPlace(t *testing.T) {
+	for field, change := range map[string]func(*harnessv1.RunSpec){
+		"spec.agent.tools[1].when":                        func(s *harnessv1.RunSpec) { s.Agent.Tools[1].When = "true &&\n  nobody" },
+		"spec.agent.jit[0].when":                          func(s *harnessv1.RunSpec) { s.Agent.Jit[0].When = "true &&\n  nobody" },
+		"spec.agent.hooks[0].cel":                         func(s *harnessv1.RunSpec) { s.Agent.Hooks[0].Cel = "true &&\n  nobody" },
+		"spec.contract.required_outputs[2].predicate.cel": func(s *harnessv1.RunSpec) { s.Contract.RequiredOutputs[2].Predicate.Cel = "true &&\n  nobody" },
+	} {
+		r := wholeStart()
+		change(r.GetSpec())
+		var e *fault.Error
+		if err := CheckStart(r); !errors.As(err, &e) || !strings.HasPrefix(e.Message, field+": line 2, column 3: ") {
+			t.Errorf("%s: got %v", field, err)
+			continue
+		}
+		if !slices.Equal(e.Metadata, []string{"field", field, "line", "2", "column", "3"}) {
+			t.Errorf("%s: metadata %q", field, e.Metadata)
+		}
+	}
+}
+
+func TestToolsThatAreNotThereAreNotSpokenOf(t *testing.T) {
+	names := append(WorkItemTools(), "read_file", "run_command")
+	r := wholeStart()
+	s := r.GetSpec()
+	s.Agent.Hooks[0].Tools = []string{"run_command", "work_item_add"}
+	s.Agent.Modes[0].Tools = []string{"read_file"}
+	s.Contract.RequiredOutputs[0].Predicate = &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS, Tool: "run_command"}
+	if err := CheckNamed(s, names); err != nil || !NamesTools(s) {
+		t.Fatal(err)
+	}
+	for field, change := range map[string]func(*harnessv1.RunSpec){
+		"spec.agent.hooks[0].tools[1]":                     func(s *harnessv1.RunSpec) { s.Agent.Hooks[0].Tools[1] = "runcommand" },
+		"spec.agent.modes[0].tools[0]":                     func(s *harnessv1.RunSpec) { s.Agent.Modes[0].Tools[0] = "runcommand" },
+		"spec.contract.required_outputs[0].predicate.tool": func(s *harnessv1.RunSpec) { s.Contract.RequiredOutputs[0].Predicate.Tool = "runcommand" },
+	} {
+		changed := proto.CloneOf(s)
+		change(changed)
+		refusedAt(t, CheckNamed(changed, names), field, false)
+	}
+	if NamesTools(&harnessv1.RunSpec{}) {
+		t.Error("an empty spec speaks of no tool")
+	}
+	for _, name := range []string{"work_item_add", "task_complete", "contract_question", "read_file"} {
+		refusedAt(t, CheckClientNames("spec.client_tools", []*harnessv1.ToolSpec{{Name: name}}, names), "spec.client_tools[0].name", false)
+	}
+}

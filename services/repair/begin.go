@@ -1,0 +1,47 @@
+package repair
+
+import (
+	"github.com/harnessmesh/harnessmesh/pkg/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+)
+
+// define puts what the agent is made of, and what it has to achieve, into the first
+// state.
+func (r *repairing) define(spec *harnessv1.RunSpec) {
+	s := r.s
+	s.Definition, s.TaskContract = definition.Of(spec)
+	if s.GetTaskContract() != nil {
+		s.CoverageLedger = contract.Initial(s.GetTaskContract())
+		s.CoverageLedger.Coverage = contract.Judge(s.GetTaskContract(), s.GetCoverageLedger()).Coverage
+	}
+	if s.GetConfig().GetWorkItems().GetEnabled() {
+		s.WorkItemLedger = &harnessv1.WorkItemLedger{}
+		workitem.FromTemplates(s.GetWorkItemLedger(), spec.GetAgent().GetWorkItemTemplates())
+	}
+}
+
+// Section is a part of the system prompt that a context provider gave.
+type Section struct{ Name, Text string }
+
+// contexts are the sections of the agent's context providers, in their order. One
+// that did not answer is left out, and observers are told.
+func (r *repairing) contexts(spec *harnessv1.RunSpec) []Section {
+	var sections []Section
+	for _, p := range spec.GetAgent().GetContextProviders() {
+		text := p.GetText()
+		if p.GetGrpc() != "" {
+			given := definition.Observed(r.in, NeedContext+p.GetName()).GetContext()
+			if given.GetError() != "" {
+				r.emit(&harnessv1.Event{Event: &harnessv1.Event_HookError{HookError: &harnessv1.HookError{
+					HookId: p.GetName(), Topic: "context", Error: given.GetError(),
+				}}})
+				continue
+			}
+			text = given.GetText()
+		}
+		sections = append(sections, Section{Name: p.GetName(), Text: text})
+	}
+	return sections
+}

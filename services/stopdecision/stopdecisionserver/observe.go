@@ -1,0 +1,88 @@
+package stopdecisionserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/stopdecision"
+)
+
+// observing looks at what the decision over one task has to know.
+type observing struct {
+	s    *Server
+	task *executor.Task
+	made *definition.Compiled
+}
+
+// observe looks at all that is needed, in order, while it listens for what would
+// stop the run.
+func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
+	snapshot := o.task.Step().GetSnapshot()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if deadline, ok := runstate.Deadline(snapshot); ok {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, deadline, interrupt.ErrOutOfTime)
+		defer stop()
+	}
+	lookout, stop := o.s.interrupts.Inbox(ctx, cancel, o.task.Run, snapshot)
+	defer stop()
+	o.task.OnHeartbeat(func(hctx context.Context, view runlog.View) {
+		if view.InboxSequence > snapshot.GetInboxCursor() {
+			_ = lookout.Look(hctx) // the next heartbeat looks again
+		}
+	})
+	var seen []*harnessv1.Observation
+	for _, key := range needs.GetKeys() {
+		observation, err := o.one(ctx, needs, key)
+		if interrupt.Stopped(ctx) {
+			// What ran is dead, and what else it saw no longer matters.
+			return []*harnessv1.Observation{{Key: stopdecision.SawStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}}}, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("observe %s: %w", key, err)
+		}
+		seen = append(seen, observation)
+	}
+	return seen, nil
+}
+
+// one looks at one thing.
+func (o *observing) one(ctx context.Context, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
+	for _, request := range needs.GetHooks() {
+		if request.GetIdempotencyKey() == key {
+			s := o.task.Step().GetSnapshot()
+			outcome := o.s.cfg.Hooks.Call(ctx, o.made.Hooks.Hook(request.GetHookId()), request, hookcaller.Where{
+				Workspace: s.GetWorkspace(), FirstSequence: s.GetFirstSequence(), Timeout: s.GetConfig().GetHooks().GetTimeout().AsDuration(),
+			})
+			if err := context.Cause(ctx); err != nil {
+				return nil, err
+			}
+			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: outcome}}, nil
+		}
+	}
+	id, ok := strings.CutPrefix(key, stopdecision.NeedCheck)
+	if !ok || o.made.Contract == nil {
+		return nil, fmt.Errorf("the stop decision does not observe %q", key)
+	}
+	found, err := o.made.Contract.Check(ctx, id, &sources{observing: o})
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, err
+	}
+	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Check{Check: found}}, nil
+}
+
+// commandPause is the wait before a tool host that cannot be reached is asked again.
+const commandPause = 250 * time.Millisecond

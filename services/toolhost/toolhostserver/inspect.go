@@ -1,0 +1,48 @@
+package toolhostserver
+
+import (
+	"context"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// InspectWorkspace says how many files have changed and which instruction files
+// there are now. Where git cannot say what has changed, within two seconds, only
+// what calls of the run have changed counts. A workspace that is gone holds
+// nothing; that is no error.
+func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWorkspaceRequest) (*harnessv1.InspectWorkspaceResponse, error) {
+	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
+		return nil, err
+	}
+	paths, err := s.ledger.changes(run)
+	if err != nil {
+		return nil, unavailable("the ledger cannot be read", err)
+	}
+	changed := make(map[string]bool, len(paths))
+	for _, path := range paths {
+		changed[path] = true
+	}
+	resp := &harnessv1.InspectWorkspaceResponse{}
+	if r, err := repositoryOf(req.GetWorkspace()); err == nil {
+		resp.InstructionFiles = s.instructions(ctx, r)
+		if r.is {
+			s.addGitChanges(ctx, r, changed)
+		}
+	}
+	resp.FilesChanged = uint32(len(changed))
+	return resp, ctx.Err()
+}
+
+func (s *Server) addGitChanges(ctx context.Context, r repository, changed map[string]bool) {
+	paths, err := s.gitChanges(ctx, r)
+	if err != nil {
+		s.log.Debug("git cannot say what has changed", "error", err, "workspace", r.workspace)
+	}
+	for _, path := range paths {
+		changed[path] = true
+	}
+}

@@ -1,0 +1,325 @@
+package toolhostserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/grpc/codes"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+func (h *host) inspect() *harnessv1.InspectWorkspaceResponse {
+	h.t.Helper()
+	resp, err := h.InspectWorkspace(context.Background(), &harnessv1.InspectWorkspaceRequest{
+		Workspace: h.dir, Namespace: "n", RunId: "r", FirstSequence: 7,
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return resp
+}
+
+// changed expects so many changed files.
+func (h *host) changed(want uint32) {
+	h.t.Helper()
+	if got := h.inspect().GetFilesChanged(); got != want {
+		h.t.Errorf("%d files changed instead of %d", got, want)
+	}
+}
+
+// git runs git as a user does, with the configuration of the repository.
+func git(t testing.TB, dir string, arguments ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{
+		"-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always",
+	}, arguments...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(arguments, " "), err, out)
+	}
+}
+
+// replaceByPipe puts a named pipe into the place of a file: who opens it waits.
+func replaceByPipe(h *host, name string) {
+	h.t.Helper()
+	path := filepath.Join(h.dir, name)
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *host) repository() {
+	h.t.Helper()
+	t := h.t.(*testing.T)
+	for _, name := range []string{"a.txt", "b.txt", "dir/c.txt", "dir/deep/d.txt"} {
+		h.write(name, "as committed\n")
+	}
+	h.write(".gitignore", "ignored\n")
+	git(t, h.dir, "init", "-q")
+	git(t, h.dir, "add", ".")
+	git(t, h.dir, "commit", "-q", "-m", "m")
+}
+
+func TestChangesAreWhatCallsChangedAndWhatGitNames(t *testing.T) {
+	h := newHost(t, Config{})
+	h.repository()
+	h.changed(0)
+	h.call(toolhost.WriteFile, map[string]any{"path": "a.txt", "content": "changed by a call\n"})
+	h.changed(1) // both name it
+	h.call(toolhost.WriteFile, map[string]any{"path": "ignored", "content": "x"})
+	h.changed(2) // only the ledger does
+	h.command("echo x > dir/new; echo x > 'dir/with a \"name\" and ä'; rm b.txt")
+	h.changed(5) // only git does
+	h.call(toolhost.EditFile, map[string]any{"path": "dir/c.txt", "old": "as", "new": "not as"})
+	h.changed(6)
+	git(t, h.dir, "add", ".")
+	h.changed(6)
+	git(t, h.dir, "commit", "-q", "-m", "m")
+	h.changed(3) // a.txt, ignored and dir/c.txt are the run's
+	if _, err := os.Stat(filepath.Join(h.dir, ".git", "index.lock")); err == nil {
+		t.Error("the index is locked")
+	}
+	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, gitPrefix+"*")); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestChangesOfAFolderOfARepository(t *testing.T) {
+	h := newHost(t, Config{})
+	h.repository()
+	h.write("a.txt", "changed outside\n")
+	h.write("dir/c.txt", "changed inside\n")
+	h.dir = filepath.Join(h.dir, "dir")
+	h.changed(1)
+	h.call(toolhost.WriteFile, map[string]any{"path": "c.txt", "content": "x"})
+	h.changed(1)
+	h.call(toolhost.WriteFile, map[string]any{"path": "new", "content": "x"})
+	h.changed(2)
+}
+
+func TestChangesInRepositoriesOfAllKinds(t *testing.T) {
+	for name, set := range map[string]func(t *testing.T, h *host){
+		"no commit yet": func(t *testing.T, h *host) {
+			git(t, h.dir, "init", "-q")
+			h.write("a", "x")
+			h.write("b", "x")
+			git(t, h.dir, "add", "a")
+		},
+		"SHA-256": func(t *testing.T, h *host) {
+			git(t, h.dir, "init", "-q", "--object-format=sha256")
+			h.write("a", "x")
+			git(t, h.dir, "add", ".")
+			git(t, h.dir, "commit", "-q", "-m", "m")
+			h.write("a", "changed")
+			h.write("b", "x")
+		},
+		"packed references": func(t *testing.T, h *host) {
+			h.repository()
+			git(t, h.dir, "pack-refs", "--all")
+			git(t, h.dir, "gc", "-q")
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+		"a detached head": func(t *testing.T, h *host) {
+			h.repository()
+			git(t, h.dir, "checkout", "-q", "--detach")
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+		"a split index": func(t *testing.T, h *host) {
+			h.repository()
+			git(t, h.dir, "update-index", "--split-index")
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+		"a linked worktree": func(t *testing.T, h *host) {
+			h.repository()
+			linked := filepath.Join(t.TempDir(), "linked")
+			git(t, h.dir, "worktree", "add", "-q", linked)
+			h.write("only here", "x")
+			h.dir = linked
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+		"a submodule": func(t *testing.T, h *host) {
+			h.repository()
+			above := &host{Server: h.Server, t: t, dir: t.TempDir()}
+			above.repository()
+			git(t, above.dir, "submodule", "--quiet", "add", h.dir, "sub")
+			h.dir = filepath.Join(above.dir, "sub")
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+		"excludes of its own": func(t *testing.T, h *host) {
+			h.repository()
+			h.write(".git/info/exclude", "*.log\n")
+			h.write("a.log", "x")
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+		"modes that mean nothing": func(t *testing.T, h *host) {
+			h.repository()
+			git(t, h.dir, "config", "core.fileMode", "false")
+			if err := os.Chmod(filepath.Join(h.dir, "dir/c.txt"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+		"a link to the workspace": func(t *testing.T, h *host) {
+			h.repository()
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(h.dir, link); err != nil {
+				t.Fatal(err)
+			}
+			h.dir = link
+			h.write("a.txt", "x")
+			h.write("b", "x")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, Config{})
+			set(t, h)
+			h.changed(2)
+		})
+	}
+}
+
+func TestWhereGitCannotSayOnlyCallsCount(t *testing.T) {
+	for name, spoil := range map[string]func(h *host){
+		"no repository":   func(h *host) { _ = os.RemoveAll(filepath.Join(h.dir, ".git")) },
+		"no git":          func(h *host) { h.t.(*testing.T).Setenv("PATH", h.dir) },
+		"a broken index":  func(h *host) { h.write(".git/index", "no index") },
+		"a head of pipes": func(h *host) { replaceByPipe(h, ".git/HEAD") },
+		"a pipe":          func(h *host) { replaceByPipe(h, ".git/index") },
+		"no .git file": func(h *host) {
+			_ = os.RemoveAll(filepath.Join(h.dir, ".git"))
+			h.write(".git", "gitdir: nowhere\n")
+		},
+		"a reftable": func(h *host) { h.write(".git/config", "[extensions]\n\trefStorage = reftable\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, Config{})
+			h.repository()
+			h.write("b.txt", "changed by nobody\n")
+			h.call(toolhost.WriteFile, map[string]any{"path": "a.txt", "content": "x"})
+			h.changed(2)
+			spoil(h)
+			h.changed(1)
+		})
+	}
+}
+
+func TestTheToolHostsOwnFilesAreNoChanges(t *testing.T) {
+	workspace := t.TempDir()
+	h := newHost(t, Config{Dir: filepath.Join(workspace, "state")})
+	h.dir = workspace
+	git(t, workspace, "init", "-q")
+	h.changed(0)
+	h.write("a", "x")
+	h.changed(1)
+}
+
+func TestChangesOutliveTheHost(t *testing.T) {
+	dir, workspace := t.TempDir(), t.TempDir()
+	for life := range uint32(3) {
+		h := newHost(t, Config{Dir: dir})
+		h.dir = workspace
+		h.changed(life)
+		h.call(toolhost.WriteFile, map[string]any{"path": fmt.Sprint("file", life), "content": "x"})
+		h.changed(life + 1)
+		h.close()
+	}
+	h := newHost(t, Config{Dir: dir})
+	resp, err := h.InspectWorkspace(context.Background(), &harnessv1.InspectWorkspaceRequest{
+		Workspace: workspace, Namespace: "n", RunId: "r", FirstSequence: 8,
+	})
+	if err != nil || resp.GetFilesChanged() != 0 {
+		t.Fatalf("another run of the same name: %v, %v", resp, err)
+	}
+}
+
+func TestTheSameFileIsOneChange(t *testing.T) {
+	h := newHost(t, Config{})
+	h.write("dir/file", "one two three")
+	if err := os.Symlink("dir", filepath.Join(h.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"dir/file", "./dir/file", h.dir + "/dir/file", "link/file"} {
+		is(t, h.call(toolhost.WriteFile, map[string]any{"path": path, "content": path}), ended, false)
+	}
+	h.changed(1)
+	is(t, h.call(toolhost.EditFile, map[string]any{"path": "dir/file", "old": "nothing of it", "new": ""}), ended, true)
+	h.check(checkRequest(h.dir, "k", "echo x > made by a check"))
+	h.changed(1)
+}
+
+func TestChangesOfARunAreBoundedAndDroppedWithItsResults(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, Config{Dir: dir})
+	run, err := runKey("n", "r", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for i := range maxChanges + 10 {
+		paths = append(paths, fmt.Sprint("p", i))
+	}
+	for _, part := range [][]string{paths[:9], paths[:maxChanges-1], paths, paths[maxChanges:]} {
+		if err := h.ledger.note(run, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.changed(maxChanges)
+	last := func(age time.Duration) {
+		t.Helper()
+		if err := h.ledger.db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket(changesBucket).Bucket([]byte(run)).Put(stampKey, header(0, time.Now().Add(-age))[1:])
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := func() {
+		h.close()
+		h = newHost(t, Config{Dir: dir})
+	}
+	last(31 * 24 * time.Hour)
+	if err := h.ledger.note(run, paths[:1]); err != nil { // a run that still works
+		t.Fatal(err)
+	}
+	again()
+	h.changed(maxChanges)
+	last(31 * 24 * time.Hour)
+	again()
+	h.changed(0)
+}
+
+func TestInspectionsThatNobodyShouldAskFor(t *testing.T) {
+	h := newHost(t, Config{})
+	for name, req := range map[string]*harnessv1.InspectWorkspaceRequest{
+		"no workspace":       {Namespace: "n", RunId: "r"},
+		"relative workspace": {Namespace: "n", RunId: "r", Workspace: "a"},
+		"no namespace":       {RunId: "r", Workspace: h.dir},
+		"no run":             {Namespace: "n", Workspace: h.dir},
+	} {
+		if _, err := h.InspectWorkspace(context.Background(), req); code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	h.dir = filepath.Join(h.dir, "gone")
+	if resp := h.inspect(); resp.GetFilesChanged() != 0 || resp.GetInstructionFiles() != nil {
+		t.Errorf("got %v", resp)
+	}
+}

@@ -1,0 +1,123 @@
+package turn
+
+import (
+	"slices"
+
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+)
+
+// Bounds of what the state remembers.
+const (
+	maxFired = 128
+	maxTold  = 16
+)
+
+// opened notes what the turn began with: rules that fired, what the model was shown.
+func (c *completing) opened() {
+	s, first := c.s, c.p.opened
+	if len(first.GetFiredRules()) > 0 {
+		if s.Jit == nil {
+			s.Jit = &harnessv1.JitState{}
+		}
+		s.Jit.Fired = lastOf(append(s.Jit.Fired, first.GetFiredRules()...), maxFired)
+	}
+	if first.GetItemsShown() != 0 {
+		s.ItemsShown, s.ItemsShownTurn = first.GetItemsShown(), c.p.Number
+	}
+	s.ToldControls = lastOf(append(s.ToldControls, first.GetToldControls()...), maxTold)
+	if files := first.GetInstructionFiles(); len(files) > 0 {
+		s.InstructionFiles = slices.DeleteFunc(slices.Clone(files), func(f *harnessv1.FileDigest) bool { return f.GetPath() == "" })
+	}
+	if first.GetFilesChanged() > 0 {
+		runstate.ActivityOf(s).FilesChanged = first.GetFilesChanged()
+	}
+	if s.Hooks != nil && c.p.Skip != "" {
+		s.Hooks.SkipNext = ""
+	}
+	switch a := c.p.Admitted; a.GetAction() {
+	case harnessv1.HookAction_HOOK_ACTION_PAUSE:
+		runstate.NoteHook(s, "", a.GetReason(), "")
+		s.Hooks.ReviewedTurn = c.p.Number
+	case harnessv1.HookAction_HOOK_ACTION_REPLAN:
+		runstate.NoteHook(s, "", "", a.GetReason())
+	}
+	if w := c.p.wants; w != nil {
+		runstate.NoteHook(s, w.GetSkipNext(), w.GetPause(), w.GetReplan())
+	}
+}
+
+// activity notes what the calls of the response do.
+func (c *completing) activity() {
+	s := c.s
+	for _, call := range c.p.Prepared {
+		name := call.GetTool()
+		if name == taskComplete {
+			name = WorkComplete
+		}
+		runstate.CountUsage(s, name, call.GetOffered())
+		if !Hookable(call) {
+			continue // it does not run
+		}
+		a := runstate.ActivityOf(s)
+		if call.GetReads() {
+			a.Reads++
+		}
+		if call.GetWrites() {
+			a.Writes++
+		}
+		if call.GetExplores() {
+			a.Explores++
+		}
+	}
+	if len(c.p.items) > 0 {
+		if s.WorkItemLedger == nil {
+			s.WorkItemLedger = &harnessv1.WorkItemLedger{}
+		}
+		workitem.Upsert(s.GetWorkItemLedger(), c.p.items)
+	}
+}
+
+// outcomes notes the results of this step for the detection of loops and stalls.
+func (c *completing) outcomes(end Ending) {
+	s := c.s
+	fresh := map[uint64]bool{}
+	for _, r := range c.p.results {
+		strict, loose := progress.Signature(r.tool, runstate.ArgumentsKey(c.p.written[r.call]), r.digest)
+		loop := runstate.DoomLoopOf(s)
+		known := fresh[strict] || slices.Contains(loop.GetStrict(), strict) || end.Seen != nil && end.Seen(strict)
+		fresh[strict] = true
+		if !known {
+			if s.ProgressTracker == nil {
+				s.ProgressTracker = &harnessv1.ProgressTracker{}
+			}
+			s.ProgressTracker.DistinctOutcomes++
+		}
+		progress.Note(loop, r.tool, strict, loose)
+	}
+}
+
+func lastOf(list []string, n int) []string {
+	return list[max(0, len(list)-n):]
+}
+
+// Afterwards takes what subscribers of after_step said into the outcome of a turn.
+func Afterwards(o *harnessv1.Outcome, p *Progress, r hook.Result) {
+	s, complete := o.GetStep().GetSnapshot(), o.GetStep().GetTurnComplete()
+	for _, e := range r.Events {
+		o.Events = append(o.Events, event(s, p, e))
+	}
+	for _, n := range r.Context {
+		o.Appended = append(o.Appended, runstate.Append(s, p.Number, guidance(p.Number, n.Text))...)
+		o.Events = append(o.Events, event(s, p, runstate.Guided("hook", n.HookID, n.Text)))
+	}
+	runstate.NoteHook(s, r.Skip, r.Pause, r.Replan)
+	if r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT && complete.GetError() == nil {
+		complete.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: definition.Aborted(r)}
+		o.GetStep().To = runstate.StopDecision
+	}
+}
