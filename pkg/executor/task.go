@@ -94,14 +94,21 @@ func (t *Task) Step() *harnessv1.Step {
 	return t.Entry.Record.GetStep()
 }
 
+// parts are shared by all tasks of this process.
+var parts runstate.Parts
+
 // unpack puts the parts of the snapshot in place that are stored elsewhere and
 // change in a run.
 func (t *Task) unpack(ctx context.Context) error {
 	if !runstate.ChangingPacked(t.Entry.Record.GetStep().GetSnapshot()) {
 		return nil
 	}
-	step := proto.CloneOf(t.Entry.Record.GetStep())
-	err := runstate.UnpackChanging(step.GetSnapshot(), func(ref *harnessv1.BlobRef) ([]byte, error) {
+	step := t.Entry.Record.GetStep()
+	step = &harnessv1.Step{
+		From: step.GetFrom(), To: step.GetTo(), Snapshot: runstate.Clone(step.GetSnapshot()),
+		PhaseChanges: step.GetPhaseChanges(), Observed: step.GetObserved(), Message: step.GetMessage(),
+	}
+	err := parts.Unpack(step.GetSnapshot(), func(ref *harnessv1.BlobRef) ([]byte, error) {
 		return t.cfg.Log.Blob(ctx, t.Run, ref.GetDigest())
 	})
 	if err != nil {
@@ -126,7 +133,7 @@ func (t *Task) Input() *harnessv1.StepInput {
 // Snapshot is a clone of the step's snapshot, with the messages counted that
 // the journal has appended since.
 func (t *Task) Snapshot() *harnessv1.Snapshot {
-	s := proto.CloneOf(t.Step().GetSnapshot())
+	s := runstate.Clone(t.Step().GetSnapshot())
 	if s == nil {
 		s = &harnessv1.Snapshot{}
 	}

@@ -60,7 +60,7 @@ const (
 	MaxContext = 8 << 10
 	MaxPayload = 256 << 10
 	// MaxRequest bounds the payload that a subscriber is given, in bytes of JSON.
-	MaxRequest = 512 << 10
+	MaxRequest = 768 << 10
 	// MinTimeout and MaxTimeout bound the time that a subscriber may be given.
 	MinTimeout = time.Millisecond
 	MaxTimeout = 5 * time.Minute

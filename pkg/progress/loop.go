@@ -1,6 +1,8 @@
 package progress
 
 import (
+	"strings"
+
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -41,7 +43,11 @@ type Loop struct {
 func Note(d *harnessv1.DoomLoop, tool string, strict, loose uint64) {
 	d.Strict = push(d.Strict, strict, ringSize)
 	d.Loose = push(d.Loose, loose, ringSize)
-	d.Tools = push(d.Tools, runlog.Cut(tool, maxToolName), ringSize)
+	tools := d.GetTools() + strings.ReplaceAll(runlog.Cut(tool, maxToolName), "\n", " ") + "\n"
+	if strings.Count(tools, "\n") > ringSize {
+		tools = tools[strings.IndexByte(tools, '\n')+1:]
+	}
+	d.Tools = tools
 }
 
 // Detect finds the loop that the calls of d end in: three equal ones in a row or
@@ -56,7 +62,7 @@ func Detect(d *harnessv1.DoomLoop) *Loop {
 	return find(d.GetLoose(), d.GetTools(), looseEqual, looseCycles)
 }
 
-func find(signatures []uint64, tools []string, equal, cycles int) *Loop {
+func find(signatures []uint64, tools string, equal, cycles int) *Loop {
 	for length := 1; length <= maxCycle; length++ {
 		need := cycles
 		if length == 1 {
@@ -66,9 +72,15 @@ func find(signatures []uint64, tools []string, equal, cycles int) *Loop {
 		if len(signatures) < length || repeats < need {
 			continue
 		}
-		return &Loop{Length: length, Repeats: repeats, Tools: slices.Clone(tools[max(0, len(tools)-length):])}
+		return &Loop{Length: length, Repeats: repeats, Tools: names(tools, length)}
 	}
 	return nil
+}
+
+// names are the last n names of tools.
+func names(tools string, n int) []string {
+	all := strings.Split(strings.TrimSuffix(tools, "\n"), "\n")
+	return all[max(0, len(all)-n):]
 }
 
 // periodic counts, from the last call back, the calls that equal the one length

@@ -1,6 +1,8 @@
 package runstate
 
 import (
+	"sync"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -47,7 +49,8 @@ func sections(s *harnessv1.Snapshot, visit func(part sectioned, limit int) error
 }
 
 // Pack stores large parts of s through put and leaves references in their place.
-// What was stored before and has not changed is not stored again. It changes s.
+// What was stored before and has not changed is not stored again. It changes s, and
+// not the parts: they may be shared.
 func Pack(s *harnessv1.Snapshot, put func([]byte) (*harnessv1.BlobRef, error)) error {
 	return sections(s, func(part sectioned, limit int) error {
 		stored := part.GetStored()
@@ -65,10 +68,74 @@ func Pack(s *harnessv1.Snapshot, put func([]byte) (*harnessv1.BlobRef, error)) e
 			}
 			stored = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()}}}
 		}
-		proto.Reset(part)
-		setStored(part, stored)
+		switch part.(type) {
+		case *harnessv1.WorkItemLedger:
+			s.WorkItemLedger = &harnessv1.WorkItemLedger{Stored: stored}
+		case *harnessv1.CoverageLedger:
+			s.CoverageLedger = &harnessv1.CoverageLedger{Stored: stored}
+		case *harnessv1.TaskContract:
+			s.TaskContract = &harnessv1.TaskContract{Stored: stored}
+		case *harnessv1.Definition:
+			s.Definition = &harnessv1.Definition{Stored: stored}
+		}
 		return nil
 	})
+}
+
+// Clone is a deep copy of s, but for the parts that are stored elsewhere: those are
+// shared, and never changed. Ledger and CoverageOf make them one's own.
+func Clone(s *harnessv1.Snapshot) *harnessv1.Snapshot {
+	if s == nil {
+		return nil
+	}
+	ledger, coverage := s.GetWorkItemLedger(), s.GetCoverageLedger()
+	if ledger.GetStored() == nil && coverage.GetStored() == nil {
+		return proto.CloneOf(s)
+	}
+	shallow := &harnessv1.Snapshot{}
+	s.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		shallow.ProtoReflect().Set(f, v)
+		return true
+	})
+	if ledger.GetStored() != nil {
+		shallow.WorkItemLedger = nil
+	}
+	if coverage.GetStored() != nil {
+		shallow.CoverageLedger = nil
+	}
+	clone := proto.CloneOf(shallow)
+	if ledger.GetStored() != nil {
+		clone.WorkItemLedger = ledger
+	}
+	if coverage.GetStored() != nil {
+		clone.CoverageLedger = coverage
+	}
+	return clone
+}
+
+// Ledger is the work of s, to be changed: one's own, and no longer what is stored.
+func Ledger(s *harnessv1.Snapshot) *harnessv1.WorkItemLedger {
+	switch {
+	case s.GetWorkItemLedger() == nil:
+		s.WorkItemLedger = &harnessv1.WorkItemLedger{}
+	case s.GetWorkItemLedger().GetStored() != nil:
+		s.WorkItemLedger = proto.CloneOf(s.GetWorkItemLedger())
+		s.WorkItemLedger.Stored = nil
+	}
+	return s.GetWorkItemLedger()
+}
+
+// CoverageOf is how the contract of s stands, to be changed: one's own, and no longer
+// what is stored.
+func CoverageOf(s *harnessv1.Snapshot) *harnessv1.CoverageLedger {
+	switch {
+	case s.GetCoverageLedger() == nil:
+		s.CoverageLedger = &harnessv1.CoverageLedger{}
+	case s.GetCoverageLedger().GetStored() != nil:
+		s.CoverageLedger = proto.CloneOf(s.GetCoverageLedger())
+		s.CoverageLedger.Stored = nil
+	}
+	return s.GetCoverageLedger()
 }
 
 // Packed says whether a part of s is stored elsewhere.
@@ -100,15 +167,57 @@ func Unpack(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error))
 	return sections(s, func(part sectioned, _ int) error { return unpackSection(part, get) })
 }
 
-// UnpackChanging is Unpack for the parts that change in a run: work items and
-// coverage. Executors have the others compiled, by reference.
-func UnpackChanging(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
-	return sections(s, func(part sectioned, limit int) error {
-		if limit == packStatic {
-			return nil
+// Parts keeps the parts of snapshots that are stored elsewhere and change in a run, by
+// digest, so that each is read once. What it gives is shared and never changed. Its
+// zero value is ready for use.
+type Parts struct {
+	mu   sync.Mutex
+	kept map[string]proto.Message
+}
+
+// maxParts bounds the parts that are kept.
+const maxParts = 1024
+
+// Unpack puts work items and coverage of s in place where they are stored elsewhere;
+// get reads a blob. It changes s. Contract and definition stay references: executors
+// have them compiled.
+func (p *Parts) Unpack(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
+	if l := s.GetWorkItemLedger(); l != nil && isPacked(l) {
+		whole, err := keep(p, l, get)
+		if err != nil {
+			return err
 		}
-		return unpackSection(part, get)
-	})
+		s.WorkItemLedger = whole
+	}
+	if c := s.GetCoverageLedger(); c != nil && isPacked(c) {
+		whole, err := keep(p, c, get)
+		if err != nil {
+			return err
+		}
+		s.CoverageLedger = whole
+	}
+	return nil
+}
+
+func keep[T sectioned](p *Parts, part T, get func(*harnessv1.BlobRef) ([]byte, error)) (T, error) {
+	digest := part.GetStored().GetBlob().GetDigest()
+	p.mu.Lock()
+	have, ok := p.kept[digest].(T)
+	p.mu.Unlock()
+	if ok && digest != "" {
+		return have, nil
+	}
+	whole, err := UnpackPart(part, get)
+	if err != nil {
+		return whole, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil || len(p.kept) >= maxParts {
+		p.kept = map[string]proto.Message{} // rare, and cheap to make again
+	}
+	p.kept[digest] = whole
+	return whole, nil
 }
 
 // ChangingPacked says whether a part of s that changes in a run is stored elsewhere.
@@ -167,4 +276,9 @@ func Digest(part sectioned) string {
 		return ""
 	}
 	return runlog.Digest(data)
+}
+
+// UnpackChanging is Parts.Unpack without anything kept.
+func UnpackChanging(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
+	return new(Parts).Unpack(s, get)
 }

@@ -44,7 +44,11 @@ const (
 	quoted  // block quotes and direct speech
 	code    // fences and what is in them, indented blocks, markup, tables
 	rule
+	unread // far from both ends of a long artifact
 )
+
+// sample is how many lines at each end tell what kind of text an artifact is.
+const sample = 300
 
 var (
 	listItem     = regexp.MustCompile(`^\s*([-*+•‣]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[[ xX]\])\s+\S`)
@@ -61,9 +65,13 @@ var (
 func readDocument(content string) *document {
 	d := &document{}
 	fenced := ""
-	for _, raw := range strings.Split(content, "\n") {
+	lines := strings.Split(content, "\n")
+	for n, raw := range lines {
 		l := line{raw: strings.TrimSuffix(raw, "\r")}
-		marker := fenceLine.FindString(l.raw)
+		marker := ""
+		if strings.Contains(l.raw, "```") || strings.Contains(l.raw, "~~~") {
+			marker = fenceLine.FindString(l.raw)
+		}
 		switch trimmed := strings.TrimSpace(l.raw); {
 		case trimmed == "":
 			l.kind = blank
@@ -75,6 +83,8 @@ func readDocument(content string) *document {
 		case marker != "":
 			l.kind, fenced = code, strings.TrimSpace(marker)
 			d.fences++
+		case n >= sample && n < len(lines)-sample:
+			l.kind = unread
 		default:
 			l.kind = kindOf(l.raw, trimmed)
 		}
@@ -104,12 +114,17 @@ func readDocument(content string) *document {
 // frameDialogue takes the lines of a conversation for what they are: somebody speaks.
 func (d *document) frameDialogue() {
 	spoken := 0
+	read := 0
 	for n := range d.order {
+		if d.at(n).kind == unread {
+			continue
+		}
+		read++
 		if speaker.MatchString(d.at(n).raw) {
 			spoken++
 		}
 	}
-	if spoken < 3 || spoken*2 < len(d.order) {
+	if spoken < 3 || spoken*2 < read {
 		return
 	}
 	for n := range d.order {
@@ -184,7 +199,7 @@ func (d *document) readRegister() {
 			d.personal = d.personal || !l.protected && speaksOn(l.bare)
 			continue
 		}
-		if l.kind == code {
+		if l.kind == code || l.kind == unread {
 			continue
 		}
 		written++

@@ -12,7 +12,7 @@ var (
 	salutation = regexp.MustCompile(`^(dear|hi|hello|hey|hiya|good (morning|afternoon|evening|day)|greetings|to whom it may concern)\b[^.?:]{0,48}[,:!–—-]?$|^(team|all|everyone|folks|colleagues|friends|hi|hello|@\w+)[,:!]$`)
 	header     = regexp.MustCompile(`^(subject|to|from|cc|bcc|sent|re):\s*\S`)
 	closing    = regexp.MustCompile(`^(?:(?:with )?(?:my |our )?(?:best|kind|kindest|warm|warmest|many|sincere|friendly)?(?: and (?:kind|warm|best))? ?(?:regards|wishes|thanks|greetings)|(?:very )?sincerely(?: yours)?|yours(?: (?:sincerely|faithfully|truly|ever))?|cheers|best|warmly|love|cordially|respectfully(?: (?:yours|submitted))?|take care|talk soon|(?:see|speak to) you (?:soon|then|there)|all (?:the|my) best|with (?:gratitude|appreciation|thanks|love|sympathy)|thanks(?: (?:again|all|so much|very much|in advance|a lot|everyone|team))?|thank you(?: (?:again|all|so much|very much|in advance))?|in gratitude|onwards?|stay safe)[,.!]?$`)
-	dashSigned = regexp.MustCompile(`^(?:--?|–|—)\s?\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}$`)
+	dashSigned = regexp.MustCompile(`^(?:--\s?|–\s?|—\s?|-)\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}$`)
 	postscript = regexp.MustCompile(`^p\.?\s?s\.?[:,. ]`)
 )
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -68,5 +67,3 @@ func TestNarrationIsFoundInLabelledArtifactsAndInThemOnly(t *testing.T) {
 		t.Errorf("the labelled artifacts are too few to say anything")
 	}
 }
-
-var _ = strings.Contains

@@ -179,7 +179,7 @@ func remarkOf(text string) remark {
 	case revisionOffer.MatchString(rest) && !toPublic.MatchString(rest):
 		r.class, r.strong, r.self = offer, true, ofChanges.MatchString(rest)
 	case plainOffer.MatchString(rest) && !toPublic.MatchString(rest):
-		r.class, r.self, r.mine = offer, false, ofMe.MatchString(rest)
+		r.class, r.self, r.mine, r.spoken = offer, false, ofMe.MatchString(rest), false
 	case ownVoice.MatchString(rest) && !later.MatchString(rest) && !found.MatchString(rest):
 		r.class, r.edge = account, true
 	case describes.MatchString(rest):

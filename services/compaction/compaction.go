@@ -10,8 +10,6 @@ package compaction
 import (
 	"errors"
 
-	"google.golang.org/protobuf/proto"
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -39,7 +37,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if in.GetStep().GetSnapshot() == nil {
 		return nil, errors.New("compaction: the step holds no snapshot")
 	}
-	s := proto.CloneOf(in.GetStep().GetSnapshot())
+	s := runstate.Clone(in.GetStep().GetSnapshot())
 	if s.TokenBudget == nil {
 		s.TokenBudget = &harnessv1.TokenBudget{}
 	}

@@ -278,11 +278,8 @@ func (r *repairing) answerQuestion(call *harnessv1.PendingCall, question string,
 	if failed {
 		r.append(r.turn(), runstate.Guidance("The user did not answer this question of the task: "+asked))
 	} else {
-		if r.s.CoverageLedger == nil {
-			r.s.CoverageLedger = &harnessv1.CoverageLedger{}
-		}
-		r.s.CoverageLedger.Answers = append(r.s.CoverageLedger.Answers, &harnessv1.QuestionAnswer{QuestionId: question, Answer: proto.CloneOf(content)})
-		r.s.CoverageLedger.Stored = nil
+		coverage := runstate.CoverageOf(r.s)
+		coverage.Answers = append(coverage.Answers, &harnessv1.QuestionAnswer{QuestionId: question, Answer: proto.CloneOf(content)})
 		r.append(r.turn(),
 			runstate.Guidance("The user was asked: "+asked+"\nThe next message is the answer."),
 			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: content})

@@ -108,7 +108,7 @@ func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.
 		made:    made,
 		now:     in.GetNow().AsTime(),
 		trigger: trigger,
-		s:       proto.CloneOf(in.GetStep().GetSnapshot()),
+		s:       runstate.Clone(in.GetStep().GetSnapshot()),
 		step:    &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
 	if err := r.repair(starting); err != nil {

@@ -92,15 +92,15 @@ func (d *deciding) look(which func(id string) bool) error {
 	if d.s.CoverageLedger == nil {
 		d.s.CoverageLedger = contract.Initial(d.made.Contract.Proto())
 	}
-	contract.Record(d.s.GetCoverageLedger(), checks, d.turn.GetTurnNumber())
+	contract.Record(runstate.CoverageOf(d.s), checks, d.turn.GetTurnNumber())
 	return nil
 }
 
 // judgeContract says whether the coverage is enough, and tells observers.
 func (d *deciding) judgeContract() contract.Verdict {
-	ledger := d.s.GetCoverageLedger()
+	ledger := runstate.CoverageOf(d.s)
 	verdict := contract.Judge(d.made.Contract.Proto(), ledger)
-	ledger.Coverage, ledger.Stored = verdict.Coverage, nil
+	ledger.Coverage = verdict.Coverage
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
 		Satisfied: verdict.Satisfied, Coverage: verdict.Coverage, Requirements: ledger.GetRequirements(),
 	}}})

@@ -28,8 +28,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -81,7 +79,7 @@ func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.
 		in:   in,
 		made: made,
 		turn: turn,
-		s:    proto.CloneOf(in.GetStep().GetSnapshot()),
+		s:    runstate.Clone(in.GetStep().GetSnapshot()),
 		step: &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
 	runstate.FillIn(d.s, harnessv1.Phase_PHASE_REFLECTING)

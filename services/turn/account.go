@@ -75,10 +75,7 @@ func (c *completing) activity() {
 		}
 	}
 	if len(c.p.items) > 0 {
-		if s.WorkItemLedger == nil {
-			s.WorkItemLedger = &harnessv1.WorkItemLedger{}
-		}
-		workitem.Upsert(s.GetWorkItemLedger(), c.p.items)
+		workitem.Upsert(runstate.Ledger(s), c.p.items)
 	}
 }
 

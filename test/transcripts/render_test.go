@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -30,7 +31,7 @@ func render(rec *harnessv1.Record) string {
 	for _, e := range rec.GetEvents() {
 		r := e.ProtoReflect()
 		fd := r.WhichOneof(r.Descriptor().Oneofs().ByName("event"))
-		fmt.Fprintf(&b, "   * %s [turn %d]%s\n", strings.Replace(string(fd.Name()), "_", ".", 1), e.GetTurnNumber(), fields(r.Get(fd).Message()))
+		fmt.Fprintf(&b, "   * %s [turn %d]%s\n", eventjson.Type(e), e.GetTurnNumber(), fields(r.Get(fd).Message()))
 	}
 	return b.String()
 }
@@ -77,7 +78,7 @@ func fields(m protoreflect.Message) string {
 	all := m.Descriptor().Fields()
 	for i := range all.Len() {
 		fd := all.Get(i)
-		if !m.Has(fd) || skipped(fd) {
+		if !m.Has(fd) || skipped(fd) || told(fd) {
 			continue
 		}
 		v := m.Get(fd)
@@ -97,6 +98,15 @@ func fields(m protoreflect.Message) string {
 func skipped(fd protoreflect.FieldDescriptor) bool {
 	switch fd.Name() {
 	case "spec", "usage", "workflow", "pending", "duration", "model", "plan", "ledger_id", "inbox_sequence":
+		return true
+	}
+	return false
+}
+
+// told says that a field repeats what a message of the same record says.
+func told(fd protoreflect.FieldDescriptor) bool {
+	switch fd.FullName() {
+	case "harness.v1.GuidanceInjected.text":
 		return true
 	}
 	return false

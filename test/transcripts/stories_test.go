@@ -17,7 +17,14 @@ import (
 // in every turn.
 func TestEnds(t *testing.T) {
 	silent := func(int) []string { return []string{"model …"} }
-	reading := func(n int) []string { return []string{"model", fmt.Sprintf("  r%d:read_file {\"path\":\"a\"}", n)} }
+	reading := func(n int) []string {
+		return []string{"model", fmt.Sprintf("  r%d:read_file {\"path\":\"a%d\"}", n, n)}
+	}
+	cycling := func(length int) func(int) []string {
+		return func(n int) []string {
+			return []string{"model", fmt.Sprintf("  r%d:read_file {\"path\":\"a%d\"}", n, n%length)}
+		}
+	}
 	completing := func(at int, otherwise func(int) []string) func(int) []string {
 		return func(n int) []string {
 			if n == at {
@@ -47,6 +54,18 @@ func TestEnds(t *testing.T) {
 		{"busy for ever", "", reading, 50, "max_turns", false},
 		{"200 turns", "max_turns=200 ", reading, 200, "max_turns", false},
 		{"one turn", "max_turns=1 ", silent, 1, "max_turns", false},
+		{"the same call in every turn", "", cycling(1), 6, "doom_loop", false},
+		{"two calls in turns", "", cycling(2), 7, "doom_loop", false},
+		{"six calls in a circle", "", cycling(6), 8, "stalled", false},
+		{"the same call, and loops are not watched", "doom=off ", cycling(1), 3, "stalled", false},
+		{"the same call, and nothing is watched", "doom=off stall=off ", cycling(1), 50, "max_turns", false},
+		{"the same call, and max_turns comes first", "max_turns=6 ", cycling(1), 6, "max_turns", false},
+		{"the same call, left after two corrections", "", func(n int) []string {
+			if n <= 4 {
+				return cycling(1)(n)
+			}
+			return completing(7, reading)(n)
+		}, 7, "agent_done", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDriver(t)
@@ -58,7 +77,11 @@ func TestEnds(t *testing.T) {
 			d.play("start " + c.settings + "Go")
 			d.rest()
 			s := d.snapshot()
-			if s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || s.GetStopReason().GetKind() != c.kind ||
+			status := harnessv1.RunStatus_RUN_STATUS_DONE
+			if c.kind == "doom_loop" || c.kind == "stalled" {
+				status = harnessv1.RunStatus_RUN_STATUS_STALLED
+			}
+			if s.GetStatus() != status || s.GetStopReason().GetKind() != c.kind ||
 				s.GetTurnCount() != c.turns || s.GetAccepted() != c.accepted {
 				t.Errorf("ended %s %s after %d turns, accepted %v; want %s after %d, %v", s.GetStatus(), s.GetStopReason().GetKind(),
 					s.GetTurnCount(), s.GetAccepted(), c.kind, c.turns, c.accepted)
@@ -71,7 +94,7 @@ func TestEnds(t *testing.T) {
 }
 
 // TestRejectionIsInTheNextRequest: what kept the agent from stopping is the last
-// thing that it reads.
+// thing that it reads, but for guidance that comes with the turn.
 func TestRejectionIsInTheNextRequest(t *testing.T) {
 	d := newDriver(t)
 	for range 6 {
@@ -87,7 +110,9 @@ func TestRejectionIsInTheNextRequest(t *testing.T) {
 		harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED,
 		harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED,
 	} {
-		messages := d.requests[i].GetMessages()
+		messages := slices.DeleteFunc(slices.Clone(d.requests[i].GetMessages()), func(m *harnessv1.Message) bool {
+			return m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE
+		})
 		if last := messages[len(messages)-1]; last.GetKind() != want || last.GetRole() != harnessv1.Role_ROLE_USER {
 			t.Errorf("request %d ends with %s, want %s", i+1, last.GetKind(), want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
@@ -34,7 +34,7 @@ type driver struct {
 	seqs  []uint64
 	last  uint64 // newest stream sequence
 	inbox []*harnessv1.InboxItem
-	tools *tool.Set
+	host  []*harnessv1.ToolSpec // tools of the tool host
 
 	conversation conversation.Conversation
 	requests     []*harnessv1.ModelRequest
@@ -46,6 +46,9 @@ type driver struct {
 	crash   string // the worker of the next turn dies behind this journal entry
 	forget  bool   // and the tool host loses its ledger then
 	onTurn  map[uint32][]func(*driver)
+	checks  map[string]*harnessv1.RequirementCoverage // how outputs of the contract stand
+	agent   *harnessv1.AgentSpec                      // of the run that is to begin
+	task    *harnessv1.TaskContract
 }
 
 // answer is what becomes of one request to the model.
@@ -65,19 +68,19 @@ var errDied = errors.New("the worker died")
 func newDriver(t testing.TB) *driver {
 	t.Helper()
 	object := `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`
-	specs := append([]*harnessv1.ToolSpec{
+	host := []*harnessv1.ToolSpec{
 		{Name: "read_file", ParametersSchema: object, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 			Annotations: &harnessv1.ToolAnnotations{Reads: true, Idempotent: true, ParallelSafe: true}},
 		{Name: "write_file", ParametersSchema: object, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 			Annotations: &harnessv1.ToolAnnotations{Writes: true}},
 		{Name: "run_command", ParametersSchema: `{"type":"object"}`, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 			Annotations: &harnessv1.ToolAnnotations{Executes: true}},
-	}, turn.HarnessTools()...)
-	set, err := tool.NewSet(specs)
-	if err != nil {
-		t.Fatal(err)
 	}
-	return &driver{t: t, tools: set, ledger: "ledger-1", results: map[string][]result{}, onTurn: map[uint32][]func(*driver){}}
+	return &driver{
+		t: t, host: host, ledger: "ledger-1", results: map[string][]result{}, onTurn: map[uint32][]func(*driver){},
+		checks: map[string]*harnessv1.RequirementCoverage{},
+		agent:  &harnessv1.AgentSpec{Instructions: "You are the hero of a story.", Model: "script:story"},
+	}
 }
 
 func (d *driver) now() time.Time { return start.Add(time.Duration(len(d.log)) * time.Second) }
@@ -185,7 +188,7 @@ func (d *driver) execute(step *harnessv1.Step, version uint64) {
 // decide makes a decision twice, with what it needs, and holds it to its purity.
 func (d *driver) decide(decide func(*harnessv1.StepInput) (*harnessv1.StepOutput, error), in *harnessv1.StepInput) *harnessv1.Outcome {
 	d.t.Helper()
-	for range 4 {
+	for range 12 {
 		before := encode(d.t, in)
 		out, err := decide(in)
 		if err != nil {
@@ -229,7 +232,17 @@ func (d *driver) observe(step *harnessv1.Step, key string) *harnessv1.Observatio
 	case compaction.NeedTokens:
 		o.Value = &harnessv1.Observation_Tokens{Tokens: uint32(step.GetSnapshot().GetTokenBudget().GetUnreportedBytes() / 4)} //nolint:gosec // small
 	default:
-		d.t.Fatalf("%s needs %q", step.GetTo(), key)
+		output, is := strings.CutPrefix(key, stopdecision.NeedCheck)
+		if !is {
+			d.t.Fatalf("%s needs %q", step.GetTo(), key)
+		}
+		seen := d.checks[output]
+		if seen == nil {
+			seen = &harnessv1.RequirementCoverage{Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET, Why: "not there"}
+		}
+		seen = proto.CloneOf(seen)
+		seen.RequirementId = output
+		o.Value = &harnessv1.Observation_Check{Check: seen}
 	}
 	return o
 }

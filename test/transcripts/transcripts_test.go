@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -24,7 +25,10 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 // from it, up to an empty line. What happens, a line each:
 //
 //	# words for the reader
-//	start GOAL                       with a first line such as: max_turns=5 prompts=off policy=strict tool_calls=3 yolo
+//	agent JSON                       what the run's AgentSpec has besides instructions and a model
+//	contract JSON                    the run's TaskContract
+//	start GOAL                       with settings in front, such as: max_turns=5 prompts=off strict=on tool_calls=3 yolo=on
+//	                                 items=on guidance=off jit=off hooks=off stall=off doom=off
 //	model TEXT                       what the model answers next; its calls follow, a line each:
 //	  NAME ARGUMENTS
 //	model cut off: TEXT              the same, ended by the length limit
@@ -32,12 +36,15 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	refusal MESSAGE                  the provider refuses the next turn
 //	tool NAME RESULT                 what the tool returns next; "tool NAME ! RESULT" is an error
 //	say|interrupt|cancel [TEXT]      something comes into the inbox
+//	mode NAME|replan [WHY]           so does this
+//	answer CALL TEXT                 the answer to a question or of a client's tool; "answer CALL ! TEXT" is an error
+//	check OUTPUT met|unmet [WHY]     how an output of the contract stands from now on; at first it is unmet
 //	approve CALL once|run|deny [WHY]
 //	resume [tool_calls=N ...]
 //	timer [VERSION]                  the timer of the park at VERSION fires, by default the present one
 //	again                            the last item is sent a second time
 //	mid turn N: ...                  one of these while turn N is under way
-//	die at started|responded|tools|finished   the worker of the next turn dies there
+//	die at started|admitted|responded|judged|tools|finished   the worker of the next turn dies there
 //	lose ledger                      the tool host forgets its calls when the worker dies
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
@@ -113,6 +120,27 @@ func (d *driver) play(line string) {
 	switch word {
 	case "start":
 		d.begin(specOf(d, rest))
+	case "agent":
+		if err := protojson.Unmarshal([]byte(rest), d.agent); err != nil {
+			d.t.Fatal(line, err)
+		}
+		d.agent.Instructions, d.agent.Model = "You are the hero of a story.", "script:story"
+	case "contract":
+		d.task = &harnessv1.TaskContract{}
+		if err := protojson.Unmarshal([]byte(rest), d.task); err != nil {
+			d.t.Fatal(line, err)
+		}
+	case "check":
+		part := strings.SplitN(rest, " ", 3)
+		seen := &harnessv1.RequirementCoverage{Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET}
+		if part[1] == "met" {
+			seen.Status, seen.Confidence = harnessv1.RequirementStatus_REQUIREMENT_STATUS_MET, 1
+			seen.Evidence = []*harnessv1.Evidence{{Kind: "file", Text: part[0]}}
+		}
+		if len(part) == 3 {
+			seen.Why = part[2]
+		}
+		d.checks[part[0]] = seen
 	case "model":
 		response := model.Response{Text: rest, FinishReason: "stop", Usage: &harnessv1.Usage{InputTokens: 100, OutputTokens: 10}}
 		if text, cut := strings.CutPrefix(rest, "cut off: "); cut {
@@ -155,6 +183,16 @@ func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: rest}}}
 	case "cancel":
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: rest}}}
+	case "mode":
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: rest}}}
+	case "replan":
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Replan{Replan: &harnessv1.ReplanRequest{Reason: rest}}}
+	case "answer":
+		call, text, _ := strings.Cut(rest, " ")
+		text, failed := strings.CutPrefix(text, "! ")
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
+			CallId: call, Result: runlog.Inline(text), IsError: failed,
+		}}}
 	case "resume":
 		budgets := &harnessv1.Budgets{}
 		settings(d, rest, func(key string, n uint32) {
@@ -193,6 +231,8 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 	c := &harnessv1.LoopConfig{
 		Stop: &harnessv1.StopConfig{}, Continuation: &harnessv1.ContinuationConfig{}, Budgets: &harnessv1.Budgets{},
 		Tools: &harnessv1.ToolConfig{}, Model: &harnessv1.ModelConfig{OutageRetry: durationpb.New(time.Minute)},
+		WorkItems: &harnessv1.WorkItemConfig{}, Guidance: &harnessv1.GuidanceConfig{}, Hooks: &harnessv1.HookConfig{},
+		Stall: &harnessv1.StallConfig{}, DoomLoop: &harnessv1.DoomLoopConfig{},
 	}
 	goal := settings(d, text, func(key string, n uint32) {
 		no, yes := false, true
@@ -213,11 +253,23 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 			c.Stop.Policy = harnessv1.StopPolicy_STOP_POLICY_STRICT
 		case "yolo":
 			c.Tools.Yolo = &yes
+		case "items":
+			c.WorkItems.Enabled = &yes
+		case "guidance":
+			c.Guidance.Enabled = &no
+		case "jit":
+			c.Guidance.Jit = &no
+		case "hooks":
+			c.Hooks.Enabled = &no
+		case "stall":
+			c.Stall.Enabled = &no
+		case "doom":
+			c.DoomLoop.Enabled = &no
 		default:
 			d.t.Fatalf("no setting is called %q", key)
 		}
 	})
-	return &harnessv1.RunSpec{Goal: runlog.Inline(goal), Agent: &harnessv1.AgentSpec{Instructions: "You are the hero of a story.", Model: "script:story"}, Config: c}
+	return &harnessv1.RunSpec{Goal: runlog.Inline(goal), Agent: d.agent, Config: c, Contract: d.task}
 }
 
 func settings(d *driver, text string, set func(key string, n uint32)) (rest string) {

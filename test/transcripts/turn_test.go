@@ -6,9 +6,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -18,23 +21,28 @@ type turning struct {
 	version uint64
 	s       *harnessv1.Snapshot
 	p       *turn.Progress
+	made    *definition.Compiled
+	around  turn.Surroundings
 }
 
 // turn carries out a turn, or what a worker that died has left of it.
 func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome, error) {
 	d.t.Helper()
-	w := &turning{d: d, version: version, s: step.GetSnapshot(), p: turn.Begin(step)}
-	for _, rec := range d.log[version:] {
-		w.p.Fold(rec)
-	}
-	entry, events := turn.Claim(w.s, w.p)
-	if err := w.note("started", entry, nil, events); err != nil {
+	w := d.worker(step, version)
+	admits := w.admits()
+	opening := turn.Open(w.s, w.p, w.made, turn.Facts{}, admits)
+	if err := w.note("started", opening.Entry, opening.Appended, opening.Events); err != nil {
 		return nil, err
 	}
 	for _, f := range d.onTurn[w.p.Number] {
 		f(d)
 	}
 	delete(d.onTurn, w.p.Number)
+	if admits {
+		if err := w.admit(); err != nil {
+			return nil, err
+		}
+	}
 	end := turn.Ending{ToolTokens: 100}
 	var err error
 	if end.Error, err = w.respond(); err != nil {
@@ -42,13 +50,49 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 	}
 	if end.Error == nil {
 		if end.Interrupted = d.stopAsked(w.s); !end.Interrupted {
-			if err := w.runTools(); err != nil {
+			if err := w.carryOut(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	s := proto.CloneOf(w.s)
+	first, limit := w.s.GetProgressTracker().GetFirstMessage(), w.s.GetMessageCount()+1
+	end.Seen = func(signature uint64) bool { return w.before().Seen(signature, first, limit) }
+	end.Now = d.now()
+	outcome, err := turn.Complete(w.counted(), w.p, end)
+	if err != nil {
+		d.t.Fatalf("turn %d: %v", w.p.Number, err)
+	}
+	w.after(outcome)
+	return outcome, nil
+}
+
+// worker takes a turn up where its journal ends.
+func (d *driver) worker(step *harnessv1.Step, version uint64) *turning {
+	d.t.Helper()
+	made, err := definition.Inline(step)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	offered, blocked := turn.Offered(step.GetSnapshot(), d.host, nil, made)
+	tools, err := tool.NewSet(offered)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	w := &turning{d: d, version: version, s: step.GetSnapshot(), p: turn.Begin(step), made: made}
+	w.around = turn.Surroundings{
+		Tools: tools, Blocked: func(name string) bool { return blocked[name] }, Made: made, Deferred: w.hooked(beforeCall, afterCall, onError),
+		Known: d.conversation.HasCall, Model: "script:story",
+	}
 	for _, rec := range d.log[version:] {
+		w.p.Fold(rec)
+	}
+	return w
+}
+
+// counted is the state of the step with the messages of the journal counted.
+func (w *turning) counted() *harnessv1.Snapshot {
+	s := proto.CloneOf(w.s)
+	for _, rec := range w.d.log[w.version:] {
 		for _, m := range rec.GetAppended() {
 			if s.TokenBudget == nil {
 				s.TokenBudget = &harnessv1.TokenBudget{}
@@ -57,12 +101,16 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 			s.TokenBudget.UnreportedBytes += runstate.Weight(m)
 		}
 	}
-	end.Now = d.now()
-	outcome, err := turn.Complete(s, w.p, end)
-	if err != nil {
-		d.t.Fatalf("turn %d: %v", w.p.Number, err)
+	return s
+}
+
+// before is the conversation as it was when the turn began.
+func (w *turning) before() *conversation.Conversation {
+	c := &conversation.Conversation{}
+	for _, rec := range w.d.log[:w.version] {
+		c.Fold(rec)
 	}
-	return outcome, nil
+	return c
 }
 
 func (w *turning) respond() (*harnessv1.TurnError, error) {
@@ -70,7 +118,7 @@ func (w *turning) respond() (*harnessv1.TurnError, error) {
 		return nil, nil
 	}
 	d := w.d
-	request := turn.Prepare(w.s, d.conversation.Messages, d.tools.Specs())
+	request := turn.Prepare(w.s, d.conversation.Messages, w.around.Tools.Specs())
 	checkView(d.t, request.GetMessages())
 	d.requests = append(d.requests, request)
 	if len(d.answers) == 0 {
@@ -81,21 +129,31 @@ func (w *turning) respond() (*harnessv1.TurnError, error) {
 	if next.failure != nil {
 		return next.failure, nil
 	}
-	a := turn.Answer(w.s, w.p, &next.response, turn.Surroundings{Tools: d.tools, Known: d.conversation.HasCall, Model: "script:story"})
+	a := turn.Answer(w.s, w.p, &next.response, w.around)
 	return nil, w.note("responded", a.Entry, a.Appended, a.Events)
 }
 
-func (w *turning) runTools() error {
+// carryOut judges the calls of the response, where nobody has yet, and runs them.
+func (w *turning) carryOut() error {
+	if w.p.Unjudged() {
+		if err := w.judge(); err != nil {
+			return err
+		}
+	}
 	d := w.d
-	if calls := w.p.Unstarted(); len(calls) > 0 {
+	if calls := w.p.Unstarted(); len(calls) > 0 && w.p.Abort == "" {
 		entry, events := turn.Start(w.s, w.p, calls, d.ledger)
 		if err := w.note("tools", entry, nil, events); err != nil {
 			return err
 		}
 	}
 	for _, group := range w.p.Unfinished() {
+		if w.p.Abort != "" {
+			return nil
+		}
 		for _, call := range group {
-			entry, appended, events := turn.Finish(w.s, w.p, call, d.result(call, w.p.Ledgers[call.ID]))
+			r := d.result(call, w.p.Ledgers[call.ID])
+			entry, appended, events := turn.FinishWith(w.s, w.p, call, r, w.heard(call, r))
 			if err := w.note("finished", entry, appended, events); err != nil {
 				return err
 			}

@@ -165,7 +165,7 @@ func parse(text string) (*harnessv1.HookVerdict, error) {
 	}
 	v := &harnessv1.HookVerdict{Action: harnessv1.HookAction_HOOK_ACTION_CONTINUE, Reason: out.Reason, Context: out.Context}
 	if !bytes.Equal(out.Payload, []byte("null")) {
-		v.Payload = string(out.Payload)
+		v.Payload = strings.ToValidUTF8(string(out.Payload), "\uFFFD")
 	}
 	if out.Action == "" {
 		return v, nil

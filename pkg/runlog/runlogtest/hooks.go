@@ -228,7 +228,7 @@ func hooksTooMany(b *bed) {
 // What a hook may be given and may answer fits.
 func hooksLarge(b *bed) {
 	run := b.chain("r").run
-	text := strings.Repeat("x", 512<<10)
+	text := strings.Repeat("x", 900<<10)
 	b.answers(run, func(_ context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 		return &harnessv1.HookAnswer{Verdict: &harnessv1.HookVerdict{Payload: req.GetPayload()}}, nil
 	})

@@ -124,10 +124,14 @@ func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest,
 		default:
 			return fault.Invalid("request", "only the first may be start or attach, all others must be inputs")
 		}
-		id, err := request.GetRequestId(), error(nil)
+		var id string
+		var err error
 		if answer := request.GetHookAnswer(); answer != nil {
 			err = hooks.answer(answer)
-		} else if id, _, err = s.input(ctx, run.Namespace, run.ID, item); id == "" {
+		} else {
+			id, _, err = s.input(ctx, run.Namespace, run.ID, item)
+		}
+		if id == "" {
 			id = request.GetRequestId()
 		}
 		r := receipt(id, err, func(err error) {

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
@@ -115,7 +114,7 @@ func TestACheckThatTakesTooLongEndsWith124(t *testing.T) {
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
 	req := checkRequest(h.dir, "k", "echo before; echo wrong >&2; setsid sleep "+sleep+" & sleep "+sleep)
-	req.Timeout = durationpb.New(200e6)
+	req.Timeout = seconds(2)
 	resp := h.check(req)
 	if resp.GetOutcome() != ended || resp.GetExitCode() != 124 || resp.GetOutput() != "before\n" || resp.GetErrorOutput() != "wrong\n" {
 		t.Fatalf("got %v", resp)

@@ -3,16 +3,13 @@ package toolhostserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"go.etcd.io/bbolt"
 	"google.golang.org/grpc/codes"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -230,80 +227,6 @@ func TestTheToolHostsOwnFilesAreNoChanges(t *testing.T) {
 	h.changed(0)
 	h.write("a", "x")
 	h.changed(1)
-}
-
-func TestChangesOutliveTheHost(t *testing.T) {
-	dir, workspace := t.TempDir(), t.TempDir()
-	for life := range uint32(3) {
-		h := newHost(t, Config{Dir: dir})
-		h.dir = workspace
-		h.changed(life)
-		h.call(toolhost.WriteFile, map[string]any{"path": fmt.Sprint("file", life), "content": "x"})
-		h.changed(life + 1)
-		h.close()
-	}
-	h := newHost(t, Config{Dir: dir})
-	resp, err := h.InspectWorkspace(context.Background(), &harnessv1.InspectWorkspaceRequest{
-		Workspace: workspace, Namespace: "n", RunId: "r", FirstSequence: 8,
-	})
-	if err != nil || resp.GetFilesChanged() != 0 {
-		t.Fatalf("another run of the same name: %v, %v", resp, err)
-	}
-}
-
-func TestTheSameFileIsOneChange(t *testing.T) {
-	h := newHost(t, Config{})
-	h.write("dir/file", "one two three")
-	if err := os.Symlink("dir", filepath.Join(h.dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"dir/file", "./dir/file", h.dir + "/dir/file", "link/file"} {
-		is(t, h.call(toolhost.WriteFile, map[string]any{"path": path, "content": path}), ended, false)
-	}
-	h.changed(1)
-	is(t, h.call(toolhost.EditFile, map[string]any{"path": "dir/file", "old": "nothing of it", "new": ""}), ended, true)
-	h.check(checkRequest(h.dir, "k", "echo x > made by a check"))
-	h.changed(1)
-}
-
-func TestChangesOfARunAreBoundedAndDroppedWithItsResults(t *testing.T) {
-	dir := t.TempDir()
-	h := newHost(t, Config{Dir: dir})
-	run, err := runKey("n", "r", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var paths []string
-	for i := range maxChanges + 10 {
-		paths = append(paths, fmt.Sprint("p", i))
-	}
-	for _, part := range [][]string{paths[:9], paths[:maxChanges-1], paths, paths[maxChanges:]} {
-		if err := h.ledger.note(run, part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h.changed(maxChanges)
-	last := func(age time.Duration) {
-		t.Helper()
-		if err := h.ledger.db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket(changesBucket).Bucket([]byte(run)).Put(stampKey, header(0, time.Now().Add(-age))[1:])
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	again := func() {
-		h.close()
-		h = newHost(t, Config{Dir: dir})
-	}
-	last(31 * 24 * time.Hour)
-	if err := h.ledger.note(run, paths[:1]); err != nil { // a run that still works
-		t.Fatal(err)
-	}
-	again()
-	h.changed(maxChanges)
-	last(31 * 24 * time.Hour)
-	again()
-	h.changed(0)
 }
 
 func TestInspectionsThatNobodyShouldAskFor(t *testing.T) {

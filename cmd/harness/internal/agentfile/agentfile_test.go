@@ -1,7 +1,6 @@
 package agentfile_test
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -80,7 +79,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("contract: {required_outputs: [{id: a, predicate: {type: JSON_SCHEMA_VALID, in: file:a, schema: {x: 1}}}]}"))
 	f.Add([]byte("work_items: {enabled: true, templates: [{title: a}]}\nmode: m\nmodes: [{name: m}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		lines := bytes.Count(data, []byte("\n")) + 1
+		lines := 1 + strings.Count(string(data), "\n") + strings.Count(string(data), "\r") +
+			strings.Count(string(data), "\u0085") + strings.Count(string(data), "\u2028") + strings.Count(string(data), "\u2029")
 		for _, kind := range append(agentfile.Kinds(), "") {
 			_, file, err := agentfile.CheckText("a.yaml", data, kind, nil)
 			if err == nil {

@@ -14,8 +14,12 @@ type source struct {
 	lines []int // index in text at which each line begins
 }
 
+// breaks makes line breaks of all kinds that YAML knows into one.
+var breaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
 func newSource(name string, data []byte) *source {
-	s := &source{name: name, text: []rune(string(data)), lines: []int{0}}
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	s := &source{name: name, text: []rune(breaks.Replace(text)), lines: []int{0}}
 	for i, r := range s.text {
 		if r == '\n' {
 			s.lines = append(s.lines, i+1)
@@ -133,7 +137,7 @@ func (s *source) flow(at int, quote rune, want int) int {
 // fold is the end of blanks that hold at least one line break; breaks is 0 where
 // there is none.
 func (s *source) fold(at int) (end, breaks int) {
-	for end = at; end < len(s.text) && (isBlank(s.text[end]) || s.text[end] == '\n' || s.text[end] == '\r'); end++ {
+	for end = at; end < len(s.text) && (isBlank(s.text[end]) || s.text[end] == '\n'); end++ {
 		if s.text[end] == '\n' {
 			breaks++
 		}
@@ -146,23 +150,42 @@ func (s *source) block(at int, n *yaml.Node, want int) int {
 	first, _ := s.position(at)
 	indent := s.indent(first+1, n.Value)
 	at = s.offset(first+1, indent+1)
-	for done := 0; done < want && at < len(s.text); done++ {
+	for done := 0; done < want && at < len(s.text); {
 		if s.text[at] != '\n' {
 			at++
+			done++
 			continue
 		}
 		line, _ := s.position(at)
-		next := s.behindIndent(line+1, indent)
-		if n.Style&yaml.FoldedStyle != 0 {
-			// One break is a blank; of several the first says nothing.
-			if next < len(s.text) && s.text[next] == '\n' {
-				line, _ = s.position(next)
-				next = s.behindIndent(line+1, indent)
-			}
+		next, count := s.blankLines(line+1, indent)
+		said := count // line breaks of the value
+		if n.Style&yaml.FoldedStyle != 0 && !s.isIndented(line, indent) && !s.isIndented(next, indent) {
+			said = max(1, count-1) // one break is a blank; of several the first says nothing
 		}
-		at = next
+		if done+said > want { // within the breaks
+			next -= done + said - want
+		}
+		at = s.behindIndent(next, indent)
+		done += said
 	}
 	return at
+}
+
+// blankLines is the first line from one on that has content, and how many line
+// breaks lead to it from the line before.
+func (s *source) blankLines(line, indent int) (next, breaks int) {
+	for next, breaks = line, 1; next < len(s.lines); next, breaks = next+1, breaks+1 {
+		if at := s.behindIndent(next, indent); at == len(s.text) || s.text[at] != '\n' {
+			break
+		}
+	}
+	return next, breaks
+}
+
+// isIndented says that a line of a block is indented further than the block.
+func (s *source) isIndented(line, indent int) bool {
+	at := s.behindIndent(line, indent)
+	return at < len(s.text) && isBlank(s.text[at])
 }
 
 // behindIndent is where the content of a line of a block begins; a line that is

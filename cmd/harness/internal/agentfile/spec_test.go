@@ -167,13 +167,13 @@ func TestARefusalOfTheGatewayIsShownAtItsPlace(t *testing.T) {
 		}
 	}
 	file.Forget("spec.contract")
-	if err := fault.Invalid("spec.contract.goal", "no"); file.Locate(err) != error(err) {
+	if err := fault.Invalid("spec.contract.goal", "no"); !errors.Is(file.Locate(err), err) {
 		t.Error("what a flag has set is blamed on the file")
 	}
 }
 
 func message(err error) string {
-	if _, own := err.(agentfile.Problems); own {
+	if problems := (agentfile.Problems)(nil); errors.As(err, &problems) {
 		return err.Error()
 	}
 	return status.Convert(err).Message()

@@ -23,7 +23,11 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 		return s.warn(fmt.Sprintf("context fills up (%s): %s of %s tokens", clean(p.GetLevel()), count(uint64(p.GetUsedTokens())), count(uint64(p.GetMaxInputTokens()))))
 	case *harnessv1.Event_ApprovalRequested:
 		a := v.ApprovalRequested
-		line := "  " + s.warn("? "+call(a.GetTool(), a.GetArguments())+" waits for approval")
+		what := " waits for approval"
+		if t.reviews[a.GetCallId()] {
+			what = " waits for a review"
+		}
+		line := "  " + s.warn("? "+call(a.GetTool(), a.GetArguments())+what)
 		if a.GetWhy() != "" {
 			line += ": " + shorten(a.GetWhy(), 200)
 		}

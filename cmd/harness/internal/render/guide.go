@@ -23,6 +23,12 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 		return []string{s.loop(v.DoomLoopDetected)}
 	case *harnessv1.Event_GuidanceInjected:
 		g := v.GuidanceInjected
+		switch g.GetKind() {
+		case "items_state":
+			return nil // the list of work items was shown when it changed
+		case "tools", "work_items", "planning", "jit", "control", "instructions": // said as a turn begins
+			t.heading(e.GetTurnNumber(), e.GetMaxTurns())
+		}
 		what := strings.ReplaceAll(clean(g.GetKind()), "_", " ")
 		if g.GetRuleId() != "" {
 			what += " " + clean(g.GetRuleId())

@@ -90,6 +90,9 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 			Coverage:     &harnessv1.Coverage{Met: 3, Total: 5, Unmet: []string{"cites", "tests"}},
 			Requirements: []*harnessv1.RequirementCoverage{{RequirementId: "tests", Why: "exit code 2:\nFAIL"}},
 		}}}, "contract: 3 of 5 requirements met\n  ○ cites\n  ○ tests  exit code 2: FAIL\n"},
+		"a contract that lacks an answer": {&harnessv1.Event{Event: &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
+			Coverage: &harnessv1.Coverage{Met: 2, Total: 2},
+		}}}, "contract: 2 of 2 requirements met; the user has a question to answer\n"},
 		"a contract that is met": {&harnessv1.Event{Event: &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
 			Satisfied: true, Coverage: &harnessv1.Coverage{Met: 1, Total: 1},
 		}}}, "✓ contract: 1 of 1 requirement met\n"},
@@ -111,6 +114,9 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 		"guidance": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
 			Kind: "jit", RuleId: "test-first", Text: "Run the tests\nbefore you go on.",
 		}}}, "guidance (jit test-first): Run the tests before you go on.\n"},
+		"the state of the work items, which are listed when they change": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
+			Kind: "items_state", Text: "1 of 2 remain",
+		}}}, ""},
 		"a deliverable": {&harnessv1.Event{Event: &harnessv1.Event_DeliverablesUpdated{DeliverablesUpdated: &harnessv1.DeliverablesUpdated{
 			ItemId: "w3", Title: "Report", Role: harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE,
 		}}}, "  ✓ deliverable: Report  w3\n"},
@@ -130,6 +136,29 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 		if got := told(Style{UTF8: true}, test.event); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+func TestGuidanceStandsBelowTheHeadingOfItsTurn(t *testing.T) {
+	var out strings.Builder
+	text := NewText(&out, Style{}, nil)
+	text.Event(&harnessv1.Event{TurnNumber: 1, MaxTurns: 5, Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: "tools", Text: "t"}}})
+	text.Event(&harnessv1.Event{TurnNumber: 1, MaxTurns: 5, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
+	if want := "\nturn 1/5\nguidance (tools): t\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestACallThatIsReviewedSaysSo(t *testing.T) {
+	request := func(id string) *harnessv1.Event {
+		return &harnessv1.Event{Event: &harnessv1.Event_ApprovalRequested{ApprovalRequested: &harnessv1.ApprovalRequested{CallId: id, Tool: "write_file", Why: "look"}}}
+	}
+	announced := called("write_file")
+	announced.GetToolCall().Awaits = "review"
+	got := told(Style{}, announced, request("c1"), request("c2"))
+	want := "  > write_file\n  ? write_file waits for a review: look\n  ? write_file waits for approval: look\n"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -29,6 +29,8 @@ type Text struct {
 	goal string
 	// turn is the turn whose heading was written last.
 	turn uint32
+	// reviews are the calls that a hook wants somebody to look at.
+	reviews map[string]bool
 	// opened says that a segment has begun whose first plan does not stand yet.
 	opened bool
 	// work is what is known of the run's work items.
@@ -224,7 +226,10 @@ func (t *Text) toolCall(c *harnessv1.ToolCalled) string {
 		}
 		return line
 	case "review":
-		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments()) + t.style.warn(" waits for a review")
+		if t.reviews == nil {
+			t.reviews = map[string]bool{}
+		}
+		t.reviews[c.GetCallId()] = true // its request says that it waits
 	case "client_tool":
 		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments()) + t.style.warn(" waits for its client")
 	}

@@ -181,6 +181,9 @@ func (s Style) contract(c *harnessv1.ContractEvaluated) []string {
 	if c.GetSatisfied() {
 		return []string{s.good(s.tick()) + " " + head}
 	}
+	if len(cov.GetUnmet()) == 0 { // only an answer is missing then
+		head += "; the user has a question to answer"
+	}
 	return append([]string{s.warn(head)}, s.unmet(cov.GetUnmet(), c.GetRequirements(), nil, shownUnmet)...)
 }
 

@@ -306,8 +306,9 @@ type DoomLoop struct {
 	Strict []uint64 `protobuf:"fixed64,1,rep,packed,name=strict,proto3" json:"strict,omitempty"`
 	// The same without the result, in the same places.
 	Loose []uint64 `protobuf:"fixed64,2,rep,packed,name=loose,proto3" json:"loose,omitempty"`
-	// Names of the tools, in the same places, each cut to 32 bytes.
-	Tools []string `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Names of the tools, in the same places, each cut to 32 bytes and followed by a
+	// newline.
+	Tools string `protobuf:"bytes,3,opt,name=tools,proto3" json:"tools,omitempty"`
 	// Corrections of the strict loop that goes on; 0 when there is none.
 	Corrections uint32 `protobuf:"varint,4,opt,name=corrections,proto3" json:"corrections,omitempty"`
 	// Calls since a loose loop was corrected last; 0 when none was in this segment.
@@ -360,11 +361,11 @@ func (x *DoomLoop) GetLoose() []uint64 {
 	return nil
 }
 
-func (x *DoomLoop) GetTools() []string {
+func (x *DoomLoop) GetTools() string {
 	if x != nil {
 		return x.Tools
 	}
-	return nil
+	return ""
 }
 
 func (x *DoomLoop) GetCorrections() uint32 {
@@ -667,7 +668,7 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\bDoomLoop\x12\x16\n" +
 	"\x06strict\x18\x01 \x03(\x06R\x06strict\x12\x14\n" +
 	"\x05loose\x18\x02 \x03(\x06R\x05loose\x12\x14\n" +
-	"\x05tools\x18\x03 \x03(\tR\x05tools\x12 \n" +
+	"\x05tools\x18\x03 \x01(\tR\x05tools\x12 \n" +
 	"\vcorrections\x18\x04 \x01(\rR\vcorrections\x124\n" +
 	"\x16calls_since_correction\x18\x05 \x01(\rR\x14callsSinceCorrection\"\x87\x01\n" +
 	"\x0fProgressTracker\x12\"\n" +

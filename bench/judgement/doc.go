@@ -1,0 +1,8 @@
+// Package judgement measures what the loop's judgement costs a turn: work items,
+// just-in-time rules, the contract, loops and stalls, all at once and large, beside
+// the same turn with all of it switched off, in the same run of the benchmark.
+//
+// Only CPU is counted: the decisions of repair, turn and stop decision, and putting
+// their records into bytes and back, as executors do it. Looking at files, commands
+// and hooks costs what they cost.
+package judgement
