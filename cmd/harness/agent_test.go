@@ -151,3 +151,23 @@ func TestContractAndModeOfARun(t *testing.T) {
 		}
 	}
 }
+
+func TestAModelThatCannotBeUsedIsNamedWithItsPlace(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"name: a\nmodel: script:none.yaml\n": ":2:8: model: ",
+		"model: openai:m\n":                  ":1:8: model: ",
+		"model: nobody:m\n":                  ":1:8: model: ",
+		"fallback_models: [script:none.yaml]\nmodel: script:s.yaml\n": ":1:19: fallback_models[0]: ",
+	} {
+		write(t, filepath.Join(dir, "s.yaml"), "turns: []\n")
+		agent := write(t, filepath.Join(dir, "a.yaml"), text)
+		if got := call(t, nil, "", "run", "--agent", agent, "--data", dir+"/data", "go"); got.code != 1 || strings.Count(got.err, "\n") != 1 || !strings.HasPrefix(got.err, "harness: --agent: "+agent+want) {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	agent := write(t, filepath.Join(dir, "a.yaml"), "model: script:none.yaml\n")
+	if got := call(t, nil, "", "run", "--agent", agent, "--model", "nobody:x", "--data", dir+"/data", "go"); got.code != 1 || !strings.HasPrefix(got.err, "harness: --model: ") {
+		t.Errorf("a flag is blamed on the file: %+v", got)
+	}
+}

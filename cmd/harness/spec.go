@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
@@ -47,7 +48,6 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 			return nil, nil, fmt.Errorf("--model: %w", err)
 		}
 		agent.Model = model
-		file.Forget("spec.agent.model")
 	}
 	if agent.GetModel() == "" && local {
 		model, err := modelOfKey(a.env)
@@ -57,9 +57,9 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 		agent.Model = model
 	}
 	if local {
-		for _, model := range append([]string{agent.GetModel()}, agent.GetFallbackModels()...) {
+		for i, model := range append([]string{agent.GetModel()}, agent.GetFallbackModels()...) {
 			if _, _, err := provider.Open(model, a.env); err != nil {
-				return nil, nil, fmt.Errorf("--model: %w", err)
+				return nil, nil, badModel(file, i, err)
 			}
 		}
 	}
@@ -80,8 +80,12 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 		if file, err = agentfile.Load(c.Agent); err != nil {
 			return nil, fmt.Errorf("--agent: %w", err)
 		}
-		if err := absoluteModels(file.Agent, filepath.Dir(c.Agent), local); err != nil {
-			return nil, fmt.Errorf("--agent: %s: %w", c.Agent, err)
+		if c.Model != "" { // it stands over that of the file
+			file.Agent.Model = ""
+			file.Forget("spec.agent.model")
+		}
+		if err := absoluteModels(file, filepath.Dir(c.Agent), local); err != nil {
+			return nil, err
 		}
 	}
 	if c.Contract != "" {
@@ -100,16 +104,31 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 }
 
 // absoluteModels makes the models of an agent file in dir absolute.
-func absoluteModels(agent *harnessv1.AgentSpec, dir string, local bool) (err error) {
+func absoluteModels(file *agentfile.File, dir string, local bool) (err error) {
+	agent := file.Agent
 	if agent.Model, err = absoluteModel(agent.GetModel(), dir, local); err != nil {
-		return fmt.Errorf("model: %w", err)
+		return badModel(file, 0, err)
 	}
 	for i, model := range agent.GetFallbackModels() {
 		if agent.FallbackModels[i], err = absoluteModel(model, dir, local); err != nil {
-			return fmt.Errorf("fallback_models: %w", err)
+			return badModel(file, i+1, err)
 		}
 	}
 	return nil
+}
+
+// badModel says where a model stands that cannot be used: in the agent file, or
+// else in a flag. 0 is the first one, then come those that take its place.
+func badModel(file *agentfile.File, i int, err error) error {
+	field := "spec.agent.model"
+	if i > 0 {
+		field = fmt.Sprintf("spec.agent.fallback_models[%d]", i-1)
+	}
+	refusal := fault.Invalid(field, "%v", err)
+	if located := file.Locate(refusal); !errors.Is(located, refusal) {
+		return fmt.Errorf("--agent: %w", located)
+	}
+	return fmt.Errorf("--model: %w", err)
 }
 
 func (c *specFlags) limits(config *harnessv1.LoopConfig) error {

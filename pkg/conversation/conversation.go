@@ -41,8 +41,12 @@ type callIDs struct {
 	outcomes map[uint64]span
 }
 
-// span is where an outcome came about: ids of the first and the last message.
-type span struct{ first, last uint64 }
+// span is where an outcome came about: ids of the first and the last message, and of
+// the last one of an earlier turn than that.
+type span struct {
+	first, earlier, last uint64
+	turn                 uint32 // of the last one
+}
 
 // Fold adds the messages of a record that follows the version folded so far.
 func (c *Conversation) Fold(rec *harnessv1.Record) {
@@ -79,7 +83,10 @@ func (c *callIDs) answer(m *harnessv1.Message) (bytes uint64) {
 	if !known {
 		at.first, bytes = m.GetId(), outcomeBytes
 	}
-	at.last = m.GetId()
+	if known && m.GetTurnNumber() != at.turn {
+		at.earlier = at.last
+	}
+	at.last, at.turn = m.GetId(), m.GetTurnNumber()
 	c.outcomes[strict] = at
 	return bytes
 }
@@ -88,7 +95,8 @@ func (c *callIDs) answer(m *harnessv1.Message) (bytes uint64) {
 const outcomeBytes = 48
 
 // Seen says whether an outcome, by the signature of pkg/progress, came about in the
-// messages from first up to but not including limit.
+// messages from first up to but not including limit, where limit is behind all turns
+// but the newest.
 func (c *Conversation) Seen(signature, first, limit uint64) bool {
 	if c.calls == nil {
 		return false
@@ -96,7 +104,8 @@ func (c *Conversation) Seen(signature, first, limit uint64) bool {
 	c.calls.mu.RLock()
 	defer c.calls.mu.RUnlock()
 	at, known := c.calls.outcomes[signature]
-	return known && (at.first >= first && at.first < limit || at.last >= first && at.last < limit)
+	within := func(id uint64) bool { return id >= first && id < limit && id > 0 }
+	return known && (within(at.first) || within(at.earlier) || within(at.last))
 }
 
 // HasCall says whether a call with this id is in the conversation.

@@ -15,10 +15,11 @@
 //	       seconds_elapsed                                     double
 //	       tool_usage                                          map(string, int)
 //	Hook   topic, mode, tool, call_id, result, error, plan, goal, outcome,
-//	       kind, message, status, budget                       string
-//	       turn, max_turns, segment                            int
+//	       kind, message, status, budget, answer, summary      string
+//	       turn, turn_count, max_turns, segment                int
 //	       limit, used                                         double
-//	       is_error, accepted, called_work_complete            bool
+//	       is_error, accepted, agent_done,
+//	       called_work_complete                                bool
 //	       args                                                any JSON object
 //	       tool_usage                                          map(string, int)
 //	       work_items   {open, finished, total}                ints
@@ -75,9 +76,9 @@ var (
 	// Hook sees the payload of a hook.
 	Hook = newEnv("Hook",
 		short("topic", "mode", "tool", "call_id", "outcome", "kind", "status", "budget"),
-		long("result", "error", "plan", "goal", "message"),
-		ints("turn", "max_turns", "segment"), doubles("limit", "used"),
-		bools("is_error", "accepted", "called_work_complete"),
+		long("result", "error", "plan", "goal", "message", "answer", "summary"),
+		ints("turn", "turn_count", "max_turns", "segment"), doubles("limit", "used"),
+		bools("is_error", "accepted", "agent_done", "called_work_complete"),
 		anything("args"), counts("tool_usage"),
 		record("work_items", "WorkItemCounts"), record("contract", "Contract"))
 

@@ -156,3 +156,15 @@ func push[T any](list []T, item T, limit int) []T {
 	list = append(list, item)
 	return slices.Delete(list, 0, max(0, len(list)-limit))
 }
+
+// Cycling says whether the last call repeats, with its result, one of the five before
+// it: the calls may be on their way into a loop that Detect does not see yet.
+func Cycling(d *harnessv1.DoomLoop) bool {
+	signatures := d.GetStrict()
+	for length := 1; length <= maxCycle; length++ {
+		if periodic(signatures, length) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -71,7 +71,7 @@ func Awaiting(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 		}
 	}
 	message := fmt.Sprintf("%d call(s) wait to be answered, first %s.", len(pending), first.GetTool())
-	if first.GetKind() == KindReview && first.GetWhy() != "" {
+	if _, asked := QuestionOf(first); (asked || first.GetKind() == KindReview) && first.GetWhy() != "" {
 		message = first.GetWhy()
 	}
 	return &harnessv1.StopReason{

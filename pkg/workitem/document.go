@@ -58,7 +58,7 @@ var (
 	firstPerson  = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:I(?:['’](?:m|ve|ll|d))? [a-z]|(?:[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)(?:[^A-Za-z0-9_]|$))`)
 	secondPerson = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:[Yy]ou(?:['’](?:ve|ll|d|re))?|[Yy]ours?|[Pp]lease)(?:[^A-Za-z0-9_]|$)`)
 	speech       = regexp.MustCompile(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
-	codeLine     = regexp.MustCompile(`[;{}]\s*$|^\s*[)\]}]|^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|INSERT|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
+	codeLine     = regexp.MustCompile(`[;{}]\s*$|^\s*[)\]}]|^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
 )
 
 // readDocument splits an artifact into lines and says what each of them is.

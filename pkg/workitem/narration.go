@@ -44,6 +44,9 @@ func Narration(content string) (level Level, stripped, why string) {
 	if head < len(d.order) {
 		tail = d.trailing(head)
 	}
+	if head+tail == len(d.order) && head+tail > 0 && !d.strong() {
+		return Clean, content, "" // each line may be content, and there is no other
+	}
 	if head+tail == len(d.order) && head+tail > 0 {
 		return Heavy, "", "it is nothing but " + d.quote(0, head+tail) + ", which speaks of a product and is none"
 	}
@@ -57,6 +60,16 @@ func Narration(content string) (level Level, stripped, why string) {
 		return Heavy, "", fmt.Sprintf("%s speak of the artifact instead of being part of it", d.quoteEnds(head, tail))
 	}
 	return Light, d.without(head, tail), d.quoteEnds(head, tail)
+}
+
+// strong says that a line speaks of an artifact for certain.
+func (d *document) strong() bool {
+	for n := range d.order {
+		if d.at(n).remark.strong {
+			return true
+		}
+	}
+	return false
 }
 
 // leading is how many lines at the head, blank ones not counted, are narration.

@@ -47,15 +47,17 @@ const (
 var (
 	// How an answer begins, and not a text.
 	hail = regexp.MustCompile(`^(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|all right|great|perfect|excellent|got it|understood|no problem|happy to help|wonderful|definitely|you got it|will do|` +
-		`great question|good question|all done|all set|done|voil[aà]|here we go|glad to help|sounds good)(?:[,.!:]|\s*[—–-]|$)\s*`)
+		`thanks for [^.!,]{1,60}|thank you for [^.!,]{1,60}|great question|good question|all done|all set|done|voil[aà]|here we go|glad to help|sounds good)(?:[,.!:]|\s*[—–-]|$)\s*`)
 	noteWord = regexp.MustCompile(`^(?:(?:please )?note(?: that|:|,)|fyi[:,]?)\s*`)
-	// What an announcement rests on: "Based on the files, here is …".
-	basis = regexp.MustCompile(`^(?:based on|after|having|following|using|with|given|now that|drawing on|looking at|from|per|as (?:requested|you asked|you requested|asked|discussed|promised|instructed)|` +
-		`to (?:summari[sz]e|recap|complete|finish|answer|do)|once|since|for|in response to)\b[^:!?]{0,160}?, (here|below|i've|i have|i'll|i will|i'm going|i am going|let me|the following is|i can now|i now)\b`)
+	// A clause before an announcement: "Based on the files, here is …".
+	basis    = regexp.MustCompile(`^[a-z][^:!?.]{2,160}?, (here(?:'s| is| are)|below (?:is|are)|i've|i have (?:now |also )?(?:` + made + `)|i'll|i will|i'm going|i am going|let me|the following is|i can now|i now)\b`)
 	stepWord = regexp.MustCompile(`^(?:next|now|first|then|finally|lastly|so|and|second|third|with that(?: done)?|after that|to start|to begin|before that|again|also|once done)(?: up)?,? ` +
 		`(i'll |i will |let me |i'm |i am |i need |i can |i've |i have |i want |i should |time to )`)
 
-	artifactNoun  = regexp.MustCompile(`\b` + nouns + `\b`)
+	artifactNoun = regexp.MustCompile(`\b` + nouns + `\b`)
+	question     = regexp.MustCompile(`^(?:how|what|why|where|when|who)\b`)
+	// partNoun names what is as often a part of a document as a document.
+	partNoun      = regexp.MustCompile(`^(?:the|a|an) (?:[\w-]+ )?(?:lists?|tables?|overview|steps|results|points|index|examples?|cases|parts?|sections?|class|classes|functions?|components?|methods?|entries|records?|instructions)\b`)
 	definiteStart = regexp.MustCompile(`^(?:the|your|my|our)\b`)
 	ownWords      = regexp.MustCompile(`\b(?:artifacts?|deliverables?|work items?|w\d+|as requested|you(?:'ve| have)? (?:asked|requested|wanted)|your (?:request|review)|for you|workspace|` + fileName + `)(?:\W|$)|\b(?:the|this) (?:file|document|report|draft|script)\b(?: (?:below|above|now|to disk))?[.:!]?$`)
 	// Content speaks of later and of habit; narration of now.
@@ -72,16 +74,20 @@ var (
 
 	madeAccount    = regexp.MustCompile(`^(?:i've|i have) ` + adverbs + made + ` (?:up )?(?:` + it + `\b|` + det + toThis + `(?:` + nouns + `|` + fileName + `)(?:\W|$))|^i ` + adverbs + `(?:saved|stored|created|wrote|generated|prepared|put together|compiled|drafted|exported|updated|completed|finished|produced|reformatted) (?:` + it + `\b|` + toThis + `(?:` + nouns + `|` + fileName + `)(?:\W|$))`)
 	smallAccount   = regexp.MustCompile(`^(?:i've|i have|i) ` + adverbs + `(?:also )?(?:` + made + `|kept|used|tried|focused|aimed|based|left|made sure|ensured|addressed|followed|chose|chosen|assumed|cited|covered|double-checked|verified|tested|avoided|put|placed|arranged|ordered|simplified|highlighted|grouped|sorted|split|removed|replaced|added|limited|treated|marked|omitted|flagged|noted|went with|gone with|opted)\b`)
-	passiveAccount = regexp.MustCompile(`^(?:this|that|it|everything|all (?:of it|changes|files|sections)|(?:the|this|your) ` + toThis + nouns + `) (?:has|have) (?:now |also |just |already )?been (?:now |also |successfully |fully )*(?:saved|stored|recorded|exported|persisted)\b|` +
+	passiveAccount = regexp.MustCompile(`^all (?:of )?(?:the )?(?:requested|required) \w+ (?:have been|are|were) |^(?:this|that|it|everything|all (?:of it|changes|files|sections)|(?:the|this|your|these|both|all) ` + toThis + nouns + `) (?:has|have) (?:now |also |just |already )?been (?:now |also |successfully |fully )*(?:saved|stored|recorded|exported|persisted)\b|` +
 		`^(?:this|it|everything|(?:the|this|your) ` + toThis + `(?:report|document|file|artifact|deliverable|script|summary|draft|work item|email|letter|code)s?) (?:has|have) (?:now |also |just |already )?been (?:now |also )?(?:successfully |fully )?(?:written|created|generated|completed|prepared|compiled|finali[sz]ed|finished|produced|uploaded|submitted|drafted|updated)(?: (?:successfully|to|in|as|at|for|based|with|according|and)\b.*)?[.!]?$`)
 	weakPassive = regexp.MustCompile(`^(?:the|this|your) ` + toThis + nouns + ` (?:has|have) (?:now |also |just |already )?been (?:now |also )?(?:(?:successfully |fully )?(?:created|written|generated|prepared|compiled|finali[sz]ed|completed|drafted)(?: successfully)?(?: (?:to|in|as|at|for|based|with|according|and|from|using)\b[^,]*)?[.!]?$|(?:updated|added|submitted|uploaded) successfully)`)
 	lookAccount = regexp.MustCompile(`^(?:i've|i have) ` + adverbs + `(?:reviewed|read|analy[sz]ed|examined|checked|gone through|looked (?:at|into|through)|compared|collected|gathered|searched|explored|studied|confirmed|inspected|investigated|researched)\b`)
 	// ownVoice is anything that a writer says of itself; it tells only at the edges of a
 	// text in which nobody else says I.
-	ownVoice   = regexp.MustCompile(`^(?:i've|i have|i believe|i think|i trust|i (?:also |then |just )?(?:re)?[a-z]+ed|i (?:left|kept|wrote|made|took|chose|went|put|drew|built|found it)) `)
+	ownVoice   = regexp.MustCompile(`^(?:(?:i've|i have) ` + adverbs + `(?:[a-z]+ed|written|made|kept|left|put|taken|chosen|gone|drawn|built|given|begun|done|set|split|cut|shown|run)|i believe|i think|i trust|i (?:also |then |just )?[a-z]+ed|i (?:left|kept|wrote|made|took|chose|went|put|drew|built|gave|set)) `)
 	attributed = regexp.MustCompile(`, (?:\w+ ){0,3}(?:said|says|asked|promised|thought|replied|whispered|shouted|told|murmured|cried|answered|wrote)\b`)
+	rightNow   = regexp.MustCompile(`\bnow\b|(?:\.\.\.|…)$`)
 	// toPublic turns to readers whom the writer does not know.
-	toPublic     = regexp.MustCompile(`\b(?:comments?|pull request|repository|newsletter|our|us|office)\b|^feel free to (?:open|contact|connect|reach|contribute|join|fork|submit|report|call|visit|drop|file|email|stop)\b|\bto (?:open an issue|contribute)\b`)
+	toPublic     = regexp.MustCompile(`\b(?:comments?|pull request|repository|newsletter|our|us|office)\b|^feel free to (?:open|contact|connect|contribute|join|fork|submit|report|call|visit|drop|file|email|stop)\b|\bto (?:open an issue|contribute)\b`)
+	asYouSaid    = regexp.MustCompile(`, (?:just )?(?:as|like|what|which) you\b`)
+	offersWork   = regexp.MustCompile(`^(?:(?:i'd|i would) be (?:happy|glad|delighted)|i(?:'m| am) (?:happy|glad)) to ` + makes + `\b|^i can (?:certainly |definitely )?help\b`)
+	doneWith     = regexp.MustCompile(`^i(?:'m| am) (?:now )?(?:done|finished) (?:with|writing|creating|drafting)\b`)
 	ofMe         = regexp.MustCompile(`\bme\b|^(?:i )?(?:really )?hope\b|^you can\b`)
 	found        = regexp.MustCompile(`\b(?:found|discovered|identified|recommend)\b`)
 	readyNow     = regexp.MustCompile(`^(?:the|this|your) ` + toThis + nouns + ` (?:above |below )?(?:is|are) (?:now )?(?:also )?(?:complete|completed|ready|done|finished|saved|stored)(?: (?:and|for|to|in|as|at|now)\b.*)?[.!]?$|^(?:it|this|everything) is (?:now )?(?:complete|ready|done|saved|stored)\b.*[.!]$`)
@@ -91,21 +97,24 @@ var (
 	savedTo      = regexp.MustCompile(`^(?:artifact|file|report|document|deliverable|draft|output) (?:successfully )?(?:saved|stored|created|written|updated|recorded)\b|^(?:successfully )?(?:saved|stored|written|wrote|created|exported|output written|generated|uploaded) (?:this |the |it |a |[\w-]+ ){0,5}?(?:to|in|as|at|under|for|artifact|file)\b`)
 	listsChanges = regexp.MustCompile(`^(?:(?:a |here's a |here is a )?(?:quick |brief |short )?(?:summary|overview|list|recap) of )?(?:what i(?:'ve| have)? (?:did|done|changed|added|included|wrote|covered|updated|fixed)|(?:the )?(?:key |main |some |notable )?(?:changes|edits|updates|improvements|assumptions|choices|decisions|additions) (?:that )?i(?:'ve| have)? (?:made|took|taken)|(?:a few|some|quick) notes (?:on|about) (?:this|the|my) ` + nouns + `)\b.*:$`)
 
-	handsOver = regexp.MustCompile(`^here (?:you go|it is|they are|you are|goes|we go)\b|^here(?:'s| is) (?:what|everything) i(?:'ve| have)? (?:found|came up with|come up with|wrote|written|have|put together|got|learned|drafted|prepared|produced|created|made|discovered|gathered)\b|^(?:see|find) (?:below|attached)\b|^please (?:find|see) (?:below|attached|the)\b|^(?:as requested|as you (?:asked|requested)|per your request)\b`)
-	requested = regexp.MustCompile(`^(?:as requested|as you (?:asked|requested)|per your request|in response to your request)\b`)
-	hereIs    = regexp.MustCompile(`^(?:here|below|attached|included below)(?:'s| is| are| comes|,? you(?:'ll| will| can) find) (.*)$`)
-	following = regexp.MustCompile(`^(?:the )?following (?:is|are) (?:the|your|my|a|an) ` + toThis + nouns + `\b|^(?:the )?following ` + nouns + ` (?:was|has been|is) (?:prepared|created|written|based)`)
+	handsOver     = regexp.MustCompile(`^here (?:you go|it is|they are|you are|goes|we go)\b|^here(?:'s| is) (?:what|everything) i(?:'ve| have)? (?:found|came up with|come up with|wrote|written|have|put together|got|learned|drafted|prepared|produced|created|made|discovered|gathered)\b|^(?:see|find) (?:below|attached)\b|^please (?:find|see) (?:below|attached|the)\b|^(?:as requested|as you (?:asked|requested)|per your request)\b`)
+	requested     = regexp.MustCompile(`^(?:as requested|as you (?:asked|requested)|per your request|in response to your request)\b`)
+	hereIs        = regexp.MustCompile(`^(?:here|below|attached|included below)(?:'s| is| are| comes|,? you(?:'ll| will| can) find) (.*)$`)
+	followingThis = regexp.MustCompile(`^(?:the )?following ` + nouns + ` (?:summari[sz]es|contains|covers|describes|provides|presents|outlines|shows|details|includes|explains|addresses)\b.*[.:]$`)
+	thisIs        = regexp.MustCompile(`^(?:this|these) (?:is|are) (?:the|your|my|a|an) ` + toThis + nouns + `\b.*:$|^you can (?:use|run|copy|paste|try) (?:this|the following|these)\b.*:$`)
+	following     = regexp.MustCompile(`^(?:the )?following (?:is|are) (?:the|your|my|a|an) ` + toThis + nouns + `\b|^(?:the )?following ` + nouns + ` (?:was|has been|is) (?:prepared|created|written|based)`)
 
 	ofChanges     = regexp.MustCompile(`\b(?:chang(?:e|es)|adjust\w*|modif\w+|revis\w+|edits?|tweak\w*|refine\w*|refinements?|tone|version|draft|anything else|format|longer|shorter|rewrite|expand|rework|artifact|deliverable|another (?:section|format|version))\b`)
 	revisionOffer = regexp.MustCompile(`^(?:please |just |and |so )*(?:let me know|tell me|say so|just say the word) (?:if|whether|how|what|when|which|should)\b.*\b(?:me to|i should|chang(?:e|es)|adjust\w*|modif\w+|revis\w+|edits?|tweak\w*|refine\w*|expand\w*|different|format|version|anything else|something else|further|additional|more detail|more details|else|any more|feedback|sections?|improve\w*|works for you|meets|looks good|need (?:anything|any)|thoughts|you think|(?:you'd|you would) (?:like|prefer)|you (?:want|need|prefer))\b|` +
-		`^(?:would you like me|do you want me|want me|shall i|should i|would you like (?:any|a|another)|is there anything (?:else|you)|do you need (?:anything|any)|can i help|may i|anything else)\b.*\?$|` +
+		`^(?:would you like|do you want|want me|shall i|should i|would you like (?:any|a|another)|is there anything (?:else|you)|do you need (?:anything|any)|can i help|may i|anything else (?:i|you))\b.*\?$|` +
 		`^if (?:you|there|anything|any|it|this|that)\b.*?, (?:i can|i'd be|i'll|i'm|i would be|i will|let me know|feel free to (?:ask|let|tell|adjust|modify|edit|change)|just (?:ask|say|let me|tell)|please (?:let me|tell me|ask)|happy to|don't hesitate|tell me)\b|` +
 		`^(?:please )?feel free to (?:adjust|modify|edit|customi[sz]e|change|tweak|adapt|request|let me know|ask (?:for|me)|tailor|revise)\b|` +
 		`^(?:i'd|i would) be (?:happy|glad) to\b|^i(?:'m| am) (?:happy|glad|available) to\b|` +
-		`^i can (?:also |now )?(?:adjust|expand|add|revise|modify|provide|refine|create|write|turn|convert|extend|tailor|shorten|rewrite|generate|make)\b.*\b(?:if|you|version|format|it|this)\b|^happy to (?:adjust|expand|revise|make|help|provide|add|refine|modify|elaborate|rework|change|iterate|answer)|` +
+		`^i can (?:also |now )?(?:adjust|expand|add|revise|modify|provide|refine|create|write|turn|convert|extend|tailor|shorten|rewrite|generate|make)\b.*\b(?:if|you|version|format|it|this)\b|^happy to\b|` +
 		`^(?:please )?(?:review (?:it|this|the ` + nouns + `)|take a look|have a look) and let me know|^looking forward to your (?:feedback|thoughts)|^ready for (?:your )?(?:review|feedback|the next)|^does (?:this|that|it) (?:work|look|meet|help)\b.*\?$|^how does (?:this|that|it) (?:look|sound)\b.*\?$`)
 	plainOffer = regexp.MustCompile(`^(?:please |just )*let me know\b|^(?:please )?(?:feel free|don't hesitate|do not hesitate) to\b|^please (?:review|check|have a look|take a look|verify|confirm)\b|^(?:i )?(?:really )?hope (?:this|that|it|you|these)\b.*(?:help|useful|find|meets|works|like|looking for|enjoy|what you)|^(?:enjoy|good luck|happy (?:coding|writing|reading|baking|cooking|travels|hiking))\b.*!$|` +
+		`^(?:i )?(?:really )?hope (?:this|that|it|these|the|you)\b.*\byou\b|^you (?:may|might) (?:want|wish|need) to\b|^(?:this|these|it) (?:should|will|would) (?:give|help|provide|make|allow|let|cover|work|meet|get|save)\b.*\byou(?:r|rs)?\b|^you can (?:now |also |easily |of course )?(?:adjust|change|edit|modify|customi[sz]e|replace|extend|tweak|adapt|copy)\b|` +
 		`^you can (?:now )?(?:find|view|open|download|access|see) (?:it|this|(?:the|your) (?:full |complete |final |saved )*(?:report|file|document|artifact|deliverable|summary|script|output))\b`)
 	describes    = regexp.MustCompile(`^(?:this|the|the above) (?:above )?(?:\S+ )?(?:code|script|function|program|query|implementation|class|component|module|config|configuration|dockerfile|workflow|schema|solution|version|snippet|file|test|tests|regex|pipeline|manifest)\b`)
-	aboutProgram = regexp.MustCompile(`^(?:this|the|it|you can|run|to (?:run|use)|note|here|below|simply|make sure|i|i've|let me|the above|key|both|all|save)\b`)
+	aboutProgram = regexp.MustCompile(`^(?:this|the|it|you can|run|to (?:run|use)|note|here|below|simply|make sure|i|i've|let me|the above|key|both|all|save|let's|first|now|next|replace|change|use|store|copy|put|place|call)\b`)
 )

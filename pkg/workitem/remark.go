@@ -62,7 +62,7 @@ func (d *document) accept(n int, where position) bool {
 		return where == atHead && (r.strong || !d.personal && d.alone(n))
 	case r.class == offer:
 		if where == atHead {
-			return false
+			return r.spoken && impersonal && d.alone(n) && offersWork.MatchString(l.plain)
 		}
 		if d.personal && r.spoken {
 			return r.self
@@ -112,7 +112,7 @@ func (d *document) mixed(n, from, to int) bool {
 	if n != to-1 || n != len(d.order)-1 || l.remark.class != none {
 		return false
 	}
-	sentences := sentenceEnd.Split(l.plain, -1)
+	sentences := sentenceEnd.Split(speech.ReplaceAllString(l.plain, `""`), -1)
 	for _, s := range sentences[1:] {
 		if r := remarkOf(s); r.strong && (r.class == offer || r.class == account) && (!d.personal || r.self) {
 			return true
@@ -125,7 +125,7 @@ var sentenceEnd = regexp.MustCompile(`[.!?]\s+`)
 
 // remarkOf reads a line in lower case.
 func remarkOf(text string) remark {
-	if len(text) > maxRemark || text == "" || attributed.MatchString(text) {
+	if len(text) > maxRemark || text == "" || attributed.MatchString(text) && !asYouSaid.MatchString(text) {
 		return remark{}
 	}
 	rest, hailed := leadIn(text)
@@ -136,7 +136,7 @@ func remarkOf(text string) remark {
 	r.spoken = strings.HasPrefix(rest, "i ") || strings.HasPrefix(rest, "i'") || strings.HasPrefix(rest, "let me ") && !strings.HasPrefix(rest, "let me know")
 	switch {
 	case rest == "":
-		if hailed {
+		if hailed && !strings.HasPrefix(text, "thank") {
 			return remark{class: introduction, strong: true}
 		}
 		return remark{}
@@ -148,13 +148,13 @@ func remarkOf(text string) remark {
 		r.class, r.strong = intention, true
 	case lookIntention.MatchString(rest) && !later.MatchString(rest):
 		r.class = intention
-	case gerund.MatchString(rest) && r.self && !finite.MatchString(rest):
+	case gerund.MatchString(rest) && (r.self || rightNow.MatchString(rest)) && !finite.MatchString(rest):
 		r.class, r.strong = intention, true
 	case madeAccount.MatchString(rest):
 		r.class, r.strong = account, true
-	case smallAccount.MatchString(rest), readyNow.MatchString(rest), overNow.MatchString(rest):
+	case smallAccount.MatchString(rest), doneWith.MatchString(rest), readyNow.MatchString(rest), overNow.MatchString(rest):
 		r.class = account
-		r.strong = r.self && !smallAccount.MatchString(rest)
+		r.strong = r.self && !smallAccount.MatchString(rest) || doneWith.MatchString(rest)
 	case lookAccount.MatchString(rest) && !found.MatchString(rest), weakPassive.MatchString(rest):
 		r.class = account
 	case passiveAccount.MatchString(rest), knownEnough.MatchString(rest), taskDone.MatchString(rest):
@@ -169,12 +169,14 @@ func remarkOf(text string) remark {
 		r.class = introduction
 		m := hereIs.FindStringSubmatch(rest)
 		noun, colon := artifactNoun.MatchString(m[1]), strings.HasSuffix(rest, ":")
-		definite := definiteStart.MatchString(m[1])
-		r.strong = noun && (colon || definite || hailed || r.self) || hailed
-		if !noun && !hailed && !(definite && colon) {
+		part := partNoun.MatchString(m[1])
+		r.strong = noun && (colon || definiteStart.MatchString(m[1]) && !part || r.self) || hailed
+		if !r.strong && (!noun || part) && !(!question.MatchString(m[1]) && colon) {
 			return remark{}
 		}
-	case following.MatchString(rest) && strings.HasSuffix(rest, ":") || following.MatchString(rest) && r.self:
+	case thisIs.MatchString(rest):
+		r.class = introduction
+	case following.MatchString(rest) && strings.HasSuffix(rest, ":") || following.MatchString(rest) && r.self, followingThis.MatchString(rest):
 		r.class = introduction
 	case revisionOffer.MatchString(rest) && !toPublic.MatchString(rest):
 		r.class, r.strong, r.self = offer, true, ofChanges.MatchString(rest)
@@ -195,15 +197,31 @@ func remarkOf(text string) remark {
 	return r
 }
 
-// lineRemark reads a line. One whose first sentence only points back, "You can run it
-// with any file.", is what the sentences behind it are.
+// lineRemark reads a line sentence by sentence. One whose first sentence only points
+// back, "You can run it with any file.", is what the sentences behind it are.
 func lineRemark(plain string) remark {
+	plain = speech.ReplaceAllString(plain, `""`)
 	r := remarkOf(plain)
-	if r.class != none || !anaphor.MatchString(plain) {
+	if strings.HasSuffix(plain, ",") && !r.strong {
+		return remark{} // of a verse, or of a sentence that goes on
+	}
+	ends := sentenceEnd.FindAllStringIndex(plain, -1)
+	if r.class != none || len(ends) == 0 {
 		return r
 	}
-	for _, s := range sentenceEnd.Split(plain, -1)[1:] {
-		if r = remarkOf(s); r.strong && (r.class == offer || r.class == account) {
+	r = remarkOf(plain[:ends[0][0]+1])
+	if r.class != none && r.class != explanation && (r.strong || r.spoken || r.class == offer) {
+		return r
+	}
+	_, hailed := leadIn(plain)
+	if r.class == none && !hailed && !anaphor.MatchString(plain) && !secondPerson.MatchString(plain[:ends[0][0]]) && !strings.HasPrefix(plain, "let's ") {
+		return remark{}
+	}
+	for _, end := range ends {
+		if r = remarkOf(plain[end[1]:]); hailed && r.class != none {
+			return r
+		}
+		if (r.strong || r.self) && (r.class == offer || r.class == account || r.class == intention) || r.class == intention && r.spoken && strings.HasPrefix(plain, "let's ") {
 			return r
 		}
 	}

@@ -1,6 +1,8 @@
 package repair
 
 import (
+	"strings"
+
 	"github.com/harnessmesh/harnessmesh/pkg/contract"
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -44,4 +46,41 @@ func (r *repairing) contexts(spec *harnessv1.RunSpec) []Section {
 		sections = append(sections, Section{Name: p.GetName(), Text: text})
 	}
 	return sections
+}
+
+// contractText tells the model what it will be held to.
+func contractText(c *harnessv1.TaskContract) string {
+	if len(c.GetRequiredOutputs()) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("This work counts as done only when the following is there. It is checked each time you call work_complete.")
+	for _, o := range c.GetRequiredOutputs() {
+		b.WriteString("\n- " + o.GetId() + ": " + o.GetDescription())
+		if how := howChecked(o.GetPredicate()); how != "" {
+			b.WriteString(" (" + how + ")")
+		}
+		if o.GetOptional() {
+			b.WriteString(" [optional]")
+		}
+	}
+	return b.String()
+}
+
+// howChecked says in a few words how an output is verified, where that helps to
+// produce it.
+func howChecked(p *harnessv1.Predicate) string {
+	switch p.GetType() {
+	case harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS:
+		return "the file " + p.GetPath()
+	case harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT:
+		return "text that matches " + p.GetPattern() + " in " + orElse(p.GetIn(), "response")
+	case harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS:
+		return "a successful call of " + p.GetTool()
+	case harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS:
+		return "this command succeeds: " + p.GetCommand()
+	case harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID:
+		return p.GetIn() + " is valid under a JSON Schema"
+	}
+	return ""
 }

@@ -305,7 +305,7 @@ func (r *repairing) takeMode(m *harnessv1.ModeChange) (refused string) {
 	return ""
 }
 
-// takeReplan asks for another plan at the end of the turn.
+// takeReplan asks for another plan before the next turn.
 func (r *repairing) takeReplan(p *harnessv1.ReplanRequest) (refused string) {
 	if runstate.Ended(r.s) {
 		return "the run has ended"

@@ -69,8 +69,16 @@ func (r *repairing) plan(topic harnessv1.HookTopic, plan string) (after string, 
 	return plan, false, nil
 }
 
-// replan makes another plan, as was asked for.
+// replan makes another plan, as was asked for. A request that came in between two
+// turns takes the phase back to where plans are made.
 func (r *repairing) replan() error {
+	if r.s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING {
+		for _, input := range []harnessv1.PhaseInput{harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED, harnessv1.PhaseInput_PHASE_INPUT_REPLAN} {
+			if err := r.enter(input); err != nil {
+				return err
+			}
+		}
+	}
 	reason := r.s.GetHooks().GetReplan()
 	if r.s.Hooks != nil {
 		r.s.Hooks.Replan = ""

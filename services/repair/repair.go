@@ -175,7 +175,16 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment, r.contexts(spec)))},
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
 	)
-	return r.openSegment(s.GoalPreview)
+	if err := r.openSegment(s.GoalPreview); err != nil {
+		return err
+	}
+	if text := contractText(s.GetTaskContract()); text != "" && s.GetConfig().GetContract().GetEnabled() {
+		m := runstate.Guidance(text)
+		m.Kept = true
+		r.append(0, m)
+		r.emit(runstate.Guided("contract", "", text))
+	}
+	return nil
 }
 
 // route decides where the run goes after the inbox was taken in.
@@ -207,7 +216,7 @@ func (r *repairing) route() error {
 	}
 	s.Status, s.StopReason, s.WakeAt = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil, nil
 	runstate.StartClock(s, r.now)
-	if s.GetPhase() == harnessv1.Phase_PHASE_PLANNING {
+	if s.GetPhase() == harnessv1.Phase_PHASE_PLANNING || s.GetHooks().GetReplan() != "" && s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING && !s.GetTurn().GetOpen() {
 		if err := r.replan(); err != nil {
 			return err
 		}

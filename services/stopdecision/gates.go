@@ -102,9 +102,26 @@ func (d *deciding) judgeContract() contract.Verdict {
 	verdict := contract.Judge(d.made.Contract.Proto(), ledger)
 	ledger.Coverage = verdict.Coverage
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
-		Satisfied: verdict.Satisfied, Coverage: verdict.Coverage, Requirements: ledger.GetRequirements(),
+		Satisfied: verdict.Satisfied, Coverage: verdict.Coverage, Requirements: told(ledger.GetRequirements()),
 	}}})
 	return verdict
+}
+
+// maxTold bounds the outputs that an event names: a record has its bound.
+const maxTold = 60
+
+// told are the outputs that observers are told of.
+func told(all []*harnessv1.RequirementCoverage) []*harnessv1.RequirementCoverage {
+	if len(all) <= maxTold {
+		return all
+	}
+	var unmet []*harnessv1.RequirementCoverage
+	for _, r := range all {
+		if r.GetStatus() != harnessv1.RequirementStatus_REQUIREMENT_STATUS_MET && len(unmet) < maxTold {
+			unmet = append(unmet, r)
+		}
+	}
+	return unmet
 }
 
 // lastLook brings the coverage in the result of a run that ends without its gates

@@ -69,8 +69,14 @@ func (d *deciding) watchProgress() (ended bool, err error) {
 		s.ProgressTracker = &harnessv1.ProgressTracker{}
 	}
 	before := append([]uint64(nil), s.GetProgressTracker().GetFingerprints()...)
+	// A cycle that may become a loop is left to the detection of loops, which
+	// corrects before it gives up, for as long as the history reaches.
+	window := cfg.GetThreshold()
+	if s.GetConfig().GetDoomLoop().GetEnabled() && progress.Cycling(s.GetDoomLoop()) {
+		window *= 2
+	}
 	progress.Push(s.GetProgressTracker(), cfg.GetThreshold(), d.fingerprint())
-	if !progress.Stalled(s.GetProgressTracker(), cfg.GetThreshold()) {
+	if !progress.Stalled(s.GetProgressTracker(), window) {
 		return false, nil
 	}
 	if d.hasContract() {
@@ -81,13 +87,13 @@ func (d *deciding) watchProgress() (ended bool, err error) {
 		d.judgeContract()
 		s.ProgressTracker.Fingerprints = before
 		progress.Push(s.GetProgressTracker(), cfg.GetThreshold(), d.fingerprint())
-		if !progress.Stalled(s.GetProgressTracker(), cfg.GetThreshold()) {
+		if !progress.Stalled(s.GetProgressTracker(), window) {
 			return false, nil
 		}
 	}
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StallDetected{StallDetected: &harnessv1.StallDetected{Turns: cfg.GetThreshold()}}})
+	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StallDetected{StallDetected: &harnessv1.StallDetected{Turns: window}}})
 	return true, d.end(harnessv1.RunStatus_RUN_STATUS_STALLED, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "stalled",
-		fmt.Sprintf("Nothing has changed in the last %d turns that made calls.", cfg.GetThreshold()), false)
+		fmt.Sprintf("Nothing has changed in the last %d turns that made calls.", window), false)
 }
 
 // fingerprint stands for everything that counts as progress.

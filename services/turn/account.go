@@ -20,6 +20,9 @@ const (
 // opened notes what the turn began with: rules that fired, what the model was shown.
 func (c *completing) opened() {
 	s, first := c.s, c.p.opened
+	if !c.p.Resumed && c.p.Skip == "" {
+		s.ToldTurn = max(s.GetToldTurn(), c.p.Number)
+	}
 	if len(first.GetFiredRules()) > 0 {
 		if s.Jit == nil {
 			s.Jit = &harnessv1.JitState{}

@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"slices"
+
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/jit"
@@ -31,27 +33,25 @@ type Opening struct {
 func Open(s *harnessv1.Snapshot, p *Progress, made *definition.Compiled, f Facts, deferred bool) Opening {
 	entry, events := Claim(s, p)
 	o := &opening{s: s, p: p, started: entry.GetTurnStarted()}
-	if p.Attempts == 0 && !p.Resumed && p.Skip == "" {
+	if p.Attempts == 0 && !p.Resumed && p.Skip == "" && p.Number > s.GetToldTurn() {
 		o.guide(made, f)
 	}
-	if deferred {
-		events = nil
+	if deferred { // the turn begins once it is admitted
+		events = slices.DeleteFunc(events, func(e *harnessv1.Event) bool { return e.GetStepStart() != nil })
 	}
 	return Opening{Entry: entry, Appended: o.appended, Events: append(o.events, events...)}
 }
 
 // Admit is the record of what subscribers of before_step made of the turn.
 func Admit(s *harnessv1.Snapshot, p *Progress, action harnessv1.HookAction, reason string, e Effects) Opening {
-	_, events := Claim(s, p)
 	o := Opening{Entry: &harnessv1.Journal{Entry: &harnessv1.Journal_TurnAdmitted{TurnAdmitted: &harnessv1.TurnAdmitted{Action: action, Reason: reason}}}}
 	for _, ev := range e.Events {
 		o.Events = append(o.Events, event(s, p, ev))
 	}
 	if action != harnessv1.HookAction_HOOK_ACTION_PAUSE {
-		first := *p
-		first.Attempts = 0
-		_, events = Claim(s, &first)
-		o.Events = append(o.Events, events...)
+		o.Events = append(o.Events, event(s, p, &harnessv1.Event{Event: &harnessv1.Event_StepStart{
+			StepStart: &harnessv1.StepStart{Attempt: max(p.Attempts, 1)},
+		}}))
 	}
 	messages, told := noted(s, p, e.Notes)
 	o.Appended, o.Events = messages, append(o.Events, told...)

@@ -209,3 +209,9 @@ func stopOnce(all ...modeltest.Reply) model {
 		return r
 	}
 }
+
+// stopNoRules switches the just-in-time instructions off: what is said last is then what
+// the test is about.
+func stopNoRules(spec *harnessv1.RunSpec) {
+	spec.Config.Guidance = &harnessv1.GuidanceConfig{Jit: proto.Bool(false)}
+}

@@ -11,7 +11,7 @@ import (
 // ways to choose one from.
 func TestStopSilenceIsNudgedByAUserMessage(t *testing.T) {
 	t.Parallel()
-	s := play(t, replies(says("I have looked at everything."), says("As I said."), done()))
+	s := play(t, replies(says("I have looked at everything."), says("As I said."), done()), stopNoRules)
 	s.want("DONE agent_done accepted")
 	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2")
 	stopSame(t, "rejections", stopRejected(s))
@@ -36,7 +36,7 @@ func TestStopSilenceIsNudgedByAUserMessage(t *testing.T) {
 // The text of the nudge can be set, and then nothing of the built-in one is said.
 func TestStopNudgeSaysAnOwnText(t *testing.T) {
 	t.Parallel()
-	s := play(t, replies(says("hm"), says("hm hm"), done()), func(spec *harnessv1.RunSpec) {
+	s := play(t, replies(says("hm"), says("hm hm"), done()), stopNoRules, func(spec *harnessv1.RunSpec) {
 		spec.Config.Continuation = &harnessv1.ContinuationConfig{Text: "Weiter, bitte."}
 	})
 	s.want("DONE agent_done accepted")
@@ -127,7 +127,7 @@ func TestStopACallResetsTheNudgesAndNotTheRejections(t *testing.T) {
 // next request, then taken; that the retries are used up is in the details.
 func TestStopMissingWorkCompleteIsRefusedThreeTimes(t *testing.T) {
 	t.Parallel()
-	s := play(t, replies(says("done")), stopNudges(true, 0))
+	s := play(t, replies(says("done")), stopNudges(true, 0), stopNoRules)
 	s.want("DONE agent_done")
 	for n := 1; n <= 3; n++ {
 		m := stopLast(s, n)
@@ -179,7 +179,7 @@ func TestStopNumberOfRejections(t *testing.T) {
 // A strict run takes no end without work_complete: it goes on to max_turns.
 func TestStopStrictRunsToItsLastTurn(t *testing.T) {
 	t.Parallel()
-	s := play(t, replies(says("done")), stopStrict, stopMaxTurns(9))
+	s := play(t, replies(says("done")), stopStrict, stopMaxTurns(9), stopNoRules)
 	s.want("DONE max_turns")
 	if s.Result.GetTurnCount() != 9 {
 		t.Errorf("%d turns", s.Result.GetTurnCount())

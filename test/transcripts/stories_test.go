@@ -177,16 +177,44 @@ func TestAnyStory(t *testing.T) {
 			"model …", "model cut off: …", "model\n  read_file {\"path\":\"a\"}", "model\n  a:write_file {\"path\":\"a\"}\n  a:read_file {\"path\":\"b\"}",
 			"model\n  c:run_command {}", "model\n  c:run_command {}\n  read_file {}\n  b:run_command {}", "model\n  work_complete {\"summary\":\"s\"}",
 			"model\n  c:run_command {}\n  work_complete {\"summary\":\"s\"}", "model cut off: …\n  read_file {", "outage down", "refusal no",
+			"model\n  work_item_add {\"title\":\"one\"}", "model\n  work_item_update {\"id\":\"w1\",\"status\":\"DONE\"}\n  work_complete {\"summary\":\"s\"}",
+			"model\n  ask_user {\"question\":\"which?\"}", "model\n  read_file {\"path\":\"a\"}\n  read_file {\"path\":\"a\"}\n  read_file {\"path\":\"a\"}",
 		})
 		input := rapid.SampledFrom([]string{
 			"say more", "interrupt", "cancel", "resume", "resume tool_calls=40", "approve c once", "approve c deny", "approve b run", "timer", "timer 1",
+			"mode plan", "mode execute", "mode nowhere", "replan", "answer contract:q blue", "answer contract:q ! no", "check out met", "check out unmet gone",
+		})
+		hooks := rapid.SampledFrom([]string{
+			"", `{"topic":"HOOK_TOPIC_BEFORE_TOOL_CALL","cel":"tool == 'write_file'","action":"HOOK_ACTION_PAUSE"}`,
+			`{"topic":"HOOK_TOPIC_BEFORE_TOOL_CALL","cel":"tool == 'read_file'","action":"HOOK_ACTION_DENY"}`,
+			`{"topic":"HOOK_TOPIC_BEFORE_TOOL_CALL","cel":"turn == 2","action":"HOOK_ACTION_ABORT","context":"watch out"}`,
+			`{"topic":"HOOK_TOPIC_BEFORE_STEP","cel":"turn == 2","action":"HOOK_ACTION_PAUSE"}`, `{"topic":"HOOK_TOPIC_BEFORE_STEP","cel":"turn == 3","action":"HOOK_ACTION_SKIP"}`,
+			`{"topic":"HOOK_TOPIC_BEFORE_STEP","cel":"turn == 3","action":"HOOK_ACTION_ABORT"}`, `{"topic":"HOOK_TOPIC_BEFORE_STEP","cel":"turn == 2","action":"HOOK_ACTION_REPLAN"}`,
+			`{"topic":"HOOK_TOPIC_AFTER_STEP","cel":"turn == 2","action":"HOOK_ACTION_REPLAN"}`, `{"topic":"HOOK_TOPIC_AFTER_STEP","cel":"turn == 2","action":"HOOK_ACTION_SKIP"}`,
+			`{"topic":"HOOK_TOPIC_AFTER_STEP","cel":"turn == 1","action":"HOOK_ACTION_PAUSE"}`, `{"topic":"HOOK_TOPIC_AFTER_TOOL_CALL","cel":"turn == 2","action":"HOOK_ACTION_ABORT"}`,
+			`{"topic":"HOOK_TOPIC_AFTER_TOOL_CALL","cel":"true","action":"HOOK_ACTION_CONTINUE","context":"mind the gap"}`, `{"topic":"HOOK_TOPIC_ON_ERROR","cel":"turn == 1","action":"HOOK_ACTION_PAUSE"}`,
+			`{"topic":"HOOK_TOPIC_AGENT_STOP","cel":"turn < 5","action":"HOOK_ACTION_BLOCK"}`, `{"topic":"HOOK_TOPIC_AGENT_STOP","cel":"turn == 2","action":"HOOK_ACTION_PAUSE"}`,
+			`{"topic":"HOOK_TOPIC_AGENT_STOP","cel":"turn < 3","action":"HOOK_ACTION_REPLAN"}`, `{"topic":"HOOK_TOPIC_AFTER_PLAN","cel":"segment == 0","action":"HOOK_ACTION_SKIP"}`,
+			`{"topic":"HOOK_TOPIC_BEFORE_PLAN","cel":"plan.contains('more')","action":"HOOK_ACTION_ABORT"}`, `{"topic":"HOOK_TOPIC_ON_PAUSE","cel":"true","action":"HOOK_ACTION_CONTINUE"}`,
+			`{"topic":"HOOK_TOPIC_SESSION_START","cel":"true","action":"HOOK_ACTION_CONTINUE","context":"welcome"}`,
 		})
 		for range 60 {
 			for _, l := range strings.Split(line.Draw(rt, "model"), "\n") {
 				d.play(l)
 			}
 		}
-		settings := rapid.SampledFrom([]string{"max_turns=8 ", "max_turns=8 prompts=off ", "max_turns=8 strict=on ", "max_turns=8 tool_calls=3 ", "max_turns=8 yolo=on "}).Draw(rt, "settings")
+		settings := rapid.SampledFrom([]string{"max_turns=8 ", "max_turns=8 prompts=off ", "max_turns=8 strict=on ", "max_turns=8 tool_calls=3 ", "max_turns=8 yolo=on ",
+			"max_turns=8 items=on ", "max_turns=8 items=on guidance=off doom=off ", "max_turns=8 stall=off jit=off "}).Draw(rt, "settings")
+		var subscribers []string
+		for range rapid.IntRange(0, 2).Draw(rt, "hooks") {
+			if h := hooks.Draw(rt, "hook"); h != "" {
+				subscribers = append(subscribers, h)
+			}
+		}
+		d.play(`agent {"hooks":[` + strings.Join(subscribers, ",") + "]}")
+		if rapid.Bool().Draw(rt, "contract") {
+			d.play(`contract {"goal":"g","requiredOutputs":[{"id":"out","predicate":{"type":"PREDICATE_TYPE_FILE_EXISTS","path":"a"}}],"questions":[{"id":"q","question":"which?","required":true}]}`)
+		}
 		for n := uint32(1); n <= 4; n++ {
 			if rapid.Bool().Draw(rt, "mid") {
 				d.play(fmt.Sprintf("mid turn %d: %s", n, input.Draw(rt, "input")))
@@ -195,7 +223,7 @@ func TestAnyStory(t *testing.T) {
 		d.play("start " + settings + "Go")
 		for range rapid.IntRange(0, 8).Draw(rt, "inputs") {
 			if rapid.Bool().Draw(rt, "dies") {
-				d.crash = rapid.SampledFrom([]string{"started", "responded", "tools", "finished"}).Draw(rt, "at")
+				d.crash = rapid.SampledFrom([]string{"started", "admitted", "responded", "judged", "tools", "finished"}).Draw(rt, "at")
 				d.forget = rapid.Bool().Draw(rt, "forgets")
 			}
 			d.rest()

@@ -169,7 +169,9 @@ func (d *driver) play(line string) {
 	case "lose":
 		d.forget = true
 	case "again":
-		d.send(proto.CloneOf(d.inbox[len(d.inbox)-1]))
+		if n := len(d.inbox); n > 0 {
+			d.send(proto.CloneOf(d.inbox[n-1]))
+		}
 	default:
 		d.send(itemOf(d, word, rest))
 	}

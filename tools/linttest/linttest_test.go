@@ -30,6 +30,7 @@ const service = module + "/services/another"
 var foreign = map[string][]string{
 	"github.com/nats-io/nats.go":             {"", "jetstream"},
 	"github.com/nats-io/nats-server/v2":      {"server"},
+	"cel.dev/cel-go":                         {""},
 	"github.com/openai/openai-go/v3":         {""},
 	"github.com/anthropics/anthropic-sdk-go": {""},
 	"github.com/google/uuid":                 {""},
@@ -141,6 +142,9 @@ func directions() []breach {
 		{"cmd/harness/roles/nats.go", "github.com/nats-io/nats-server/v2/server", "", ""},
 		{"bench/nats.go", "github.com/nats-io/nats.go", "", ""},
 
+		{"pkg/contract/cel.go", "cel.dev/cel-go", "", depguard},
+		{"services/turn/cel.go", "cel.dev/cel-go", "", depguard},
+		{"pkg/expr/cel.go", "cel.dev/cel-go", "", ""},
 		{"pkg/model/openai.go", "github.com/openai/openai-go/v3", "", depguard},
 		{"services/turn/turnserver/openai.go", "github.com/openai/openai-go/v3", "", depguard},
 		{"cmd/harness/roles/openai.go", "github.com/openai/openai-go/v3", "", depguard},

@@ -2,10 +2,7 @@ package hookcaller_test
 
 import (
 	"context"
-	"errors"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -119,24 +116,6 @@ func compile(t testing.TB, hooks ...*harnessv1.Hook) *hook.Set {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func (b *bed) file(name, text string) string {
-	b.t.Helper()
-	path := filepath.Join(b.where.Workspace, name)
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // a script
-		b.t.Fatal(err)
-	}
-	return path
-}
-
-func (b *bed) read(name string) string {
-	b.t.Helper()
-	text, err := os.ReadFile(filepath.Join(b.where.Workspace, name))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		b.t.Fatal(err)
-	}
-	return string(text)
 }
 
 // client is a connection to a gRPC server.

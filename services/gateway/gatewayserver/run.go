@@ -125,7 +125,6 @@ func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest,
 			return fault.Invalid("request", "only the first may be start or attach, all others must be inputs")
 		}
 		var id string
-		var err error
 		if answer := request.GetHookAnswer(); answer != nil {
 			err = hooks.answer(answer)
 		} else {

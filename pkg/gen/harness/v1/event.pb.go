@@ -899,8 +899,8 @@ func (x *DoomLoopDetected) GetCorrection() uint32 {
 // GuidanceInjected says that the harness told the model something.
 type GuidanceInjected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// tools, work_items, planning, items_state, control, jit, mode, instructions,
-	// doom_loop, hook or plan.
+	// contract, tools, work_items, planning, items_state, control, jit, mode,
+	// instructions, doom_loop, hook or plan.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// jit: the rule. hook: the hook.
 	RuleId string `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
@@ -1105,7 +1105,8 @@ type ContractEvaluated struct {
 	Satisfied bool `protobuf:"varint,1,opt,name=satisfied,proto3" json:"satisfied,omitempty"`
 	// How much of it is met.
 	Coverage *Coverage `protobuf:"bytes,2,opt,name=coverage,proto3" json:"coverage,omitempty"`
-	// How each output stands.
+	// How each output stands; of more than 60 those that are not met, at most 60. The
+	// state has them all.
 	Requirements  []*RequirementCoverage `protobuf:"bytes,3,rep,name=requirements,proto3" json:"requirements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -434,6 +434,9 @@ type Snapshot struct {
 	RejectedKind string `protobuf:"bytes,76,opt,name=rejected_kind,json=rejectedKind,proto3" json:"rejected_kind,omitempty"`
 	// How often in a row for that reason.
 	RejectedCount uint32 `protobuf:"varint,77,opt,name=rejected_count,json=rejectedCount,proto3" json:"rejected_count,omitempty"`
+	// The last turn with which the model was told what there was to tell it: one that
+	// begins anew does not say it again.
+	ToldTurn      uint32 `protobuf:"varint,78,opt,name=told_turn,json=toldTurn,proto3" json:"told_turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -849,6 +852,13 @@ func (x *Snapshot) GetRejectedKind() string {
 func (x *Snapshot) GetRejectedCount() uint32 {
 	if x != nil {
 		return x.RejectedCount
+	}
+	return 0
+}
+
+func (x *Snapshot) GetToldTurn() uint32 {
+	if x != nil {
+		return x.ToldTurn
 	}
 	return 0
 }
@@ -1291,7 +1301,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xd7\x13\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xf4\x13\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1360,7 +1370,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"itemsShown\x12#\n" +
 	"\rtold_controls\x18K \x03(\tR\ftoldControls\x12#\n" +
 	"\rrejected_kind\x18L \x01(\tR\frejectedKind\x12%\n" +
-	"\x0erejected_count\x18M \x01(\rR\rrejectedCountJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
+	"\x0erejected_count\x18M \x01(\rR\rrejectedCount\x12\x1b\n" +
+	"\ttold_turn\x18N \x01(\rR\btoldTurnJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +

@@ -1,0 +1,182 @@
+package gym
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// What the end of a bare loop looks like to whoever started it.
+const (
+	saidDone   = "done"
+	fellSilent = "stops"
+	turnsGone  = "50 turns"
+)
+
+// maxTurns bounds both loops.
+const maxTurns = 50
+
+// bareLoop is what most agents begin with: ask the model, run its tools, ask again,
+// until it makes no call or says that it is done. It believes what it is told.
+type bareLoop struct {
+	world *world
+	next  int // number of the next work item
+	// answer is what the user says when asked.
+	answer string
+}
+
+// wireMessage is a message on the wire.
+type wireMessage struct {
+	Role       string     `json:"role"`
+	Content    *string    `json:"content"`
+	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+type wireCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// run works until the end of the loop and says what it looks like.
+func (b *bareLoop) run(t *testing.T, name, goal string) (says string) {
+	t.Helper()
+	system := "You are an agent with tools. Do the task, then call work_complete."
+	messages := []wireMessage{{Role: "system", Content: &system}, {Role: "user", Content: &goal}}
+	for range maxTurns {
+		m := b.ask(t, name, messages)
+		messages = append(messages, m)
+		if len(m.ToolCalls) == 0 {
+			return fellSilent
+		}
+		finished := false
+		for _, c := range m.ToolCalls {
+			result, err := b.call(t, c.Function.Name, c.Function.Arguments)
+			if err != nil {
+				result = "Error: " + err.Error()
+			}
+			messages = append(messages, wireMessage{Role: "tool", Content: &result, ToolCallID: c.ID})
+			finished = finished || c.Function.Name == turn.WorkComplete && err == nil
+		}
+		if finished {
+			return saidDone
+		}
+	}
+	return turnsGone
+}
+
+// ask sends the conversation and returns the answer.
+func (b *bareLoop) ask(t *testing.T, name string, messages []wireMessage) wireMessage {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"model": name, "messages": messages, "tools": bareTools()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, models.http.BaseURL()+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := models.http.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %v %s", resp.Status, err, raw)
+	}
+	var got struct {
+		Choices []struct{ Message wireMessage }
+	}
+	if err := json.Unmarshal(raw, &got); err != nil || len(got.Choices) != 1 {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	m := got.Choices[0].Message
+	if m.Content == nil && len(m.ToolCalls) == 0 {
+		m.Content = new(string)
+	}
+	return m
+}
+
+// bareTools are the tools with the descriptions that the harness gives them, so that
+// they weigh the same on both sides.
+func bareTools() []any {
+	var tools []any
+	specs := append(append(toolhost.Catalogue(), workitem.Tools()...), turn.HarnessTools()...)
+	for _, s := range specs {
+		switch s.GetName() {
+		case toolhost.ReadFile, toolhost.WriteFile, toolhost.RunCommand, turn.WorkComplete, turn.AskUser,
+			workitem.Add, workitem.Update, workitem.SetArtifact, workitem.FlagRevision:
+			tools = append(tools, wireTool(s))
+		}
+	}
+	return tools
+}
+
+func wireTool(s *harnessv1.ToolSpec) any {
+	return map[string]any{"type": "function", "function": map[string]any{
+		"name": s.GetName(), "description": s.GetDescription(), "parameters": json.RawMessage(s.GetParametersSchema()),
+	}}
+}
+
+// call runs one call in the world. Work items are kept and never looked at.
+func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
+	t.Helper()
+	var a struct {
+		Path, Content, Command, Summary, ID string
+	}
+	if err := json.Unmarshal([]byte(raw), &a); err != nil {
+		return "", fmt.Errorf("the arguments are not valid JSON: %w", err)
+	}
+	path := filepath.Join(b.world.dir, a.Path)
+	switch tool {
+	case toolhost.ReadFile:
+		text, err := os.ReadFile(path) //nolint:gosec // the models are ours
+		return string(text), err
+	case toolhost.WriteFile:
+		return "Written.", os.WriteFile(path, []byte(a.Content), 0o600)
+	case toolhost.RunCommand:
+		return b.command(t, a.Command)
+	case workitem.Add, workitem.FlagRevision:
+		b.next++
+		return fmt.Sprintf("Added w%d.", b.next), nil
+	case workitem.Update:
+		return "Updated.", nil
+	case workitem.SetArtifact:
+		b.world.artifacts[a.ID] = a.Content
+		return "Stored.", nil
+	case turn.AskUser:
+		return b.answer, nil
+	case turn.WorkComplete:
+		b.world.summary = a.Summary
+		return "Recorded.", nil
+	}
+	return "", fmt.Errorf("there is no tool %s", tool)
+}
+
+func (b *bareLoop) command(t *testing.T, line string) (string, error) {
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line) //nolint:gosec // the models are ours
+	cmd.Dir = b.world.dir
+	out, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return fmt.Sprintf("%s[exit code %d]", out, exit.ExitCode()), nil
+	}
+	return string(out), err
+}

@@ -1,0 +1,185 @@
+package gym
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+)
+
+// model answers what it is sent. It knows nothing else.
+type model func(c *chat) modeltest.Reply
+
+// chat is what a model is sent, as models look at it.
+type chat struct{ req *modeltest.Request }
+
+// turn is the number of the answer that is asked for, from 1.
+func (c *chat) turn() int {
+	n := 1
+	for _, m := range c.req.Messages {
+		if m.Role == "assistant" {
+			n++
+		}
+	}
+	return n
+}
+
+// told says whether one message behind the task holds all words. Only messages that
+// somebody addressed to the model count, not results of its calls.
+func (c *chat) told(words ...string) bool {
+	task := true
+	for _, m := range c.req.Messages {
+		if m.Role != "user" {
+			continue
+		}
+		if !task && holds(m.Content, words) {
+			return true
+		}
+		task = false
+	}
+	return false
+}
+
+// toldLast is told, of the messages behind its last answer only.
+func (c *chat) toldLast(words ...string) bool {
+	for _, m := range slices.Backward(c.req.Messages) {
+		switch {
+		case m.Role == "assistant":
+			return false
+		case m.Role == "user" && holds(m.Content, words):
+			return c.turn() > 1
+		}
+	}
+	return false
+}
+
+// answered says whether one result of its calls holds all words.
+func (c *chat) answered(words ...string) bool {
+	return slices.ContainsFunc(c.req.Messages, func(m modeltest.RequestMessage) bool {
+		return m.Role == "tool" && holds(m.Content, words)
+	})
+}
+
+// result is the newest result of a call; empty before the first.
+func (c *chat) result() string {
+	for _, m := range slices.Backward(c.req.Messages) {
+		if m.Role == "tool" {
+			return m.Content
+		}
+	}
+	return ""
+}
+
+// made counts its calls of a tool whose arguments hold all words.
+func (c *chat) made(tool string, words ...string) int {
+	n := 0
+	for _, m := range c.req.Messages {
+		for _, call := range m.ToolCalls {
+			if call.Name == tool && holds(call.Arguments, words) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// wrote says whether it has written a file.
+func (c *chat) wrote(path string) bool { return c.made("write_file", `"`+path+`"`) > 0 }
+
+// offers says whether a tool is offered.
+func (c *chat) offers(tool string) bool {
+	return slices.ContainsFunc(c.req.Tools, func(t modeltest.RequestTool) bool { return t.Name == tool })
+}
+
+func holds(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// weigh is roughly how many tokens a request has: a quarter of its bytes. The folder
+// of the run counts as one of a fixed name, so that the figure does not depend on
+// where the temporary files are.
+func weigh(req *modeltest.Request, dir string) int {
+	n := 0
+	for _, m := range req.Messages {
+		n += len(m.Role) + len(strings.ReplaceAll(m.Content, dir, "/workspace"))
+		for _, call := range m.ToolCalls {
+			n += len(call.Name) + len(call.Arguments)
+		}
+	}
+	for _, t := range req.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	return n / 4
+}
+
+// weighReply is roughly how many tokens a reply has.
+func weighReply(r modeltest.Reply) int {
+	n := len(r.Text)
+	for _, call := range r.Calls {
+		n += len(call.Name) + len(call.Arguments)
+	}
+	return n / 4
+}
+
+// args are arguments of a call.
+type args = map[string]any
+
+func call(tool string, arguments args) modeltest.Call {
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		panic(err)
+	}
+	return modeltest.Call{Name: tool, Arguments: string(raw)}
+}
+
+func read(path string) modeltest.Call { return call("read_file", args{"path": path}) }
+func sh(line string) modeltest.Call   { return call("run_command", args{"command": line}) }
+func write(path, content string) modeltest.Call {
+	return call("write_file", args{"path": path, "content": content})
+}
+
+func add(title, role string) modeltest.Call {
+	return call("work_item_add", args{"title": title, "role": role})
+}
+
+func set(id, status string) modeltest.Call {
+	return call("work_item_update", args{"id": id, "status": status})
+}
+
+func artifact(id, content string) modeltest.Call {
+	return call("work_item_set_artifact", args{"id": id, "content": content})
+}
+
+// calls is a reply that makes calls.
+func calls(c ...modeltest.Call) modeltest.Reply { return modeltest.Reply{Calls: c} }
+
+// says is a reply without calls.
+func says(format string, a ...any) modeltest.Reply {
+	return modeltest.Reply{Text: fmt.Sprintf(format, a...)}
+}
+
+// saying is a reply with both.
+func saying(text string, c ...modeltest.Call) modeltest.Reply {
+	return modeltest.Reply{Text: text, Calls: c}
+}
+
+// done is the reply that ends the work.
+func done(format string, a ...any) modeltest.Reply {
+	return calls(call("work_complete", args{"summary": fmt.Sprintf(format, a...)}))
+}
+
+// inOrder is a model that answers in order, and with the last reply from then on.
+func inOrder(all ...modeltest.Reply) model {
+	return func(c *chat) modeltest.Reply {
+		r := all[min(c.turn(), len(all))-1]
+		r.Calls = slices.Clone(r.Calls)
+		return r
+	}
+}

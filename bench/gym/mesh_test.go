@@ -1,0 +1,210 @@
+package gym
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// The models, and the mesh that all runs share: the shipped binary, one process with
+// every role.
+var (
+	models  *modelServer
+	gateway harnessv1.GatewayServiceClient
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "harness-gym")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		stop, err := begin(dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer stop()
+		return m.Run()
+	}())
+}
+
+var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
+
+// begin builds the binary, starts it and connects to it.
+func begin(dir string) (stop func(), err error) {
+	if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
+		return nil, err
+	}
+	harness := filepath.Join(dir, "harness")
+	build := exec.Command("go", "build", "-o", harness, "../../cmd/harness") //nolint:gosec // our own program
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	models = startModels()
+	cmd := exec.Command(harness, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--sync", "interval") //nolint:gosec // our own program
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir(), "OPENAI_BASE_URL=" + models.http.BaseURL()}
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(errs)
+	var said []string
+	address := ""
+	for address == "" && lines.Scan() {
+		said = append(said, lines.Text())
+		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
+			address = m[1]
+		}
+	}
+	if address == "" {
+		_ = cmd.Process.Kill()
+		return nil, fmt.Errorf("harness serve: %v\n%s", cmd.Wait(), strings.Join(said, "\n"))
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for lines.Scan() {
+			if os.Getenv("HARNESS_TEST_STDERR") != "" {
+				fmt.Fprintln(os.Stderr, lines.Text())
+			}
+		}
+	})
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	gateway = harnessv1.NewGatewayServiceClient(conn)
+	return func() {
+		_ = conn.Close()
+		_ = cmd.Process.Signal(os.Interrupt)
+		reading.Wait()
+		_ = cmd.Wait()
+		models.http.Close()
+	}, nil
+}
+
+// limit is far more than any run here takes.
+const limit = 2 * time.Minute
+
+// meshRun is a run in the harness.
+type meshRun struct {
+	t      *testing.T
+	id     string
+	events []*harnessv1.Event
+	result *harnessv1.HarnessResult
+}
+
+// meshed works on a scenario in the harness until the run has ended. While it waits
+// for its user, attend is the user.
+func meshed(t *testing.T, s *scenario, id, dir string) *meshRun {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	spec := &harnessv1.RunSpec{
+		Goal: runlog.Inline(s.goal), Workspace: dir,
+		Agent: &harnessv1.AgentSpec{Model: "openai:" + id},
+		Config: &harnessv1.LoopConfig{
+			Stop:  &harnessv1.StopConfig{MaxTurns: proto.Uint32(maxTurns)},
+			Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(true)},
+		},
+	}
+	for _, edit := range s.spec {
+		edit(spec)
+	}
+	r := &meshRun{t: t, id: id}
+	if _, err := gateway.StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	r.follow(ctx)
+	if s.attend != nil {
+		if r.result.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
+			t.Fatalf("the run rests %s, and does not wait for its user", r.result.GetStatus())
+		}
+		s.attend(ctx, r)
+		for r.result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
+			r.follow(ctx)
+		}
+	}
+	return r
+}
+
+// follow waits until the run rests, behind what is known of it.
+func (r *meshRun) follow(ctx context.Context) {
+	r.t.Helper()
+	var after uint64
+	if n := len(r.events); n > 0 {
+		after = r.events[n-1].GetVersion()
+	}
+	stream, err := gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{
+		RunId: r.id, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST, AfterVersion: after, NoDeltas: true,
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			r.t.Fatalf("watch %s: %v", r.id, err)
+		}
+		switch u := m.GetUpdate().GetUpdate().(type) {
+		case *harnessv1.RunUpdate_Event:
+			r.events = append(r.events, u.Event)
+		case *harnessv1.RunUpdate_Result:
+			r.result = u.Result
+		}
+	}
+}
+
+// send gives the run an input.
+func (r *meshRun) send(ctx context.Context, req *harnessv1.SendInputRequest) {
+	r.t.Helper()
+	req.RunId = r.id
+	if _, err := gateway.SendInput(ctx, req); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// verdict is status, reason and whether the work was accepted, such as "DONE
+// agent_done accepted".
+func (r *meshRun) verdict() string {
+	v := strings.TrimPrefix(r.result.GetStatus().String(), "RUN_STATUS_") + " " + r.result.GetReason().GetKind()
+	if r.result.GetAccepted() {
+		v += " accepted"
+	}
+	return v
+}
+
+// made is what came of the run, in a world.
+func (r *meshRun) made(w *world) {
+	w.summary = runlog.Text(r.result.GetSummary())
+	for _, d := range r.result.GetDeliverables() {
+		w.artifacts[d.GetItemId()] = runlog.Text(d.GetContent())
+	}
+}

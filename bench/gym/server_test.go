@@ -1,0 +1,85 @@
+package gym
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+)
+
+// modelServer serves the models of all runs; each run's has a name of its own.
+type modelServer struct {
+	http *modeltest.Server
+
+	mu     sync.Mutex
+	models map[string]*served
+}
+
+// served is a model at work in one run.
+type served struct {
+	answer model
+	dir    string // the run's folder
+
+	mu               sync.Mutex
+	requests, tokens int
+}
+
+// everlasting is a testing.TB for what outlives the tests.
+type everlasting struct{ testing.TB }
+
+func (everlasting) Helper()        {}
+func (everlasting) Cleanup(func()) {}
+func (everlasting) Errorf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "model server: "+format+"\n", args...)
+	os.Exit(1)
+}
+func (e everlasting) Fatalf(format string, args ...any) { e.Errorf(format, args...) }
+
+func startModels() *modelServer {
+	s := &modelServer{models: map[string]*served{}}
+	s.http = modeltest.NewServerFunc(everlasting{}, s.reply)
+	return s
+}
+
+// add puts a model up under a name, for a run in a folder.
+func (s *modelServer) add(name string, m model, dir string) *served {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &served{answer: m, dir: dir}
+	s.models[name] = v
+	return v
+}
+
+func (s *modelServer) reply(req *modeltest.Request) modeltest.Reply {
+	s.mu.Lock()
+	v := s.models[req.Model]
+	s.mu.Unlock()
+	if v == nil {
+		return modeltest.Reply{Status: 404, ErrorMessage: "there is no model " + req.Model}
+	}
+	return v.reply(req)
+}
+
+func (v *served) reply(req *modeltest.Request) modeltest.Reply {
+	reply := v.answer(&chat{req})
+	in, out := weigh(req, v.dir), weighReply(reply)
+	v.mu.Lock()
+	v.requests++
+	v.tokens += in + out
+	n := v.requests
+	v.mu.Unlock()
+	for i := range reply.Calls {
+		reply.Calls[i].ID = fmt.Sprintf("call_%d_%d", n, i)
+	}
+	reply.Usage = &modeltest.Usage{Input: uint64(in), Output: uint64(out)} //nolint:gosec // lengths
+	return reply
+}
+
+// sent is how many requests came, and how many tokens they and their answers had.
+func (v *served) sent() (requests, tokens int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.requests, v.tokens
+}

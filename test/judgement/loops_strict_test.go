@@ -1,0 +1,343 @@
+package judgement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// One equal call a turn is corrected after turns three, four and five, each time with
+// the next request, and ends the run after turn six.
+func TestLoopOfEqualCallsIsCorrectedThreeTimesThenEnds(t *testing.T) {
+	t.Parallel()
+	s := play(t, loopsReads("a"), loopsABC(t))
+	s.want("STALLED doom_loop")
+	if s.Result.GetTurnCount() != 6 || len(s.Requests) != 6 {
+		t.Errorf("%d turns, %d requests", s.Result.GetTurnCount(), len(s.Requests))
+	}
+	stopSame(t, "loops", loopsSeen(s), "3 strict 1×3 correction 1", "4 strict 1×4 correction 2", "5 strict 1×5 correction 3", "6 strict 1×6 correction 0")
+	corrections := loopsCorrections(s)
+	if len(corrections) != 3 {
+		t.Errorf("corrections %v", corrections)
+	}
+	for turn := uint32(3); turn <= 5; turn++ {
+		said := corrections[turn]
+		stopTold(t, s, int(turn), said, "read_file", fmt.Sprintf("%d times", turn))
+		if !strings.Contains(said, "nother") && !strings.Contains(said, "different") {
+			t.Errorf("the correction after turn %d does not ask for another approach: %s", turn, said)
+		}
+		if got := strings.Count(s.text(5), said); got != 1 {
+			t.Errorf("the correction after turn %d is %d times in the last request", turn, got)
+		}
+		if m := stopLast(s, int(turn)); m.Role != "user" {
+			t.Errorf("request %d ends with a message of %s", turn+1, m.Role)
+		}
+	}
+	if corrections[3] == corrections[4] || corrections[4] == corrections[5] {
+		t.Error("the corrections do not grow firmer")
+	}
+	if len(s.names("stall.detected")) != 0 {
+		t.Error("a stall was seen too")
+	}
+	stopStable(t, s)
+}
+
+// A cycle of two to five calls is found once it was seen twice, wherever in the cycle it
+// goes on, and ends the run three corrections later.
+func TestLoopOfACycleIsFoundAfterItsSecondTime(t *testing.T) {
+	t.Parallel()
+	for length := uint32(2); length <= 5; length++ {
+		t.Run(fmt.Sprint(length), func(t *testing.T) {
+			t.Parallel()
+			s := play(t, loopsReads("abcde"[:length]), loopsABC(t), loopsStallOff)
+			s.want("STALLED doom_loop")
+			first := 2 * length
+			if s.Result.GetTurnCount() != first+3 {
+				t.Errorf("%d turns, want %d", s.Result.GetTurnCount(), first+3)
+			}
+			if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{first, first + 1, first + 2}) {
+				t.Errorf("corrected after %v", got)
+			}
+			if got := loopsSeen(s)[0]; got != fmt.Sprintf("%d strict %d×2 correction 1", first, length) {
+				t.Errorf("seen first: %s", got)
+			}
+			stopTold(t, s, int(first), loopsCorrections(s)[first], fmt.Sprintf("cycle of %d", length), "read_file")
+		})
+	}
+}
+
+// A-B-A-B is found with stalls looked for too: the stall does not come first.
+func TestLoopOfTwoIsNoStall(t *testing.T) {
+	t.Parallel()
+	s := play(t, loopsReads("ab"), loopsABC(t))
+	s.want("STALLED doom_loop")
+	if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{4, 5, 6}) || s.Result.GetTurnCount() != 7 {
+		t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+	}
+}
+
+// Two equal calls in a row, or a cycle seen once, is no loop.
+func TestLoopIsNotSeenTooEarly(t *testing.T) {
+	t.Parallel()
+	for name, letters := range map[string]string{"two equal": "aa", "three of a cycle": "aba", "cycle of five and four more": "abcdeabcd", "again after others": "aabaacaa"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t, loopsReadsOnce(letters), loopsABC(t), loopsStallOff)
+			s.want("DONE agent_done accepted")
+			if got := loopsSeen(s); len(got) != 0 && name != "again after others" {
+				t.Errorf("seen %v", got)
+			}
+		})
+	}
+}
+
+// Three equal calls in one response are a loop after that turn; calls are counted, not
+// turns.
+func TestLoopWithinOneResponse(t *testing.T) {
+	t.Parallel()
+	s := play(t, stopOnce(calls(stopRead("a.txt"), stopRead("a.txt"), stopRead("a.txt"))), loopsABC(t))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "loops", loopsSeen(s), "1 strict 1×3 correction 1")
+	stopTold(t, s, 1, loopsCorrections(s)[1], "3 times")
+}
+
+// The same pair of calls in each response is a cycle of two after the second turn.
+func TestLoopOfPairs(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(calls(stopRead("a.txt"), stopRead("b.txt"))), loopsABC(t))
+	s.want("STALLED doom_loop")
+	if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{2, 3, 4}) || s.Result.GetTurnCount() != 5 {
+		t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+	}
+}
+
+// Arguments are compared by their meaning: the order of an object's keys and spaces do
+// not count, the order of an array does.
+func TestLoopComparesArgumentsByMeaning(t *testing.T) {
+	t.Parallel()
+	t.Run("keys", func(t *testing.T) {
+		t.Parallel()
+		raw := func(arguments string) modeltest.Reply {
+			return calls(modeltest.Call{Name: "read_file", Arguments: arguments})
+		}
+		s := play(t, stopOnce(raw(`{"path":"a.txt","limit":1}`), raw(`{"limit":1,"path":"a.txt"}`), raw(`{ "limit" : 1,
+			"path" : "a.txt" }`)), loopsABC(t))
+		s.want("DONE agent_done accepted")
+		stopSame(t, "loops", loopsSeen(s), "3 strict 1×3 correction 1")
+	})
+	t.Run("arrays", func(t *testing.T) {
+		t.Parallel()
+		of := func(list ...int) modeltest.Reply { return calls(call("no_such_tool", args{"list": list})) }
+		s := play(t, stopOnce(of(1, 2, 3), of(2, 1, 3), of(3, 2, 1)), loopsStallOff)
+		s.want("DONE agent_done accepted")
+		stopSame(t, "loops", loopsSeen(s))
+	})
+}
+
+// Calls that fail, that are refused, that cannot be read, or that the harness answers
+// itself count like any other.
+func TestLoopOfCallsThatNeverRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]modeltest.Call{
+		"unknown tool": call("no_such_tool", args{"x": 1}),
+		"no file":      stopRead("gone.txt"),
+		"unreadable":   {Name: "read_file", Arguments: `{"path": "a`},
+		"denied":       stopShell("echo no"),
+		"own tool":     call("work_item_list", args{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t, replies(calls(c)), stopItems, func(spec *harnessv1.RunSpec) {
+				spec.Agent.Tools = []*harnessv1.ToolRule{{Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY}}
+			})
+			s.want("STALLED doom_loop")
+			if s.Result.GetTurnCount() != 6 {
+				t.Errorf("%d turns", s.Result.GetTurnCount())
+			}
+			stopTold(t, s, 3, c.Name)
+		})
+	}
+}
+
+// An agent that leaves its loop is not corrected for it again, and the count begins anew
+// with the next one.
+func TestLoopThatTheAgentLeaves(t *testing.T) {
+	t.Parallel()
+	s := play(t, loopsReadsOnce("aaaaabcdaaaaa"), loopsABC(t))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "loops", loopsSeen(s),
+		"3 strict 1×3 correction 1", "4 strict 1×4 correction 2", "5 strict 1×5 correction 3",
+		"11 strict 1×3 correction 1", "12 strict 1×4 correction 2", "13 strict 1×5 correction 3")
+	if s.Result.GetTurnCount() != 14 {
+		t.Errorf("%d turns", s.Result.GetTurnCount())
+	}
+	if got := s.state().GetDoomLoop().GetCorrections(); got != 0 {
+		t.Errorf("the state counts %d corrections of a loop that is over", got)
+	}
+	stopStable(t, s)
+}
+
+// A correction that works at once is the only one.
+func TestLoopThatIsLeftAtTheFirstCorrection(t *testing.T) {
+	t.Parallel()
+	s := play(t, loopsReadsOnce("aaab"), loopsABC(t))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "loops", loopsSeen(s), "3 strict 1×3 correction 1")
+}
+
+// The same call whose result changes each time is no strict loop.
+func TestLoopIsNotStrictWhenResultsChange(t *testing.T) {
+	t.Parallel()
+	s := play(t, stopOnce(calls(stopShell("echo x >> n; wc -l < n")), calls(stopShell("echo x >> n; wc -l < n")),
+		calls(stopShell("echo x >> n; wc -l < n")), calls(stopShell("echo x >> n; wc -l < n"))))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "loops", loopsSeen(s))
+}
+
+// The number of corrections can be set.
+func TestLoopNumberOfCorrections(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]uint32{"none": 0, "one": 1, "five": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t, loopsReads("a"), loopsABC(t), func(spec *harnessv1.RunSpec) {
+				spec.Config.DoomLoop = &harnessv1.DoomLoopConfig{MaxCorrections: proto.Uint32(most)}
+			})
+			s.want("STALLED doom_loop")
+			if s.Result.GetTurnCount() != most+3 || len(loopsCorrections(s)) != int(most) {
+				t.Errorf("%d turns, corrections %v", s.Result.GetTurnCount(), loopsCorrections(s))
+			}
+		})
+	}
+}
+
+// Switched off, loops leave no trace.
+func TestLoopDetectionOffLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	s := play(t, loopsReads("a"), loopsABC(t), loopsOff, loopsStallOff, stopMaxTurns(12))
+	s.want("DONE max_turns")
+	if len(loopsSeen(s))+len(loopsCorrections(s))+len(s.names("stall.detected")) != 0 {
+		t.Errorf("%v", s.names())
+	}
+	if s.state().GetDoomLoop() != nil {
+		t.Errorf("the state remembers %v", s.state().GetDoomLoop())
+	}
+}
+
+// A stop that is asked for again and again in the same words, and rejected, is a loop as
+// well: the next request has both, and the run ends after turn six.
+func TestLoopOfRejectedStops(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(done()), stopHooks(stopBlock("true", "run the linter first")))
+	s.want("STALLED doom_loop")
+	if s.Result.GetTurnCount() != 6 {
+		t.Errorf("%d turns", s.Result.GetTurnCount())
+	}
+	for n := 1; n <= 5; n++ {
+		stopTold(t, s, n, "run the linter first")
+	}
+	for n := 3; n <= 5; n++ {
+		stopTold(t, s, n, loopsCorrections(s)[uint32(n)], "work_complete")
+	}
+	stopSame(t, "rejections", stopRejected(s), "1 agent_stop_hook_blocked 1", "2 agent_stop_hook_blocked 2",
+		"3 agent_stop_hook_blocked 3", "4 agent_stop_hook_blocked 4", "5 agent_stop_hook_blocked 5")
+	stopStable(t, s)
+}
+
+// Loops are looked for in the calls of one segment: the next message of the user begins
+// anew.
+func TestLoopDoesNotReachIntoTheNextSegment(t *testing.T) {
+	t.Parallel()
+	m := func(n int, _ *modeltest.Request) modeltest.Reply {
+		if n == 2 || n == 5 {
+			return calls(stopDone(fmt.Sprint("done ", n)))
+		}
+		return calls(stopRead("a.txt")) // two in each segment, three turns without a loop
+	}
+	first := play(t, m, loopsABC(t))
+	first.want("DONE agent_done accepted")
+	first.stopSay("Again, please.")
+	second := first.restAfter(stopVersion(first))
+	second.want("DONE agent_done accepted")
+	if got := loopsSeen(second); len(got) != 0 || second.Result.GetTurnCount() != 6 {
+		t.Errorf("%d turns, loops %v", second.Result.GetTurnCount(), got)
+	}
+	stopStable(t, second)
+}
+
+// loopsAnswered rests, answers what is pending, and goes on so until the run has ended.
+func loopsAnswered(r *run, answer func(*harnessv1.PendingCall) *harnessv1.SendInputRequest) *story {
+	r.t.Helper()
+	s := r.rest()
+	for s.Result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
+		for _, p := range s.Result.GetPending() {
+			r.stopSend(answer(p))
+		}
+		next := r.restAfter(stopVersion(s))
+		next.Events = append(s.Events, next.Events...)
+		s = next
+	}
+	return s
+}
+
+// A call that has to be approved each time is in a loop like any other.
+func TestLoopOfApprovedCalls(t *testing.T) {
+	t.Parallel()
+	r := start(t, replies(calls(stopShell("echo same"))), func(spec *harnessv1.RunSpec) { spec.Config.Tools = nil })
+	s := loopsAnswered(r, func(p *harnessv1.PendingCall) *harnessv1.SendInputRequest {
+		return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{
+			CallId: p.GetCallId(), Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE,
+		}}}
+	})
+	s.want("STALLED doom_loop")
+	if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{3, 4, 5}) || s.Result.GetTurnCount() != 6 {
+		t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+	}
+}
+
+// A call that is not approved, again and again, too.
+func TestLoopOfRefusedCalls(t *testing.T) {
+	t.Parallel()
+	r := start(t, replies(calls(stopShell("echo same"))), func(spec *harnessv1.RunSpec) { spec.Config.Tools = nil })
+	s := loopsAnswered(r, func(p *harnessv1.PendingCall) *harnessv1.SendInputRequest {
+		return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{
+			CallId: p.GetCallId(), Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, Reason: "no",
+		}}}
+	})
+	s.want("STALLED doom_loop")
+	if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{3, 4, 5}) || s.Result.GetTurnCount() != 6 {
+		t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+	}
+}
+
+// A client's tool that answers the same each time too, and a question to the user.
+func TestLoopOfCallsThatAreAnsweredFromOutside(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]modeltest.Call{"client tool": call("look_up", args{"word": "mesh"}), "question": call("ask_user", args{"question": "Which?"})} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, replies(calls(c)), func(spec *harnessv1.RunSpec) {
+				spec.ClientTools = []*harnessv1.ToolSpec{{
+					Name: "look_up", Description: "Look a word up.", ParametersSchema: `{"type":"object","properties":{"word":{"type":"string"}}}`,
+					Annotations: &harnessv1.ToolAnnotations{Reads: true},
+				}}
+			})
+			s := loopsAnswered(r, func(p *harnessv1.PendingCall) *harnessv1.SendInputRequest {
+				return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
+					CallId: p.GetCallId(), Result: runlog.Inline("the same as before"),
+				}}}
+			})
+			s.want("STALLED doom_loop")
+			if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{3, 4, 5}) || s.Result.GetTurnCount() != 6 {
+				t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+			}
+		})
+	}
+}
