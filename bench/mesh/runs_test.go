@@ -73,6 +73,9 @@ func spec(script, workspace string) *harnessv1.RunSpec {
 			Budgets:      &harnessv1.Budgets{ToolCalls: proto.Uint32(endless)},
 			Model:        &harnessv1.ModelConfig{IdleTimeout: long},
 			Tools:        &harnessv1.ToolConfig{Timeout: long, Yolo: proto.Bool(true)},
+			// It does the same for ever, on purpose.
+			Stall:    &harnessv1.StallConfig{Enabled: proto.Bool(false)},
+			DoomLoop: &harnessv1.DoomLoopConfig{Enabled: proto.Bool(false)},
 		},
 	}
 }

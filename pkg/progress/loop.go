@@ -44,7 +44,7 @@ func Note(d *harnessv1.DoomLoop, tool string, strict, loose uint64) {
 	d.Strict = push(d.Strict, strict, ringSize)
 	d.Loose = push(d.Loose, loose, ringSize)
 	tools := d.GetTools() + strings.ReplaceAll(runlog.Cut(tool, maxToolName), "\n", " ") + "\n"
-	if strings.Count(tools, "\n") > ringSize {
+	if strings.Count(tools, "\n") > maxCycle {
 		tools = tools[strings.IndexByte(tools, '\n')+1:]
 	}
 	d.Tools = tools

@@ -138,10 +138,10 @@ func TestTheMemoryOfCallsIsBounded(t *testing.T) {
 	for i := range 100 {
 		note(d, call{strings.Repeat("ü", 20) + fmt.Sprint(i), "x"})
 	}
-	if len(d.GetStrict()) != 30 || len(d.GetLoose()) != 30 || strings.Count(d.GetTools(), "\n") != 30 {
+	if len(d.GetStrict()) != 30 || len(d.GetLoose()) != 30 || strings.Count(d.GetTools(), "\n") != 5 {
 		t.Fatalf("remembers %d, %d and %d calls", len(d.GetStrict()), len(d.GetLoose()), strings.Count(d.GetTools(), "\n"))
 	}
-	if got := strings.Split(d.GetTools(), "\n")[29]; got != strings.Repeat("ü", 16) {
+	if got := strings.Split(d.GetTools(), "\n")[4]; got != strings.Repeat("ü", 16) {
 		t.Fatalf("the name is %q", got)
 	}
 	if _, err := proto.Marshal(noted(call{"\xff\xfe", "x"})); err != nil {

@@ -306,7 +306,7 @@ type DoomLoop struct {
 	Strict []uint64 `protobuf:"fixed64,1,rep,packed,name=strict,proto3" json:"strict,omitempty"`
 	// The same without the result, in the same places.
 	Loose []uint64 `protobuf:"fixed64,2,rep,packed,name=loose,proto3" json:"loose,omitempty"`
-	// Names of the tools, in the same places, each cut to 32 bytes and followed by a
+	// Names of the tools of the last 5 calls, each cut to 32 bytes and followed by a
 	// newline.
 	Tools string `protobuf:"bytes,3,opt,name=tools,proto3" json:"tools,omitempty"`
 	// Corrections of the strict loop that goes on; 0 when there is none.
