@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Names of what the harness does about a model, as the table has them.
@@ -15,6 +16,7 @@ const (
 	stalled    = "stall"
 	failedCall = "failed call"
 	loopEnd    = "loop given up"
+	stripped   = "artifact stripped"
 )
 
 // rejected is a stop that was not accepted.
@@ -24,8 +26,7 @@ func rejected(kind string) string { return kind }
 func hint(rule string) string { return "hint " + rule }
 
 // interventions are what the harness did about the model, each with how often, in the
-// order in which each came first. "stripped" and the like show in what the model is
-// answered, and are not counted.
+// order in which each came first.
 func interventions(events []*harnessv1.Event) []string {
 	var order []string
 	count := map[string]int{}
@@ -62,6 +63,8 @@ func intervention(e *harnessv1.Event) string {
 			return loopEnd
 		}
 		return correction
+	case strings.Contains(runlog.Text(e.GetToolResult().GetResult()), "Stored without words about it"):
+		return stripped
 	case e.GetGuidanceInjected().GetKind() == "jit":
 		return hint(e.GetGuidanceInjected().GetRuleId())
 	}

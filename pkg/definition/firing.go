@@ -1,7 +1,6 @@
 package definition
 
 import (
-	"encoding/json"
 	"fmt"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -56,9 +55,9 @@ func Aborted(r hook.Result) string {
 // CallPayload is what subscribers are given of a tool call: arguments that are no
 // JSON object are given as text.
 func CallPayload(callID, tool, arguments, result string, isError bool) map[string]any {
-	var args any
-	if json.Unmarshal([]byte(arguments), &args) != nil {
+	args, err := hook.Decode(arguments)
+	if err != nil {
 		args = arguments
 	}
-	return map[string]any{"call_id": callID, "tool": tool, "arguments": args, "args": args, "result": result, "is_error": isError}
+	return map[string]any{"call_id": callID, "tool": tool, "arguments": args, "result": result, "is_error": isError}
 }

@@ -58,7 +58,7 @@ const (
 	// MaxReason, MaxContext and MaxPayload bound what a verdict holds, in bytes.
 	MaxReason  = 4 << 10
 	MaxContext = 8 << 10
-	MaxPayload = 256 << 10
+	MaxPayload = 64 << 10
 	// MaxRequest bounds the payload that a subscriber is given, in bytes of JSON.
 	MaxRequest = 768 << 10
 	// MinTimeout and MaxTimeout bound the time that a subscriber may be given.

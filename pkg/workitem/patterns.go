@@ -67,6 +67,7 @@ var (
 	anaphor = regexp.MustCompile(`^(?:it|this|that|that's|they|these|each|both|all (?:of|sections|tests|the)|the (?:report|document|file|script|summary|code|draft|artifact)|you can|i|i've|i'll|i'm|i'd|if you|let me|please|feel free|happy to|just|would you|hope|thanks|thank you)\b`)
 
 	selfIntention  = regexp.MustCompile(`^` + will + ` ` + adverbs + `(?:` + makes + `|update|set|mark|call|use)\b.*\b(?:artifacts?|deliverables?|work[ _]items?|work_\w+|w\d+)\b`)
+	updateNow      = regexp.MustCompile(`^(?:let me ` + adverbs + `|(?:i'll|i will) now )(?:update|change|mark|set|clean up|rework|tweak) ` + det + `(?:[\w-]+ ){0,4}` + nouns + `\b`)
 	plainIntention = regexp.MustCompile(`^(?:let me|i'll|i will|i'm going to) ` + adverbs + `(?:write|create|draft|compile|save|store|generate|produce|prepare|put together|compose) ` + det + `(?:[\w-]+ ){0,3}` + nouns + `(?: now| first| together| for you| below)?[.:!]$`)
 	makeIntention  = regexp.MustCompile(`^` + will + ` ` + adverbs + makes + ` (?:up )?(?:out )?(?:together )?(?:with )?(?:` + it + `\b|` + toThis + `(?:` + nouns + `|` + fileName + `)(?:\W|$))|^i(?:'m| am) (?:now )?` + making + ` ` + toThis + nouns + `\b`)
 	lookIntention  = regexp.MustCompile(`^(?:let me|i'll|i will|i'm going to|i am going to|i need to|i should) ` + adverbs + `(?:` + looks + `|` + makes + `)\b`)

@@ -144,7 +144,7 @@ func remarkOf(text string) remark {
 		r.class, r.strong, r.self = intention, true, true
 	case plainIntention.MatchString(rest):
 		r.class, r.strong, r.self = intention, true, true
-	case makeIntention.MatchString(rest) && !later.MatchString(rest):
+	case updateNow.MatchString(rest) && !later.MatchString(rest), makeIntention.MatchString(rest) && !later.MatchString(rest):
 		r.class, r.strong = intention, true
 	case lookIntention.MatchString(rest) && !later.MatchString(rest):
 		r.class = intention

@@ -7,6 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -64,10 +65,13 @@ func (r *repairing) plan(topic harnessv1.HookTopic, plan string) (after string, 
 		return plan, true, nil
 	}
 	if text, ok := result.Payload["plan"].(string); ok && result.Replaced {
-		plan = text
+		plan = runlog.Cut(text, maxPlan)
 	}
 	return plan, false, nil
 }
+
+// maxPlan bounds a plan, in bytes: it stands in events and in a message.
+const maxPlan = 16 << 10
 
 // replan makes another plan, as was asked for. A request that came in between two
 // turns takes the phase back to where plans are made.

@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -111,14 +110,14 @@ func (j *Judging) Judge(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCa
 
 // replace puts a hook's arguments in the place of the model's and decides anew.
 func (j *Judging) replace(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall, payload map[string]any) (*harnessv1.ToolCall, *harnessv1.PreparedCall) {
-	raw, err := json.Marshal(payload["arguments"])
+	raw, err := hook.Encode(payload["arguments"])
 	if err != nil || payload["arguments"] == nil {
 		return call, prepared
 	}
 	call = proto.CloneOf(call)
-	call.Arguments = runlog.Inline(string(raw))
+	call.Arguments = runlog.Inline(raw)
 	prepared = j.Prepare(call)
-	prepared.Arguments = runlog.Inline(string(raw))
+	prepared.Arguments = runlog.Inline(raw)
 	return call, prepared
 }
 

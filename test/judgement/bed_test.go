@@ -30,11 +30,12 @@ import (
 
 // The mesh of all tests here: one process with every role.
 var (
-	harness string
-	address string
-	gateway harnessv1.GatewayServiceClient
-	conn    *grpc.ClientConn
-	models  = &modelServer{}
+	harness   string
+	address   string
+	addresses = map[string]string{} // of every role
+	gateway   harnessv1.GatewayServiceClient
+	conn      *grpc.ClientConn
+	models    = &modelServer{}
 )
 
 func TestMain(m *testing.M) {
@@ -55,7 +56,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
+var readyLine = regexp.MustCompile(`ready role=(\S+) addr=(\S+)`)
 
 // begin builds the binary, starts it and connects to it.
 func begin(dir string) (stop func(), err error) {
@@ -83,7 +84,8 @@ func begin(dir string) (stop func(), err error) {
 	for address == "" && lines.Scan() {
 		said = append(said, lines.Text())
 		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
-			address = m[1]
+			addresses[m[1]] = m[2]
+			address = addresses["gateway"]
 		}
 	}
 	if address == "" {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -64,7 +66,7 @@ func TestItemsLargeDeliverableOfARunOutOfTurns(t *testing.T) {
 	s := play(t, replies(
 		calls(itemsAdd("Novel")),
 		calls(itemsArtifact("w1", large, "DELIVERABLE")),
-	), itemsOn, func(spec *harnessv1.RunSpec) { spec.Config.Stop = &harnessv1.StopConfig{MaxTurns: contractNumber(2)} })
+	), itemsOn, func(spec *harnessv1.RunSpec) { spec.Config.Stop = &harnessv1.StopConfig{MaxTurns: proto.Uint32(2)} })
 	s.want("DONE max_turns")
 	itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Novel: "+large)
 }
@@ -104,7 +106,7 @@ func TestItemsNarrationIsStrippedOrRefused(t *testing.T) {
 		"looks like it":   {long + "\n\nI'll update the index on Monday, and Anna the tests.\n", long + "\n\nI'll update the index on Monday, and Anna the tests.\n", ""},
 		"nothing else":    {"I've created the report and saved it.", "", "not stored"},
 		"too much":        {"Let me write the report.\nI'll create it now.\n\n" + body + "\nI've saved the report.\nNext, I'll check the report.\n", "", "not stored"},
-		"between content": {"# Findings\n\nHere is the report that I've created:\n\nThe cache is cold.\n", "", "Here is the report"},
+		"between content": {"# Findings\n\nThe cache is cold.\n\nI've saved the report to report.md.\n\nThe pool is too small.\n", "", "I've saved the report"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

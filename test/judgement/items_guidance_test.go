@@ -45,7 +45,7 @@ func TestItemsFirstTurnIsGuided(t *testing.T) {
 func TestItemsGuidanceCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	s := play(t, replies(calls(itemsAdd("a")), calls(itemsList()), calls(itemsSet("w1", "DONE")), done()), itemsOn, func(spec *harnessv1.RunSpec) {
-		spec.Config.Guidance = &harnessv1.GuidanceConfig{Enabled: proto.Bool(false)}
+		spec.Config.Guidance = &harnessv1.GuidanceConfig{Enabled: proto.Bool(false), Jit: proto.Bool(false)}
 	})
 	s.want("DONE agent_done accepted")
 	if got := s.names("guidance.injected"); len(got) > 0 {

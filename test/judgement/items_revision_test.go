@@ -34,7 +34,7 @@ func TestItemsFlaggedItemIsOpenUntilItsRevisionIsFinished(t *testing.T) {
 		t.Error("the flagged item does not say that it requires a revision")
 	}
 	itemsEqual(t, "the changes of turn 3 and after", itemsChanges(s)[3:],
-		"flagged w1 DONE 1/1", "added w2 PENDING 1/2", "artifact w2 PENDING 1/2", "updated w2 DONE 2/2")
+		"flagged w1 DONE 1/2", "added w2 PENDING 1/2", "artifact w2 PENDING 1/2", "updated w2 DONE 2/2")
 	itemsHas(t, "the request behind the rejected stop", itemsReminder(s, 4), "w1", "w2", "the numbers of March are missing")
 	itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Report: Draft", "w2 Revise: Report: Final")
 }

@@ -1,6 +1,7 @@
 package judgement
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestJitReadsOneByOne(t *testing.T) {
 		want  []string
 	}{
 		"six in three turns":    {reads: []int{2, 2, 2, 1, 1}, want: []string{"4"}},
-		"six at once":           {reads: []int{6, 1, 1, 1, 1}, want: []string{"4"}},
+		"six at once":           {reads: []int{6, 0, 0, 1, 1}, want: []string{"4"}},
 		"the sixth comes late":  {reads: []int{1, 1, 1, 1, 1, 1, 1}, want: []string{"7"}},
 		"five are no reason":    {reads: []int{1, 1, 1, 1, 1}},
 		"one look is an excuse": {reads: []int{2, 2, 2, 1, 1}, looks: true},
@@ -57,6 +58,9 @@ func TestJitReadsOneByOne(t *testing.T) {
 				var one []modeltest.Call
 				for range n {
 					one, files = append(one, jitRead(files[0])), files[1:]
+				}
+				if n == 0 {
+					one = append(one, jitShell(fmt.Sprint("echo ", i)))
 				}
 				if i == 1 && c.looks {
 					one = append(one, jitLook())
@@ -89,10 +93,10 @@ func TestJitManyReadsAndNothingWritten(t *testing.T) {
 		items bool
 		want  []string
 	}{
-		"with open items":            {first: []modeltest.Call{add}, items: true, want: []string{"8"}},
-		"something was written":      {first: []modeltest.Call{add, jitWrite("out.txt", "x")}, items: true},
-		"all items are finished":     {first: []modeltest.Call{add, finish}, items: true},
-		"there are no items":         {first: []modeltest.Call{jitLook()}, items: true},
+		"with open items":             {first: []modeltest.Call{add}, items: true, want: []string{"8"}},
+		"something was written":       {first: []modeltest.Call{add, jitWrite("out.txt", "x")}, items: true},
+		"all items are finished":      {first: []modeltest.Call{add, finish}, items: true},
+		"there are no items":          {first: []modeltest.Call{jitLook()}, items: true},
 		"the agent has no work items": {first: []modeltest.Call{jitLook()}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +159,7 @@ func TestJitOnlyPlans(t *testing.T) {
 	s.want("DONE max_turns")
 	jitSame(t, "fired", jitFired(s), "3 no_reads_after_3_turns", "3 approaching_turn_limit", "3 all_planning_no_execution")
 	jitTold(t, s, 2, "2 work items", "IN_PROGRESS")
-	news := jitNews(s, 2, "user")
+	news := jitSaid(s, 2)
 	at := func(word string) int {
 		return slices.IndexFunc(news, func(m string) bool { return strings.Contains(m, word) })
 	}
@@ -238,8 +242,8 @@ func TestJitGoesByAnnotationsOfForeignTools(t *testing.T) {
 		"reads":                       {turns(4, "peek"), nil},
 		"reads one by one":            {turns(4, "peek", "peek"), []string{"4 serial_reads_suggest_parallel"}},
 		"looks around":                {slices.Concat(turns(1, "scout"), turns(4, "peek", "peek")), nil},
-		"reads and writes nothing":    {slices.Concat([]modeltest.Reply{add}, turns(1, "scout"), turns(7, "peek"), []modeltest.Reply{finish}), []string{"8 no_deliverable_after_many_reads"}},
-		"reads, and writes something": {slices.Concat([]modeltest.Reply{add}, turns(1, "scout", "stash"), turns(7, "peek"), []modeltest.Reply{finish}), nil},
+		"reads and writes nothing":    {slices.Concat([]modeltest.Reply{add}, turns(1, "scout", "peek"), turns(7, "peek"), []modeltest.Reply{finish}), []string{"8 no_deliverable_after_many_reads"}},
+		"reads, and writes something": {slices.Concat([]modeltest.Reply{add}, turns(1, "scout", "peek", "stash"), turns(7, "peek"), []modeltest.Reply{finish}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,7 @@ func TestJitOwnRuleFiresOnce(t *testing.T) {
 	s.want("DONE agent_done accepted")
 	jitSame(t, "turns", jitOf(s, "test-first"), "2")
 	last := s.Requests[1].Messages[len(s.Requests[1].Messages)-1]
-	if last.Role != "user" || last.Content != "Run the tests before you go on." {
+	if last.Role != "user" || last.Content != jitMark+"Run the tests before you go on." {
 		t.Errorf("the newest message of the turn is %s %q", last.Role, last.Content)
 	}
 	if got := strings.Count(s.text(len(s.Requests)-1), "Run the tests before you go on."); got != 1 {
@@ -81,7 +81,7 @@ func TestJitOwnRulesComeBehindTheBuiltInOnes(t *testing.T) {
 	s := play(t, jitScript(jitLooks(3)...), jitRules(jitRule("z", "turn == 3", "z"), jitRule("a", "turn == 3", "a")))
 	s.want("DONE agent_done accepted")
 	jitSame(t, "fired", jitFired(s), "3 no_reads_after_3_turns", "3 z", "3 a")
-	news := jitNews(s, 2, "user")
+	news := jitSaid(s, 2)
 	if len(news) != 3 || news[1] != "z" || news[2] != "a" {
 		t.Errorf("the turn is told %q", news)
 	}
@@ -96,7 +96,7 @@ func TestJitWhatCannotBeComputedIsLeftOutAndRecorded(t *testing.T) {
 		jitRule("text", "true", "a tenth is {{ 10 / (turn - 1) }}"),
 		jitRule("sound", "true", "sound")))
 	s.want("DONE agent_done accepted")
-	jitSame(t, "fired", jitFired(s), "1 sound", "2 condition", "2 text")
+	jitSame(t, "fired", jitFired(s), "1 sound", "2 condition", "2 text", "3 no_reads_after_3_turns")
 	var failed []string
 	for _, e := range s.Events {
 		if h := e.GetHookError(); h != nil {
@@ -108,6 +108,7 @@ func TestJitWhatCannotBeComputedIsLeftOutAndRecorded(t *testing.T) {
 	}
 	jitSame(t, "recorded", failed, "1 jit condition", "1 jit text")
 	jitTold(t, s, 1, "a tenth is 10")
+	jitTold(t, s, 1, "computed")
 }
 
 // A turn that goes on after an approval is not told a second time.
@@ -181,7 +182,7 @@ func TestJitSecondsElapsed(t *testing.T) {
 // jitSeconds is what request n says of the time.
 func jitSeconds(t *testing.T, s *story, n int) float64 {
 	t.Helper()
-	for _, m := range jitNews(s, n, "user") {
+	for _, m := range jitSaid(s, n) {
 		if text, ok := strings.CutPrefix(m, "worked "); ok {
 			seconds, err := strconv.ParseFloat(strings.TrimSuffix(text, " s"), 64)
 			if err != nil {
@@ -206,7 +207,7 @@ func TestJitTimeAtRestDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := time.Now()
-	r.jitAnswer(parked.Requests[0].modesLast(r), "The blue one.")
+	r.jitAnswer(r.modesWaiting(), "The blue one.")
 	s := r.rest()
 	s.want("DONE agent_done accepted")
 	var second time.Time

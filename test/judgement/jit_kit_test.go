@@ -187,6 +187,20 @@ func jitSame(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
+// jitMark is what marks a message in the user's place as the harness's.
+const jitMark = "[harness] "
+
+// jitSaid is what the harness itself says that is new in request n.
+func jitSaid(s *story, n int) []string {
+	var all []string
+	for _, m := range jitNews(s, n, "user") {
+		if text, ok := strings.CutPrefix(m, jitMark); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // jitNews are the messages of a role that request n has beyond those of the request
 // before it.
 func jitNews(s *story, n int, role string) []string {
@@ -206,11 +220,11 @@ func jitNews(s *story, n int, role string) []string {
 	return all
 }
 
-// jitTold fails the test unless a message from the user's place that is new in request
-// n holds all words.
+// jitTold fails the test unless one of the things that the harness says in the user's
+// place, and that are new in request n, holds all words.
 func jitTold(t *testing.T, s *story, n int, words ...string) {
 	t.Helper()
-	news := jitNews(s, n, "user")
+	news := jitSaid(s, n)
 	if !slices.ContainsFunc(news, func(m string) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(m, w) })
 	}) {

@@ -215,3 +215,12 @@ func stopOnce(all ...modeltest.Reply) model {
 func stopNoRules(spec *harnessv1.RunSpec) {
 	spec.Config.Guidance = &harnessv1.GuidanceConfig{Jit: proto.Bool(false)}
 }
+
+// stopPlay starts a run that was prepared and waits until it rests or has ended.
+func (r *run) stopPlay(edits ...func(*harnessv1.RunSpec)) *story {
+	r.t.Helper()
+	if _, err := gateway.StartRun(r.t.Context(), &harnessv1.StartRunRequest{RunId: r.id, Spec: r.spec(edits...)}); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.rest()
+}

@@ -1,0 +1,105 @@
+package gym
+
+import (
+	"slices"
+	"testing"
+)
+
+// edits is a list of changes of what a run is started with.
+func edits[T any](all ...T) []T { return all }
+
+// scenarios are all of them, in the order of the table.
+func scenarios() []*scenario {
+	return slices.Concat(wrongEnds(), talkers(), loopers(), misusers(), healthyOnes())
+}
+
+// outcome is what came of a scenario, on one side.
+type outcome struct {
+	turns, tokens int
+	// end is what the end looks like: what a bare loop believes, or the verdict.
+	end string
+	// really says whether the task is done.
+	really bool
+	// by is what the harness did; a bare loop does nothing.
+	by []string
+}
+
+// row is what came of a scenario on both sides.
+type row struct {
+	*scenario
+	bare, harness outcome
+}
+
+// Each failing model recovers or ends with the right verdict, none ends accepted with
+// its work undone, and no healthy model is stopped.
+func TestGym(t *testing.T) {
+	all := scenarios()
+	rows := make([]*row, len(all))
+	t.Run("models", func(t *testing.T) {
+		for i, s := range all {
+			t.Run(s.name+"-"+s.kind, func(t *testing.T) {
+				t.Parallel()
+				rows[i] = &row{s, playBare(t, s), playHarness(t, s)}
+				rows[i].check(t)
+			})
+		}
+	})
+	if *tableFile != "" {
+		writeTable(t, *tableFile, rows)
+		return
+	}
+	compareTable(t, rows)
+}
+
+func playBare(t *testing.T, s *scenario) outcome {
+	t.Helper()
+	w := newWorld(t, s.files)
+	name := s.name + "-" + s.kind + "-bare"
+	served := models.add(name, s.model, w.dir)
+	end := (&bareLoop{world: w, answer: s.answer}).run(t, name, s.goal)
+	turns, tokens := served.sent()
+	return outcome{turns: turns, tokens: tokens, end: end, really: s.really(w)}
+}
+
+func playHarness(t *testing.T, s *scenario) outcome {
+	t.Helper()
+	w := newWorld(t, s.files)
+	id := s.name + "-" + s.kind
+	served := models.add(id, s.model, w.dir)
+	run := meshed(t, s, id, w.dir)
+	run.made(w)
+	requests, tokens := served.sent()
+	turns := int(run.result.GetTurnCount())
+	if requests != turns {
+		t.Errorf("%d requests in %d turns", requests, turns)
+	}
+	u := run.result.GetUsage()
+	if got := int(u.GetInputTokens() + u.GetOutputTokens()); got != tokens { //nolint:gosec // small
+		t.Errorf("the result counts %d tokens, the model %d", got, tokens)
+	}
+	return outcome{turns: turns, tokens: tokens, end: run.verdict(), really: s.really(w), by: interventions(run.events)}
+}
+
+// check holds a scenario to what must come of it.
+func (r *row) check(t *testing.T) {
+	t.Helper()
+	got := r.harness
+	if got.end != r.verdict {
+		t.Errorf("%s (%s) ends %s after %d turns by %q, want %s", r.what, r.kind, got.end, got.turns, got.by, r.verdict)
+	}
+	if got.end == accepted && !got.really {
+		t.Errorf("%s (%s) is accepted, and the task is not done", r.what, r.kind)
+	}
+	if r.kind != stubborn && !got.really {
+		t.Errorf("%s (%s): the task is not done", r.what, r.kind)
+	}
+	if r.by != "" && !has(got.by, r.by) {
+		t.Errorf("%s (%s) ends %s by %q, and not by %s", r.what, r.kind, got.end, got.by, r.by)
+	}
+	switch {
+	case r.kind == healthy && !r.bare.really:
+		t.Errorf("%s: a healthy model fails in a bare loop", r.what)
+	case r.kind != healthy && r.bare.really:
+		t.Errorf("%s (%s): does not fail in a bare loop, so it shows nothing", r.what, r.kind)
+	}
+}

@@ -1,0 +1,387 @@
+package judgement
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// The gates are asked in order and the first that objects decides: work_complete, the
+// contract, the work items, the subscribers. Each time the next request says what is
+// missing, and the run ends once nothing is.
+func TestStopGatesInOrder(t *testing.T) {
+	t.Parallel()
+	asked := map[int]bool{}
+	var r *run
+	reply := func(n int) modeltest.Reply {
+		switch n {
+		case 0: // everything is open
+			return calls(call("work_item_add", args{"id": "draft", "title": "Write the draft"}))
+		case 1: // silence counts as done: nothing was called
+			return says("I am done.")
+		case 2: // the file and the item are missing
+			return calls(stopDone("first try"))
+		case 3:
+			return calls(stopWrite("report.md", "# Report"))
+		case 4: // the item is open
+			return calls(stopDone("second try"))
+		case 5:
+			return calls(call("work_item_update", args{"id": "draft", "status": "DONE"}))
+		case 6: // the subscriber objects
+			return calls(stopDone("third try"))
+		case 7:
+			return calls(stopShell("echo tested"))
+		}
+		return calls(stopDone("fourth try"))
+	}
+	m := func(n int, _ *modeltest.Request) modeltest.Reply {
+		asked[n] = r.exists("asked")
+		return reply(n)
+	}
+	r = prepare(t, m)
+	s := r.stopPlay(stopNudges(false, 0), stopItems, stopWanted("report.md"), stopNoRules, stopHooks(
+		&harnessv1.Hook{Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "touch asked"},
+		stopBlock(`called_work_complete && !("run_command" in tool_usage)`, "Nobody has run the tests: use run_command."),
+	))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "rejections", stopRejected(s), "2 work_complete_not_called 1", "3 contract_not_satisfied 1",
+		"5 work_items_incomplete 1", "7 agent_stop_hook_blocked 1")
+	stopTold(t, s, 2, "work_complete")
+	stopTold(t, s, 3, "report.md", "The file report.md is there")
+	stopTold(t, s, 5, "draft", "Write the draft")
+	stopTold(t, s, 7, "Nobody has run the tests: use run_command.")
+	for n := range s.Requests {
+		if n < 7 == asked[n] {
+			t.Errorf("before request %d subscribers had been asked: %t", n+1, asked[n])
+		}
+	}
+	for _, n := range []int{2, 5, 7} { // news of a rejection do not name what another gate wants
+		if strings.Contains(s.news(n), "The file report.md is there") {
+			t.Errorf("request %d tells of the contract", n+1)
+		}
+	}
+	d := s.Result.GetReason().GetDetails()
+	want := &harnessv1.StopDetails{Turn: 9, WorkCompleteCalled: true, ContractVerified: true, WorkItemsVerified: true}
+	if !proto.Equal(d, want) {
+		t.Errorf("details %v, want %v", d, want)
+	}
+	if got := runlog.Text(s.Result.GetSummary()); got != "fourth try" {
+		t.Errorf("the summary is %q", got)
+	}
+	if c := s.Result.GetCoverage(); c.GetMet() != 1 || c.GetTotal() != 1 {
+		t.Errorf("coverage %v", c)
+	}
+	stopStable(t, s)
+}
+
+// The state of a run whose stop was rejected says why and how often.
+func TestStopStateSaysWhyAStopWasRejected(t *testing.T) {
+	t.Parallel()
+	s := play(t, stopOnce(calls(stopDone("one")), calls(stopDone("two"))), stopWanted("gone.md"), stopMaxTurns(3))
+	s.want("DONE max_turns")
+	if state := s.state(); state.GetRejectedKind() != "contract_not_satisfied" || state.GetRejectedCount() != 2 {
+		t.Errorf("rejected for %q, %d times", state.GetRejectedKind(), state.GetRejectedCount())
+	}
+}
+
+// A contract that is not met holds the agent to it: the gap report with what, which and
+// why is in the event and in the next request, and names nothing that is met.
+func TestStopContractGapIsInTheNextRequest(t *testing.T) {
+	t.Parallel()
+	edit := func(spec *harnessv1.RunSpec) {
+		stopWanted("there.md", "report.md")(spec)
+		spec.Contract.RequiredOutputs = append(spec.Contract.RequiredOutputs, &harnessv1.RequiredOutput{
+			Id: "cites", Description: "It cites a source",
+			Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT, In: "file:report.md", Pattern: `\[1\]`},
+		}, &harnessv1.RequiredOutput{
+			Id: "nice", Description: "A cover picture", Optional: true,
+			Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS, Path: "cover.png"},
+		})
+	}
+	s := play(t, stopOnce(
+		calls(stopDone("one")), calls(stopWrite("report.md", "No source.")),
+		calls(stopDone("two")), calls(stopWrite("report.md", "A source [1].")),
+	), edit, stopFiles(t, map[string]string{"there.md": "x"}))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "rejections", stopRejected(s), "1 contract_not_satisfied 1", "3 contract_not_satisfied 2")
+	stopTold(t, s, 1, "report.md", "The file report.md is there", "cites", "It cites a source")
+	stopTold(t, s, 3, "cites", "It cites a source")
+	if strings.Contains(s.news(3), "The file report.md is there") || strings.Contains(s.news(1), "The file there.md is there") || strings.Contains(s.news(1), "A cover picture") {
+		t.Error("the model is told of what is met, or of what blocks nothing")
+	}
+	var gaps [][]string
+	for _, e := range s.Events {
+		if r := e.GetStopRejected(); r != nil {
+			var ids []string
+			for _, u := range r.GetGap().GetUnmetRequirements() {
+				ids = append(ids, u.GetId())
+				if u.GetWhy() == "" || u.GetDescription() == "" {
+					t.Errorf("the gap report does not say why: %v", u)
+				}
+				stopTold(t, s, int(e.GetTurnNumber()), u.GetWhy())
+			}
+			gaps = append(gaps, ids)
+		}
+	}
+	if fmt.Sprint(gaps) != "[[report.md cites] [cites]]" {
+		t.Errorf("gaps %v", gaps)
+	}
+	if d := s.Result.GetReason().GetDetails(); !d.GetContractVerified() || d.GetWorkItemsVerified() {
+		t.Errorf("details %v", d)
+	}
+}
+
+// Open work items hold the agent to them: those that are open are named, those that are
+// finished are not missed.
+func TestStopOpenItemsAreInTheNextRequest(t *testing.T) {
+	t.Parallel()
+	s := play(t, stopOnce(
+		calls(call("work_item_add", args{"id": "alpha", "title": "Read the sources"}), call("work_item_add", args{"id": "beta", "title": "Write the text"}),
+			call("work_item_add", args{"id": "gamma", "title": "Draw a picture"}), call("work_item_update", args{"id": "alpha", "status": "DONE"})),
+		calls(stopDone("one")),
+		calls(call("work_item_update", args{"id": "beta", "status": "DONE"})), calls(stopDone("two")),
+		calls(call("work_item_update", args{"id": "gamma", "status": "SKIPPED"})),
+	), stopItems, func(spec *harnessv1.RunSpec) {
+		spec.Config.Guidance = &harnessv1.GuidanceConfig{Enabled: proto.Bool(false), Jit: proto.Bool(false)} // only the rejection speaks of items
+	})
+	s.want("DONE agent_done accepted")
+	stopSame(t, "rejections", stopRejected(s), "2 work_items_incomplete 1", "4 work_items_incomplete 2")
+	stopTold(t, s, 2, "beta", "Write the text", "gamma", "Draw a picture")
+	stopTold(t, s, 4, "gamma", "Draw a picture")
+	if strings.Contains(s.news(2), "Read the sources") || strings.Contains(s.news(4), "Write the text") {
+		t.Error("finished items are named as if they were open")
+	}
+	if d := s.Result.GetReason().GetDetails(); !d.GetWorkItemsVerified() || d.GetContractVerified() {
+		t.Errorf("details %v", d)
+	}
+}
+
+// Subscribers of agent_stop are given the turn count, the calls of each tool, whether
+// work_complete was called, and how items and contract stand.
+func TestStopHooksAreGivenTheState(t *testing.T) {
+	t.Parallel()
+	s := play(t, stopOnce(
+		calls(call("work_item_add", args{"title": "One"}), call("work_item_add", args{"title": "Two"})),
+		calls(stopRead("a.txt"), stopRead("b.txt"), call("no_such_tool", args{})),
+		calls(call("work_item_update", args{"id": "w1", "status": "DONE"}), call("work_item_update", args{"id": "w2", "status": "SKIPPED"})),
+		calls(stopWrite("report.md", "r")),
+	), stopItems, stopWanted("report.md"), loopsABC(t), stopHooks(&harnessv1.Hook{
+		Id: "ask", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "cat > asked.json",
+	}))
+	s.want("DONE agent_done accepted")
+	raw, err := os.ReadFile(filepath.Join(s.dir, "asked.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := stopPayload(t, raw)
+	if got := payload["turn_count"]; got != 5.0 {
+		t.Errorf("turn_count %v", got)
+	}
+	if got := payload["called_work_complete"]; got != true {
+		t.Errorf("called_work_complete %v", got)
+	}
+	usage, _ := payload["tool_usage"].(map[string]any)
+	for tool, n := range map[string]float64{"work_item_add": 2, "read_file": 2, "work_item_update": 2, "write_file": 1, "work_complete": 1} {
+		if usage[tool] != n {
+			t.Errorf("%s was called %v times, want %v; %v", tool, usage[tool], n, usage)
+		}
+	}
+	items, _ := payload["work_items"].(map[string]any)
+	if items["open"] != 0.0 || items["finished"] != 2.0 || items["total"] != 2.0 {
+		t.Errorf("work items %v", items)
+	}
+	contract, _ := payload["contract"].(map[string]any)
+	if contract["met"] != 1.0 || contract["total"] != 1.0 {
+		t.Errorf("contract %v", contract)
+	}
+}
+
+// stopPayload is the payload of a hook's request, which travels as an object or as the
+// text of one.
+func stopPayload(t *testing.T, raw []byte) map[string]any {
+	t.Helper()
+	var request struct {
+		Payload json.RawMessage `json:"payload"`
+	}
+	if err := json.Unmarshal(raw, &request); err != nil {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	var text string
+	if json.Unmarshal(request.Payload, &text) == nil {
+		request.Payload = json.RawMessage(text)
+	}
+	payload := map[string]any{}
+	if err := json.Unmarshal(request.Payload, &payload); err != nil {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	return payload
+}
+
+// Each field of the state can be asked for in CEL.
+func TestStopHooksInCELSeeTheState(t *testing.T) {
+	t.Parallel()
+	for name, cel := range map[string]string{
+		"turn":                 `turn < 3`,
+		"called_work_complete": `called_work_complete && turn < 3`,
+		"tool_usage":           `!("write_file" in tool_usage)`,
+		"tool_usage count":     `tool_usage["work_complete"] < 2`,
+		"work_items":           `work_items.total < 1`,
+		"work_items finished":  `work_items.open == 0 && work_items.finished == 0`,
+		"contract":             `contract.total == 1 && contract.met == 1 && turn < 3`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t, stopOnce(
+				calls(stopDone("one")),
+				calls(stopWrite("more.txt", "m"), call("work_item_add", args{"title": "One"}), call("work_item_update", args{"id": "w1", "status": "DONE"})),
+			), stopItems, stopWanted("there.txt"), stopFiles(t, map[string]string{"there.txt": "x"}), stopHooks(stopBlock(cel, "because of "+name)))
+			s.want("DONE agent_done accepted")
+			stopSame(t, "rejections", stopRejected(s), "1 agent_stop_hook_blocked 1")
+			stopTold(t, s, 1, "because of "+name)
+		})
+	}
+}
+
+// The first subscriber that blocks decides: those behind it are not asked, those before
+// it were.
+func TestStopFirstHookThatBlocksDecides(t *testing.T) {
+	t.Parallel()
+	s := play(t, stopOnce(calls(stopDone("one")), calls(stopWrite("first.ok", "")), calls(stopDone("two")), calls(stopWrite("second.ok", ""))),
+		stopHooks(
+			&harnessv1.Hook{Id: "log", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "echo x >> log"},
+			&harnessv1.Hook{Id: "one", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "test -f first.ok || { echo first.ok is missing >&2; exit 2; }"},
+			&harnessv1.Hook{Id: "two", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "echo x >> two; test -f second.ok || { echo second.ok is missing >&2; exit 2; }"},
+		))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "rejections", stopRejected(s), "1 agent_stop_hook_blocked 1", "3 agent_stop_hook_blocked 2")
+	stopTold(t, s, 1, "first.ok is missing")
+	stopTold(t, s, 3, "second.ok is missing")
+	if strings.Contains(s.news(1), "second.ok is missing") {
+		t.Error("the second subscriber was heard though the first had blocked")
+	}
+	for file, want := range map[string]string{"log": "x\nx\nx\n", "two": "x\nx\n"} {
+		if got, err := os.ReadFile(filepath.Join(s.dir, file)); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v; want %q", file, got, err, want)
+		}
+	}
+}
+
+// When the retries are used up the other gates still hold: the run goes on until the
+// contract is met, and is not accepted then.
+func TestStopExhaustedRetriesLeadToTheOtherGates(t *testing.T) {
+	t.Parallel()
+	var r *run
+	m := func(n int, _ *modeltest.Request) modeltest.Reply {
+		if n == 5 {
+			r.write("report.md", "by somebody else")
+		}
+		return says("I am done.")
+	}
+	r = prepare(t, m)
+	s := r.stopPlay(stopNudges(false, 0), stopWanted("report.md"), stopNoRules)
+	s.want("DONE agent_done")
+	stopSame(t, "rejections", stopRejected(s), "1 work_complete_not_called 1", "2 work_complete_not_called 2", "3 work_complete_not_called 3",
+		"4 contract_not_satisfied 1", "5 contract_not_satisfied 2")
+	for n := 4; n <= 5; n++ {
+		stopTold(t, s, n, "The file report.md is there")
+	}
+	want := &harnessv1.StopDetails{Turn: 6, WorkCompleteRetriesExhausted: true, ContractVerified: true}
+	if d := s.Result.GetReason().GetDetails(); !proto.Equal(d, want) {
+		t.Errorf("details %v, want %v", d, want)
+	}
+}
+
+// A run that nobody watches goes on until every required output is proven, however often
+// the agent says that it is done.
+func TestStopUnattendedRunGoesOnUntilAllIsProven(t *testing.T) {
+	t.Parallel()
+	var all []modeltest.Reply
+	paths := []string{"one.md", "two.md", "three.md", "four.md", "five.md"}
+	for i, path := range paths {
+		all = append(all, calls(stopDone(fmt.Sprint("claim ", i))), calls(stopWrite(path, "x")))
+	}
+	s := play(t, stopOnce(all...), stopWanted(paths...), func(spec *harnessv1.RunSpec) { spec.Agent.Autonomous = true })
+	s.want("DONE agent_done accepted")
+	if c := s.Result.GetCoverage(); s.Result.GetTurnCount() != 11 || c.GetMet() != 5 || c.GetTotal() != 5 {
+		t.Errorf("%d turns, coverage %v", s.Result.GetTurnCount(), c)
+	}
+	for i := range paths { // each claim is answered with exactly what is missing
+		n := 2*i + 1
+		for k, path := range paths {
+			if got := strings.Contains(s.news(n), "The file "+path+" is there"); got != (k >= i) {
+				t.Errorf("request %d tells of %s: %t", n+1, path, got)
+			}
+		}
+	}
+	stopStable(t, s)
+}
+
+// Without a contract work_complete alone decides, at once.
+func TestStopWithoutAContractWorkCompleteDecides(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(done()))
+	s.want("DONE agent_done accepted")
+	if s.Result.GetTurnCount() != 1 || s.Result.GetCoverage() != nil || len(s.names("contract.evaluated", "stop.rejected")) != 0 {
+		t.Errorf("%d turns, coverage %v, %v", s.Result.GetTurnCount(), s.Result.GetCoverage(), s.names())
+	}
+}
+
+// Gates that are switched off ask nothing and leave no trace.
+func TestStopGatesThatAreOffLeaveNoTrace(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(done()), stopWanted("gone.md"), stopHooks(stopBlock("true", "never")), func(spec *harnessv1.RunSpec) {
+		spec.Config.Contract = &harnessv1.ContractConfig{Enabled: proto.Bool(false)}
+		spec.Config.Hooks = &harnessv1.HookConfig{Enabled: proto.Bool(false)}
+	})
+	s.want("DONE agent_done accepted")
+	if s.Result.GetTurnCount() != 1 || len(s.names("contract.evaluated", "stop.rejected", "hook.result", "hook.error")) != 0 {
+		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.names())
+	}
+	if d := s.Result.GetReason().GetDetails(); d.GetContractVerified() || s.Result.GetCoverage() != nil {
+		t.Errorf("details %v, coverage %v", d, s.Result.GetCoverage())
+	}
+}
+
+// Where work_complete is not required, the other gates still hold a silent agent.
+func TestStopNotRequiredStillHasTheOtherGates(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(says("done"), calls(stopWrite("report.md", "r")), says("done")), stopNotRequired, stopNudges(false, 0), stopWanted("report.md"))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "rejections", stopRejected(s), "1 contract_not_satisfied 1")
+	stopTold(t, s, 1, "The file report.md is there")
+}
+
+// Everything that rejects is said in the user's place, behind the answers to the calls
+// of the turn, and stays in the conversation.
+func TestStopRejectionsStayInTheConversation(t *testing.T) {
+	t.Parallel()
+	s := play(t, stopOnce(calls(stopDone("one")), calls(stopRead("a.txt")), calls(stopRead("b.txt"))), stopNoRules,
+		loopsABC(t), stopHooks(stopBlock("turn == 1", "the changelog is missing")))
+	s.want("DONE agent_done accepted")
+	m := stopLast(s, 1)
+	if m.Role != "user" || !strings.Contains(m.Content, "the changelog is missing") {
+		t.Errorf("request 2 ends with %s %q", m.Role, m.Content)
+	}
+	roles := []string{}
+	for _, m := range s.Requests[1].Messages[len(s.Requests[0].Messages):] {
+		roles = append(roles, m.Role)
+	}
+	if !slices.Equal(roles, []string{"assistant", "tool", "user"}) {
+		t.Errorf("behind the stop come %v", roles)
+	}
+	for n := 1; n < len(s.Requests); n++ {
+		if got := strings.Count(s.text(n), "the changelog is missing"); got != 1 {
+			t.Errorf("request %d says it %d times", n+1, got)
+		}
+	}
+}
