@@ -27,7 +27,7 @@ func leavesWork() []*scenario {
 				return calls(write("a.md", "A is the first letter.\n"))
 			}
 			for _, path := range []string{"b.md", "c.md"} {
-				if listening && c.told(path) && !c.wrote(path) {
+				if listening && c.told("Not met", path) && !c.wrote(path) {
 					return calls(write(path, "A letter, too.\n"))
 				}
 			}

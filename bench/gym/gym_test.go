@@ -2,6 +2,7 @@ package gym
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -96,10 +97,17 @@ func (r *row) check(t *testing.T) {
 	if r.by != "" && !has(got.by, r.by) {
 		t.Errorf("%s (%s) ends %s by %q, and not by %s", r.what, r.kind, got.end, got.by, r.by)
 	}
+	if r.kind == healthy {
+		for _, what := range got.by {
+			if strings.HasPrefix(what, rejection) || what == stalled || what == loopEnd {
+				t.Errorf("%s is healthy, and was held up: %s", r.what, what)
+			}
+		}
+	}
 	switch {
 	case r.kind == healthy && !r.bare.really:
 		t.Errorf("%s: a healthy model fails in a bare loop", r.what)
-	case r.kind != healthy && r.bare.really:
-		t.Errorf("%s (%s): does not fail in a bare loop, so it shows nothing", r.what, r.kind)
+	case r.kind == stubborn && r.bare.really, r.kind == listens && r.bare.really != r.bareTells:
+		t.Errorf("%s (%s): really done in a bare loop: %t, so it shows nothing of the harness", r.what, r.kind, r.bare.really)
 	}
 }

@@ -15,12 +15,16 @@ const (
 	correction = "loop correction"
 	stalled    = "stall"
 	failedCall = "failed call"
+	refused    = "refused call"
 	loopEnd    = "loop given up"
 	stripped   = "artifact stripped"
 )
 
+// rejection is what all stops that were not accepted begin with.
+const rejection = "stop rejected: "
+
 // rejected is a stop that was not accepted.
-func rejected(kind string) string { return kind }
+func rejected(kind string) string { return rejection + kind }
 
 // hint is a just-in-time instruction.
 func hint(rule string) string { return "hint " + rule }
@@ -56,6 +60,8 @@ func intervention(e *harnessv1.Event) string {
 		return nudge
 	case e.GetStallDetected() != nil:
 		return stalled
+	case e.GetToolDenied() != nil:
+		return refused
 	case e.GetToolError() != nil:
 		return failedCall
 	case e.GetDoomLoopDetected() != nil:

@@ -138,6 +138,6 @@ func obeysForATurn() *scenario {
 			}
 			return calls(page(1))
 		},
-		verdict: stalledRun, by: stalled,
+		verdict: doomLoop, by: correction,
 	}
 }

@@ -49,6 +49,8 @@ type scenario struct {
 	// verdict is the right one, and by what the harness must have done on the way;
 	// empty for healthy models.
 	verdict, by string
+	// bareTells says that a bare loop tells the model as well what it listens to.
+	bareTells bool
 	// answer is what the user says in the bare loop; attend is the user of the harness
 	// once the run waits.
 	answer string

@@ -1,6 +1,8 @@
 package gym
 
 import (
+	"slices"
+
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
@@ -37,7 +39,7 @@ func stopsSilently() []*scenario {
 
 func stopsSilentlyWithContract() []*scenario {
 	return failing(scenario{
-		name: "stops-silently-contract", what: "the same with a contract, and listens to nothing but what is missing",
+		name: "stops-silently-contract", what: "announces the next step and stops without taking it; has a contract, and no ear for nudges",
 		goal:  "Read notes.md and write summary.md.",
 		files: map[string]string{"notes.md": "It rains.\n"}, really: summarised,
 		spec: edits(contract(thereIs("summary.md"))),
@@ -99,30 +101,47 @@ func plansForEver() []*scenario {
 
 const letter = "Dear Anna,\n\nthe harvest was good. We have eleven barrels of cider.\n\nYours, Tom\n"
 
-const narrated = "Dear Anna,\n\nthe harvest was good.\n\nI'll write the next paragraph of the letter now.\n\nWe have eleven barrels of cider.\n\nNext, I'll add the closing to the letter.\n\nYours, Tom\n"
-
-func clean(w *world) bool { return w.artifacts["w1"] == letter }
+// narratedLetter and narratedReport are what comes of it when a model thinks aloud while
+// it writes.
+const (
+	narratedLetter = "Dear Anna,\n\nthe harvest was good.\n\nI'll write the next paragraph of the letter now.\n\n" +
+		"We have eleven barrels of cider.\n\nNext, I'll add the closing to the letter.\n\nYours, Tom\n"
+	harvest        = "# Harvest\n\nThe harvest was good.\n\n## Cider\n\nEleven barrels.\n\n## Conclusion\n\nA good year.\n"
+	narratedReport = "# Harvest\n\nThe harvest was good.\n\nI'll write the section on cider now.\n\n## Cider\n\nEleven barrels.\n\n" +
+		"Next, I'll add the conclusion to the report.\n\n## Conclusion\n\nA good year.\n"
+)
 
 func narrates() []*scenario {
+	return slices.Concat(
+		narratesIn("narrates", "report", narratedReport, harvest),
+		narratesIn("narrates-letter", "letter", narratedLetter, letter),
+	)
+}
+
+// narratesIn is a model that talks about the artifact inside the artifact.
+func narratesIn(name, what, bad, good string) []*scenario {
 	return failing(scenario{
-		name: "narrates", what: "talks about the artifact inside the artifact",
-		goal:   "Write a letter to Anna about the harvest.",
-		spec:   edits(withItems()),
-		really: clean,
+		name: name, what: "talks about the " + what + " inside the " + what,
+		goal: "Write a " + what + " about the harvest.",
+		spec: edits(withItems()),
+		really: func(w *world) bool {
+			return w.artifacts["w1"] == good
+		},
 	}, func(listening bool) model {
 		return func(c *chat) modeltest.Reply {
+			rejected := c.answered("ot stored")
+			stored := c.made("work_item_set_artifact") > 0 && !rejected || c.made("work_item_set_artifact") > 1 && listening
 			switch {
 			case c.turn() == 1:
-				return calls(add("The letter", "DELIVERABLE"))
-			case listening && c.answered("ot stored") && c.made("work_item_set_artifact") < 2:
-				return calls(artifact("w1", letter))
-			case c.made("work_item_set_artifact") > 0 && !c.answered("ot stored") || c.made("work_item_set_artifact") > 1 && listening:
-				if c.made("work_item_update") == 0 {
-					return calls(set("w1", "DONE"))
-				}
-				return done("The letter is written.")
+				return calls(add("The "+what, "DELIVERABLE"))
+			case stored && c.made("work_item_update") == 0:
+				return calls(set("w1", "DONE"))
+			case stored:
+				return done("It is written.")
+			case listening && rejected:
+				return calls(artifact("w1", good))
 			}
-			return calls(artifact("w1", narrated))
+			return calls(artifact("w1", bad))
 		}
 	}, failedCall, doomLoop, failedCall)
 }

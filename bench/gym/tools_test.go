@@ -32,15 +32,16 @@ func wrongMode() []*scenario {
 			}
 			return calls(write("notes.md", "New.\n"))
 		}
-	}, failedCall, doomLoop, failedCall)
+	}, refused, doomLoop, refused)
 }
 
 func brokenArguments() []*scenario {
 	return failing(scenario{
 		name: "broken-arguments", what: "sends arguments that are not valid JSON",
-		goal:   "Write report.md.",
-		really: reported,
-		spec:   edits(contract(thereIs("report.md"))),
+		goal:      "Write report.md.",
+		really:    reported,
+		spec:      edits(contract(thereIs("report.md"))),
+		bareTells: true,
 	}, func(listening bool) model {
 		return func(c *chat) modeltest.Reply {
 			if listening && c.answered("JSON") {
@@ -57,9 +58,10 @@ func brokenArguments() []*scenario {
 func unknownTool() []*scenario {
 	return failing(scenario{
 		name: "unknown-tool", what: "calls a tool that does not exist",
-		goal:   "Write report.md.",
-		really: reported,
-		spec:   edits(contract(thereIs("report.md"))),
+		goal:      "Write report.md.",
+		really:    reported,
+		spec:      edits(contract(thereIs("report.md"))),
+		bareTells: true,
 	}, func(listening bool) model {
 		return func(c *chat) modeltest.Reply {
 			if listening && c.answered("write_file") || c.wrote("report.md") {

@@ -217,7 +217,8 @@ func (d *document) readRegister() {
 // speaksOn says that behind the first sentence of a line in question its writer goes on
 // in the first person, about something else.
 func speaksOn(bare string) bool {
-	for _, s := range sentenceEnd.Split(speech.ReplaceAllString(bare, ""), -1)[1:] {
+	sentences := sentenceEnd.Split(speech.ReplaceAllString(bare, ""), -1)
+	for _, s := range sentences[max(1, len(sentences)-lastSentences):] {
 		if firstPerson.MatchString(s) && remarkOf(strings.ToLower(strings.ReplaceAll(s, "’", "'"))).class == none {
 			return true
 		}

@@ -99,6 +99,9 @@ func (d *document) opensWithCode() bool {
 	return false
 }
 
+// lastSentences is how many sentences at the end of a line are looked at.
+const lastSentences = 4
+
 // mixed says that line n of the content from line from to line to holds content and
 // narration.
 func (d *document) mixed(n, from, to int) bool {
@@ -113,7 +116,7 @@ func (d *document) mixed(n, from, to int) bool {
 		return false
 	}
 	sentences := sentenceEnd.Split(speech.ReplaceAllString(l.plain, `""`), -1)
-	for _, s := range sentences[1:] {
+	for _, s := range sentences[max(1, len(sentences)-lastSentences):] {
 		if r := remarkOf(s); r.strong && (r.class == offer || r.class == account) && (!d.personal || r.self) {
 			return true
 		}
@@ -217,7 +220,7 @@ func lineRemark(plain string) remark {
 	if r.class == none && !hailed && !anaphor.MatchString(plain) && !secondPerson.MatchString(plain[:ends[0][0]]) && !strings.HasPrefix(plain, "let's ") {
 		return remark{}
 	}
-	for _, end := range ends {
+	for _, end := range ends[max(0, len(ends)-lastSentences):] {
 		if r = remarkOf(plain[end[1]:]); hailed && r.class != none {
 			return r
 		}

@@ -1,0 +1,183 @@
+package judgement
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+)
+
+// A command is run in the workspace at each attempt to stop, and at no other time; the
+// model is told the exit code and the end of the output of one that failed.
+func TestContractCommandIsRunAtEachAttemptToStop(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(
+		contractWrite("other.txt", "o"),
+		contractFinish("first"),
+		contractWrite("another.txt", "a"),
+		contractFinish("second"),
+		contractWrite("ok.txt", "ok"),
+		contractFinish("third"),
+	), contractOf(contractCommand("tests", `echo run >> runs.txt; test -f ok.txt || { yes "long line" | head -c 3000; echo "FAIL: ok.txt is missing" >&2; exit 3; }`)))
+	s.want("DONE agent_done accepted")
+	itemsEqual(t, "gaps", contractGaps(s), "2: tests", "4: tests")
+	for _, turn := range []int{2, 4} {
+		told := contractToldGap(t, s, turn)
+		itemsHas(t, "the gap report", told, "tests", "The tests is right", "exit 3", "FAIL: ok.txt is missing")
+		itemsLacks(t, "the gap report", told, "long line")
+	}
+	if got := contractRead(s.run, "runs.txt"); got != "run\nrun\nrun\n" {
+		t.Errorf("the command has run %q", got)
+	}
+	itemsEqual(t, "the state", contractStatuses(s.state()), "tests MET command")
+	if n := len(s.names("tool.call")); n != 6 {
+		t.Errorf("%d calls, want those of the model alone: %v", n, s.names("tool.call"))
+	}
+}
+
+// A command that succeeded once is run again, and what it says then counts.
+func TestContractCommandThatFailsLaterIsUnmetAgain(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(
+		contractWrite("ok.txt", "ok"),
+		contractFinish("first"),
+		calls(call("run_command", args{"command": "rm ok.txt && touch report.md"})),
+		contractFinish("second"),
+		contractWrite("ok.txt", "ok again"),
+		contractFinish("third"),
+	), contractOf(contractCommand("tests", "test -f ok.txt"), contractFile("report", "report.md")))
+	s.want("DONE agent_done accepted")
+	itemsEqual(t, "gaps", contractGaps(s), "2: report", "4: tests")
+}
+
+// A command that its time is over for is killed with all that it started, and is unmet:
+// tolerance for checks without an answer does not cover it.
+func TestContractCommandOutOfTimeIsKilledAndUnmet(t *testing.T) {
+	t.Parallel()
+	slow := contractCommand("slow", "setsid sleep 600 & echo $! > child.pid; echo $$ > self.pid; echo still busy; sleep 600")
+	slow.Predicate.Timeout = durationpb.New(3 * time.Second)
+	s := play(t, replies(contractFinish("first"), contractFinish("second")), contractTurns(2), contractOf(slow),
+		contractAccepts(&harnessv1.Acceptability{MaxUnknowns: proto.Uint32(5)}))
+	s.want("DONE max_turns")
+	itemsEqual(t, "gaps", contractGaps(s), "1: slow")
+	itemsHas(t, "the gap report", contractToldGap(t, s, 1), "slow", "time", "3s", "still busy")
+	itemsEqual(t, "the state", contractStatuses(s.state()), "slow UNMET")
+	contractDead(t, s.run, "child.pid", "self.pid")
+}
+
+// contractDead fails the test while a process lives whose id is in a file of the
+// workspace, and ends it.
+func contractDead(t *testing.T, r *run, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		pid, err := strconv.Atoi(strings.TrimSpace(contractRead(r, file)))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue // it is gone
+		}
+		// A dead one may wait to be reaped. Its state stands behind its name.
+		if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X") {
+			t.Errorf("process %d of %s lives: %s", pid, file, stat)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// An interrupt while a command is under way kills it with all that it started and parks
+// the run; resumed, it goes on to be judged.
+func TestContractCommandIsKilledByAnInterrupt(t *testing.T) {
+	t.Parallel()
+	slow := contractCommand("slow", "test -f ok.txt && exit 0; setsid sleep 600 & echo $! > child.pid; echo $$ > self.pid; echo begun > begun.fifo; sleep 600")
+	slow.Predicate.Timeout = durationpb.New(20 * time.Minute)
+	r := prepare(t, replies(contractFinish("first"), contractFinish("second")))
+	fifo := filepath.Join(r.dir, "begun.fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.id, Spec: r.spec(contractOf(slow))}); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := os.ReadFile(fifo); err != nil || string(said) != "begun\n" { // waits for the command
+		t.Fatalf("%q, %v", said, err)
+	}
+	if _, err := gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.id, Reason: "enough"}); err != nil {
+		t.Fatal(err)
+	}
+	s := r.rest()
+	s.want("PARKED interrupted")
+	contractDead(t, r, "child.pid", "self.pid")
+	if got := s.names("run.interrupted", "session.pause", "stop.rejected", "contract.evaluated"); !slices.Contains(got, "run.interrupted") ||
+		!slices.Contains(got, "session.pause") || len(got) != 2 {
+		t.Errorf("events %v", got)
+	}
+	r.write("ok.txt", "ok")
+	version := s.Events[len(s.Events)-1].GetVersion()
+	if _, err := gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.id}); err != nil {
+		t.Fatal(err)
+	}
+	s = r.restAfter(version)
+	s.want("DONE agent_done accepted")
+	itemsEqual(t, "the state", contractStatuses(s.state()), "slow MET command")
+}
+
+// A cancel while a command is under way kills it too.
+func TestContractCommandIsKilledByACancel(t *testing.T) {
+	t.Parallel()
+	slow := contractCommand("slow", "setsid sleep 600 & echo $! > child.pid; echo $$ > self.pid; echo begun > begun.fifo; sleep 600")
+	slow.Predicate.Timeout = durationpb.New(20 * time.Minute)
+	r := prepare(t, replies(contractFinish("first")))
+	fifo := filepath.Join(r.dir, "begun.fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.id, Spec: r.spec(contractOf(slow))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(fifo); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: r.id}); err != nil {
+		t.Fatal(err)
+	}
+	s := r.rest()
+	s.want("CANCELLED cancelled")
+	contractDead(t, r, "child.pid", "self.pid")
+}
+
+// The model is not offered what checks are made with, and cannot call it by name.
+func TestContractChecksAreNotToolsOfTheModel(t *testing.T) {
+	t.Parallel()
+	names := []string{"check_command", "CheckCommand", "check_file", "CheckFile", "inspect_workspace", "contract_question", "command_succeeds"}
+	var tries []modeltest.Call
+	for _, name := range names {
+		tries = append(tries, call(name, args{"command": "touch stolen.txt", "path": "stolen.txt", "question": "May I?"}))
+	}
+	s := play(t, replies(calls(tries...), contractFinish("first")), contractOf(contractCommand("tests", "true")))
+	s.want("DONE agent_done accepted")
+	for _, tool := range s.Requests[0].Tools {
+		if slices.Contains(names, tool.Name) || strings.Contains(strings.ToLower(tool.Name), "check") {
+			t.Errorf("the model is offered %s", tool.Name)
+		}
+	}
+	for i, a := range itemsAnswers(t, s, 0) {
+		itemsHas(t, "the answer to "+names[i], a.text, "There is no tool")
+	}
+	if s.exists("stolen.txt") || len(s.names("tool.error")) != len(names) {
+		t.Errorf("stolen %t, events %v", s.exists("stolen.txt"), s.names("tool.error", "tool.result"))
+	}
+}
