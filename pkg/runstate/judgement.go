@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
@@ -116,15 +117,6 @@ func ActivityOf(s *harnessv1.Snapshot) *harnessv1.Activity {
 	return s.Activity
 }
 
-// DoomLoopOf is what the detection of loops remembers, which it makes when there is
-// nothing.
-func DoomLoopOf(s *harnessv1.Snapshot) *harnessv1.DoomLoop {
-	if s.DoomLoop == nil {
-		s.DoomLoop = &harnessv1.DoomLoop{}
-	}
-	return s.DoomLoop
-}
-
 // ArgumentsKey is what stands for the arguments of a call where calls are compared:
 // the text, or what names it once it is too large to travel.
 func ArgumentsKey(c *harnessv1.Content) string {
@@ -150,5 +142,23 @@ const mark = "[harness] "
 func Guidance(text string) *harnessv1.Message {
 	return &harnessv1.Message{
 		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: runlog.Inline(mark + text),
+	}
+}
+
+// NoteOutcome notes a result for the detection of loops and stalls, as far as they are
+// switched on. fresh says that it came about for the first time in the segment. It
+// changes s.
+func NoteOutcome(s *harnessv1.Snapshot, tool string, strict, loose uint64, fresh bool) {
+	if s.GetConfig().GetDoomLoop().GetEnabled() {
+		if s.DoomLoop == nil {
+			s.DoomLoop = &harnessv1.DoomLoop{}
+		}
+		progress.Note(s.DoomLoop, tool, strict, loose)
+	}
+	if fresh && s.GetConfig().GetStall().GetEnabled() {
+		if s.ProgressTracker == nil {
+			s.ProgressTracker = &harnessv1.ProgressTracker{}
+		}
+		s.ProgressTracker.DistinctOutcomes++
 	}
 }

@@ -19,7 +19,10 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	s.ContinuationCount, s.WorkCompleteRetries = 0, 0
 	s.Turn, s.Summary, s.Answer, s.StopReason, s.Accepted, s.WakeAt = nil, nil, nil, nil, false, nil
 	s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
-	s.DoomLoop, s.ProgressTracker = nil, &harnessv1.ProgressTracker{FirstMessage: s.GetMessageCount()}
+	s.DoomLoop, s.ProgressTracker = nil, nil
+	if s.GetConfig().GetStall().GetEnabled() {
+		s.ProgressTracker = &harnessv1.ProgressTracker{FirstMessage: s.GetMessageCount()}
+	}
 	s.Hooks, s.RejectedKind, s.RejectedCount = nil, "", 0
 }
 

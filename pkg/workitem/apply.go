@@ -207,7 +207,7 @@ func (c *call) setArtifact(a arguments) error {
 		return errors.New("the content is empty: give the whole product as content; what was stored before stays")
 	}
 	if role := a.name("role"); role != "" {
-		known := false
+		var known bool
 		if item.Role, known = parseRole(role); !known {
 			hint = fmt.Sprintf("%q is no role, so it was stored as WORKING; the roles are DELIVERABLE, WORKING and CONTROL. ", short(role, 60))
 		}

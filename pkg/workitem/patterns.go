@@ -33,9 +33,8 @@ const (
 	made = `(?:saved|stored|created|written|wrote|generated|produced|prepared|put together|compiled|drafted|completed|finished|finali[sz]ed|updated|added|attached|composed|assembled|recorded|uploaded|exported|formatted|structured|organi[sz]ed|` +
 		`implemented|built|made|rewritten|rewrote|revised|designed|documented|summari[sz]ed|outlined|submitted|refactored|translated|converted|provided|included|fixed|edited|polished|corrected|extended|expanded|marked|set|condensed|restructured|` +
 		`incorporated|consolidated|pulled together|laid out|modified|delivered|placed|merged|broken)`
-	// will begins an intention, have an account.
+	// will begins an intention.
 	will = `(?:let me|i'll|i will|i'm (?:now |just |also )?going to|i am (?:now |just |also )?going to|i'm (?:now )?about to|i am (?:now )?about to|i (?:now |still |also |just )?need to|i should|i can|i want to|i'd like to|i shall|i must|time to|it's time to|i'm now ready to|i'm ready to|i am ready to)`
-	have = `(?:i've|i have|i)`
 	// toThis leads to what is made, over at most seven words.
 	toThis = "(?:[\\w'\".,/`é-]+ ){0,7}?[*_`\"']*"
 	// det is how the name of something begins that the reader knows of or is told of.

@@ -67,7 +67,7 @@ func (d *document) accept(n int, where position) bool {
 		if d.personal && r.spoken {
 			return r.self
 		}
-		return r.self || r.strong && !(d.personal && d.addressing) || d.alone(n) && (!d.addressing || r.mine && !d.personal)
+		return r.self || r.strong && (!d.personal || !d.addressing) || d.alone(n) && (!d.addressing || r.mine && !d.personal)
 	default:
 		return impersonal && (r.strong || d.alone(n))
 	}
@@ -174,7 +174,7 @@ func remarkOf(text string) remark {
 		noun, colon := artifactNoun.MatchString(m[1]), strings.HasSuffix(rest, ":")
 		part := partNoun.MatchString(m[1])
 		r.strong = noun && (colon || definiteStart.MatchString(m[1]) && !part || r.self) || hailed
-		if !r.strong && (!noun || part) && !(!question.MatchString(m[1]) && colon) {
+		if !r.strong && (!noun || part) && (question.MatchString(m[1]) || !colon) {
 			return remark{}
 		}
 	case thisIs.MatchString(rest):

@@ -14,6 +14,9 @@ import (
 func (r *repairing) define(spec *harnessv1.RunSpec) {
 	s := r.s
 	s.Definition, s.TaskContract = definition.Of(spec)
+	if !s.GetConfig().GetContract().GetEnabled() {
+		s.TaskContract = nil
+	}
 	if s.GetTaskContract() != nil {
 		s.CoverageLedger = contract.Initial(s.GetTaskContract())
 		s.CoverageLedger.Coverage = contract.Judge(s.GetTaskContract(), s.GetCoverageLedger()).Coverage

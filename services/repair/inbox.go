@@ -258,11 +258,7 @@ func (r *repairing) conclude(call *harnessv1.PendingCall, content *harnessv1.Con
 // Only the last calls are known here: an outcome that is not among them is new.
 func (r *repairing) noteOutcome(call *harnessv1.PendingCall, content *harnessv1.Content) {
 	strict, loose := progress.Signature(call.GetTool(), runstate.ArgumentsKey(call.GetArguments()), runstate.ContentDigest(content))
-	loop := runstate.DoomLoopOf(r.s)
-	if !slices.Contains(loop.GetStrict(), strict) && r.s.GetProgressTracker() != nil {
-		r.s.ProgressTracker.DistinctOutcomes++
-	}
-	progress.Note(loop, call.GetTool(), strict, loose)
+	runstate.NoteOutcome(r.s, call.GetTool(), strict, loose, !slices.Contains(r.s.GetDoomLoop().GetStrict(), strict))
 }
 
 // answerQuestion notes what the user says to a question of the contract.

@@ -178,7 +178,7 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 	if err := r.openSegment(s.GoalPreview); err != nil {
 		return err
 	}
-	if text := contractText(s.GetTaskContract()); text != "" && s.GetConfig().GetContract().GetEnabled() {
+	if text := contractText(s.GetTaskContract()); text != "" {
 		m := runstate.Guidance(text)
 		m.Kept = true
 		r.append(0, m)

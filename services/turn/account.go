@@ -86,19 +86,29 @@ func (c *completing) activity() {
 func (c *completing) outcomes(end Ending) {
 	s := c.s
 	fresh := map[uint64]bool{}
-	for _, r := range c.p.results {
+	for _, r := range c.inOrder() {
 		strict, loose := progress.Signature(r.tool, runstate.ArgumentsKey(c.p.written[r.call]), r.digest)
-		loop := runstate.DoomLoopOf(s)
-		known := fresh[strict] || slices.Contains(loop.GetStrict(), strict) || end.Seen != nil && end.Seen(strict)
+		known := fresh[strict] || slices.Contains(s.GetDoomLoop().GetStrict(), strict) || end.Seen != nil && end.Seen(strict)
 		fresh[strict] = true
-		if !known {
-			if s.ProgressTracker == nil {
-				s.ProgressTracker = &harnessv1.ProgressTracker{}
-			}
-			s.ProgressTracker.DistinctOutcomes++
-		}
-		progress.Note(loop, r.tool, strict, loose)
+		runstate.NoteOutcome(s, r.tool, strict, loose, !known)
 	}
+}
+
+// inOrder are the results of this step in the order of their calls: which of two that
+// ran beside each other ended first says nothing.
+func (c *completing) inOrder() []answered {
+	place := map[string]int{}
+	for i, call := range c.p.Response.GetCalls() {
+		place[call.GetCallId()] = i
+	}
+	for i, call := range c.p.Calls {
+		if _, known := place[call.ID]; !known {
+			place[call.ID] = i
+		}
+	}
+	results := slices.Clone(c.p.results)
+	slices.SortStableFunc(results, func(a, b answered) int { return place[a.call] - place[b.call] })
+	return results
 }
 
 func lastOf(list []string, n int) []string {

@@ -1,0 +1,237 @@
+package judgement
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// contextIn lets a run work in a folder below its workspace.
+func contextIn(folder string) func(*harnessv1.RunSpec) {
+	return func(spec *harnessv1.RunSpec) { spec.Workspace = filepath.Join(spec.GetWorkspace(), folder) }
+}
+
+// Files of standing instructions are found unasked, under each of their names.
+func TestContextInstructionFilesAreFound(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"} {
+		t.Run(strings.ReplaceAll(name, "/", " "), func(t *testing.T) {
+			t.Parallel()
+			r := prepare(t, replies(done()))
+			r.write(name, "Use tabs, never spaces.\n")
+			s := r.jitBegin().rest()
+			s.want("DONE agent_done accepted")
+			contextOrder(t, contextPrompt(t, s), "Instructions from "+name+"\n", "Use tabs, never spaces.")
+			contextOnce(t, s.text(0), "Use tabs, never spaces.")
+		})
+	}
+}
+
+// They are looked for from the workspace up to the root of the repository, nearest
+// first, and not above it; the same content is shown once.
+func TestContextInstructionFilesOfTheRepository(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, replies(done()))
+	r.write("AGENTS.md", "outside of the repository")
+	r.write("repo/.git/HEAD", "ref: refs/heads/main\n")
+	r.write("repo/AGENTS.md", "rule of the root")
+	r.write("repo/.github/copilot-instructions.md", "rule for copilots")
+	r.write("repo/a/CLAUDE.md", "rule of the middle")
+	r.write("repo/a/AGENTS.md", "the same everywhere")
+	r.write("repo/a/b/AGENTS.md", "rule of the workspace")
+	r.write("repo/a/b/CLAUDE.md", "the same everywhere")
+	r.write("repo/a/b/c/AGENTS.md", "below the workspace")
+	s := r.jitBegin(contextIn("repo/a/b")).rest()
+	s.want("DONE agent_done accepted")
+	prompt := contextPrompt(t, s)
+	contextOnce(t, prompt, "rule of the root", "rule for copilots", "rule of the middle", "rule of the workspace", "the same everywhere")
+	contextNone(t, prompt, "outside of the repository", "below the workspace")
+	contextOrder(t, prompt, "Instructions from AGENTS.md", "rule of the workspace", "Instructions from CLAUDE.md", "the same everywhere",
+		"Instructions from ../CLAUDE.md", "rule of the middle", "Instructions from ../../AGENTS.md", "rule of the root",
+		"Instructions from ../../.github/copilot-instructions.md", "rule for copilots")
+}
+
+// Without a repository only the workspace counts.
+func TestContextInstructionFilesWithoutARepository(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, replies(done()))
+	r.write("AGENTS.md", "of the parent")
+	r.write("work/AGENTS.md", "of the workspace")
+	s := r.jitBegin(contextIn("work")).rest()
+	s.want("DONE agent_done accepted")
+	contextOnce(t, contextPrompt(t, s), "of the workspace")
+	contextNone(t, contextPrompt(t, s), "of the parent")
+}
+
+// A large file is cut, and the prompt says so; many of them have a bound in all.
+func TestContextInstructionFilesAreCapped(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, replies(done()))
+	r.write("r/.git/HEAD", "ref: refs/heads/main\n")
+	folder := "r"
+	for i := range 8 {
+		r.write(folder+"/AGENTS.md", fmt.Sprintf("begin-%d\n", i)+strings.Repeat(fmt.Sprintf("line of %d\n", i), 5000)+fmt.Sprintf("end-%d\n", i))
+		folder += "/d"
+	}
+	s := r.jitBegin(contextIn(strings.TrimSuffix(folder, "/d"))).rest()
+	s.want("DONE agent_done accepted")
+	prompt := contextPrompt(t, s)
+	contextOrder(t, prompt, "begin-7", "line of 7", "Cut here", "begin-6")
+	contextNone(t, prompt, "end-7", "end-6", "begin-0")
+	if first := strings.Count(prompt, "line of 7\n") * len("line of 7\n"); first > 32<<10 || first < 24<<10 {
+		t.Errorf("%d bytes of the first file are shown", first)
+	}
+	if all := strings.Count(prompt, "line of ") * len("line of 7\n"); all > 96<<10 || all < 64<<10 {
+		t.Errorf("%d bytes are shown in all", all)
+	}
+}
+
+// A link that leads out of the repository, or out of the workspace where there is none,
+// is not followed; one that stays inside is fine. So is a folder or a pipe of that name.
+func TestContextInstructionLinksOutAreRefused(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, replies(done()))
+	r.write("secret.md", "a secret of the machine")
+	r.write("repo/.git/HEAD", "ref: refs/heads/main\n")
+	r.write("repo/docs/rules.md", "rules that lie inside")
+	r.write("repo/work/.github/keep", "")
+	for link, to := range map[string]string{
+		"repo/work/AGENTS.md":                       filepath.Join(r.dir, "secret.md"),
+		"repo/work/.github/copilot-instructions.md": "../../../secret.md",
+		"repo/work/CLAUDE.md":                       "../docs/rules.md",
+	} {
+		if err := os.Symlink(to, filepath.Join(r.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.write("repo/AGENTS.md/file", "a folder of that name")
+	s := r.jitBegin(contextIn("repo/work")).rest()
+	s.want("DONE agent_done accepted")
+	contextOnce(t, contextPrompt(t, s), "rules that lie inside")
+	contextNone(t, s.text(0), "a secret of the machine", "a folder of that name")
+
+	alone := prepare(t, replies(done()))
+	alone.id += "-alone"
+	models.mu.Lock()
+	models.models[alone.id] = alone.model
+	models.mu.Unlock()
+	alone.write("secret.md", "a secret of the machine")
+	alone.write("work/file", "x")
+	if err := os.Symlink("../secret.md", filepath.Join(alone.dir, "work/AGENTS.md")); err != nil {
+		t.Fatal(err)
+	}
+	s = alone.jitBegin(contextIn("work")).rest()
+	s.want("DONE agent_done accepted")
+	contextNone(t, s.text(0), "a secret of the machine")
+}
+
+// A link that is swapped in during the run does not lead out either.
+func TestContextInstructionLinkSwappedInIsRefused(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.write("secret.md", "a secret of the machine")
+	r.write("work/AGENTS.md", "the rules")
+	r.model.answer = modesDoes(jitScript(jitLooks(2)...), map[int]func(){0: func() {
+		path := filepath.Join(r.dir, "work/AGENTS.md")
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+		if err := os.Symlink("../secret.md", path); err != nil {
+			t.Error(err)
+		}
+	}})
+	s := r.jitBegin(contextIn("work")).rest()
+	s.want("DONE agent_done accepted")
+	contextNone(t, s.text(len(s.Requests)-1), "a secret of the machine")
+	jitTold(t, s, 1, "AGENTS.md", "no longer")
+}
+
+// When a file changes, comes or goes, a message of the next turn says so, once, with the
+// new text; the prompt stays as it was.
+func TestContextInstructionChangesAreTold(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.write("AGENTS.md", "edition one")
+	r.model.answer = modesDoes(jitScript(
+		calls(jitLook()),
+		calls(jitWrite("AGENTS.md", "edition two")), // the agent itself
+		calls(jitRead("AGENTS.md")),
+		jitLooks(3)[0], jitLooks(3)[1], jitLooks(3)[2],
+	), map[int]func(){
+		3: func() { r.write("CLAUDE.md", "another file") },
+		4: func() {
+			if err := os.Remove(filepath.Join(r.dir, "AGENTS.md")); err != nil {
+				t.Error(err)
+			}
+		},
+	})
+	s := r.jitBegin().rest()
+	s.want("DONE agent_done accepted")
+	told := map[int][]string{}
+	for n := range s.Requests {
+		for _, m := range jitSaid(s, n) {
+			if n > 0 && strings.Contains(m, "instructions in ") {
+				told[n+1] = append(told[n+1], m)
+			}
+		}
+	}
+	if len(told) != 3 || len(told[3]) != 1 || len(told[5]) != 1 || len(told[6]) != 1 {
+		t.Fatalf("told is %q", told)
+	}
+	modesSays(t, "the third request", told[3][0], "AGENTS.md", "edition two")
+	modesSays(t, "the fifth request", told[5][0], "CLAUDE.md", "another file")
+	modesSays(t, "the sixth request", told[6][0], "AGENTS.md", "no longer")
+	var kinds []string
+	for _, e := range s.Events {
+		if g := e.GetGuidanceInjected(); g.GetKind() == "instructions" {
+			kinds = append(kinds, fmt.Sprint(e.GetTurnNumber()))
+		}
+	}
+	jitSame(t, "turns of the events", kinds, "3", "5", "6")
+	contextOnce(t, contextPrompt(t, s), "edition one")
+	jitStable(t, s)
+}
+
+// A file that is the first of its kind is told of as well.
+func TestContextFirstInstructionFileIsTold(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.model.answer = modesDoes(jitScript(jitLooks(3)...), map[int]func(){0: func() { r.write("AGENTS.md", "the first rule") }})
+	s := r.jitBegin().rest()
+	s.want("DONE agent_done accepted")
+	jitTold(t, s, 1, "AGENTS.md", "the first rule")
+}
+
+// Once all are gone, one that comes back is told of.
+func TestContextInstructionFileThatComesBackIsTold(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.write("AGENTS.md", "the rule")
+	r.model.answer = modesDoes(jitScript(jitLooks(4)...), map[int]func(){
+		0: func() { _ = os.Remove(filepath.Join(r.dir, "AGENTS.md")) },
+		2: func() { r.write("AGENTS.md", "the new rule") },
+	})
+	s := r.jitBegin().rest()
+	s.want("DONE agent_done accepted")
+	jitTold(t, s, 1, "AGENTS.md", "no longer")
+	jitTold(t, s, 3, "AGENTS.md", "the new rule")
+	jitStable(t, s)
+}
+
+// A file that is written again with the same text has not changed.
+func TestContextInstructionFileWrittenAgainIsNoChange(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.write("AGENTS.md", "the rule")
+	r.model.answer = modesDoes(jitScript(jitLooks(2)...), map[int]func(){0: func() { r.write("AGENTS.md", "the rule") }})
+	s := r.jitBegin().rest()
+	s.want("DONE agent_done accepted")
+	if slices.ContainsFunc(s.Events, func(e *harnessv1.Event) bool { return e.GetGuidanceInjected().GetKind() == "instructions" }) {
+		t.Error("a change is told of")
+	}
+}

@@ -1,0 +1,10 @@
+package judgement
+
+import (
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// phasesBudgets gives a run budgets.
+func phasesBudgets(b *harnessv1.Budgets) func(*harnessv1.RunSpec) {
+	return func(spec *harnessv1.RunSpec) { spec.Config.Budgets = b }
+}
