@@ -155,8 +155,11 @@ func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
 	case toolhost.RunCommand:
 		return b.command(t, a.Command)
 	case workitem.Add, workitem.FlagRevision:
-		b.next++
-		return fmt.Sprintf("Added w%d.", b.next), nil
+		if a.ID == "" || tool == workitem.FlagRevision {
+			b.next++
+			a.ID = fmt.Sprintf("w%d", b.next)
+		}
+		return "Added " + a.ID + ".", nil
 	case workitem.Update:
 		return "Updated.", nil
 	case workitem.SetArtifact:

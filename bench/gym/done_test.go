@@ -7,7 +7,7 @@ import (
 // wrongEnds are models that say that they are done when they are not.
 func wrongEnds() []*scenario {
 	var all []*scenario
-	for _, some := range [][]*scenario{leavesWork(), leavesItems(), ticksBoxes(), claimsSuccess(), quotes(), quotesTask(), editsAfterTest(), editsAfterCheck()} {
+	for _, some := range [][]*scenario{leavesWork(), leavesItems(), ticksBoxes(), claimsSuccess(), quotes(), quotesTask(), editsAfterTest(), editsAfterCheck(), ignoresAudits()} {
 		all = append(all, some...)
 	}
 	return all
@@ -87,7 +87,7 @@ func ticksBoxes() []*scenario {
 	}, rejected("contract_not_satisfied"), doomLoop, rejected("contract_not_satisfied"))
 }
 
-// total.sh is the test of a program whose only line should print 7.
+// test.sh is the test of total.sh, which should print 7.
 const (
 	totalTest = "got=$(sh total.sh)\n[ \"$got\" = 7 ] && echo PASS || { echo \"FAIL: want 7, got $got\"; exit 1; }\n"
 	totalGood = "echo $((3 + 4))\n"

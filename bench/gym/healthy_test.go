@@ -11,7 +11,7 @@ import (
 
 // healthyOnes are models whose ways look like failing and are not.
 func healthyOnes() []*scenario {
-	all := []*scenario{longReader(), poller(), patientPoller(), tester(), slowWriter(), rereader(), asker(), auditor(), letterWriter(), lateFinisher()}
+	all := []*scenario{longReader(), poller(), patientPoller(), tester(), slowWriter(), rereader(), asker(), auditor(), diarist(), summariser(), hasty()}
 	for _, s := range all {
 		s.kind, s.verdict = healthy, accepted
 	}
@@ -159,38 +159,10 @@ func asker() *scenario {
 	}
 }
 
-const (
-	auditFails  = `{"verdict": "fail", "checks": [{"name": "number of barrels", "result": "fail", "detail": "it says ten"}], "summary": "The number is wrong."}`
-	auditPasses = `{"verdict": "pass", "checks": [{"name": "number of barrels", "result": "pass", "detail": "eleven"}], "summary": "All is right."}`
-)
-
-// auditor works as an agent with work items should.
-func auditor() *scenario {
-	return &scenario{
-		name: "auditor", what: "audits its own work, finds it wanting, revises it and audits again",
-		goal:  "Write a letter to Anna about the harvest in harvest.txt.",
-		files: map[string]string{"harvest.txt": "Eleven barrels of cider.\n"},
-		spec:  edits(withItems()),
-		really: func(w *world) bool {
-			return w.artifacts["w3"] == letter
-		},
-		model: inOrder(
-			calls(add("The letter", "DELIVERABLE"), add("Audit of the letter", "CONTROL")),
-			calls(read("harvest.txt"), set("w1", "IN_PROGRESS")),
-			calls(artifact("w1", "Dear Anna,\n\nthe harvest was good. We have ten barrels of cider.\n\nYours, Tom\n"), set("w1", "DONE")),
-			calls(artifact("w2", auditFails)),
-			calls(call("work_item_flag_revision", args{"id": "w1", "reason": "There are eleven barrels."})),
-			calls(artifact("w3", letter), set("w3", "DONE")),
-			calls(artifact("w2", auditPasses), set("w2", "DONE")),
-			done("The letter is written and checked."),
-		),
-	}
-}
-
 const diary = "Monday. I'll update the fence tomorrow; today it rained.\n\nLet me say it plainly: I miss the sea.\n\nNext, I'll learn to sail. Here is where I would begin: the old harbour.\n"
 
-// letterWriter's product speaks in the first person.
-func letterWriter() *scenario {
+// diarist's product speaks in the first person.
+func diarist() *scenario {
 	return &scenario{
 		name: "diarist", what: "writes an artifact in the first person, which sounds like narration and is none",
 		goal: "Write a page of a diary.",
@@ -206,8 +178,8 @@ func letterWriter() *scenario {
 	}
 }
 
-// lateFinisher falls silent once, and takes the nudge.
-func lateFinisher() *scenario {
+// summariser falls silent once, and takes the nudge.
+func summariser() *scenario {
 	return &scenario{
 		name: "summariser", what: "says in words that it is done, and calls work_complete when it is reminded",
 		goal:   "Write report.md.",
@@ -218,5 +190,16 @@ func lateFinisher() *scenario {
 			says("The report is written."),
 			done("The report is written."),
 		),
+	}
+}
+
+// hasty does its work and ends it in one response.
+func hasty() *scenario {
+	return &scenario{
+		name: "hasty", what: "does the work and says that it is done in the same response",
+		goal:   "Write report.md.",
+		really: reported,
+		spec:   edits(contract(thereIs("report.md"))),
+		model:  inOrder(calls(write("report.md", "A report.\n"), done("The report is written.").Calls[0])),
 	}
 }

@@ -18,6 +18,7 @@ const (
 	refused    = "refused call"
 	loopEnd    = "loop given up"
 	stripped   = "artifact stripped"
+	auditTold  = "failed audit told"
 )
 
 // rejection is what all stops that were not accepted begin with.
@@ -71,6 +72,8 @@ func intervention(e *harnessv1.Event) string {
 		return correction
 	case strings.Contains(runlog.Text(e.GetToolResult().GetResult()), "Stored without words about it"):
 		return stripped
+	case e.GetGuidanceInjected().GetKind() == "control":
+		return auditTold
 	case e.GetGuidanceInjected().GetKind() == "jit":
 		return hint(e.GetGuidanceInjected().GetRuleId())
 	}

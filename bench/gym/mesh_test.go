@@ -107,8 +107,8 @@ func begin(dir string) (stop func(), err error) {
 	}, nil
 }
 
-// limit is far more than any run here takes.
-const limit = 2 * time.Minute
+// patience is far more than any run here takes.
+const patience = 2 * time.Minute
 
 // meshRun is a run in the harness.
 type meshRun struct {
@@ -122,7 +122,7 @@ type meshRun struct {
 // for its user, attend is the user.
 func meshed(t *testing.T, s *scenario, id, dir string) *meshRun {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	spec := &harnessv1.RunSpec{
 		Goal: runlog.Inline(s.goal), Workspace: dir,

@@ -19,6 +19,7 @@ const (
 	listens  = "listens"  // fails until it is told something specific
 	stubborn = "stubborn" // fails whatever it is told
 	healthy  = "healthy"  // does not fail
+	limit    = "limit"    // what the harness does not see
 )
 
 // Verdicts of the harness.
@@ -51,6 +52,8 @@ type scenario struct {
 	verdict, by string
 	// bareTells says that a bare loop tells the model as well what it listens to.
 	bareTells bool
+	// instead is what to do about a limit.
+	instead string
 	// answer is what the user says in the bare loop; attend is the user of the harness
 	// once the run waits.
 	answer string

@@ -99,8 +99,6 @@ func plansForEver() []*scenario {
 	}, hint("all_planning_no_execution"), outOfTurns, hint("all_planning_no_execution"))
 }
 
-const letter = "Dear Anna,\n\nthe harvest was good. We have eleven barrels of cider.\n\nYours, Tom\n"
-
 // narratedLetter and narratedReport are what comes of it when a model thinks aloud while
 // it writes.
 const (

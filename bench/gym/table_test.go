@@ -8,20 +8,44 @@ import (
 	"testing"
 )
 
-var tableFile = flag.String("table", "", "Markdown file in which the table between the markers is replaced")
+var tableFile = flag.String("table", "", "Markdown file in which the tables between the markers are replaced")
 
-// Where the table stands in its page.
+// table is one of the tables of the page, between two markers.
+type table struct {
+	name    string
+	columns []string
+	cells   func(r *row) []string
+	of      func(r *scenario) bool
+}
+
 const (
-	page0       = "../../docs/gym.md"
-	tableBegin  = "<!-- table: make gym writes it -->\n"
-	tableEnd    = "<!-- end of table -->\n"
+	tablePage   = "../../docs/gym.md"
 	tokenColumn = "tokens"
 )
 
-var columns = []string{
-	"model", "kind",
-	"bare loop: turns", tokenColumn, "says", "really done",
-	"harness: turns", tokenColumn, "verdict", "really done", "what did it",
+var tables = []table{
+	{
+		name: "models",
+		columns: []string{
+			"model", "kind", "bare loop: turns", tokenColumn, "says", "really done",
+			"harness: turns", tokenColumn, "verdict", "really done", "what did it",
+		},
+		cells: (*row).cells,
+		of:    func(s *scenario) bool { return s.kind != limit },
+	},
+	{
+		name:    "limits",
+		columns: []string{"model", "bare loop says", "really done", "harness: verdict", "really done", "what to do"},
+		cells:   (*row).limitCells,
+		of:      func(s *scenario) bool { return s.kind == limit },
+	},
+}
+
+func (t table) begin() string { return "<!-- " + t.name + ": make gym writes this table -->\n" }
+func (t table) end() string   { return "<!-- end of " + t.name + " -->\n" }
+
+func (r *row) limitCells() []string {
+	return []string{r.what, r.bare.end, yes(r.bare.really), r.harness.end, yes(r.harness.really), r.instead}
 }
 
 // cells are a row of the table. Tokens are rounded to two places, for reading.
@@ -58,56 +82,73 @@ func yes(b bool) string {
 
 func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-// writeTable replaces the table of a page.
-func writeTable(t *testing.T, path string, rows []*row) {
+// writeTables replaces the tables of a page.
+func writeTables(t *testing.T, path string, rows []*row) {
 	t.Helper()
-	var b strings.Builder
-	b.WriteString(line(columns) + strings.Repeat("|---", len(columns)) + "|\n")
-	for _, r := range rows {
-		if r == nil {
-			t.Fatal("a table needs all scenarios: leave out the part of -run behind TestGym")
-		}
-		b.WriteString(line(r.cells()))
-	}
-	before, _, after := tableOf(t, path)
-	if err := os.WriteFile(path, []byte(before+tableBegin+b.String()+tableEnd+after), 0o644); err != nil { //nolint:gosec // a page
-		t.Fatal(err)
-	}
-}
-
-// compareTable fails the test unless the page has what came about, tokens aside.
-func compareTable(t *testing.T, rows []*row) {
-	t.Helper()
-	_, table, _ := tableOf(t, page0)
-	lines := strings.Split(strings.TrimSpace(table), "\n")
-	if len(lines) != len(rows)+2 {
-		t.Fatalf("%s has %d lines of a table for %d scenarios; run make gym", page0, len(lines), len(rows))
-	}
-	for i, r := range rows {
-		if r == nil {
-			continue // left out by -run
-		}
-		got := r.cells()
-		there := strings.Split(strings.Trim(lines[i+2], "| "), " | ")
-		for n, want := range got {
-			if columns[n] != tokenColumn && (n >= len(there) || there[n] != want) {
-				t.Errorf("%s, line of %s: %q is now %q; run make gym", page0, r.name, columns[n], want)
+	for _, table := range tables {
+		var b strings.Builder
+		b.WriteString(line(table.columns) + strings.Repeat("|---", len(table.columns)) + "|\n")
+		for _, r := range rows {
+			if r == nil {
+				t.Fatal("a table needs all scenarios: leave out the part of -run behind TestGym")
+			}
+			if table.of(r.scenario) {
+				b.WriteString(line(table.cells(r)))
 			}
 		}
+		before, _, after := table.find(t, path)
+		if err := os.WriteFile(path, []byte(before+table.begin()+b.String()+table.end()+after), 0o644); err != nil { //nolint:gosec // a page
+			t.Fatal(err)
+		}
 	}
 }
 
-// tableOf splits a page at the markers.
-func tableOf(t *testing.T, path string) (before, table, after string) {
+// compareTables fails the test unless the page has what came about, tokens aside. Rows
+// of scenarios that -run left out are nil.
+func compareTables(t *testing.T, all []*scenario, rows []*row) {
 	t.Helper()
-	text, err := os.ReadFile(path) //nolint:gosec // a page
+	for _, table := range tables {
+		_, text, _ := table.find(t, tablePage)
+		lines := strings.Split(strings.TrimSpace(text), "\n")[min(2, strings.Count(text, "\n")):]
+		for i, s := range all {
+			if !table.of(s) {
+				continue
+			}
+			if len(lines) == 0 {
+				t.Fatalf("%s has no line for %s; run make gym", tablePage, s.name)
+			}
+			if rows[i] != nil {
+				table.compare(t, rows[i], lines[0])
+			}
+			lines = lines[1:]
+		}
+		if len(lines) > 0 {
+			t.Errorf("%s has lines for nothing, such as %q; run make gym", tablePage, lines[0])
+		}
+	}
+}
+
+func (t table) compare(test *testing.T, r *row, have string) {
+	test.Helper()
+	there := strings.Split(strings.TrimSuffix(strings.TrimPrefix(have, "| "), " |"), " | ")
+	for n, want := range t.cells(r) {
+		if t.columns[n] != tokenColumn && (n >= len(there) || there[n] != want) {
+			test.Errorf("%s, %s of %s (%s) is not %q; run make gym", tablePage, t.columns[n], r.name, r.kind, want)
+		}
+	}
+}
+
+// find splits a page at the markers of the table.
+func (t table) find(test *testing.T, path string) (before, text, after string) {
+	test.Helper()
+	page, err := os.ReadFile(path) //nolint:gosec // a page
 	if err != nil {
-		t.Fatal(err)
+		test.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), tableBegin)
-	table, after, closed := strings.Cut(rest, tableEnd)
+	before, rest, ok := strings.Cut(string(page), t.begin())
+	text, after, closed := strings.Cut(rest, t.end())
 	if !ok || !closed {
-		t.Fatalf("%s has no table between %q and %q", path, tableBegin, tableEnd)
+		test.Fatalf("%s has no table between %q and %q", path, t.begin(), t.end())
 	}
-	return before, table, after
+	return before, text, after
 }

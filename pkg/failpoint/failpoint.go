@@ -39,13 +39,20 @@ var own = map[string][]string{
 	},
 	"turn": {
 		"claimed",       // TurnStarted is stored, the model not asked
+		"asked",         // the subscribers of before_step have spoken, nothing stored
+		"admitted",      // TurnAdmitted is stored
 		"streaming",     // the first text of the model is there
 		"answered",      // the model's answer is there, not stored
 		"responded",     // ModelResponded is stored
+		"weighed",       // the subscribers of the calls have spoken, nothing stored
+		"judged",        // CallsJudged is stored
 		"tools_started", // ToolsStarted is stored, no call sent
 		"tool_answered", // the tool host has answered a call, nothing stored
 		"tool_finished", // ToolFinished is stored
 		"killed",        // the tool host has killed the calls of an interrupted turn
+	},
+	"stopdecision": {
+		"looked", // an output or a subscriber was looked at, nothing stored
 	},
 	"toolhost": {
 		"received",  // a call came in, nothing done

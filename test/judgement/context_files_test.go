@@ -114,19 +114,22 @@ func TestContextInstructionLinksOutAreRefused(t *testing.T) {
 	s.want("DONE agent_done accepted")
 	contextOnce(t, contextPrompt(t, s), "rules that lie inside")
 	contextNone(t, s.text(0), "a secret of the machine", "a folder of that name")
+}
 
-	alone := prepare(t, replies(done()))
-	alone.id += "-alone"
-	models.mu.Lock()
-	models.models[alone.id] = alone.model
-	models.mu.Unlock()
-	alone.write("secret.md", "a secret of the machine")
-	alone.write("work/file", "x")
-	if err := os.Symlink("../secret.md", filepath.Join(alone.dir, "work/AGENTS.md")); err != nil {
-		t.Fatal(err)
+// Without a repository a link must not lead out of the workspace.
+func TestContextInstructionLinkOutOfABareWorkspaceIsRefused(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, replies(done()))
+	r.write("secret.md", "a secret of the machine")
+	r.write("work/rules.md", "rules that lie inside")
+	for link, to := range map[string]string{"AGENTS.md": "../secret.md", "CLAUDE.md": "rules.md"} {
+		if err := os.Symlink(to, filepath.Join(r.dir, "work", link)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s = alone.jitBegin(contextIn("work")).rest()
+	s := r.jitBegin(contextIn("work")).rest()
 	s.want("DONE agent_done accepted")
+	contextOnce(t, contextPrompt(t, s), "rules that lie inside")
 	contextNone(t, s.text(0), "a secret of the machine")
 }
 
@@ -181,7 +184,7 @@ func TestContextInstructionChangesAreTold(t *testing.T) {
 		}
 	}
 	if len(told) != 3 || len(told[3]) != 1 || len(told[5]) != 1 || len(told[6]) != 1 {
-		t.Fatalf("told is %q", told)
+		t.Fatalf("told is %v", told)
 	}
 	modesSays(t, "the third request", told[3][0], "AGENTS.md", "edition two")
 	modesSays(t, "the fifth request", told[5][0], "CLAUDE.md", "another file")

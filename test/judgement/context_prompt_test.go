@@ -157,5 +157,7 @@ func TestContextPromptLivesThroughALongRun(t *testing.T) {
 }
 
 func contextProvide(providers ...*harnessv1.ContextProvider) func(*harnessv1.RunSpec) {
-	return func(spec *harnessv1.RunSpec) { spec.Agent.ContextProviders = append(spec.Agent.ContextProviders, providers...) }
+	return func(spec *harnessv1.RunSpec) {
+		spec.Agent.ContextProviders = append(spec.Agent.ContextProviders, providers...)
+	}
 }

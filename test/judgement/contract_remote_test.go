@@ -161,7 +161,9 @@ func TestContractAcceptabilityDecidesWhatCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, at := contractServe(t, func(context.Context, *harnessv1.CheckRequest) (*harnessv1.RequirementCoverage, error) { return c.answer() })
+			_, at := contractServe(t, func(context.Context, *harnessv1.CheckRequest) (*harnessv1.RequirementCoverage, error) {
+				return c.answer()
+			})
 			outputs := []*harnessv1.RequiredOutput{contractAsks("out", at)}
 			outputs[0].Optional = c.optional
 			if c.twice {

@@ -1,10 +1,7 @@
 package judgement
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -166,116 +163,6 @@ func TestStopOpenItemsAreInTheNextRequest(t *testing.T) {
 	}
 }
 
-// Subscribers of agent_stop are given the turn count, the calls of each tool, whether
-// work_complete was called, and how items and contract stand.
-func TestStopHooksAreGivenTheState(t *testing.T) {
-	t.Parallel()
-	s := play(t, stopOnce(
-		calls(call("work_item_add", args{"title": "One"}), call("work_item_add", args{"title": "Two"})),
-		calls(stopRead("a.txt"), stopRead("b.txt"), call("no_such_tool", args{})),
-		calls(call("work_item_update", args{"id": "w1", "status": "DONE"}), call("work_item_update", args{"id": "w2", "status": "SKIPPED"})),
-		calls(stopWrite("report.md", "r")),
-	), stopItems, stopWanted("report.md"), loopsABC(t), stopHooks(&harnessv1.Hook{
-		Id: "ask", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "cat > asked.json",
-	}))
-	s.want("DONE agent_done accepted")
-	raw, err := os.ReadFile(filepath.Join(s.dir, "asked.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	payload := stopPayload(t, raw)
-	if got := payload["turn_count"]; got != 5.0 {
-		t.Errorf("turn_count %v", got)
-	}
-	if got := payload["called_work_complete"]; got != true {
-		t.Errorf("called_work_complete %v", got)
-	}
-	usage, _ := payload["tool_usage"].(map[string]any)
-	for tool, n := range map[string]float64{"work_item_add": 2, "read_file": 2, "work_item_update": 2, "write_file": 1, "work_complete": 1} {
-		if usage[tool] != n {
-			t.Errorf("%s was called %v times, want %v; %v", tool, usage[tool], n, usage)
-		}
-	}
-	items, _ := payload["work_items"].(map[string]any)
-	if items["open"] != 0.0 || items["finished"] != 2.0 || items["total"] != 2.0 {
-		t.Errorf("work items %v", items)
-	}
-	contract, _ := payload["contract"].(map[string]any)
-	if contract["met"] != 1.0 || contract["total"] != 1.0 {
-		t.Errorf("contract %v", contract)
-	}
-}
-
-// stopPayload is the payload of a hook's request, which travels as an object or as the
-// text of one.
-func stopPayload(t *testing.T, raw []byte) map[string]any {
-	t.Helper()
-	var request struct {
-		Payload json.RawMessage `json:"payload"`
-	}
-	if err := json.Unmarshal(raw, &request); err != nil {
-		t.Fatalf("%v: %s", err, raw)
-	}
-	var text string
-	if json.Unmarshal(request.Payload, &text) == nil {
-		request.Payload = json.RawMessage(text)
-	}
-	payload := map[string]any{}
-	if err := json.Unmarshal(request.Payload, &payload); err != nil {
-		t.Fatalf("%v: %s", err, raw)
-	}
-	return payload
-}
-
-// Each field of the state can be asked for in CEL.
-func TestStopHooksInCELSeeTheState(t *testing.T) {
-	t.Parallel()
-	for name, cel := range map[string]string{
-		"turn":                 `turn < 3`,
-		"called_work_complete": `called_work_complete && turn < 3`,
-		"tool_usage":           `!("write_file" in tool_usage)`,
-		"tool_usage count":     `tool_usage["work_complete"] < 2`,
-		"work_items":           `work_items.total < 1`,
-		"work_items finished":  `work_items.open == 0 && work_items.finished == 0`,
-		"contract":             `contract.total == 1 && contract.met == 1 && turn < 3`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := play(t, stopOnce(
-				calls(stopDone("one")),
-				calls(stopWrite("more.txt", "m"), call("work_item_add", args{"title": "One"}), call("work_item_update", args{"id": "w1", "status": "DONE"})),
-			), stopItems, stopWanted("there.txt"), stopFiles(t, map[string]string{"there.txt": "x"}), stopHooks(stopBlock(cel, "because of "+name)))
-			s.want("DONE agent_done accepted")
-			stopSame(t, "rejections", stopRejected(s), "1 agent_stop_hook_blocked 1")
-			stopTold(t, s, 1, "because of "+name)
-		})
-	}
-}
-
-// The first subscriber that blocks decides: those behind it are not asked, those before
-// it were.
-func TestStopFirstHookThatBlocksDecides(t *testing.T) {
-	t.Parallel()
-	s := play(t, stopOnce(calls(stopDone("one")), calls(stopWrite("first.ok", "")), calls(stopDone("two")), calls(stopWrite("second.ok", ""))),
-		stopHooks(
-			&harnessv1.Hook{Id: "log", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "echo x >> log"},
-			&harnessv1.Hook{Id: "one", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "test -f first.ok || { echo first.ok is missing >&2; exit 2; }"},
-			&harnessv1.Hook{Id: "two", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "echo x >> two; test -f second.ok || { echo second.ok is missing >&2; exit 2; }"},
-		))
-	s.want("DONE agent_done accepted")
-	stopSame(t, "rejections", stopRejected(s), "1 agent_stop_hook_blocked 1", "3 agent_stop_hook_blocked 2")
-	stopTold(t, s, 1, "first.ok is missing")
-	stopTold(t, s, 3, "second.ok is missing")
-	if strings.Contains(s.news(1), "second.ok is missing") {
-		t.Error("the second subscriber was heard though the first had blocked")
-	}
-	for file, want := range map[string]string{"log": "x\nx\nx\n", "two": "x\nx\n"} {
-		if got, err := os.ReadFile(filepath.Join(s.dir, file)); err != nil || string(got) != want {
-			t.Errorf("%s holds %q, %v; want %q", file, got, err, want)
-		}
-	}
-}
-
 // When the retries are used up the other gates still hold: the run goes on until the
 // contract is met, and is not accepted then.
 func TestStopExhaustedRetriesLeadToTheOtherGates(t *testing.T) {
@@ -346,6 +233,9 @@ func TestStopGatesThatAreOffLeaveNoTrace(t *testing.T) {
 	s.want("DONE agent_done accepted")
 	if s.Result.GetTurnCount() != 1 || len(s.names("contract.evaluated", "stop.rejected", "hook.result", "hook.error")) != 0 {
 		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.names())
+	}
+	if strings.Contains(s.text(0), "gone.md") {
+		t.Error("the model is told of a contract that is switched off")
 	}
 	if d := s.Result.GetReason().GetDetails(); d.GetContractVerified() || s.Result.GetCoverage() != nil {
 		t.Errorf("details %v, coverage %v", d, s.Result.GetCoverage())

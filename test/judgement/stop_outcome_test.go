@@ -22,6 +22,16 @@ func TestStopOtherCallsBesideWorkCompleteRun(t *testing.T) {
 	}
 }
 
+// A call beside work_complete that fails does not undo it.
+func TestStopAFailedCallBesideWorkCompleteChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(calls(stopShell("touch ran; exit 3"), stopDone("s"))))
+	s.want("DONE agent_done accepted")
+	if s.Result.GetTurnCount() != 1 || !s.exists("ran") || len(s.names("tool.error")) != 1 {
+		t.Errorf("%d turns, ran %t, %v", s.Result.GetTurnCount(), s.exists("ran"), s.names())
+	}
+}
+
 // task_complete is taken for work_complete, though only work_complete is offered.
 func TestStopTaskCompleteEndsTheWorkToo(t *testing.T) {
 	t.Parallel()
@@ -138,9 +148,7 @@ func TestStopCallsOfACutResponseAreDropped(t *testing.T) {
 	if m := stopLast(s, 1); m.Role != "user" {
 		t.Errorf("the model is told by %s %q", m.Role, m.Content)
 	}
-	if len(s.names("tool.call", "continuation.prompt", "stop.rejected")) != 0 && s.names("tool.call")[0] != "tool.call" {
-		t.Errorf("events %v", s.names())
-	}
+	stopSame(t, "calls and rejections", s.names("tool.call", "continuation.prompt", "stop.rejected"), "tool.call") // the last response's
 	for _, m := range s.Requests[1].Messages {
 		if len(m.ToolCalls) > 0 {
 			t.Errorf("the dropped calls are in the conversation: %+v", m)

@@ -123,6 +123,24 @@ func TestStopACallResetsTheNudgesAndNotTheRejections(t *testing.T) {
 	stopStable(t, s)
 }
 
+// A call that comes to nothing is a call as well: the nudges begin anew.
+func TestStopACallOfAnUnknownToolResetsTheNudges(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(says("1"), says("2"), calls(call("no_such_tool", args{})), says("4"), done()))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2", "4: 1 of 2")
+}
+
+// A text that the length limit cut off is silence like any other.
+func TestStopACutTextIsSilence(t *testing.T) {
+	t.Parallel()
+	cut := says("I was about to")
+	cut.FinishReason = "length"
+	s := play(t, replies(cut, done()))
+	s.want("DONE agent_done accepted")
+	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2")
+}
+
 // An end without work_complete is refused three times with what to do, each time in the
 // next request, then taken; that the retries are used up is in the details.
 func TestStopMissingWorkCompleteIsRefusedThreeTimes(t *testing.T) {

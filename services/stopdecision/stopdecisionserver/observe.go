@@ -8,6 +8,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
@@ -51,6 +52,7 @@ func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*har
 		if err != nil {
 			return nil, fmt.Errorf("observe %s: %w", key, err)
 		}
+		failpoint.Hit(stopdecision.Name, "looked")
 		seen = append(seen, observation)
 	}
 	return seen, nil

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
@@ -68,8 +69,13 @@ func (t *working) admit(ctx, keep context.Context) error {
 	case r.Replan != "":
 		action, reason = harnessv1.HookAction_HOOK_ACTION_REPLAN, r.Replan
 	}
+	failpoint.Hit(turn.Name, "asked")
 	o := turn.Admit(t.s, t.p, action, reason, turn.Effects{Events: r.Events, Notes: r.Context})
-	return t.note(keep, o.Entry, o.Appended, o.Events)
+	if err := t.note(keep, o.Entry, o.Appended, o.Events); err != nil {
+		return err
+	}
+	failpoint.Hit(turn.Name, "admitted")
+	return nil
 }
 
 // judge asks the subscribers about each call of the response, in order, and records
@@ -102,7 +108,12 @@ func (t *working) judge(ctx, keep context.Context) error {
 	if err := t.keepArtifacts(keep, a.Entry.GetCallsJudged().GetWorkItems()); err != nil {
 		return err
 	}
-	return t.note(keep, a.Entry, a.Appended, a.Events)
+	failpoint.Hit(turn.Name, "weighed")
+	if err := t.note(keep, a.Entry, a.Appended, a.Events); err != nil {
+		return err
+	}
+	failpoint.Hit(turn.Name, "judged")
+	return nil
 }
 
 // calledBack tells the subscribers of a call that it has ended.

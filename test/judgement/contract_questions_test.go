@@ -1,0 +1,172 @@
+package judgement
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// contractAsking adds questions to the contract, written as "id: question".
+func contractAsking(required bool, questions ...string) func(*harnessv1.RunSpec) {
+	return func(spec *harnessv1.RunSpec) {
+		if spec.Contract == nil {
+			spec.Contract = &harnessv1.TaskContract{Goal: "Do it well."}
+		}
+		for _, q := range questions {
+			id, text, _ := strings.Cut(q, ": ")
+			spec.Contract.Questions = append(spec.Contract.Questions, &harnessv1.UserQuestion{Id: id, Question: text, Required: required})
+		}
+	}
+}
+
+// contractAnswer answers a pending call.
+func contractAnswer(r *run, callID, text string, failed bool) error {
+	_, err := gateway.SendInput(r.t.Context(), &harnessv1.SendInputRequest{RunId: r.id, Input: &harnessv1.SendInputRequest_ToolAnswer{
+		ToolAnswer: &harnessv1.ToolAnswer{CallId: callID, Result: runlog.Inline(text), IsError: failed},
+	}})
+	return err
+}
+
+// contractPending are the calls that a resting run waits for, such as
+// "contract:q question Which?".
+func contractPending(s *story) []string {
+	var all []string
+	for _, p := range s.Result.GetPending() {
+		all = append(all, p.GetCallId()+" "+p.GetKind()+" "+p.GetWhy())
+	}
+	return all
+}
+
+func contractVersion(s *story) uint64 { return s.Events[len(s.Events)-1].GetVersion() }
+
+// Required questions that are unanswered are put to the user by parking, all at once;
+// the answers reach the model word for word, count, and are kept. One that is not
+// required is never asked.
+func TestContractQuestionsArePutToTheUserAndAnswered(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(contractFinish("first"), contractFinish("second")),
+		contractAsking(true, "audience: Who is going to read it?", "length: How long may it be?"), contractAsking(false, "colour: Which colour?"))
+	s.want("PARKED question")
+	itemsEqual(t, "pending", contractPending(s), "contract:audience question Who is going to read it?", "contract:length question How long may it be?")
+	listed, err := gateway.ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: s.id})
+	if err != nil || len(listed.GetPending()) != 2 || !strings.Contains(listed.GetPending()[0].GetCall().GetArguments().GetInline(), "Who is going to read it?") {
+		t.Fatalf("listed %v, %v", listed, err)
+	}
+	if len(s.Requests) != 1 || s.Result.GetWakeAt() == nil {
+		t.Errorf("%d requests, wakes at %v", len(s.Requests), s.Result.GetWakeAt())
+	}
+
+	version := contractVersion(s)
+	if err := contractAnswer(s.run, "contract:audience", "The board of the bank.", false); err != nil {
+		t.Fatal(err)
+	}
+	s = s.restAfter(version)
+	if s.verdict() != "PARKED question" || len(s.Requests) != 1 {
+		t.Fatalf("with one answer of two: %s, %d requests", s.verdict(), len(s.Requests))
+	}
+	itemsEqual(t, "pending", contractPending(s), "contract:length question How long may it be?")
+	if err := contractAnswer(s.run, "contract:audience", "Somebody else.", false); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("a second answer: %v", err)
+	}
+	if err := contractAnswer(s.run, "contract:colour", "Red.", false); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("an answer to what was not asked: %v", err)
+	}
+
+	version = contractVersion(s)
+	if err := contractAnswer(s.run, "contract:length", "Two pages.", false); err != nil {
+		t.Fatal(err)
+	}
+	s = s.restAfter(version)
+	s.want("DONE agent_done accepted")
+	itemsHas(t, "the next request", s.news(1), "Who is going to read it?", "The board of the bank.", "How long may it be?", "Two pages.")
+	itemsLacks(t, "the next request", s.news(1), "colour", "Somebody else.")
+	var answers []string
+	for _, a := range s.state().GetCoverageLedger().GetAnswers() {
+		answers = append(answers, a.GetQuestionId()+": "+a.GetAnswer().GetInline())
+	}
+	itemsEqual(t, "answers", answers, "audience: The board of the bank.", "length: Two pages.")
+	itemsEqual(t, "evaluations", contractEvaluations(s), "2: 0/0 satisfied")
+	itemsStable(t, s)
+}
+
+// What is missing beside an unanswered question is told to the model with the answer:
+// its stop was rejected for that too.
+func TestContractGapBesideAQuestionIsToldWithTheAnswer(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(contractFinish("first"), contractWrite("report.md", "r"), contractFinish("second")),
+		contractOf(contractFile("report", "report.md")), contractAsking(true, "audience: Who is going to read it?"))
+	s.want("PARKED question")
+	version := contractVersion(s)
+	if err := contractAnswer(s.run, "contract:audience", "The board.", false); err != nil {
+		t.Fatal(err)
+	}
+	s = s.restAfter(version)
+	s.want("DONE agent_done accepted")
+	itemsHas(t, "the next request", s.news(1), "The board.", "report (The report is right)")
+}
+
+// A question that the user does not answer stays unanswered, and is put again.
+func TestContractQuestionWithoutAnAnswerIsPutAgain(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(contractFinish("first"), contractFinish("second"), contractFinish("third")), contractAsking(true, "audience: Who is going to read it?"))
+	s.want("PARKED question")
+	version := contractVersion(s)
+	if err := contractAnswer(s.run, "contract:audience", "Nobody knows.", true); err != nil {
+		t.Fatal(err)
+	}
+	s = s.restAfter(version)
+	s.want("PARKED question")
+	itemsHas(t, "the next request", s.news(1), "did not answer", "Who is going to read it?")
+	itemsEqual(t, "pending", contractPending(s), "contract:audience question Who is going to read it?")
+	version = contractVersion(s)
+	if err := contractAnswer(s.run, "contract:audience", "The board.", false); err != nil {
+		t.Fatalf("the question that is put again cannot be answered: %v", err)
+	}
+	s = s.restAfter(version)
+	s.want("DONE agent_done accepted")
+	itemsHas(t, "the last request", s.news(2), "The board.")
+}
+
+// Where nobody is there to be asked a required question is in the gap report instead.
+func TestContractQuestionOfAnAutonomousRunIsInTheGapReport(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(contractFinish("first"), contractFinish("second")), contractTurns(2),
+		contractAsking(true, "audience: Who is going to read it?"), func(spec *harnessv1.RunSpec) { spec.Agent.Autonomous = true })
+	s.want("DONE max_turns")
+	itemsEqual(t, "gaps", contractGaps(s), "1:")
+	itemsHas(t, "the gap report", contractToldGap(t, s, 1), "Who is going to read it?")
+	for _, e := range s.Events {
+		if r := e.GetStopRejected(); r != nil {
+			itemsEqual(t, "unanswered", r.GetGap().GetUnansweredQuestions(), "Who is going to read it?")
+		}
+	}
+}
+
+// A call of the model cannot pass for a question of the contract, whatever id it has.
+func TestContractQuestionIsNotAnsweredThroughACallOfTheModel(t *testing.T) {
+	t.Parallel()
+	ask := call("ask_user", args{"question": "What is the time?"})
+	ask.ID = "contract:audience"
+	s := play(t, replies(modeltest.Reply{Calls: []modeltest.Call{ask}}, contractFinish("first"), contractFinish("second")),
+		contractAsking(true, "audience: Who is going to read it?"))
+	s.want("PARKED question")
+	if p := s.Result.GetPending(); len(p) != 1 || p[0].GetTool() != "ask_user" || p[0].GetCallId() == "contract:audience" {
+		t.Fatalf("pending %v", p)
+	}
+	version := contractVersion(s)
+	if err := contractAnswer(s.run, s.Result.GetPending()[0].GetCallId(), "Noon.", false); err != nil {
+		t.Fatal(err)
+	}
+	s = s.restAfter(version)
+	s.want("PARKED question")
+	itemsEqual(t, "pending", contractPending(s), "contract:audience question Who is going to read it?")
+	if n := len(s.state().GetCoverageLedger().GetAnswers()); n != 0 {
+		t.Errorf("%d answers", n)
+	}
+}

@@ -1,0 +1,336 @@
+package judgement
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// hooksStream is a client that drives a run over its stream and answers its hooks.
+type hooksStream struct {
+	*run
+	stream harnessv1.GatewayService_RunClient
+	answer hooksAnswer
+
+	mu       sync.Mutex
+	asked    []hooksAsked
+	receipts []*harnessv1.InputReceipt
+	ended    chan struct{}
+}
+
+// hooksDrive starts a run over a stream. A nil answer closes the client's side at once:
+// nobody answers.
+func hooksDrive(t *testing.T, m model, answer hooksAnswer, edits ...func(*harnessv1.RunSpec)) *hooksStream {
+	t.Helper()
+	r := prepare(t, m)
+	stream, err := gateway.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &hooksStream{run: r, stream: stream, answer: answer, ended: make(chan struct{})}
+	c.send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_Start{Start: &harnessv1.StartRunRequest{RunId: r.id, Spec: r.spec(edits...)}}})
+	if answer == nil {
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := stream.Recv()
+	if err != nil || first.GetUpdate().GetAttached() == nil {
+		t.Fatalf("the stream begins with %v, %v", first, err)
+	}
+	go c.receive()
+	return c
+}
+
+func (c *hooksStream) send(req *harnessv1.RunRequest) {
+	if err := c.stream.Send(req); err != nil && !errors.Is(err, io.EOF) {
+		c.t.Errorf("send: %v", err)
+	}
+}
+
+func (c *hooksStream) receive() {
+	defer close(c.ended)
+	for {
+		m, err := c.stream.Recv()
+		if err != nil {
+			return
+		}
+		switch u := m.GetUpdate().GetUpdate().(type) {
+		case *harnessv1.RunUpdate_Hook:
+			c.reply(u.Hook)
+		case *harnessv1.RunUpdate_Receipt:
+			c.mu.Lock()
+			c.receipts = append(c.receipts, u.Receipt)
+			c.mu.Unlock()
+		}
+	}
+}
+
+func (c *hooksStream) reply(req *harnessv1.HookRequest) {
+	h := hooksAsked{HookRequest: req}
+	if err := json.Unmarshal([]byte(req.GetPayload()), &h.payload); err != nil {
+		c.t.Error(err)
+	}
+	c.mu.Lock()
+	c.asked = append(c.asked, h)
+	c.mu.Unlock()
+	answer := &harnessv1.HookAnswer{IdempotencyKey: req.GetIdempotencyKey()}
+	v, err := c.answer(h)
+	switch {
+	case err != nil:
+		answer.Error = err.Error()
+	case v == nil:
+		answer.Verdict = hooksVerdict(hooksContinue, "")
+	default:
+		answer.Verdict = v
+	}
+	c.send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_HookAnswer{HookAnswer: answer}})
+}
+
+// hooksKind is a subscriber that wants something when a call's path is forbidden.txt, or,
+// at agent_stop, the first time.
+type hooksKind struct {
+	name string
+	// play plays a story with a subscriber of the kind: it wants action, because of
+	// reason, when the call writes forbidden.txt, or at the first stop.
+	play func(t *testing.T, m model, topic harnessv1.HookTopic, action harnessv1.HookAction, reason string, edits ...func(*harnessv1.RunSpec)) *story
+}
+
+// hooksWants says whether the subscribers of the tests here want what they want.
+func hooksWants(h hooksAsked) bool {
+	if h.GetTopic() == hooksAgentStop {
+		return fmt.Sprint(h.payload["turn_count"]) == "1"
+	}
+	a, _ := h.payload["arguments"].(args)
+	return a["path"] == "forbidden.txt"
+}
+
+func hooksKinds() []hooksKind {
+	wanting := func(action harnessv1.HookAction, reason string) hooksAnswer {
+		return func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+			if hooksWants(h) {
+				return hooksVerdict(action, reason), nil
+			}
+			return nil, nil
+		}
+	}
+	return []hooksKind{
+		{"cel", func(t *testing.T, m model, topic harnessv1.HookTopic, action harnessv1.HookAction, reason string, edits ...func(*harnessv1.RunSpec)) *story {
+			t.Helper()
+			cel := "args.path == 'forbidden.txt'"
+			if topic == hooksAgentStop {
+				cel = "turn == 1"
+			}
+			h := hooksRule(topic, cel, action, reason)
+			h.Id = "guard"
+			return play(t, m, append(edits, hooksSet(h))...)
+		}},
+		{"grpc", func(t *testing.T, m model, topic harnessv1.HookTopic, action harnessv1.HookAction, reason string, edits ...func(*harnessv1.RunSpec)) *story {
+			t.Helper()
+			return play(t, m, append(edits, hooksSet(&harnessv1.Hook{Id: "guard", Topic: topic, Grpc: hooksServe(t, wanting(action, reason)).addr}))...)
+		}},
+		{"command", func(t *testing.T, m model, topic harnessv1.HookTopic, _ harnessv1.HookAction, reason string, edits ...func(*harnessv1.RunSpec)) *story {
+			t.Helper()
+			pattern := `"path":"forbidden.txt"`
+			if topic == hooksAgentStop {
+				pattern = `"turn_number":1,`
+			}
+			script := "if grep -q '" + pattern + "'; then echo '" + reason + "' >&2; exit 2; fi\n"
+			return play(t, m, append(edits, hooksFile(t, "guard.sh", script), hooksSet(&harnessv1.Hook{Id: "guard", Topic: topic, Command: "sh guard.sh"}))...)
+		}},
+		{"callback", func(t *testing.T, m model, topic harnessv1.HookTopic, action harnessv1.HookAction, reason string, edits ...func(*harnessv1.RunSpec)) *story {
+			t.Helper()
+			c := hooksDrive(t, m, wanting(action, reason), append(edits, hooksSet(&harnessv1.Hook{Id: "guard", Topic: topic, Callback: true}))...)
+			return c.rest()
+		}},
+	}
+}
+
+// TestHooksOfEachKindDenyACall: the call has no effect and leaves tool.denied alone, its
+// reason is what the model reads as the result, and the other calls of the turn run.
+func TestHooksOfEachKindDenyACall(t *testing.T) {
+	t.Parallel()
+	for _, kind := range hooksKinds() {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			const reason = "Nothing is written to forbidden files."
+			s := kind.play(t, hooksScript(calls(hooksWrite("one.txt", "1"), hooksWrite("forbidden.txt", "2"), hooksWrite("three.txt", "3"))),
+				hooksBeforeCall, hooksDeny, reason)
+			s.want("DONE agent_done accepted")
+			if s.exists("forbidden.txt") || !s.exists("one.txt") || !s.exists("three.txt") {
+				t.Errorf("forbidden.txt is there: %v, one.txt: %v, three.txt: %v", s.exists("forbidden.txt"), s.exists("one.txt"), s.exists("three.txt"))
+			}
+			if got := hooksResult(s, "call_1_1"); !strings.Contains(got, reason) {
+				t.Errorf("the model reads %q as the result", got)
+			}
+			hooksTold(t, s, 1, reason)
+			for _, e := range s.Events {
+				switch {
+				case e.GetToolDenied() != nil && (e.GetToolDenied().GetCallId() != "call_1_1" || !strings.Contains(e.GetToolDenied().GetReason(), reason)):
+					t.Errorf("denied: %v", e.GetToolDenied())
+				case e.GetToolCall().GetCallId() == "call_1_1", e.GetToolResult().GetCallId() == "call_1_1", e.GetToolError().GetCallId() == "call_1_1":
+					t.Errorf("the call that was denied has %v", e)
+				}
+			}
+			if n := len(s.names("tool.denied")); n != 1 {
+				t.Errorf("%d calls were denied", n)
+			}
+			var said []string
+			for _, e := range s.Events {
+				if h := e.GetHookResult(); h.GetAction() != "" && h.GetAction() != "continue" {
+					said = append(said, fmt.Sprintf("%d %s %s %s: %s", e.GetTurnNumber(), h.GetHookId(), h.GetTopic(), h.GetAction(), h.GetReason()))
+				}
+			}
+			hooksSame(t, "verdicts", said, "1 guard before_tool_call deny: "+reason)
+		})
+	}
+}
+
+// TestHooksOfEachKindBlockTheStop: the run goes on, and the reason is in the model's next
+// request.
+func TestHooksOfEachKindBlockTheStop(t *testing.T) {
+	t.Parallel()
+	for _, kind := range hooksKinds() {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			const reason = "The tests of the parser have not been run."
+			s := kind.play(t, hooksScript(), hooksAgentStop, hooksBlock, reason)
+			s.want("DONE agent_done accepted")
+			if s.Result.GetTurnCount() != 2 {
+				t.Errorf("%d turns, want 2", s.Result.GetTurnCount())
+			}
+			hooksTold(t, s, 1, reason)
+			var rejected []string
+			for _, e := range s.Events {
+				if r := e.GetStopRejected(); r != nil {
+					rejected = append(rejected, fmt.Sprint(e.GetTurnNumber(), " ", r.GetKind(), " ", strings.Contains(r.GetMessage(), reason)))
+				}
+			}
+			hooksSame(t, "rejections", rejected, "1 agent_stop_hook_blocked true")
+		})
+	}
+}
+
+// TestHooksOfEachKindReplaceArguments: what runs has the arguments that the hook gave,
+// whatever the model wrote. An expression has nothing to replace with.
+func TestHooksOfEachKindReplaceArguments(t *testing.T) {
+	t.Parallel()
+	m := hooksScript(calls(hooksWrite("forbidden.txt", "text of the model")))
+	answer := func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+		if hooksWants(h) {
+			return hooksInstead("arguments", args{"path": "allowed.txt", "content": "text of the hook"}), nil
+		}
+		return nil, nil
+	}
+	for name, story := range map[string]func(t *testing.T) *story{
+		"grpc": func(t *testing.T) *story {
+			t.Helper()
+			return play(t, m, hooksSet(&harnessv1.Hook{Topic: hooksBeforeCall, Grpc: hooksServe(t, answer).addr}))
+		},
+		"command": func(t *testing.T) *story {
+			t.Helper()
+			return play(t, m, hooksSet(&harnessv1.Hook{Topic: hooksBeforeCall, Tools: []string{"write_file"},
+				Command: `echo '{"action":"replace","payload":{"arguments":{"path":"allowed.txt","content":"text of the hook"}}}'`}))
+		},
+		"callback": func(t *testing.T) *story {
+			t.Helper()
+			return hooksDrive(t, m, answer, hooksSet(&harnessv1.Hook{Topic: hooksBeforeCall, Callback: true})).rest()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := story(t)
+			s.want("DONE agent_done accepted")
+			if s.exists("forbidden.txt") || !s.exists("allowed.txt") {
+				t.Error("the call ran with the model's arguments")
+			}
+			for _, e := range s.Events {
+				if c := e.GetToolCall(); c.GetCallId() == "call_1_0" && !strings.Contains(c.GetArguments().GetInline(), "text of the hook") {
+					t.Errorf("tool.call tells of %s", c.GetArguments().GetInline())
+				}
+			}
+		})
+	}
+}
+
+// TestHooksOfCommandsAreGivenTheCallOnTheirInput: one line of JSON, in the workspace.
+func TestHooksOfCommandsAreGivenTheCallOnTheirInput(t *testing.T) {
+	t.Parallel()
+	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))),
+		hooksSet(&harnessv1.Hook{Id: "log", Topic: hooksBeforeCall, Tools: []string{"write_file"}, Command: "cat >> seen.jsonl"}))
+	s.want("DONE agent_done accepted")
+	raw, err := os.ReadFile(filepath.Join(s.dir, "seen.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	if len(lines) != 1 {
+		t.Fatalf("%d lines: %s", len(lines), raw)
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(lines[0]), &got); err != nil {
+		t.Fatal(err)
+	}
+	for field, want := range (args{
+		"namespace": "default", "run_id": s.id, "hook_id": "log", "topic": "before_tool_call", "turn_number": 1,
+	}) {
+		if fmt.Sprint(got[field]) != fmt.Sprint(want) {
+			t.Errorf("%s is %v, want %v", field, got[field], want)
+		}
+	}
+	payload, _ := got["payload"].(args)
+	if payload["tool"] != "write_file" || payload["call_id"] != "call_1_0" || fmt.Sprint(payload["arguments"]) != fmt.Sprint(args{"path": "a.txt", "content": "A"}) || got["idempotency_key"] == "" {
+		t.Errorf("the command read %s", raw)
+	}
+}
+
+// TestHooksOfAClientThatHasClosedItsSideFail: nobody is there to be asked, so a call
+// before which the client should have spoken does not run, and all else goes on.
+func TestHooksOfAClientThatHasClosedItsSideFail(t *testing.T) {
+	t.Parallel()
+	c := hooksDrive(t, hooksScript(calls(hooksWrite("a.txt", "A"))), nil,
+		hooksSet(&harnessv1.Hook{Id: "before", Topic: hooksBeforeCall, Tools: []string{"write_file"}, Callback: true}, &harnessv1.Hook{Id: "stop", Topic: hooksAgentStop, Callback: true}))
+	s := c.rest()
+	s.want("DONE agent_done accepted")
+	hooksSame(t, "failures", hooksErrors(s), "before before_tool_call closed", "stop agent_stop open")
+	if s.exists("a.txt") {
+		t.Error("the call ran though its hook failed")
+	}
+}
+
+// TestHooksOfClientsTakeOneAnswer: a second answer to a call is refused as one to a call
+// that is not pending, and changes nothing.
+func TestHooksOfClientsTakeOneAnswer(t *testing.T) {
+	t.Parallel()
+	c := hooksDrive(t, hooksScript(calls(hooksWrite("a.txt", "A"))), func(hooksAsked) (*harnessv1.HookVerdict, error) {
+		return hooksVerdict(hooksDeny, "denied at first"), nil
+	}, hooksSet(&harnessv1.Hook{Topic: hooksBeforeCall, Tools: []string{"write_file"}, Callback: true}))
+	s := c.rest()
+	s.want("DONE agent_done accepted")
+	c.mu.Lock()
+	key := c.asked[0].GetIdempotencyKey()
+	c.mu.Unlock()
+	c.send(&harnessv1.RunRequest{RequestId: "late", Request: &harnessv1.RunRequest_HookAnswer{HookAnswer: &harnessv1.HookAnswer{
+		IdempotencyKey: key, Verdict: hooksVerdict(hooksContinue, ""),
+	}}})
+	if err := c.stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.ended
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last := c.receipts[len(c.receipts)-1]; last.GetError() == "" || last.GetReason() != "CALL_NOT_PENDING" {
+		t.Errorf("the late answer got %v", last)
+	}
+	if s.exists("a.txt") {
+		t.Error("the denied call ran")
+	}
+}

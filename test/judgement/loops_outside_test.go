@@ -1,0 +1,80 @@
+package judgement
+
+import (
+	"slices"
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// loopsAnswered rests, answers what is pending, and goes on so until the run has ended.
+func loopsAnswered(r *run, answer func(*harnessv1.PendingCall) *harnessv1.SendInputRequest) *story {
+	r.t.Helper()
+	s := r.rest()
+	for s.Result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
+		for _, p := range s.Result.GetPending() {
+			r.stopSend(answer(p))
+		}
+		next := r.restAfter(stopVersion(s))
+		next.Events = append(s.Events, next.Events...)
+		s = next
+	}
+	return s
+}
+
+// A call that has to be approved each time is in a loop like any other.
+func TestLoopOfApprovedCalls(t *testing.T) {
+	t.Parallel()
+	r := start(t, replies(calls(stopShell("echo same"))), func(spec *harnessv1.RunSpec) { spec.Config.Tools = nil })
+	s := loopsAnswered(r, func(p *harnessv1.PendingCall) *harnessv1.SendInputRequest {
+		return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{
+			CallId: p.GetCallId(), Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE,
+		}}}
+	})
+	s.want("STALLED doom_loop")
+	if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{3, 4, 5}) || s.Result.GetTurnCount() != 6 {
+		t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+	}
+}
+
+// A call that is not approved, again and again, too.
+func TestLoopOfRefusedCalls(t *testing.T) {
+	t.Parallel()
+	r := start(t, replies(calls(stopShell("echo same"))), func(spec *harnessv1.RunSpec) { spec.Config.Tools = nil })
+	s := loopsAnswered(r, func(p *harnessv1.PendingCall) *harnessv1.SendInputRequest {
+		return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{
+			CallId: p.GetCallId(), Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, Reason: "no",
+		}}}
+	})
+	s.want("STALLED doom_loop")
+	if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{3, 4, 5}) || s.Result.GetTurnCount() != 6 {
+		t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+	}
+}
+
+// A client's tool that answers the same each time too, and a question to the user.
+func TestLoopOfCallsThatAreAnsweredFromOutside(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]modeltest.Call{"client tool": call("look_up", args{"word": "mesh"}), "question": call("ask_user", args{"question": "Which?"})} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, replies(calls(c)), func(spec *harnessv1.RunSpec) {
+				spec.ClientTools = []*harnessv1.ToolSpec{{
+					Name: "look_up", Description: "Look a word up.", ParametersSchema: `{"type":"object","properties":{"word":{"type":"string"}}}`,
+					Annotations: &harnessv1.ToolAnnotations{Reads: true},
+				}}
+			})
+			s := loopsAnswered(r, func(p *harnessv1.PendingCall) *harnessv1.SendInputRequest {
+				return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
+					CallId: p.GetCallId(), Result: runlog.Inline("the same as before"),
+				}}}
+			})
+			s.want("STALLED doom_loop")
+			if got := loopsTurns(s, "strict"); !slices.Equal(got, []uint32{3, 4, 5}) || s.Result.GetTurnCount() != 6 {
+				t.Errorf("corrected after %v, %d turns", got, s.Result.GetTurnCount())
+			}
+		})
+	}
+}
