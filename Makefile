@@ -100,6 +100,10 @@ bench: ## Run the benchmark scenarios of bench/
 bench-once: ## Run each benchmark of the tree once
 	@tools/bench.sh
 
+.PHONY: gym
+gym: ## Run the gym of failing models and write its tables into docs/gym.md
+	$(GO) test ./bench/gym -count=1 -run '^TestGym$$' -table ../../docs/gym.md
+
 .PHONY: clean
 clean: ## Delete what was built, the tools included
 	rm -rf bin .cache test/wire/node_modules

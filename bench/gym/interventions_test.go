@@ -19,6 +19,7 @@ const (
 	loopEnd    = "loop given up"
 	stripped   = "artifact stripped"
 	auditTold  = "failed audit told"
+	cutOff     = "cut answer dropped"
 )
 
 // rejection is what all stops that were not accepted begin with.
@@ -72,6 +73,8 @@ func intervention(e *harnessv1.Event) string {
 		return correction
 	case strings.Contains(runlog.Text(e.GetToolResult().GetResult()), "Stored without words about it"):
 		return stripped
+	case e.GetModelResponse().GetFinishReason() == "length":
+		return cutOff
 	case e.GetGuidanceInjected().GetKind() == "control":
 		return auditTold
 	case e.GetGuidanceInjected().GetKind() == "jit":

@@ -74,7 +74,7 @@ func waitsLong() *scenario {
 		files: status(8, 2), really: reported,
 		spec:  edits(contract(thereIs("report.md"))),
 		model: poll, verdict: doomLoop, by: correction,
-		instead: "Wait inside the command: `until sh status.sh; do sleep 5; done`.",
+		instead: "Wait inside one command, in a loop with sleep, and not by turns.",
 	}
 }
 

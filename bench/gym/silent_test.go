@@ -9,7 +9,7 @@ import (
 // talkers are models that talk instead of working.
 func talkers() []*scenario {
 	var all []*scenario
-	for _, some := range [][]*scenario{stopsSilently(), stopsSilentlyWithContract(), chatters(), plansForEver(), narrates(), {announces()}} {
+	for _, some := range [][]*scenario{stopsSilently(), stopsSilentlyWithContract(), answersNothing(), chatters(), plansForEver(), narrates(), {announces()}} {
 		all = append(all, some...)
 	}
 	return all
@@ -56,6 +56,24 @@ func stopsSilentlyWithContract() []*scenario {
 			return says("I have read the notes and will write the summary now.")
 		}
 	}, rejected("contract_not_satisfied"), outOfTurns, rejected("contract_not_satisfied"))
+}
+
+func answersNothing() []*scenario {
+	return failing(scenario{
+		name: "answers-nothing", what: "returns empty answers, neither text nor calls",
+		goal:   "Write summary.md.",
+		really: summarised,
+	}, func(listening bool) model {
+		return func(c *chat) modeltest.Reply {
+			switch {
+			case c.wrote("summary.md"):
+				return done("The summary is written.")
+			case listening && c.told("no tool call"):
+				return calls(write("summary.md", "Rain.\n"))
+			}
+			return modeltest.Reply{}
+		}
+	}, nudge, notAccepted, rejected("work_complete_not_called"))
 }
 
 func chatters() []*scenario {

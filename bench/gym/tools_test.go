@@ -7,7 +7,7 @@ import (
 // misusers are models that misuse their tools.
 func misusers() []*scenario {
 	var all []*scenario
-	for _, some := range [][]*scenario{wrongMode(), brokenArguments(), unknownTool()} {
+	for _, some := range [][]*scenario{wrongMode(), brokenArguments(), unknownTool(), writesTooMuch()} {
 		all = append(all, some...)
 	}
 	return all
@@ -53,6 +53,25 @@ func brokenArguments() []*scenario {
 			return calls(modeltest.Call{Name: "write_file", Arguments: `{"path": "report.md", "content": "A rep`})
 		}
 	}, failedCall, doomLoop, failedCall)
+}
+
+// writesTooMuch is cut off by the length limit of its answers.
+func writesTooMuch() []*scenario {
+	return failing(scenario{
+		name: "writes-too-much", what: "writes more in one call than fits into an answer, which is cut off",
+		goal:   "Write a long report.md.",
+		really: reported,
+		spec:   edits(contract(thereIs("report.md"))),
+	}, func(listening bool) model {
+		return func(c *chat) modeltest.Reply {
+			if listening && c.told("length limit") {
+				return report(c)
+			}
+			return modeltest.Reply{FinishReason: "length", Calls: []modeltest.Call{
+				{Name: "write_file", Arguments: `{"path": "report.md", "content": "A very long rep`},
+			}}
+		}
+	}, cutOff, notAccepted, cutOff)
 }
 
 func unknownTool() []*scenario {

@@ -162,3 +162,24 @@ func NoteOutcome(s *harnessv1.Snapshot, tool string, strict, loose uint64, fresh
 		s.ProgressTracker.DistinctOutcomes++
 	}
 }
+
+// CountActivity notes a call that runs, by the annotations of its tool. It changes s.
+func CountActivity(s *harnessv1.Snapshot, call interface {
+	GetReads() bool
+	GetWrites() bool
+	GetExplores() bool
+}) {
+	if !call.GetReads() && !call.GetWrites() && !call.GetExplores() {
+		return
+	}
+	a := ActivityOf(s)
+	if call.GetReads() {
+		a.Reads++
+	}
+	if call.GetWrites() {
+		a.Writes++
+	}
+	if call.GetExplores() {
+		a.Explores++
+	}
+}

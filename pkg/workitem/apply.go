@@ -211,7 +211,10 @@ func (c *call) setArtifact(a arguments) error {
 		if item.Role, known = parseRole(role); !known {
 			hint = fmt.Sprintf("%q is no role, so it was stored as WORKING; the roles are DELIVERABLE, WORKING and CONTROL. ", short(role, 60))
 		}
-	} else if item.Role == noRole {
+	} else if item.GetArtifact() == nil {
+		if item.Role != noRole && item.Role != working {
+			hint = fmt.Sprintf("Stored as WORKING, because the call gave no role; for %s store it again with that role. ", roleName(item.GetRole()))
+		}
 		item.Role = working
 	}
 	item.Control = nil

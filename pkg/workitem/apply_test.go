@@ -278,7 +278,7 @@ func TestSetArtifactKeepsTheRoleThatTheItemHas(t *testing.T) {
 		hint        string
 	}{
 		{"none ever given", nil, nil, working, ""},
-		{"given when added", "DELIVERABLE", nil, deliverable, ""},
+		{"given when added", "DELIVERABLE", nil, working, "gave no role"},
 		{"given with the artifact", nil, "DELIVERABLE", deliverable, ""},
 		{"changed with the artifact", "DELIVERABLE", "WORKING", working, ""},
 		{"not known", "DELIVERABLE", "FINAL", working, "no role"},

@@ -179,6 +179,11 @@ func (r *repairing) allow(call *harnessv1.PendingCall) {
 		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
 		return
 	}
+	if !r.modeAllows(call) {
+		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED // refused when the turn goes on
+		return
+	}
+	runstate.CountActivity(r.s, call)
 	call.Class = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL
 	call.Kind, call.Why = runstate.KindClientTool, ""
 	call.Deadline = runstate.AnswerBy(r.s, runstate.KindClientTool, r.now)
@@ -299,6 +304,31 @@ func (r *repairing) takeMode(m *harnessv1.ModeChange) (refused string) {
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ModeChanged{ModeChanged: &harnessv1.ModeChanged{From: from, To: to}}})
 	r.guide("mode", "", mode.Changed(from, to, r.made.Modes))
 	return ""
+}
+
+// modeAllows says whether a call that has waited is one that the mode of work, which
+// may have changed since, allows.
+func (r *repairing) modeAllows(call *harnessv1.PendingCall) bool {
+	return mode.Allows(runstate.ModeOf(r.s), r.made.Modes, &harnessv1.ToolSpec{
+		Name: call.GetTool(), Origin: call.GetOrigin(),
+		Annotations: &harnessv1.ToolAnnotations{Reads: call.GetReads(), Writes: call.GetWrites(), Explores: call.GetExplores()},
+	})
+}
+
+// refuseBlocked answers calls that were approved and that the mode of work no longer
+// allows.
+func (r *repairing) refuseBlocked() {
+	for _, call := range runstate.Approved(r.s) {
+		if r.modeAllows(call) {
+			continue
+		}
+		text := mode.Blocked(runstate.ModeOf(r.s), call.GetTool())
+		r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
+		r.noteOutcome(call, runlog.Inline(text))
+		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
+			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: text,
+		}}})
+	}
 }
 
 // takeReplan asks for another plan before the next turn.

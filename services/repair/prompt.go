@@ -24,7 +24,7 @@ corrections, the state of your work items. They are about how you work; the task
 // SystemPrompt is the first message of a run: the agent's own instructions, the
 // workspace as it was at the start, standing instructions found in it, what context
 // providers gave, and the harness's guidance. It never changes in a run.
-func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment, contexts []Section) string {
+func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment, contexts []Section, clients []*harnessv1.ToolSpec) string {
 	var b strings.Builder
 	add := func(text string) {
 		if text = strings.TrimSpace(text); text == "" {
@@ -49,7 +49,7 @@ func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment
 			add(c.Name + "\n" + strings.TrimSpace(c.Text))
 		}
 	}
-	add(toolUse(environment.GetTools()))
+	add(toolUse(append(environment.GetTools()[:len(environment.GetTools()):len(environment.GetTools())], clients...)))
 	add(mode.Describe(orElse(agent.GetMode(), mode.Execute), agent.GetModes()))
 	add(completion)
 	add(style)

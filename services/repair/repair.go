@@ -172,7 +172,7 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, r.now)
 	r.append(0,
-		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment, r.contexts(spec)))},
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment, r.contexts(spec), spec.GetClientTools()))},
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
 	)
 	if err := r.openSegment(s.GoalPreview); err != nil {
@@ -226,6 +226,7 @@ func (r *repairing) route() error {
 	}
 
 	if s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
+		r.refuseBlocked()
 		if len(runstate.Approved(s)) == 0 {
 			return r.closeTurn()
 		}

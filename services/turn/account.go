@@ -20,6 +20,11 @@ const (
 // opened notes what the turn began with: rules that fired, what the model was shown.
 func (c *completing) opened() {
 	s, first := c.s, c.p.opened
+	for _, call := range c.p.approved {
+		if c.p.Started[call.GetCallId()] {
+			runstate.CountActivity(s, call)
+		}
+	}
 	if !c.p.Resumed && c.p.Skip == "" {
 		s.ToldTurn = max(s.GetToldTurn(), c.p.Number)
 	}
@@ -63,18 +68,8 @@ func (c *completing) activity() {
 			name = WorkComplete
 		}
 		runstate.CountUsage(s, name, call.GetOffered())
-		if !Hookable(call) {
-			continue // it does not run
-		}
-		a := runstate.ActivityOf(s)
-		if call.GetReads() {
-			a.Reads++
-		}
-		if call.GetWrites() {
-			a.Writes++
-		}
-		if call.GetExplores() {
-			a.Explores++
+		if Hookable(call) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // that may never run
+			runstate.CountActivity(s, call)
 		}
 	}
 	if len(c.p.items) > 0 {

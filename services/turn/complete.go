@@ -159,6 +159,7 @@ func (c *completing) leaveOver(end Ending) {
 		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
 			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: p.Number, Deadline: deadline,
+			Reads: prepared.GetReads(), Writes: prepared.GetWrites(), Explores: prepared.GetExplores(),
 		})
 		if kind != runstate.KindApproval && kind != runstate.KindReview {
 			continue // it was announced as a call

@@ -211,8 +211,14 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// Instructed says whether the standing instructions have to be looked at again
-// before a turn, and with them what has changed in the workspace.
-func Instructed(s *harnessv1.Snapshot, made *definition.Compiled) bool {
-	return len(s.GetInstructionFiles()) > 0 || s.GetConfig().GetGuidance().GetJit() && made.Rules.NeedsFilesChanged()
+// lookAgain is after how many turns somebody looks whether there are standing
+// instructions now, where there were none and nothing was written.
+const lookAgain = 5
+
+// Looks says what has to be looked at in the workspace before a turn: the standing
+// instructions, and the number of files that have changed.
+func Looks(s *harnessv1.Snapshot, made *definition.Compiled) (instructions, changes bool) {
+	changes = s.GetConfig().GetGuidance().GetJit() && made.Rules.NeedsFilesChanged()
+	instructions = changes || len(s.GetInstructionFiles()) > 0 || s.GetActivity().GetWrites() > 0 || (s.GetTurnCount()+1)%lookAgain == 0
+	return instructions, changes
 }

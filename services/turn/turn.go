@@ -79,6 +79,7 @@ type Progress struct {
 	items     []*harnessv1.WorkItem         // as the harness's tools have left them
 	opened    *harnessv1.TurnStarted        // the first claim
 	wants     *harnessv1.HookState          // of the rest of the loop
+	approved  []*harnessv1.PendingCall      // that the turn goes on with
 }
 
 // answered is a result that was recorded in this step.
@@ -98,7 +99,8 @@ func Begin(step *harnessv1.Step) *Progress {
 		written:   map[string]*harnessv1.Content{},
 	}
 	if p.Resumed {
-		for _, c := range runstate.Approved(s) {
+		p.approved = runstate.Approved(s)
+		for _, c := range p.approved {
 			p.Calls = append(p.Calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments()})
 			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
 		}

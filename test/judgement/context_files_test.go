@@ -238,3 +238,32 @@ func TestContextInstructionFileWrittenAgainIsNoChange(t *testing.T) {
 		t.Error("a change is told of")
 	}
 }
+
+// A change above the workspace is told of too, with the path as seen from there.
+func TestContextInstructionChangeInAParentIsTold(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.write("repo/.git/HEAD", "ref: refs/heads/main\n")
+	r.write("repo/CLAUDE.md", "edition one")
+	r.write("repo/work/file", "x")
+	r.model.answer = modesDoes(jitScript(jitLooks(2)...), map[int]func(){0: func() { r.write("repo/CLAUDE.md", "edition two") }})
+	s := r.jitBegin(contextIn("repo/work")).rest()
+	s.want("DONE agent_done accepted")
+	jitTold(t, s, 1, "../CLAUDE.md", "edition two")
+	contextOnce(t, contextPrompt(t, s), "edition one")
+	jitStable(t, s)
+}
+
+// A change to a large text is told within the same bound.
+func TestContextInstructionChangeIsCapped(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.write("AGENTS.md", "short")
+	r.model.answer = modesDoes(jitScript(jitLooks(2)...), map[int]func(){0: func() { r.write("AGENTS.md", strings.Repeat("a long line\n", 20_000)) }})
+	s := r.jitBegin().rest()
+	s.want("DONE agent_done accepted")
+	jitTold(t, s, 1, "AGENTS.md", "a long line", "Cut here")
+	if n := len(s.news(1)); n > 40<<10 {
+		t.Errorf("%d bytes are told", n)
+	}
+}

@@ -204,8 +204,10 @@ func TestHooksThatFailInOtherWaysAreEvents(t *testing.T) {
 	}{
 		"exit-1":    {func(*testing.T) *harnessv1.Hook { return &harnessv1.Hook{Command: "echo broken >&2; exit 1"} }, "broken"},
 		"no-script": {func(*testing.T) *harnessv1.Hook { return &harnessv1.Hook{Command: "./no-such-script"} }, "127"},
-		"bad-json":  {func(*testing.T) *harnessv1.Hook { return &harnessv1.Hook{Command: `echo '{"action":`} }, ""},
-		"bad-field": {func(*testing.T) *harnessv1.Hook { return &harnessv1.Hook{Command: `echo '{"action":"deny","why":"x"}'`} }, "why"},
+		"bad-json":  {func(*testing.T) *harnessv1.Hook { return &harnessv1.Hook{Command: `echo '{"action":'`} }, ""},
+		"bad-field": {func(*testing.T) *harnessv1.Hook {
+			return &harnessv1.Hook{Command: `echo '{"action":"deny","why":"x"}'`}
+		}, "why"},
 		"bad-type": {func(*testing.T) *harnessv1.Hook {
 			return &harnessv1.Hook{Cel: "args.path > 3", Action: hooksDeny}
 		}, ""},

@@ -219,6 +219,7 @@ func TestModesChangeInMidRun(t *testing.T) {
 		}
 	}
 	jitSame(t, "changes", changes, "plan to execute", "execute to plan", "plan to scribe")
+	jitSame(t, "guided", offGuided(s, "mode"), "guidance: mode", "guidance: mode", "guidance: mode")
 	jitSame(t, "denied", modesDenied(s), "1 write_file", "4 run_command", "6 run_command")
 	for file, there := range map[string]bool{"one.txt": false, "two.txt": true, "three.txt": true, "four.txt": false, "five.txt": true, "six.txt": false} {
 		if r.exists(file) != there {
@@ -284,6 +285,28 @@ func TestModesAChangeAtRestHoldsForWhatWaits(t *testing.T) {
 	}
 	modesSays(t, "the answer", jitResult(s, jitID(1, 0)), "plan mode")
 	modesHas(t, s, 1, "read_file", modesActing)
+}
+
+// The mode lives on when the run takes up work again for another message.
+func TestModesTheModeLivesOnInTheNextSegment(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, nil)
+	r.model.answer = modesDoes(replies(calls(jitLook()), done(), calls(jitWrite("out.txt", "x")), done()), map[int]func(){0: func() {
+		if err := r.jitSend(modesTo("plan")); err != nil {
+			t.Error(err)
+		}
+	}})
+	r.jitBegin().rest().want("DONE agent_done accepted")
+	if err := r.jitSend(modesMessage("And now write it.")); err != nil {
+		t.Fatal(err)
+	}
+	s := r.rest()
+	s.want("DONE agent_done accepted")
+	if len(s.Requests) != 4 || r.exists("out.txt") {
+		t.Errorf("%d requests, out.txt is there: %t", len(s.Requests), r.exists("out.txt"))
+	}
+	modesHas(t, s, 2, "read_file", modesActing)
+	jitStable(t, s)
 }
 
 // What was allowed for the whole run in execute is not allowed in plan.

@@ -122,7 +122,9 @@ func TestOffLeavesNoTrace(t *testing.T) {
 		traces  []string
 	}{
 		"stall": {
-			model: offSame(6), edit: func(spec *harnessv1.RunSpec) { spec.Config.DoomLoop = &harnessv1.DoomLoopConfig{Enabled: proto.Bool(false)} },
+			model: offSame(6), edit: func(spec *harnessv1.RunSpec) {
+				spec.Config.DoomLoop = &harnessv1.DoomLoopConfig{Enabled: proto.Bool(false)}
+			},
 			on: "STALLED stalled", off: "DONE agent_done accepted", traces: []string{"stall.detected", "state: progress", "verdict"},
 		},
 		"doom_loop": {
@@ -245,8 +247,7 @@ func TestOffTheRunStillWorks(t *testing.T) {
 	}
 }
 
-// Where there are no work items their tools are unknown, and nothing that the model reads
-// speaks of them.
+// Where there are no work items nothing that the model reads speaks of them.
 func TestOffWorkItemsAreNotSpokenOf(t *testing.T) {
 	t.Parallel()
 	s := play(t, jitScript(jitLooks(4)...))
@@ -257,9 +258,14 @@ func TestOffWorkItemsAreNotSpokenOf(t *testing.T) {
 			t.Errorf("the model reads of it: …%s…", all[max(0, i-80):min(len(all), i+80)])
 		}
 	}
-	r := play(t, jitScript(calls(call("work_item_add", args{"title": "x"}))), func(spec *harnessv1.RunSpec) { spec.Agent.Name = "second" })
-	r.want("DONE agent_done accepted")
-	modesSays(t, "the answer", jitResult(r, jitID(1, 0)), "no tool", "work_item_add")
+}
+
+// A call of one of their tools is a call of a tool that there is not.
+func TestOffWorkItemToolsAreUnknown(t *testing.T) {
+	t.Parallel()
+	s := play(t, jitScript(calls(call("work_item_add", args{"title": "x"}))))
+	s.want("DONE agent_done accepted")
+	modesSays(t, "the answer", jitResult(s, jitID(1, 0)), "no tool", "work_item_add")
 }
 
 // Answers of clients leave no trace of what is switched off either.
@@ -282,22 +288,24 @@ func TestOffContractAsksNothing(t *testing.T) {
 	t.Parallel()
 	s := play(t, replies(done()), func(spec *harnessv1.RunSpec) {
 		spec.Config.Contract = &harnessv1.ContractConfig{Enabled: proto.Bool(false)}
-		spec.Contract = &harnessv1.TaskContract{Goal: "Paint it.", Questions: []*harnessv1.ContractQuestion{{Id: "colour", Question: "Which colour?", Required: true}}}
+		spec.Contract = &harnessv1.TaskContract{Goal: "Paint it.", Questions: []*harnessv1.UserQuestion{{Id: "colour", Question: "Which colour?", Required: true}}}
 	})
 	s.want("DONE agent_done accepted")
 }
 
-// Rules do not depend on the other guidance, nor it on them.
+// Rules do not depend on the other guidance.
 func TestOffGuidanceLeavesRules(t *testing.T) {
 	t.Parallel()
 	s := play(t, jitScript(jitLooks(3)...), func(spec *harnessv1.RunSpec) { offGuidance(spec.Config).Enabled = proto.Bool(false) })
 	s.want("DONE agent_done accepted")
 	jitSame(t, "fired", jitFired(s), "3 no_reads_after_3_turns")
 	jitSame(t, "guided", offGuided(s, "tools"))
-	s = play(t, jitScript(jitLooks(3)...), func(spec *harnessv1.RunSpec) {
-		offGuidance(spec.Config).Jit = proto.Bool(false)
-		spec.Agent.Name = "second"
-	})
+}
+
+// Nor does the other guidance depend on rules.
+func TestOffRulesLeaveGuidance(t *testing.T) {
+	t.Parallel()
+	s := play(t, jitScript(jitLooks(3)...), func(spec *harnessv1.RunSpec) { offGuidance(spec.Config).Jit = proto.Bool(false) })
 	s.want("DONE agent_done accepted")
 	jitSame(t, "fired", jitFired(s))
 	jitSame(t, "guided", offGuided(s, "tools"), "guidance: tools")

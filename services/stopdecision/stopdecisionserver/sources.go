@@ -176,5 +176,16 @@ func (s *sources) State(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stopdecision.Variables(ctx, s.task.Step(), response, s.Text)
+	vars, err := stopdecision.Variables(ctx, s.task.Step(), response, s.Text)
+	if err != nil || s.snapshot().GetWorkspace() == "" {
+		return vars, err
+	}
+	err = s.patiently(ctx, func() error { // the state has what was seen when the turn began, if anybody looked
+		r, err := s.s.cfg.ToolHost.InspectWorkspace(ctx, &harnessv1.InspectWorkspaceRequest{
+			Workspace: s.snapshot().GetWorkspace(), Namespace: s.task.Run.Namespace, RunId: s.task.Run.ID, FirstSequence: s.snapshot().GetFirstSequence(),
+		})
+		vars["files_changed"] = int64(r.GetFilesChanged())
+		return err
+	})
+	return vars, err
 }

@@ -29,11 +29,13 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	resp := &harnessv1.InspectWorkspaceResponse{}
 	if r, err := repositoryOf(req.GetWorkspace()); err == nil {
 		resp.InstructionFiles = s.instructions(ctx, r)
-		if r.is {
+		if r.is && !req.GetInstructionsOnly() {
 			s.addGitChanges(ctx, r, changed)
 		}
 	}
-	resp.FilesChanged = uint32(len(changed))
+	if !req.GetInstructionsOnly() {
+		resp.FilesChanged = uint32(len(changed))
+	}
 	return resp, ctx.Err()
 }
 

@@ -199,18 +199,21 @@ func (t *working) keepArtifacts(ctx context.Context, items []*harnessv1.WorkItem
 // looked at now is left as it was: nothing depends on having seen it at once.
 func (t *working) facts(ctx context.Context) turn.Facts {
 	f := turn.Facts{Seconds: runstate.ActiveTime(t.s, t.w.cfg.Now()).Seconds()}
-	if t.p.Attempts > 0 || t.p.Resumed || t.p.Number == 1 || t.s.GetWorkspace() == "" || !turn.Instructed(t.s, t.made) {
+	instructions, changes := turn.Looks(t.s, t.made)
+	if t.p.Attempts > 0 || t.p.Resumed || t.p.Number == 1 || t.s.GetWorkspace() == "" || !instructions {
 		return f
 	}
 	r, err := t.w.cfg.ToolHost.InspectWorkspace(ctx, &harnessv1.InspectWorkspaceRequest{
-		Workspace: t.s.GetWorkspace(), Namespace: t.run.Namespace, RunId: t.run.ID, FirstSequence: t.s.GetFirstSequence(),
+		Workspace: t.s.GetWorkspace(), Namespace: t.run.Namespace, RunId: t.run.ID, FirstSequence: t.s.GetFirstSequence(), InstructionsOnly: !changes,
 	})
 	if err != nil {
 		t.w.cfg.Logger.Warn("workspace", "run", t.run.ID, "error", err)
 		return f
 	}
-	changed := r.GetFilesChanged()
-	f.FilesChanged, f.Instructions = &changed, r.GetInstructionFiles()
+	if f.Instructions = r.GetInstructionFiles(); changes {
+		changed := r.GetFilesChanged()
+		f.FilesChanged = &changed
+	}
 	if f.Instructions == nil {
 		f.Instructions = []*harnessv1.InstructionFile{}
 	}

@@ -994,7 +994,13 @@ type PendingCall struct {
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Who runs the tool. After its approval a call of a client's tool waits on, for
 	// the client.
-	Origin        ToolOrigin `protobuf:"varint,9,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
+	Origin ToolOrigin `protobuf:"varint,9,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
+	// The tool reads, by its annotations; so the two below.
+	Reads bool `protobuf:"varint,10,opt,name=reads,proto3" json:"reads,omitempty"`
+	// The tool writes.
+	Writes bool `protobuf:"varint,11,opt,name=writes,proto3" json:"writes,omitempty"`
+	// The tool explores.
+	Explores      bool `protobuf:"varint,12,opt,name=explores,proto3" json:"explores,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1090,6 +1096,27 @@ func (x *PendingCall) GetOrigin() ToolOrigin {
 		return x.Origin
 	}
 	return ToolOrigin_TOOL_ORIGIN_UNSPECIFIED
+}
+
+func (x *PendingCall) GetReads() bool {
+	if x != nil {
+		return x.Reads
+	}
+	return false
+}
+
+func (x *PendingCall) GetWrites() bool {
+	if x != nil {
+		return x.Writes
+	}
+	return false
+}
+
+func (x *PendingCall) GetExplores() bool {
+	if x != nil {
+		return x.Explores
+	}
+	return false
 }
 
 // Spent is what was used up.
@@ -1383,7 +1410,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x11reported_messages\x18\x06 \x01(\x04R\x10reportedMessages\x12)\n" +
 	"\x10unreported_bytes\x18\a \x01(\x04R\x0funreportedBytes\x12\x1f\n" +
 	"\vtool_tokens\x18\b \x01(\rR\n" +
-	"toolTokens\"\xcc\x02\n" +
+	"toolTokens\"\x96\x03\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -1394,7 +1421,11 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vturn_number\x18\a \x01(\rR\n" +
 	"turnNumber\x126\n" +
 	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12.\n" +
-	"\x06origin\x18\t \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\"\xf7\x02\n" +
+	"\x06origin\x18\t \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\x12\x14\n" +
+	"\x05reads\x18\n" +
+	" \x01(\bR\x05reads\x12\x16\n" +
+	"\x06writes\x18\v \x01(\bR\x06writes\x12\x1a\n" +
+	"\bexplores\x18\f \x01(\bR\bexplores\"\xf7\x02\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +

@@ -429,8 +429,10 @@ type InspectWorkspaceRequest struct {
 	RunId string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// First sequence of the run, as in ExecuteToolRequest.
 	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Leave files_changed out: git is not asked.
+	InstructionsOnly bool `protobuf:"varint,5,opt,name=instructions_only,json=instructionsOnly,proto3" json:"instructions_only,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *InspectWorkspaceRequest) Reset() {
@@ -489,6 +491,13 @@ func (x *InspectWorkspaceRequest) GetFirstSequence() uint64 {
 		return x.FirstSequence
 	}
 	return 0
+}
+
+func (x *InspectWorkspaceRequest) GetInstructionsOnly() bool {
+	if x != nil {
+		return x.InstructionsOnly
+	}
+	return false
 }
 
 // InspectWorkspaceResponse says what has changed.
@@ -1072,12 +1081,13 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\texit_code\x18\x05 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12#\n" +
 	"\rfiles_changed\x18\x06 \x03(\tR\ffilesChangedB\f\n" +
 	"\n" +
-	"_exit_code\"\x93\x01\n" +
+	"_exit_code\"\xc0\x01\n" +
 	"\x17InspectWorkspaceRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12%\n" +
-	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\"\x89\x01\n" +
+	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\x12+\n" +
+	"\x11instructions_only\x18\x05 \x01(\bR\x10instructionsOnly\"\x89\x01\n" +
 	"\x18InspectWorkspaceResponse\x12#\n" +
 	"\rfiles_changed\x18\x01 \x01(\rR\ffilesChanged\x12H\n" +
 	"\x11instruction_files\x18\x02 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\"c\n" +
