@@ -38,8 +38,8 @@ func audited(c *chat) modeltest.Reply {
 	return inOrder(
 		calls(add("The letter", "DELIVERABLE"), call("work_item_add", args{"id": "audit", "title": "Audit of the letter", "role": "CONTROL"})),
 		calls(read("harvest.txt"), set("w1", "IN_PROGRESS")),
-		calls(artifact("w1", wrongLetter), set("w1", "DONE")),
-		calls(artifact("audit", auditFails), set("audit", "DONE")),
+		calls(artifact("w1", "DELIVERABLE", wrongLetter), set("w1", "DONE")),
+		calls(artifact("audit", "CONTROL", auditFails), set("audit", "DONE")),
 	)(c)
 }
 
@@ -49,9 +49,9 @@ func revised(c *chat) modeltest.Reply {
 	case c.made(flagTool) == 0:
 		return calls(flagRevision("w1", "There are eleven barrels."))
 	case c.made("work_item_set_artifact", "eleven barrels of cider") == 0:
-		return calls(artifact("w2", letter), set("w2", "DONE"))
+		return calls(artifact("w2", "DELIVERABLE", letter), set("w2", "DONE"))
 	case c.made("work_item_set_artifact", `\"pass\"`) == 0:
-		return calls(artifact("audit", auditPasses))
+		return calls(artifact("audit", "CONTROL", auditPasses))
 	}
 	return done("The letter is written and checked.")
 }

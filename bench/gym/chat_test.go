@@ -153,8 +153,8 @@ func set(id, status string) modeltest.Call {
 	return call("work_item_update", args{"id": id, "status": status})
 }
 
-func artifact(id, content string) modeltest.Call {
-	return call("work_item_set_artifact", args{"id": id, "content": content})
+func artifact(id, role, content string) modeltest.Call {
+	return call("work_item_set_artifact", args{"id": id, "role": role, "content": content})
 }
 
 // calls is a reply that makes calls.

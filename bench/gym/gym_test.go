@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
 )
 
 // edits is a list of changes of what a run is started with.
@@ -34,6 +36,10 @@ type row struct {
 // Each failing model recovers or ends with the right verdict, none ends accepted with
 // its work undone, and no healthy model is stopped.
 func TestGym(t *testing.T) {
+	// From inside a test, or go test would not see that it depends on them.
+	if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
+		t.Fatal(err)
+	}
 	all := scenarios()
 	rows := make([]*row, len(all))
 	t.Run("models", func(t *testing.T) {

@@ -172,7 +172,7 @@ func diarist() *scenario {
 		},
 		model: inOrder(
 			calls(add("The page", "DELIVERABLE")),
-			calls(artifact("w1", diary), set("w1", "DONE")),
+			calls(artifact("w1", "DELIVERABLE", diary), set("w1", "DONE")),
 			done("The page is written."),
 		),
 	}

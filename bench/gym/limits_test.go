@@ -9,7 +9,7 @@ import (
 
 // limits are what the harness does not see. Each says what to do about it.
 func limits() []*scenario {
-	all := []*scenario{believed(), skipsItems(), oldSuccess(), saysTheWords(), ignoresAudit(), waitsLong(), sameOutput()}
+	all := []*scenario{believed(), skipsItems(), oldSuccess(), saysTheWords(), ignoresAudit(), forgetsRole(), waitsLong(), sameOutput()}
 	for _, s := range all {
 		s.kind = limit
 	}
@@ -64,6 +64,21 @@ func saysTheWords() *scenario {
 		model:   inOrder(saying("The test says PASS.", done("The test passes.").Calls...)),
 		verdict: accepted,
 		instead: "A contract for words is met by words. Look at a file, or run a command.",
+	}
+}
+
+func forgetsRole() *scenario {
+	return &scenario{
+		name: "forgets-role", what: "plans a deliverable and stores the artifact without saying its role again",
+		goal: "Write a letter to Anna about the harvest.", spec: edits(withItems()),
+		really: func(w *world) bool { return w.artifacts["w1"] == letter },
+		model: inOrder(
+			calls(add("The letter", "DELIVERABLE")),
+			calls(call("work_item_set_artifact", args{"id": "w1", "content": letter}), set("w1", "DONE")),
+			done("The letter is written."),
+		),
+		verdict: accepted,
+		instead: "The first artifact of an item is WORKING unless its role is given with it. Say so in the instructions, or ask for a file in the contract.",
 	}
 }
 

@@ -155,9 +155,9 @@ func narratesIn(name, what, bad, good string) []*scenario {
 			case stored:
 				return done("It is written.")
 			case listening && rejected:
-				return calls(artifact("w1", good))
+				return calls(artifact("w1", "DELIVERABLE", good))
 			}
-			return calls(artifact("w1", bad))
+			return calls(artifact("w1", "DELIVERABLE", bad))
 		}
 	}, failedCall, doomLoop, failedCall)
 }
@@ -173,7 +173,7 @@ func announces() *scenario {
 		},
 		model: inOrder(
 			calls(add("The letter", "DELIVERABLE")),
-			calls(artifact("w1", "Here is the letter:\n\n"+letter+"\nI've saved the letter as requested.\n"), set("w1", "DONE")),
+			calls(artifact("w1", "DELIVERABLE", "Here is the letter:\n\n"+letter+"\nI've saved the letter as requested.\n"), set("w1", "DONE")),
 			done("The letter is written."),
 		),
 		verdict: accepted, by: stripped,

@@ -71,7 +71,7 @@ func writesTooMuch() []*scenario {
 				{Name: "write_file", Arguments: `{"path": "report.md", "content": "A very long rep`},
 			}}
 		}
-	}, cutOff, notAccepted, cutOff)
+	}, cutOff, outOfTurns, cutOff)
 }
 
 func unknownTool() []*scenario {

@@ -3,6 +3,8 @@ package definition
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/hook"
 )
@@ -60,4 +62,21 @@ func CallPayload(callID, tool, arguments, result string, isError bool) map[strin
 		args = arguments
 	}
 	return map[string]any{"call_id": callID, "tool": tool, "arguments": args, "result": result, "is_error": isError}
+}
+
+// maxSaid bounds what the subscribers of one decision say, in bytes: all of it stands
+// in the record of the decision, which has its bound.
+const maxSaid = 96 << 10
+
+// Said adds up what subscribers say in one decision. Its zero value is ready.
+type Said struct{ bytes int }
+
+// Take is an outcome as it counts: one that is too much on top of those before it is a
+// failure of its subscriber.
+func (s *Said) Take(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
+	if s.bytes+proto.Size(o) > maxSaid {
+		return &harnessv1.HookOutcome{Error: fmt.Sprintf("the hooks of one decision say more than %d KiB together: let them say less, or fewer of them speak", maxSaid>>10)}
+	}
+	s.bytes += proto.Size(o)
+	return o
 }

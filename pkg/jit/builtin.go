@@ -9,6 +9,9 @@ type builtInRule struct {
 	text  func(Context) string
 }
 
+// ApproachingLimit is the rule that fires once in each segment: each has its turns.
+const ApproachingLimit = "approaching_turn_limit"
+
 // builtIn are the rules in the order in which they are evaluated.
 var builtIn = []builtInRule{
 	{
@@ -36,11 +39,11 @@ var builtIn = []builtInRule{
 		},
 	},
 	{
-		id:    "approaching_turn_limit",
-		holds: func(c Context) bool { return c.MaxTurns > 1 && uint64(c.Turn) >= uint64(c.MaxTurns)*4/5 },
+		id:    ApproachingLimit,
+		holds: func(c Context) bool { return c.SegmentMax > 1 && uint64(c.SegmentTurn) >= uint64(c.SegmentMax)*4/5 },
 		text: func(c Context) string {
 			return fmt.Sprintf("This is turn %d of at most %d; after the last one the run is ended as it stands. Finish what matters most, begin nothing new, "+
-				"check the result, and call work_complete in time.", c.Turn, c.MaxTurns)
+				"check the result, and call work_complete in time.", c.SegmentTurn, c.SegmentMax)
 		},
 	},
 	{

@@ -36,6 +36,9 @@ var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 type Context struct {
 	// Number of the turn that is about to run, from 1, and the last one allowed.
 	Turn, MaxTurns uint32
+	// SegmentTurn and SegmentMax are the same within the segment; 0 means that it is
+	// the first.
+	SegmentTurn, SegmentMax uint32
 	// Calls by tool, the harness's own tools included.
 	ToolUsage map[string]uint32
 	// Calls by the annotations of their tools, not by names.
@@ -171,6 +174,9 @@ func (r *Rules) NeedsFilesChanged() bool { return r != nil && r.filesChanged }
 // evaluated. fired says whether a rule has fired in the run: one that fires once
 // and has is not looked at.
 func (r *Rules) Evaluate(c Context, fired func(id string) bool) ([]Fired, []Failed) {
+	if c.SegmentMax == 0 {
+		c.SegmentTurn, c.SegmentMax = c.Turn, c.MaxTurns
+	}
 	var fires []Fired
 	for _, b := range builtIn {
 		if !fired(b.id) && b.holds(c) {

@@ -1,6 +1,7 @@
 package runstate
 
 import (
+	"strconv"
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -18,9 +19,12 @@ const ContractQuestion = "contract_question"
 
 const contractPrefix = "contract:"
 
-// ContractCall is the id of the pending call of a question. ReservedCall keeps calls
-// of a model from having it.
-func ContractCall(questionID string) string { return contractPrefix + questionID }
+// ContractCall is the id of the pending call of a question that is put by the decision
+// over the step of a version: each asking has its own, as each has its own answer.
+// ReservedCall keeps calls of a model from having it.
+func ContractCall(questionID string, version uint64) string {
+	return contractPrefix + questionID + ":" + strconv.FormatUint(version, 10)
+}
 
 // ReservedCall says whether an id is one that only the harness gives.
 func ReservedCall(id string) bool { return strings.HasPrefix(id, contractPrefix) }
@@ -31,7 +35,8 @@ func QuestionOf(c *harnessv1.PendingCall) (questionID string, ok bool) {
 	if c.GetTool() != ContractQuestion || c.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || len(c.GetCallId()) <= len(contractPrefix) {
 		return "", false
 	}
-	return c.GetCallId()[len(contractPrefix):], true
+	id, _, _ := strings.Cut(c.GetCallId()[len(contractPrefix):], ":")
+	return id, true
 }
 
 // Guided is the event of something that the harness told the model.

@@ -1,6 +1,8 @@
 package runstate
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -23,8 +25,14 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	if s.GetConfig().GetStall().GetEnabled() {
 		s.ProgressTracker = &harnessv1.ProgressTracker{FirstMessage: s.GetMessageCount()}
 	}
+	if s.GetJit() != nil {
+		s.Jit.Fired = slices.DeleteFunc(s.Jit.Fired, func(id string) bool { return id == limitRule })
+	}
 	s.Hooks, s.RejectedKind, s.RejectedCount = nil, "", 0
 }
+
+// limitRule is the just-in-time rule that is about the turns of one segment.
+const limitRule = "approaching_turn_limit"
 
 // EndTurn counts the turn as ended. It changes s.
 func EndTurn(s *harnessv1.Snapshot) {

@@ -20,6 +20,10 @@ type document struct {
 	program bool
 	// fences is how many fenced blocks it has.
 	fences, headings int
+	// saluted says that it is a letter with a salutation or a header.
+	saluted bool
+	// tabular says that it is records of values, CSV or JSON.
+	tabular bool
 }
 
 type line struct {
@@ -31,7 +35,10 @@ type line struct {
 	kind  kind
 	// protected lines are content whatever they say: those of a letter.
 	protected bool
-	remark    remark
+	// inText lines stand in a comment or a text of a program.
+	inText bool
+	remark remark
+	says   testimony
 }
 
 type kind int
@@ -103,10 +110,20 @@ func readDocument(content string) *document {
 	d.frameLetter()
 	d.frameDialogue()
 	for n, at := range d.order {
-		if l := &d.lines[at]; l.kind == prose && !l.protected && (n < window || n >= len(d.order)-window) {
+		l := &d.lines[at]
+		if l.kind != prose {
+			continue
+		}
+		l.says = testify(l.bare)
+		if l.says.has(signWill|signOffer|signPolite) && ((later.MatchString(l.plain) || !l.says.has(signMe) && finite.MatchString(l.plain)) && l.says.has(signWill) || toPublic.MatchString(l.plain) && !l.says.has(signWill)) {
+			l.says.weight = min(l.says.weight, possible)
+		}
+		if !l.protected && (n < window || n >= len(d.order)-window) {
 			l.remark = lineRemark(l.plain)
 		}
 	}
+	d.readTexts()
+	d.readTable()
 	d.readRegister()
 	return d
 }
@@ -185,45 +202,41 @@ func (d *document) sameParagraph(n int) bool {
 // alone says that line n is a paragraph of its own, or introduces something that is
 // no prose.
 func (d *document) alone(n int) bool {
-	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.at(n-1).remark.class != none || n > 1 && d.goesOn(n-1)
-	behind := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.at(n+1).remark.class != none || !sentence(d.at(n).bare) || anaphor.MatchString(d.at(n+1).plain)
+	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.marked(n-1) || n > 1 && d.goesOn(n-1)
+	behind := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.marked(n+1) || !sentence(d.at(n).bare) || anaphor.MatchString(d.at(n+1).plain)
 	return before && behind
+}
+
+// marked says that the words of line n speak of an artifact.
+func (d *document) marked(n int) bool {
+	return d.at(n).remark.class != none || d.at(n).says.weight >= likely
 }
 
 // readRegister finds out how the document speaks, the lines in question apart.
 func (d *document) readRegister() {
-	written, programmed := 0, 0
+	written, programmed, listed := 0, 0, false
 	for n, at := range d.order {
 		l := &d.lines[at]
-		if l.remark.class != none || n > 0 && l.kind == prose && d.at(n-1).remark.class != none && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
-			d.personal = d.personal || !l.protected && speaksOn(l.bare)
+		if l.says.weight >= likely || l.remark.class != none || n > 0 && l.kind == prose && d.at(n-1).remark.class != none && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
+			d.personal = d.personal || !l.protected && l.says.own
 			continue
 		}
 		if l.kind == code || l.kind == unread {
 			continue
+		}
+		if listed = l.kind == item && (listed || n > 0 && d.marked(n-1) && (d.at(n-1).says.colon || d.boldTitle(n-1))); listed {
+			continue // a list of what was done
 		}
 		written++
 		if codeLine.MatchString(l.raw) {
 			programmed++
 		}
 		if text := speech.ReplaceAllString(l.raw, ""); !l.protected {
-			d.personal = d.personal || firstPerson.MatchString(text)
-			d.addressing = d.addressing || secondPerson.MatchString(text)
+			d.personal = d.personal || firstPerson.MatchString(text) || l.says.has(signMe)
+			d.addressing = d.addressing || secondPerson.MatchString(text) || l.says.has(signYou)
 		}
 	}
 	d.program = d.fences == 0 && programmed*2 > written && programmed > 1
-}
-
-// speaksOn says that behind the first sentence of a line in question its writer goes on
-// in the first person, about something else.
-func speaksOn(bare string) bool {
-	sentences := sentenceEnd.Split(speech.ReplaceAllString(bare, ""), -1)
-	for _, s := range sentences[max(1, len(sentences)-lastSentences):] {
-		if firstPerson.MatchString(s) && remarkOf(strings.ToLower(strings.ReplaceAll(s, "’", "'"))).class == none {
-			return true
-		}
-	}
-	return false
 }
 
 // structured is how many lines stand before (or behind) a JSON document: they are no

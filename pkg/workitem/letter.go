@@ -9,9 +9,9 @@ import (
 // signature is content, also where it says "Let me know".
 
 var (
-	salutation = regexp.MustCompile(`^(dear|hi|hello|hey|hiya|good (morning|afternoon|evening|day)|greetings|to whom it may concern)\b[^.?:]{0,48}[,:!–—-]?$|^(team|all|everyone|folks|colleagues|friends|hi|hello|@\w+)[,:!]$`)
-	header     = regexp.MustCompile(`^(subject|to|from|cc|bcc|sent|re):\s*\S`)
-	closing    = regexp.MustCompile(`^(?:(?:with )?(?:my |our )?(?:best|kind|kindest|warm|warmest|many|sincere|friendly)?(?: and (?:kind|warm|best))? ?(?:regards|wishes|thanks|greetings)|(?:very )?sincerely(?: yours)?|yours(?: (?:sincerely|faithfully|truly|ever))?|cheers|best|warmly|love|cordially|respectfully(?: (?:yours|submitted))?|take care|talk soon|(?:see|speak to|talk to) you(?: \w+){0,3}|until (?:then|soon|\w+day)|looking forward(?: to [^.]{1,40})?|have a (?:great|nice|good|lovely) [\w ]{1,20}|bye(?: for now)?|hugs|all (?:the|my) best|with (?:gratitude|appreciation|thanks|love|sympathy)|thanks(?: (?:again|all|so much|very much|in advance|a lot|everyone|team))?|thank you(?: (?:again|all|so much|very much|in advance))?|in gratitude|onwards?|stay safe)[,.!]?$`)
+	salutation = regexp.MustCompile(`^(dear|hi|hello|hey|hiya|good (morning|afternoon|evening|day)|greetings|to whom it may concern|to the)\b[^.?:]{0,48}[,:!–—-]?$|^good (?:morning|afternoon|evening),? [^.]{1,30}[.!]$|^(?:sehr geehrte[rs]?|liebe[rs]?|hallo|guten (?:tag|morgen|abend)|werte[rs]?|moin|cher|chère|chers|chères|bonjour|bonsoir|madame|monsieur|mesdames|salut|hola|querid[oa]s?|estimad[oa]s?|apreciad[oa]s?|buen[oa]s (?:días|tardes|noches))[^.?]{0,48}[,:!]$|^(team|all|everyone|folks|colleagues|friends|hi|hello|@\w+)[,:!]$`)
+	header     = regexp.MustCompile(`^(subject|to|from|cc|bcc|sent|re|betreff|an|von|objet|à|de|asunto|para|bezug) ?:\s*\S`)
+	closing    = regexp.MustCompile(`^(?:(?:with )?(?:my |our )?(?:best|kind|kindest|warm|warmest|many|sincere|friendly)?(?: and (?:kind|warm|best))? ?(?:regards|wishes|thanks|greetings)|(?:very )?sincerely(?: yours)?|yours(?: (?:sincerely|faithfully|truly|ever))?|cheers|best|warmly|love|cordially|respectfully(?: (?:yours|submitted))?|take care|talk soon|(?:see|speak to|talk to) you(?: \w+){0,3}|until (?:then|soon|\w+day)|looking forward(?: to [^.]{1,40})?|have a (?:great|nice|good|lovely) [\w ]{1,20}|bye(?: for now)?|hugs|all (?:the|my) best|with (?:gratitude|appreciation|thanks|love|sympathy)|thanks(?: (?:again|all|so much|very much|in advance|a lot|everyone|team))?|thank you(?: (?:again|all|so much|very much|in advance))?|in gratitude|onwards?|stay safe|(?:mit )?(?:(?:freundlichen?|besten?|herzlichen?|vielen?|lieben?|schönen?) )+(?:grüßen?|dank|gruß)(?: aus \w+)?|hochachtungsvoll|(?:bien |très )?cordialement|amicalement|(?:bien )?à (?:vous|toi|bientôt)|sincères salutations|meilleures salutations|(?:un |muchos )?(?:cordial )?(?:saludos?|abrazos?|besos?)(?: cordial(?:es)?)?|atentamente|cordialmente)[,.!]?$`)
 	dashSigned = regexp.MustCompile(`^(?:--\s?|–\s?|—\s?|-)\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}$`)
 	postscript = regexp.MustCompile(`^p\.?\s?s\.?[:,. ]`)
 )
@@ -24,13 +24,13 @@ func (d *document) frameLetter() {
 	from, to := -1, -1
 	for n := range min(len(d.order), 2*window) {
 		if l := d.at(n); l.kind == prose && (salutation.MatchString(l.plain) || header.MatchString(l.plain)) {
-			from = n
+			from, d.saluted = n, true
 			break
 		}
 	}
 	for n := len(d.order) - 1; n >= 0 && n >= len(d.order)-2*window; n-- {
 		l := d.at(n)
-		if l.kind == prose && closing.MatchString(l.plain) || dashSigned.MatchString(strings.TrimSpace(l.raw)) {
+		if l.kind == prose && (closing.MatchString(l.plain) || from >= 0 && d.closes(n)) || dashSigned.MatchString(strings.TrimSpace(l.raw)) {
 			to = d.signatureEnd(n)
 			break
 		}
@@ -45,13 +45,24 @@ func (d *document) frameLetter() {
 		}
 	case to < 0:
 		// Without a signature it goes on to the end, but for what speaks of it as a text.
-		for to = len(d.order) - 1; to > from && d.at(to).kind == prose && ofTheText.MatchString(d.at(to).plain); to-- {
+		for to = len(d.order) - 1; to > from && d.at(to).kind == prose && d.ofTheText(to); to-- {
 			continue
 		}
 	}
 	for n := from; n <= to; n++ {
 		d.at(n).protected = true
 	}
+}
+
+// closes says that line n looks like the closing of a letter: a few words, a comma,
+// and a name in the next line.
+func (d *document) closes(n int) bool {
+	l := d.at(n)
+	if !strings.HasSuffix(l.bare, ",") || len(strings.Fields(l.bare)) > 5 || d.sameParagraph(n) || !d.sameParagraph(n+1) || d.sameParagraph(n+2) {
+		return false
+	}
+	name := d.at(n + 1)
+	return name.kind == prose && len(strings.Fields(name.bare)) < 7 && !sentence(name.bare)
 }
 
 // signatureEnd is the last line of the signature that begins in line n: short lines,
@@ -80,6 +91,16 @@ func (d *document) signatureEnd(n int) int {
 func introduces(l *line) bool {
 	c := remarkOf(l.plain).class
 	return l.kind == prose && (c == introduction || c == intention)
+}
+
+// ofTheText says that line n at the end of a letter is none of its lines.
+func (d *document) ofTheText(n int) bool {
+	l := d.at(n)
+	if ofTheText.MatchString(l.plain) {
+		return true
+	}
+	says := testify(l.bare)
+	return !d.sameParagraph(n) && says.weight == certain && says.has(signOffer|signRequest|signGaps|signModel) && !says.has(signPolite|signHand)
 }
 
 // ofTheText speaks of a letter as a text, which the letter itself does not do.

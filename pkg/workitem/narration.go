@@ -40,9 +40,9 @@ const (
 // signature, and a text that says I throughout may begin and end with it.
 func Narration(content string) (level Level, stripped, why string) {
 	d := readDocument(content)
-	head, tail := d.leading(), 0
-	if head < len(d.order) {
-		tail = d.trailing(head)
+	head, tail := d.ends()
+	if d.hearOut(head, tail) {
+		head, tail = d.ends()
 	}
 	if head+tail == len(d.order) && head+tail > 0 && !d.strong() {
 		return Clean, content, "" // each line may be content, and there is no other
@@ -62,10 +62,18 @@ func Narration(content string) (level Level, stripped, why string) {
 	return Light, d.without(head, tail), d.quoteEnds(head, tail)
 }
 
+// ends is how many lines at the head and at the tail are narration.
+func (d *document) ends() (head, tail int) {
+	if head = d.leading(); head < len(d.order) {
+		tail = d.trailing(head)
+	}
+	return head, tail
+}
+
 // strong says that a line speaks of an artifact for certain.
 func (d *document) strong() bool {
 	for n := range d.order {
-		if d.at(n).remark.strong {
+		if d.at(n).remark.strong || d.at(n).says.weight == certain {
 			return true
 		}
 	}
@@ -77,7 +85,7 @@ func (d *document) leading() int {
 	if n := d.structured(true); n > 0 {
 		return n
 	}
-	n := 0
+	n := d.prefaced()
 	for n < min(len(d.order), window) {
 		switch {
 		case d.accept(n, atHead):
@@ -119,7 +127,7 @@ func (d *document) trailing(head int) int {
 		return n
 	}
 	for n := max(head, len(d.order)-window); n < len(d.order); n++ {
-		if n == 0 && !d.at(n).remark.strong {
+		if n == 0 && !d.at(n).remark.strong && d.at(n).says.weight < certain {
 			continue // a line that may be content is content when there is no other
 		}
 		if d.accept(n, atTail) && d.narratesOn(n) {
@@ -131,7 +139,7 @@ func (d *document) trailing(head int) int {
 
 // narratesOn says that from the narration in line n on all is narration.
 func (d *document) narratesOn(n int) bool {
-	list := strings.HasSuffix(d.at(n).bare, ":")
+	list := strings.HasSuffix(d.at(n).bare, ":") || d.boldTitle(n)
 	for n++; n < len(d.order); n++ {
 		l := d.at(n)
 		switch {
@@ -160,6 +168,9 @@ func (d *document) goesOn(n int) bool {
 // to; -1 when there is none.
 func (d *document) amid(from, to int) int {
 	for n := from; n < to; n++ {
+		if d.interrupts(n) {
+			return n
+		}
 		if n >= window && n < len(d.order)-window {
 			continue
 		}

@@ -60,7 +60,7 @@ var (
 	definiteStart = regexp.MustCompile(`^(?:the|your|my|our)\b`)
 	ownWords      = regexp.MustCompile(`\b(?:artifacts?|deliverables?|work items?|w\d+|as requested|you(?:'ve| have)? (?:asked|requested|wanted)|your (?:request|review)|for you|workspace|` + fileName + `)(?:\W|$)|\b(?:the|this) (?:file|document|report|draft|script)\b(?: (?:below|above|now|to disk))?[.:!]?$`)
 	// Content speaks of later and of habit; narration of now.
-	later  = regexp.MustCompile(`\b(?:tomorrow|tonight|(?:next|this|every|each) (?:week|month|year|day|monday|tuesday|wednesday|thursday|friday|morning|evening|time|quarter|sprint)|by (?:monday|tuesday|wednesday|thursday|friday|the end|noon|eod|end of|next)|weekly|daily|monthly|always|never|someday|one day|on (?:monday|tuesday|wednesday|thursday|friday))\b`)
+	later  = regexp.MustCompile(`\b(?:when|once|as soon as|whenever|tomorrow|tonight|(?:next|this|every|each) (?:week|month|year|day|monday|tuesday|wednesday|thursday|friday|morning|evening|time|quarter|sprint)|by (?:monday|tuesday|wednesday|thursday|friday|the end|noon|eod|end of|next)|weekly|daily|monthly|always|never|someday|one day|on (?:monday|tuesday|wednesday|thursday|friday))\b`)
 	finite = regexp.MustCompile(`\b(?:is|are|was|were|has|have|had|took|takes|requires|required|can|will|should|must|may|might|means|makes|made)\b`)
 	// What follows narration and speaks of the artifact.
 	anaphor = regexp.MustCompile(`^(?:it|this|that|that's|they|these|each|both|all (?:of|sections|tests|the)|the (?:report|document|file|script|summary|code|draft|artifact)|you can|i|i've|i'll|i'm|i'd|if you|let me|please|feel free|happy to|just|would you|hope|thanks|thank you)\b`)

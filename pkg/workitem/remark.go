@@ -48,6 +48,9 @@ const (
 // accept says whether line n is narration where it stands.
 func (d *document) accept(n int, where position) bool {
 	l := d.at(n)
+	if where != between && d.tells(n, where) {
+		return true
+	}
 	r := l.remark
 	if l.kind != prose || l.protected || r.class == none || r.inline {
 		return d.explains(n, where)
@@ -205,7 +208,7 @@ func remarkOf(text string) remark {
 func lineRemark(plain string) remark {
 	plain = speech.ReplaceAllString(plain, `""`)
 	r := remarkOf(plain)
-	if strings.HasSuffix(plain, ",") && !r.strong {
+	if strings.HasSuffix(plain, ",") {
 		return remark{} // of a verse, or of a sentence that goes on
 	}
 	ends := sentenceEnd.FindAllStringIndex(plain, -1)

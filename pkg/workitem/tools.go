@@ -58,7 +58,7 @@ func Tools() []*harnessv1.ToolSpec {
 		changing(SetArtifact,
 			"Store what a work item has produced, in place of what it had. The content is stored as it is: write nothing but the product itself.",
 			id+`,"content":{"type":"string","description":"The product itself, whole, without a word about it. For role CONTROL a JSON object: {\"verdict\": \"pass\" or \"fail\", \"checks\": [{\"name\", \"result\": \"pass\" or \"fail\", \"detail\"}], \"summary\"}."},`+
-				`"role":{"type":["string","null"],"description":"DELIVERABLE (handed to the user), WORKING (for yourself) or CONTROL (an audit). Left out, it stays what it was."}`,
+				`"role":{"type":["string","null"],"description":"DELIVERABLE (handed to the user), WORKING (for yourself) or CONTROL (an audit). Left out, it stays that of the artifact before, else WORKING."}`,
 			`"id","content"`, "for results that are texts; role DELIVERABLE for what the user is to get"),
 		changing(FlagRevision,
 			"Say that a work item has to be done again. Adds an item for the revision and returns its id; the first one stays open until that is finished.",

@@ -1,11 +1,13 @@
 package repair
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/contract"
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -44,7 +46,7 @@ func (r *repairing) contexts(spec *harnessv1.RunSpec) []Section {
 				}}})
 				continue
 			}
-			text = given.GetText()
+			text = runlog.Text(given.GetText())
 		}
 		sections = append(sections, Section{Name: p.GetName(), Text: text})
 	}
@@ -58,7 +60,11 @@ func contractText(c *harnessv1.TaskContract) string {
 	}
 	var b strings.Builder
 	b.WriteString("This work counts as done only when the following is there. It is checked each time you call work_complete.")
-	for _, o := range c.GetRequiredOutputs() {
+	for i, o := range c.GetRequiredOutputs() {
+		if i == maxListed || b.Len() > maxContractText {
+			b.WriteString("\n… and " + strconv.Itoa(len(c.GetRequiredOutputs())-i) + " more; what is missing of them is told when you call work_complete.")
+			break
+		}
 		b.WriteString("\n- " + o.GetId() + ": " + o.GetDescription())
 		if how := howChecked(o.GetPredicate()); how != "" {
 			b.WriteString(" (" + how + ")")
@@ -70,6 +76,12 @@ func contractText(c *harnessv1.TaskContract) string {
 	return b.String()
 }
 
+// Bounds of what the model is told of a contract at the start: outputs, and bytes.
+const (
+	maxListed       = 60
+	maxContractText = 8 << 10
+)
+
 // howChecked says in a few words how an output is verified, where that helps to
 // produce it.
 func howChecked(p *harnessv1.Predicate) string {
@@ -77,11 +89,11 @@ func howChecked(p *harnessv1.Predicate) string {
 	case harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS:
 		return "the file " + p.GetPath()
 	case harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT:
-		return "text that matches " + p.GetPattern() + " in " + orElse(p.GetIn(), "response")
+		return "text that matches " + runlog.Cut(p.GetPattern(), 200) + " in " + orElse(p.GetIn(), "response")
 	case harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS:
 		return "a successful call of " + p.GetTool()
 	case harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS:
-		return "this command succeeds: " + p.GetCommand()
+		return "this command succeeds: " + runlog.Cut(p.GetCommand(), 400)
 	case harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID:
 		return p.GetIn() + " is valid under a JSON Schema"
 	}

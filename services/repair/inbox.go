@@ -209,7 +209,7 @@ func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string, err err
 		content = runlog.Inline("")
 	}
 	if question, ok := runstate.QuestionOf(call); ok {
-		r.answerQuestion(call, question, content, a.GetIsError())
+		r.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: content, Declined: a.GetIsError()})
 		return "", nil
 	}
 	if err := r.conclude(call, content, a.GetIsError()); err != nil {
@@ -266,8 +266,9 @@ func (r *repairing) noteOutcome(call *harnessv1.PendingCall, content *harnessv1.
 	runstate.NoteOutcome(r.s, call.GetTool(), strict, loose, !slices.Contains(r.s.GetDoomLoop().GetStrict(), strict))
 }
 
-// answerQuestion notes what the user says to a question of the contract.
-func (r *repairing) answerQuestion(call *harnessv1.PendingCall, question string, content *harnessv1.Content, failed bool) {
+// answerQuestion notes what the user says to a question of the contract; nil: nothing,
+// so that it is asked again.
+func (r *repairing) answerQuestion(call *harnessv1.PendingCall, question string, answer *harnessv1.QuestionAnswer) {
 	asked := call.GetWhy()
 	if c := r.made.Contract; c != nil {
 		for _, q := range c.Proto().GetQuestions() {
@@ -276,14 +277,18 @@ func (r *repairing) answerQuestion(call *harnessv1.PendingCall, question string,
 			}
 		}
 	}
-	if failed {
+	switch {
+	case answer == nil:
 		r.append(r.turn(), runstate.Guidance("The user did not answer this question of the task: "+asked))
-	} else {
+	default:
 		coverage := runstate.CoverageOf(r.s)
-		coverage.Answers = append(coverage.Answers, &harnessv1.QuestionAnswer{QuestionId: question, Answer: proto.CloneOf(content)})
-		r.append(r.turn(),
-			runstate.Guidance("The user was asked: "+asked+"\nThe next message is the answer."),
-			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: content})
+		coverage.Answers = append(coverage.Answers, answer)
+		said := "The user was asked: " + asked + "\nThe next message is the answer."
+		if answer.GetDeclined() {
+			said = "The user was asked: " + asked + "\nThe user does not want to answer; the next message says why. Go on as well as you can without."
+		}
+		r.append(r.turn(), runstate.Guidance(said),
+			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: proto.CloneOf(answer.GetAnswer())})
 	}
 	runstate.Settle(r.s, call.GetCallId())
 	r.wakes("answer")
@@ -434,7 +439,7 @@ func (r *repairing) settleUnknown() {
 func (r *repairing) repairCall(call *harnessv1.PendingCall, text, reason string) {
 	r.repairs++
 	if question, ok := runstate.QuestionOf(call); ok {
-		r.answerQuestion(call, question, nil, true)
+		r.answerQuestion(call, question, nil)
 		return
 	}
 	r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_REPAIR)

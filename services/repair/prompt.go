@@ -19,7 +19,7 @@ to do, do it. Several independent look-ups belong into one response as parallel 
 
 // marked tells the model whose word guidance is.
 const marked = `Some messages in the user's place come from the harness that runs you: reminders,
-corrections, the state of your work items. They are about how you work; the task is the user's.`
+corrections, news of what has changed. They are about how you work; the task is the user's.`
 
 // SystemPrompt is the first message of a run: the agent's own instructions, the
 // workspace as it was at the start, standing instructions found in it, what context

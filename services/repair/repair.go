@@ -216,6 +216,14 @@ func (r *repairing) route() error {
 	}
 	s.Status, s.StopReason, s.WakeAt = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil, nil
 	runstate.StartClock(s, r.now)
+	if s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING { // it rested in the stop decision
+		if r.resumed != "user_message" {
+			return r.retake()
+		}
+		if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+			return err
+		}
+	}
 	if s.GetPhase() == harnessv1.Phase_PHASE_PLANNING || s.GetHooks().GetReplan() != "" && s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING && !s.GetTurn().GetOpen() {
 		if err := r.replan(); err != nil {
 			return err
@@ -273,6 +281,17 @@ func (r *repairing) handOver() error {
 	r.s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
 	r.step.To = runstate.StopDecision
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: r.turn(), Error: r.failure}}
+	return nil
+}
+
+// retake has the stop decision taken again over the turn after which the run has come
+// to rest: somebody has looked, or answered.
+func (r *repairing) retake() error {
+	t := r.s.GetTurn()
+	r.step.To = runstate.StopDecision
+	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+		TurnNumber: r.turn(), AgentDone: t.GetAgentDone(), CalledWorkComplete: t.GetCalledWorkComplete(), Retaken: true,
+	}}
 	return nil
 }
 

@@ -127,8 +127,8 @@ func told(all []*harnessv1.RequirementCoverage) []*harnessv1.RequirementCoverage
 // lastLook brings the coverage in the result of a run that ends without its gates
 // up to date, as far as that has no effects.
 func (d *deciding) lastLook() error {
-	if !d.hasContract() {
-		return nil
+	if !d.hasContract() || d.stopAsked() {
+		return nil // it ends, and nobody waits for what else could be seen
 	}
 	if err := d.look(d.made.Contract.Cheap); err != nil {
 		return err

@@ -22,8 +22,12 @@ func (d *deciding) hooksGate() (decided bool, err error) {
 			"\nDo what it asks for, then call work_complete again."
 		return true, d.reject(rejectedHook, text, nil)
 	case result.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
+		if err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": definition.Aborted(result)}); err != nil {
+			return false, err
+		}
 		return true, d.end(harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "failed", definition.Aborted(result), false)
-	case result.Pause != "":
+	case result.Pause != "" && d.s.GetHooks().GetReviewedStop() != d.turn.GetTurnNumber():
+		d.s.Hooks.ReviewedStop = d.turn.GetTurnNumber()
 		return true, d.parkForReview(result.Pause)
 	case result.Replan != "":
 		return true, d.goOn()

@@ -38,14 +38,17 @@ func (d *deciding) parkForOutage() error {
 		Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
 	}
 	wake := d.in.GetNow().AsTime().Add(d.s.GetConfig().GetModel().GetOutageRetry().AsDuration())
+	if d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
+		if err := runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+			return err
+		}
+	}
 	return d.rest(reason, &wake)
 }
 
 // parkForReview lets the run rest because a hook wants somebody to look at it.
 func (d *deciding) parkForReview(why string) error {
-	if d.s.Hooks != nil {
-		d.s.Hooks.Pause = ""
-	}
+	d.s.Hooks.Pause = "" // somebody is going to look
 	return d.rest(&harnessv1.StopReason{
 		Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
 	}, nil)
@@ -60,7 +63,7 @@ func (d *deciding) parkForQuestions(ask []*harnessv1.UserQuestion) error {
 			return err
 		}
 		d.s.PendingToolCalls = append(d.s.PendingToolCalls, &harnessv1.PendingCall{
-			CallId: runstate.ContractCall(q.GetId()), Tool: runstate.ContractQuestion, Arguments: runlog.Inline(string(arguments)),
+			CallId: runstate.ContractCall(q.GetId(), d.in.GetVersion()), Tool: runstate.ContractQuestion, Arguments: runlog.Inline(string(arguments)),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Kind: runstate.KindQuestion,
 			Why: runlog.Cut(q.GetQuestion(), maxQuestion), TurnNumber: d.turn.GetTurnNumber(), Deadline: deadline,
 			Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS,
@@ -74,13 +77,10 @@ func (d *deciding) parkForQuestions(ask []*harnessv1.UserQuestion) error {
 // bytes.
 const maxQuestion = 160
 
-// rest parks the run between two turns. wake is when it goes on by itself.
+// rest parks the run. One that rests while it reflects, for a review or a question, has
+// its stop decision taken again afterwards, over the same turn. wake is when it goes on
+// by itself.
 func (d *deciding) rest(reason *harnessv1.StopReason, wake *time.Time) error {
-	if d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
-		if err := runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
-			return err
-		}
-	}
 	if err := d.pause(reason); err != nil {
 		return err
 	}

@@ -98,9 +98,6 @@ func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.
 // decide goes through the layers.
 func (d *deciding) decide() error {
 	s, t := d.s, d.turn
-	if definition.Observed(d.in, SawStop).GetStopAsked() {
-		return d.goOn() // repair takes it in
-	}
 	if t.GetError() != nil {
 		return d.failed()
 	}
@@ -115,11 +112,15 @@ func (d *deciding) decide() error {
 		}
 		return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "max_turns",
 			fmt.Sprintf("All %d turns are used up.", s.GetMaxTurns()), false)
+	case d.stopAsked():
+		return d.goOn() // it came while something was looked at; repair takes it in
 	case s.GetHooks().GetPause() != "":
 		return d.parkForReview(s.GetHooks().GetPause())
 	}
-	if ended, err := d.watch(); ended || err != nil {
-		return err
+	if !t.GetRetaken() {
+		if ended, err := d.watch(); ended || err != nil {
+			return err
+		}
 	}
 	if s.GetHooks().GetReplan() != "" {
 		return d.goOn() // what was done is judged by another plan
@@ -129,6 +130,9 @@ func (d *deciding) decide() error {
 	}
 	return d.goOn()
 }
+
+// stopAsked says that an interrupt or a cancel came in while something was looked at.
+func (d *deciding) stopAsked() bool { return definition.Observed(d.in, SawStop).GetStopAsked() }
 
 // failed is for turns that could not be carried out.
 func (d *deciding) failed() error {

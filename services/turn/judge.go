@@ -94,6 +94,8 @@ func (j *Judging) Judge(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCa
 		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, "This call was broken off before it ran: "+definition.Aborted(before))
 	case before.Pause != "" && own:
 		j.want(&harnessv1.HookState{Pause: before.Pause}) // it has no effect outside: the run rests after the turn
+	case before.Pause != "" && prepared.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_ASK:
+		prepared.Message = before.Pause + " (" + prepared.GetMessage() + ")" // who approves it reviews it
 	case before.Pause != "":
 		prepared.Review = true
 		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_ASK, before.Pause)

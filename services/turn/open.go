@@ -183,7 +183,7 @@ func (o *opening) rules(rules *jit.Rules, f Facts) {
 		usage[u.GetTool()] = u.GetCalls()
 	}
 	fired, failed := rules.Evaluate(jit.Context{
-		Turn: o.p.Number, MaxTurns: s.GetMaxTurns(), ToolUsage: usage,
+		Turn: o.p.Number, MaxTurns: s.GetMaxTurns(), SegmentTurn: s.GetSpent().GetTurns() + 1, SegmentMax: s.GetConfig().GetStop().GetMaxTurns(), ToolUsage: usage,
 		Reads: s.GetActivity().GetReads(), Writes: s.GetActivity().GetWrites(), Explores: s.GetActivity().GetExplores(),
 		WorkItemsComplete: uint32(finished), WorkItemsTotal: uint32(total), //nolint:gosec // at most 200
 		ItemAdds: usage[workitem.Add], Compactions: s.GetActivity().GetCompactions(), FilesChanged: files, Seconds: f.Seconds,

@@ -30,10 +30,6 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
 		harness = filepath.Join(dir, "harness")
 		build := exec.Command("go", "build", "-o", harness, "../../cmd/harness")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -82,6 +78,7 @@ func environment(more ...string) []string {
 // start starts the binary. Its stdout is read line by line.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	meshtest.Rely(t)
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, harness, args...), events: make(chan map[string]any, 100_000), done: make(chan struct{})}
 	p.cmd.Env = env

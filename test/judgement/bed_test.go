@@ -60,9 +60,6 @@ var readyLine = regexp.MustCompile(`ready role=(\S+) addr=(\S+)`)
 
 // begin builds the binary, starts it and connects to it.
 func begin(dir string) (stop func(), err error) {
-	if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
-		return nil, err
-	}
 	harness = filepath.Join(dir, "harness")
 	build := exec.Command("go", "build", "-o", harness, "../../cmd/harness")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -191,6 +188,7 @@ func start(t *testing.T, m model, edits ...func(*harnessv1.RunSpec)) *run {
 // prepare makes a run's name, model and workspace.
 func prepare(t *testing.T, m model) *run {
 	t.Helper()
+	meshtest.Rely(t)
 	name := nameForm.ReplaceAllString(t.Name(), "-")
 	r := &run{t: t, id: name[max(0, len(name)-60):], model: &recordedModel{answer: m}, dir: t.TempDir()}
 	models.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
 // contextIn lets a run work in a folder below its workspace.
@@ -200,14 +201,25 @@ func TestContextInstructionChangesAreTold(t *testing.T) {
 	jitStable(t, s)
 }
 
-// A file that is the first of its kind is told of as well.
+// A file that is the first of its kind is told of as well: in the next turn when the
+// agent may have written it, else within five turns, once.
 func TestContextFirstInstructionFileIsTold(t *testing.T) {
 	t.Parallel()
-	r := prepare(t, nil)
-	r.model.answer = modesDoes(jitScript(jitLooks(3)...), map[int]func(){0: func() { r.write("AGENTS.md", "the first rule") }})
-	s := r.jitBegin().rest()
-	s.want("DONE agent_done accepted")
-	jitTold(t, s, 1, "AGENTS.md", "the first rule")
+	t.Run("written by the agent", func(t *testing.T) {
+		t.Parallel()
+		s := play(t, jitScript(slices.Concat([]modeltest.Reply{calls(jitWrite("AGENTS.md", "the first rule"))}, jitLooks(2))...))
+		s.want("DONE agent_done accepted")
+		jitTold(t, s, 1, "AGENTS.md", "the first rule")
+		jitStable(t, s)
+	})
+	t.Run("written by somebody else", func(t *testing.T) {
+		t.Parallel()
+		r := prepare(t, nil)
+		r.model.answer = modesDoes(jitScript(jitLooks(6)...), map[int]func(){1: func() { r.write("AGENTS.md", "the first rule") }})
+		s := r.jitBegin().rest()
+		s.want("DONE agent_done accepted")
+		contextTold(t, s, 2, "the first rule")
+	})
 }
 
 // Once all are gone, one that comes back is told of.
@@ -215,14 +227,35 @@ func TestContextInstructionFileThatComesBackIsTold(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, nil)
 	r.write("AGENTS.md", "the rule")
-	r.model.answer = modesDoes(jitScript(jitLooks(4)...), map[int]func(){
-		0: func() { _ = os.Remove(filepath.Join(r.dir, "AGENTS.md")) },
+	r.model.answer = modesDoes(jitScript(jitLooks(7)...), map[int]func(){
+		0: func() {
+			if err := os.Remove(filepath.Join(r.dir, "AGENTS.md")); err != nil {
+				t.Error(err)
+			}
+		},
 		2: func() { r.write("AGENTS.md", "the new rule") },
 	})
 	s := r.jitBegin().rest()
 	s.want("DONE agent_done accepted")
 	jitTold(t, s, 1, "AGENTS.md", "no longer")
-	jitTold(t, s, 3, "AGENTS.md", "the new rule")
+	contextTold(t, s, 3, "the new rule")
+}
+
+// contextTold fails the test unless a change is told of once, in one of the five
+// requests from request n on, from 0.
+func contextTold(t *testing.T, s *story, n int, text string) {
+	t.Helper()
+	var told []int
+	for i := range s.Requests {
+		for _, m := range jitSaid(s, i) {
+			if strings.Contains(m, "AGENTS.md") && strings.Contains(m, text) {
+				told = append(told, i)
+			}
+		}
+	}
+	if len(told) != 1 || told[0] < n || told[0] >= n+5 {
+		t.Errorf("%q is told in the requests %v, counted from 0; want one of %d to %d", text, told, n, n+4)
+	}
 	jitStable(t, s)
 }
 

@@ -159,9 +159,9 @@ func TestContextProviderTextIsBounded(t *testing.T) {
 func TestContextBadProvidersAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	good := &harnessv1.ContextProvider{Name: "good", Text: "x"}
-	many := make([]*harnessv1.ContextProvider, 16)
-	for i := range many {
-		many[i] = &harnessv1.ContextProvider{Name: strings.Repeat("n", i+1), Text: "x"}
+	many := []*harnessv1.ContextProvider{good}
+	for i := range 16 {
+		many = append(many, &harnessv1.ContextProvider{Name: strings.Repeat("n", i+1), Text: "x"})
 	}
 	const at = "spec.agent.context_providers"
 	for name, c := range map[string]struct {
@@ -180,7 +180,7 @@ func TestContextBadProvidersAreRefusedAtTheStart(t *testing.T) {
 		})
 	}
 	for name, providers := range map[string][]*harnessv1.ContextProvider{
-		"too many":      append(many, good),
+		"too many":      many,
 		"too long text": {{Name: "a", Text: strings.Repeat("x", 64<<10+1)}},
 	} {
 		t.Run(name, func(t *testing.T) {

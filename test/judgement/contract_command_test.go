@@ -1,6 +1,7 @@
 package judgement
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,6 +99,30 @@ func contractDead(t *testing.T, r *run, files ...string) {
 	}
 }
 
+// contractFifo makes begun.fifo in the workspace; begun waits until somebody has
+// written a line into it.
+func contractFifo(r *run) (begun func()) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "begun.fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	fifo, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = fifo.Close() })
+	return func() {
+		r.t.Helper()
+		if err := fifo.SetReadDeadline(time.Now().Add(limit)); err != nil {
+			r.t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(fifo).ReadString('\n'); err != nil {
+			r.t.Fatalf("%q, %v", line, err)
+		}
+	}
+}
+
 // An interrupt while a command is under way kills it with all that it started and parks
 // the run; resumed, it goes on to be judged.
 func TestContractCommandIsKilledByAnInterrupt(t *testing.T) {
@@ -105,16 +130,11 @@ func TestContractCommandIsKilledByAnInterrupt(t *testing.T) {
 	slow := contractCommand("slow", "test -f ok.txt && exit 0; setsid sleep 600 & echo $! > child.pid; echo $$ > self.pid; echo begun > begun.fifo; sleep 600")
 	slow.Predicate.Timeout = durationpb.New(20 * time.Minute)
 	r := prepare(t, replies(contractFinish("first"), contractFinish("second")))
-	fifo := filepath.Join(r.dir, "begun.fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	begun := contractFifo(r)
 	if _, err := gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.id, Spec: r.spec(contractOf(slow))}); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := os.ReadFile(fifo); err != nil || string(said) != "begun\n" { // waits for the command
-		t.Fatalf("%q, %v", said, err)
-	}
+	begun()
 	if _, err := gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.id, Reason: "enough"}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,16 +161,11 @@ func TestContractCommandIsKilledByACancel(t *testing.T) {
 	slow := contractCommand("slow", "setsid sleep 600 & echo $! > child.pid; echo $$ > self.pid; echo begun > begun.fifo; sleep 600")
 	slow.Predicate.Timeout = durationpb.New(20 * time.Minute)
 	r := prepare(t, replies(contractFinish("first")))
-	fifo := filepath.Join(r.dir, "begun.fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	begun := contractFifo(r)
 	if _, err := gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.id, Spec: r.spec(contractOf(slow))}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.ReadFile(fifo); err != nil {
-		t.Fatal(err)
-	}
+	begun()
 	if _, err := gateway.CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: r.id}); err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func TestContractGapReportNamesWhatIsMissing(t *testing.T) {
 	s.want("DONE agent_done accepted")
 	itemsEqual(t, "gaps", contractGaps(s), "2: beta delta", "4: delta")
 	told := contractToldGap(t, s, 2)
-	itemsHas(t, "the gap report", told, "beta (The beta is right)", "there is no file", "Write the file missing.md", "delta (The delta is right)", "read_file has not been called")
+	itemsHas(t, "the gap report", told, "beta (The beta is right)", "no such file", "Write the file missing.md", "delta (The delta is right)", "read_file has not been called")
 	itemsLacks(t, "the gap report", told, "The alpha is right", "The gamma is right", "luxury.md")
 	itemsLacks(t, "the second gap report", contractToldGap(t, s, 4), "The beta is right")
 	for _, e := range s.Events {

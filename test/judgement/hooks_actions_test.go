@@ -40,15 +40,15 @@ func TestHooksFirstBlockWins(t *testing.T) {
 			return nil, nil
 		})
 	}
-	first, second := block(2, "write the changelog"), block(3, "run the tests")
+	first, second := block(2, "write the changelog"), block(3, "mend the parser")
 	s := play(t, hooksScript(), hooksSet(append(first.at("1", hooksAgentStop), second.at("2", hooksAgentStop)...)...))
 	s.want("DONE agent_done accepted")
 	if s.Result.GetTurnCount() != 3 || len(first.asked) != 3 || len(second.asked) != 2 {
 		t.Errorf("%d turns; they were called %d and %d times", s.Result.GetTurnCount(), len(first.asked), len(second.asked))
 	}
 	hooksTold(t, s, 1, "write the changelog")
-	hooksTold(t, s, 2, "run the tests")
-	if strings.Contains(s.text(1), "run the tests") {
+	hooksTold(t, s, 2, "mend the parser")
+	if strings.Contains(s.text(1), "mend the parser") {
 		t.Error("the model was told of the second hook's reason at the first stop")
 	}
 	hooksStable(t, s)
@@ -212,7 +212,7 @@ func TestHooksAbortElsewhereEndsTheTurnWithTheError(t *testing.T) {
 			t.Parallel()
 			service := hooksServe(t, nil)
 			s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"), hooksRead("missing.txt"))),
-				hooksSet(hooksRule(c.topic, "true", hooksAbort, "the guard breaks it off")), hooksSet(service.at("s", hooksOnError, hooksOnComplete, hooksSessionEnd)...))
+				hooksSet(service.at("s", hooksOnError, hooksOnComplete, hooksSessionEnd)...), hooksSet(hooksRule(c.topic, "true", hooksAbort, "the guard breaks it off")))
 			s.want("FAILED failed")
 			if !strings.Contains(s.Result.GetReason().GetMessage(), "the guard breaks it off") {
 				t.Errorf("it failed because %q", s.Result.GetReason().GetMessage())

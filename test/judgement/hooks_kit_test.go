@@ -349,3 +349,11 @@ func hooksErrors(s *story) []string {
 	}
 	return all
 }
+
+// hooksSay sends a user message.
+func (r *run) hooksSay(text string) {
+	r.t.Helper()
+	r.hooksSend(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_UserMessage{
+		UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)},
+	}})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"regexp"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -25,7 +26,7 @@ func TestItemsAreReadableDuringTheRunAndAfterAKill(t *testing.T) {
 		case 0:
 			return calls(call("work_item_add", args{"title": "Report", "role": "DELIVERABLE"}), itemsAdd("Tidy up"))
 		case 1:
-			return calls(itemsArtifact("w1", "Draft", ""), itemsSet("w1", "DONE"))
+			return calls(itemsArtifact("w1", "Draft", "DELIVERABLE"), itemsSet("w1", "DONE"))
 		case 2:
 			close(asked)
 			<-answer
@@ -108,10 +109,11 @@ func itemsMesh(ctx context.Context, t *testing.T, data string) (client harnessv1
 		t.Fatal(err)
 	}
 	ready, ended := make(chan string, 1), make(chan struct{})
+	gatewayLine := regexp.MustCompile(`ready role=gateway addr=(\S+)`)
 	go func() {
 		defer close(ended)
 		for lines := bufio.NewScanner(errs); lines.Scan(); {
-			if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
+			if m := gatewayLine.FindStringSubmatch(lines.Text()); m != nil {
 				ready <- m[1]
 			}
 		}

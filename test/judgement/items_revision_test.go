@@ -3,8 +3,6 @@ package judgement
 import (
 	"strings"
 	"testing"
-
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // Flagging an item adds a child that says what it revises and why, is HIGH and PENDING
@@ -14,20 +12,19 @@ func TestItemsFlaggedItemIsOpenUntilItsRevisionIsFinished(t *testing.T) {
 	t.Parallel()
 	s := play(t, replies(
 		calls(call("work_item_add", args{"title": "Report", "role": "DELIVERABLE", "priority": "LOW"})),
-		calls(itemsArtifact("w1", "Draft", ""), itemsSet("w1", "DONE")),
+		calls(itemsArtifact("w1", "Draft", "DELIVERABLE"), itemsSet("w1", "DONE")),
 		calls(itemsFlag("w1", "the numbers of March are missing")),
 		calls(call("work_complete", args{"summary": "one"})),
-		calls(itemsArtifact("w2", "Final", ""), itemsSet("w2", "DONE")),
+		calls(itemsArtifact("w2", "Final", "DELIVERABLE"), itemsSet("w2", "DONE")),
 		done(),
 	), itemsOn)
 	s.want("DONE agent_done accepted")
 	flagged := itemsAnswers(t, s, 2)[0]
-	if flagged.id() != "w2" {
+	if flagged.id() != "w2" || flagged.fields["role"] != "DELIVERABLE" || flagged.fields["status"] != "PENDING" || flagged.fields["priority"] != "HIGH" {
 		t.Fatalf("flagging answered %s", flagged.text)
 	}
 	child := itemsFind(t, s.state(), "w2")
-	if child.GetRevisionOf() != "w1" || child.GetNotes() != "the numbers of March are missing" ||
-		child.GetRole() != harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE || child.GetPriority() != harnessv1.WorkItemPriority_WORK_ITEM_PRIORITY_HIGH {
+	if child.GetRevisionOf() != "w1" || child.GetNotes() != "the numbers of March are missing" {
 		t.Errorf("the revision is %v", child)
 	}
 	if !itemsFind(t, s.state(), "w1").GetRequiresRevision() {

@@ -152,7 +152,23 @@ func TestJitARefusedCallHasWrittenNothing(t *testing.T) {
 	jitTold(t, s, 1, "writes 0 of 1")
 }
 
-// Nor has one that the policy denies, or that has arguments that do not fit.
+// One that a person allows did: on the tool host, and with the client that answers it.
+func TestJitAnAllowedCallHasWritten(t *testing.T) {
+	t.Parallel()
+	r := start(t, jitScript(calls(jitShell("echo 1 > out.txt")), calls(call("deploy", args{"v": 1}))), modesAsk,
+		jitClients(jitClient("deploy", &harnessv1.ToolAnnotations{Writes: true, Executes: true})),
+		jitRules(jitAlways("each", "true", `writes {{ writes }} of {{ tool_usage["run_command"] + tool_usage["deploy"] }}`)))
+	r.modesApprove(r.rest(), modesOnce, "")
+	r.modesApprove(r.rest(), modesOnce, "")
+	s := r.jitAttend()
+	s.want("DONE agent_done accepted")
+	for n, want := range []string{"writes 0 of 0", "writes 1 of 1", "writes 2 of 2"} {
+		jitTold(t, s, n, want)
+	}
+}
+
+// One that the policy denies has written nothing either, nor has one whose arguments do
+// not fit.
 func TestJitADeniedCallHasWrittenNothing(t *testing.T) {
 	t.Parallel()
 	s := play(t, jitScript(calls(jitShell("echo 1 > out.txt"), call("write_file", args{"path": 7}))),
@@ -310,14 +326,14 @@ func TestJitALongRunKeepsItsPrefix(t *testing.T) {
 	r := prepare(t, nil)
 	files := r.jitFiles(30)
 	r.model.answer = func(n int, _ *modeltest.Request) modeltest.Reply {
-		switch {
-		case n == 0:
+		switch n {
+		case 0:
 			return calls(call("work_item_add", args{"title": "Read all", "id": "all"}))
-		case n == 10:
+		case 10:
 			if err := r.jitSend(modesTo("plan")); err != nil {
 				t.Error(err)
 			}
-		case n == 30:
+		case 30:
 			return calls(call("work_item_update", args{"id": "all", "status": "DONE"}), modesDone)
 		}
 		return calls(jitRead(files[n-1]))

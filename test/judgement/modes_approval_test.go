@@ -59,13 +59,12 @@ func TestModesApprovalForTheRun(t *testing.T) {
 		calls(jitShell("echo 1 > one.txt"), jitShell("echo 2 > two.txt")),
 		calls(jitShell("echo 3 > three.txt")), calls(jitWrite("four.txt", "4")),
 	), modesAsk, modesPolicy(&harnessv1.ToolRule{Name: "write_file", Policy: modesAsks}))
-	parked := r.rest()
+	r.rest()
 	first := r.state().GetPendingToolCalls()[0].GetCallId()
 	if err := r.jitSend(modesDecision(first, modesForRun, "")); err != nil {
 		t.Fatal(err)
 	}
-	parked = r.rest()
-	r.modesApprove(parked, modesRefuse, "")
+	r.modesApprove(r.rest(), modesRefuse, "")
 	s := r.rest()
 	s.want("DONE agent_done accepted")
 	jitSame(t, "asked", modesAsked(s), "1 run_command", "1 run_command", "3 write_file")

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"testing"
 )
 
 // Binaries are the programs that a mesh consists of.
@@ -59,4 +60,20 @@ func Touch(roots ...string) error {
 		}
 	}
 	return nil
+}
+
+var touched sync.Once
+
+// touch is Touch from within a test: what is looked at before is not kept account of.
+func touch(tb testing.TB) {
+	tb.Helper()
+	if err := Touch("../../cmd", "../../pkg", "../../services"); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Rely says that a test depends on the binary that is built from this module.
+func Rely(tb testing.TB) {
+	tb.Helper()
+	touched.Do(func() { touch(tb) })
 }

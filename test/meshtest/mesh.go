@@ -60,6 +60,7 @@ type Mesh struct {
 // returns when all are ready.
 func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
 	tb.Helper()
+	touched.Do(func() { touch(tb) })
 	if cfg.Takeover == 0 {
 		cfg.Takeover = runlog.MinTakeover
 	}

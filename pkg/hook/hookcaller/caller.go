@@ -19,6 +19,9 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/remote"
@@ -130,10 +133,19 @@ func (c *Caller) remote(ctx context.Context, target string, req *harnessv1.HookR
 	switch {
 	case err == nil:
 		return resp.GetVerdict(), nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || overdue(ctx, err):
+		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	return nil, fmt.Errorf("%s: %s", target, remote.Reason(err))
+}
+
+// overdue says that a server has ended a call because its time, which it knows too,
+// was over a moment before it is here.
+func overdue(ctx context.Context, err error) bool {
+	deadline, ok := ctx.Deadline()
+	code := status.Code(err)
+	return ok && (code == codes.DeadlineExceeded || code == codes.Canceled) && time.Until(deadline) < 100*time.Millisecond
 }
 
 // callback asks a client of the run.

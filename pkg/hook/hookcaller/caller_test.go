@@ -54,7 +54,7 @@ func TestAHookServiceThatDoesNotAnswerFails(t *testing.T) {
 		})}, hookcaller.Where{}, "boom bang"},
 		"says too much": {&harnessv1.Hook{Grpc: serveHooks(t, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 			return &harnessv1.HookVerdict{Payload: strings.Repeat("x", hook.MaxPayload+1)}, nil
-		})}, hookcaller.Where{}, "at most 262144"},
+		})}, hookcaller.Where{}, "at most 65536"},
 		"no kind": {&harnessv1.Hook{Cel: "true"}, hookcaller.Where{}, "none that is called"},
 		"no host": {&harnessv1.Hook{Command: "true"}, hookcaller.Where{}, "no command can be run"},
 	} {

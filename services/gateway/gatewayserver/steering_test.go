@@ -118,7 +118,7 @@ func TestAStreamChangesTheModeAndAsksForAPlan(t *testing.T) {
 
 func TestReviewsAndQuestionsOfTheContractAreAnswered(t *testing.T) {
 	b := newBed(t)
-	question := runstate.ContractCall("colour")
+	question := runstate.ContractCall("colour", 9)
 	h := b.started("r1").park("review", awaited("v1", "review"), awaited("v2", "review"), awaited("v3", "review"),
 		&harnessv1.PendingCall{CallId: question, Tool: runstate.ContractQuestion, Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL,
 			Why: "Which colour?", Arguments: runlog.Inline(`{"question":"Which colour?"}`)})

@@ -147,10 +147,11 @@ func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide
 		return nil, nil, err
 	}
 	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return repair.DecideWith(in, made) }
+	said := &definition.Said{}
 	observe := func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 		var seen []*harnessv1.Observation
 		for _, key := range needs.GetKeys() {
-			o, err := s.see(ctx, task, made, needs, key)
+			o, err := s.see(ctx, task, made, said, needs, key)
 			if err != nil {
 				return nil, fmt.Errorf("observe %s: %w", key, err)
 			}
@@ -163,7 +164,7 @@ func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide
 
 // see looks at one thing: what a subscriber or a context provider says, or what
 // every repair has to know.
-func (s *Server) see(ctx context.Context, task *executor.Task, made *definition.Compiled, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
+func (s *Server) see(ctx context.Context, task *executor.Task, made *definition.Compiled, said *definition.Said, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
 	snapshot, spec := task.Step().GetSnapshot(), task.Step().GetRepairTrigger().GetSpec()
 	for _, request := range needs.GetHooks() {
 		if request.GetIdempotencyKey() != key {
@@ -177,7 +178,7 @@ func (s *Server) see(ctx context.Context, task *executor.Task, made *definition.
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: outcome}}, nil
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: said.Take(outcome)}}, nil
 	}
 	if name, ok := strings.CutPrefix(key, repair.NeedContext); ok {
 		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Context{Context: s.context(ctx, task.Run, spec, name)}}, nil
@@ -210,7 +211,7 @@ func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.Ru
 		if err != nil {
 			return &harnessv1.ContextText{Error: remote.Reason(err)}
 		}
-		return &harnessv1.ContextText{Text: runlog.Cut(r.GetText(), maxContext)}
+		return &harnessv1.ContextText{Text: runlog.Inline(runlog.Cut(r.GetText(), maxContext))}
 	}
 	return &harnessv1.ContextText{Error: "there is no such provider"}
 }

@@ -22,12 +22,16 @@ type observing struct {
 	s    *Server
 	task *executor.Task
 	made *definition.Compiled
+	said definition.Said
 }
 
 // observe looks at all that is needed, in order, while it listens for what would
 // stop the run.
 func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 	snapshot := o.task.Step().GetSnapshot()
+	if settled(needs) {
+		return o.all(ctx, needs)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if deadline, ok := runstate.Deadline(snapshot); ok {
@@ -42,13 +46,33 @@ func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*har
 			_ = lookout.Look(hctx) // the next heartbeat looks again
 		}
 	})
+	seen, err := o.all(ctx, needs)
+	if interrupt.Stopped(ctx) {
+		// What ran is dead, and what else it saw no longer matters.
+		return []*harnessv1.Observation{{Key: stopdecision.SawStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}}}, nil
+	}
+	return seen, err
+}
+
+// settled says that the decision has been made and only observers are told of it:
+// that is not broken off, or what they were told would not be so.
+func settled(needs *harnessv1.Needs) bool {
+	for _, request := range needs.GetHooks() {
+		switch request.GetTopic() {
+		case harnessv1.HookTopic_HOOK_TOPIC_ON_COMPLETE, harnessv1.HookTopic_HOOK_TOPIC_SESSION_END,
+			harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, harnessv1.HookTopic_HOOK_TOPIC_ON_PAUSE:
+		default:
+			return false
+		}
+	}
+	return len(needs.GetHooks()) > 0 && len(needs.GetHooks()) == len(needs.GetKeys())
+}
+
+// all looks at all that is needed, in order.
+func (o *observing) all(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 	var seen []*harnessv1.Observation
 	for _, key := range needs.GetKeys() {
 		observation, err := o.one(ctx, needs, key)
-		if interrupt.Stopped(ctx) {
-			// What ran is dead, and what else it saw no longer matters.
-			return []*harnessv1.Observation{{Key: stopdecision.SawStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}}}, nil
-		}
 		if err != nil {
 			return nil, fmt.Errorf("observe %s: %w", key, err)
 		}
@@ -69,7 +93,7 @@ func (o *observing) one(ctx context.Context, needs *harnessv1.Needs, key string)
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
-			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: outcome}}, nil
+			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: o.said.Take(outcome)}}, nil
 		}
 	}
 	id, ok := strings.CutPrefix(key, stopdecision.NeedCheck)

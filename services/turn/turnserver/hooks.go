@@ -129,7 +129,7 @@ func (t *working) calledBack(ctx context.Context, id, tool, arguments, result st
 
 // heard tells the subscribers of a call of the tool host that it has ended.
 func (t *working) heard(ctx context.Context, c turn.Call, r *harnessv1.ExecuteToolResponse) (turn.Effects, error) {
-	if !t.hooked(afterCall, onError) || r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE {
+	if !t.hooked(afterCall, onError) || r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE || context.Cause(ctx) != nil {
 		return turn.Effects{}, nil
 	}
 	arguments, err := t.w.text(ctx, t.run, c.Arguments)
@@ -138,6 +138,9 @@ func (t *working) heard(ctx context.Context, c turn.Call, r *harnessv1.ExecuteTo
 	}
 	onErr, after := t.calledBack(ctx, c.ID, c.Tool, arguments.GetInline(), r.GetResult(), r.GetIsError())
 	e := turn.Effects{}
+	if context.Cause(ctx) != nil {
+		return e, nil // broken off: the result is known and stands
+	}
 	for _, h := range []hook.Result{onErr, after} {
 		e.Events, e.Notes = append(e.Events, h.Events...), append(e.Notes, h.Context...)
 		wants := &harnessv1.HookState{SkipNext: h.Skip, Pause: h.Pause, Replan: h.Replan}
@@ -157,11 +160,12 @@ func (t *working) heard(ctx context.Context, c turn.Call, r *harnessv1.ExecuteTo
 	return e, nil
 }
 
-// after tells the subscribers of after_step that the turn has ended.
+// after tells the subscribers of after_step that the turn has ended. What they say
+// after the turn was stopped does not count: they did not say it.
 func (t *working) after(ctx context.Context, o *harnessv1.Outcome) {
 	complete := o.GetStep().GetTurnComplete()
-	if complete.GetAwaiting() || !t.hooked(afterStep) {
-		return
+	if complete.GetAwaiting() || complete.GetInterrupted() || !t.hooked(afterStep) {
+		return // a turn that was broken off waits for nobody
 	}
 	outcome := "completed"
 	for _, e := range o.GetEvents() {
@@ -169,10 +173,13 @@ func (t *working) after(ctx context.Context, o *harnessv1.Outcome) {
 			outcome = end.GetOutcome()
 		}
 	}
-	turn.Afterwards(o, t.p, t.fire(ctx, afterStep, "after", "", map[string]any{
+	r := t.fire(ctx, afterStep, "after", "", map[string]any{
 		"outcome": outcome, "error": complete.GetError().GetMessage(), "agent_done": complete.GetAgentDone(),
 		"called_work_complete": complete.GetCalledWorkComplete(),
-	}))
+	})
+	if context.Cause(ctx) == nil {
+		turn.Afterwards(o, t.p, r)
+	}
 }
 
 // smallArtifact is what is kept of artifacts in the state itself, in bytes.

@@ -79,7 +79,7 @@ func (t *working) runBeside(ctx, keep context.Context, group []turn.Call) error 
 		}
 		open--
 		if end.err == nil && end.response != nil {
-			end.err = t.finish(keep, end.call, end.response)
+			end.err = t.finish(ctx, keep, end.call, end.response)
 		}
 		if first == nil {
 			first = end.err
@@ -96,7 +96,7 @@ func (t *working) runTool(ctx, keep context.Context, c turn.Call) error {
 		case end.err != nil:
 			return end.err
 		case end.moved == nil:
-			return t.finish(keep, c, end.response)
+			return t.finish(ctx, keep, c, end.response)
 		}
 		if err := t.move(keep, c, end.moved); err != nil {
 			return err
@@ -110,14 +110,15 @@ func (t *working) move(ctx context.Context, c turn.Call, to *host) error {
 	return t.note(ctx, turn.Move(c, to.ledgerID), nil, nil)
 }
 
-func (t *working) finish(ctx context.Context, c turn.Call, r *harnessv1.ExecuteToolResponse) error {
+// finish records the end of a call. Its subscribers are asked while ctx lasts.
+func (t *working) finish(ctx, keep context.Context, c turn.Call, r *harnessv1.ExecuteToolResponse) error {
 	failpoint.Hit(turn.Name, "tool_answered")
 	effects, err := t.heard(ctx, c, r)
 	if err != nil {
 		return err
 	}
 	entry, appended, events := turn.FinishWith(t.s, t.p, c, r, effects)
-	if err := t.note(ctx, entry, appended, events); err != nil {
+	if err := t.note(keep, entry, appended, events); err != nil {
 		return err
 	}
 	failpoint.Hit(turn.Name, "tool_finished")
@@ -253,14 +254,16 @@ func (t *working) killUnder(ctx context.Context, ledger string, ids []string, ca
 	if err != nil {
 		return err
 	}
+	stopped, end := context.WithCancel(ctx) // nobody is asked about what is dead
+	end()
 	for _, id := range ids {
-		end := &harnessv1.ExecuteToolResponse{
+		ended := &harnessv1.ExecuteToolResponse{
 			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED,
 			Result:  "The run was interrupted and this call was killed. What it had done until then stays.",
 		}
 		switch {
 		case slices.Contains(r.GetUnknown(), id):
-			end = &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
+			ended = &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
 		case slices.Contains(r.GetFinished(), id):
 			bounded, cancel := context.WithTimeout(ctx, t.w.cfg.HostPatience)
 			done := t.send(bounded, calls[id], ledger, false)
@@ -268,9 +271,9 @@ func (t *working) killUnder(ctx context.Context, ledger string, ids []string, ca
 			if done.err != nil || done.response == nil {
 				return executor.Retry("result of a finished call", errors.Join(done.err, errNoResult))
 			}
-			end = done.response
+			ended = done.response
 		}
-		if err := t.finish(ctx, calls[id], end); err != nil {
+		if err := t.finish(stopped, ctx, calls[id], ended); err != nil {
 			return err
 		}
 	}

@@ -823,7 +823,9 @@ type QuestionAnswer struct {
 	// The question.
 	QuestionId string `protobuf:"bytes,1,opt,name=question_id,json=questionId,proto3" json:"question_id,omitempty"`
 	// The answer.
-	Answer        *Content `protobuf:"bytes,2,opt,name=answer,proto3" json:"answer,omitempty"`
+	Answer *Content `protobuf:"bytes,2,opt,name=answer,proto3" json:"answer,omitempty"`
+	// The user does not want to answer; answer says why. The question counts as answered.
+	Declined      bool `protobuf:"varint,3,opt,name=declined,proto3" json:"declined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -870,6 +872,13 @@ func (x *QuestionAnswer) GetAnswer() *Content {
 		return x.Answer
 	}
 	return nil
+}
+
+func (x *QuestionAnswer) GetDeclined() bool {
+	if x != nil {
+		return x.Declined
+	}
+	return false
 }
 
 // CoverageLedger is how a contract stands.
@@ -1362,11 +1371,12 @@ const file_harness_v1_contract_proto_rawDesc = "" +
 	"confidence\x18\x04 \x01(\x01R\n" +
 	"confidence\x12\x10\n" +
 	"\x03why\x18\x05 \x01(\tR\x03why\x12\x18\n" +
-	"\aunknown\x18\x06 \x01(\bR\aunknown\"^\n" +
+	"\aunknown\x18\x06 \x01(\bR\aunknown\"z\n" +
 	"\x0eQuestionAnswer\x12\x1f\n" +
 	"\vquestion_id\x18\x01 \x01(\tR\n" +
 	"questionId\x12+\n" +
-	"\x06answer\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x06answer\"\x8b\x02\n" +
+	"\x06answer\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x06answer\x12\x1a\n" +
+	"\bdeclined\x18\x03 \x01(\bR\bdeclined\"\x8b\x02\n" +
 	"\x0eCoverageLedger\x12C\n" +
 	"\frequirements\x18\x01 \x03(\v2\x1f.harness.v1.RequirementCoverageR\frequirements\x124\n" +
 	"\aanswers\x18\x02 \x03(\v2\x1a.harness.v1.QuestionAnswerR\aanswers\x12\x1f\n" +

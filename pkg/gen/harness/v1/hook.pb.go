@@ -733,7 +733,10 @@ type HookState struct {
 	Abort string `protobuf:"bytes,4,opt,name=abort,proto3" json:"abort,omitempty"`
 	// The turn that a subscriber of before_step had held up for a review: they are not
 	// asked about it again.
-	ReviewedTurn  uint32 `protobuf:"varint,5,opt,name=reviewed_turn,json=reviewedTurn,proto3" json:"reviewed_turn,omitempty"`
+	ReviewedTurn uint32 `protobuf:"varint,5,opt,name=reviewed_turn,json=reviewedTurn,proto3" json:"reviewed_turn,omitempty"`
+	// The turn at whose end a subscriber of agent_stop had asked for a review: it is not
+	// held up for that again.
+	ReviewedStop  uint32 `protobuf:"varint,6,opt,name=reviewed_stop,json=reviewedStop,proto3" json:"reviewed_stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -799,6 +802,13 @@ func (x *HookState) GetAbort() string {
 func (x *HookState) GetReviewedTurn() uint32 {
 	if x != nil {
 		return x.ReviewedTurn
+	}
+	return 0
+}
+
+func (x *HookState) GetReviewedStop() uint32 {
+	if x != nil {
+		return x.ReviewedStop
 	}
 	return 0
 }
@@ -1038,13 +1048,14 @@ const file_harness_v1_hook_proto_rawDesc = "" +
 	"\x11HandleHookRequest\x12+\n" +
 	"\x04hook\x18\x01 \x01(\v2\x17.harness.v1.HookRequestR\x04hook\"G\n" +
 	"\x12HandleHookResponse\x121\n" +
-	"\averdict\x18\x01 \x01(\v2\x17.harness.v1.HookVerdictR\averdict\"\x91\x01\n" +
+	"\averdict\x18\x01 \x01(\v2\x17.harness.v1.HookVerdictR\averdict\"\xb6\x01\n" +
 	"\tHookState\x12\x1b\n" +
 	"\tskip_next\x18\x01 \x01(\tR\bskipNext\x12\x14\n" +
 	"\x05pause\x18\x02 \x01(\tR\x05pause\x12\x16\n" +
 	"\x06replan\x18\x03 \x01(\tR\x06replan\x12\x14\n" +
 	"\x05abort\x18\x04 \x01(\tR\x05abort\x12#\n" +
-	"\rreviewed_turn\x18\x05 \x01(\rR\freviewedTurn\"\x9a\x01\n" +
+	"\rreviewed_turn\x18\x05 \x01(\rR\freviewedTurn\x12#\n" +
+	"\rreviewed_stop\x18\x06 \x01(\rR\freviewedStop\"\x9a\x01\n" +
 	"\x15ProvideContextRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1a\n" +

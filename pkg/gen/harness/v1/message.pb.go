@@ -475,7 +475,10 @@ type TurnComplete struct {
 	// The turn was broken off because an interrupt or a cancel is in the inbox.
 	Interrupted bool `protobuf:"varint,5,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
 	// Something of the turn must be answered from outside.
-	Awaiting      bool `protobuf:"varint,6,opt,name=awaiting,proto3" json:"awaiting,omitempty"`
+	Awaiting bool `protobuf:"varint,6,opt,name=awaiting,proto3" json:"awaiting,omitempty"`
+	// The stop decision over this turn had come to rest, for a review or a question,
+	// and is taken again.
+	Retaken       bool `protobuf:"varint,7,opt,name=retaken,proto3" json:"retaken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -548,6 +551,13 @@ func (x *TurnComplete) GetInterrupted() bool {
 func (x *TurnComplete) GetAwaiting() bool {
 	if x != nil {
 		return x.Awaiting
+	}
+	return false
+}
+
+func (x *TurnComplete) GetRetaken() bool {
+	if x != nil {
+		return x.Retaken
 	}
 	return false
 }
@@ -791,7 +801,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\ffreed_tokens\x18\x03 \x01(\rR\vfreedTokens\"T\n" +
 	"\tTurnError\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xeb\x01\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x85\x02\n" +
 	"\fTurnComplete\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x1d\n" +
@@ -800,7 +810,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x14called_work_complete\x18\x03 \x01(\bR\x12calledWorkComplete\x12+\n" +
 	"\x05error\x18\x04 \x01(\v2\x15.harness.v1.TurnErrorR\x05error\x12 \n" +
 	"\vinterrupted\x18\x05 \x01(\bR\vinterrupted\x12\x1a\n" +
-	"\bawaiting\x18\x06 \x01(\bR\bawaiting\"\xa0\x01\n" +
+	"\bawaiting\x18\x06 \x01(\bR\bawaiting\x12\x18\n" +
+	"\aretaken\x18\a \x01(\bR\aretaken\"\xa0\x01\n" +
 	"\x06Parked\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x121\n" +
 	"\apending\x18\x02 \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +

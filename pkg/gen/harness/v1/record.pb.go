@@ -786,7 +786,7 @@ func (*Observation_Context) isObservation_Value() {}
 type ContextText struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The text; empty when there is none.
-	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Text *Content `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// Why there is none; empty when it answered.
 	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -823,11 +823,11 @@ func (*ContextText) Descriptor() ([]byte, []int) {
 	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *ContextText) GetText() string {
+func (x *ContextText) GetText() *Content {
 	if x != nil {
 		return x.Text
 	}
-	return ""
+	return nil
 }
 
 func (x *ContextText) GetError() string {
@@ -1974,9 +1974,9 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"stop_asked\x18\a \x01(\bH\x00R\tstopAsked\x123\n" +
 	"\acontext\x18\b \x01(\v2\x17.harness.v1.ContextTextH\x00R\acontextB\a\n" +
-	"\x05value\"7\n" +
-	"\vContextText\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
+	"\x05value\"L\n" +
+	"\vContextText\x12'\n" +
+	"\x04text\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04text\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\"Q\n" +
 	"\n" +
 	"InboxBatch\x12+\n" +
@@ -2125,15 +2125,15 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*Environment)(nil),           // 30: harness.v1.Environment
 	(*HookOutcome)(nil),           // 31: harness.v1.HookOutcome
 	(*RequirementCoverage)(nil),   // 32: harness.v1.RequirementCoverage
-	(*InboxItem)(nil),             // 33: harness.v1.InboxItem
-	(*FileDigest)(nil),            // 34: harness.v1.FileDigest
-	(HookAction)(0),               // 35: harness.v1.HookAction
-	(*WorkItem)(nil),              // 36: harness.v1.WorkItem
-	(*HookState)(nil),             // 37: harness.v1.HookState
-	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
-	(TurnErrorKind)(0),            // 39: harness.v1.TurnErrorKind
-	(ToolOrigin)(0),               // 40: harness.v1.ToolOrigin
-	(*Content)(nil),               // 41: harness.v1.Content
+	(*Content)(nil),               // 33: harness.v1.Content
+	(*InboxItem)(nil),             // 34: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 35: harness.v1.FileDigest
+	(HookAction)(0),               // 36: harness.v1.HookAction
+	(*WorkItem)(nil),              // 37: harness.v1.WorkItem
+	(*HookState)(nil),             // 38: harness.v1.HookState
+	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
+	(TurnErrorKind)(0),            // 40: harness.v1.TurnErrorKind
+	(ToolOrigin)(0),               // 41: harness.v1.ToolOrigin
 	(*Usage)(nil),                 // 42: harness.v1.Usage
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
@@ -2157,39 +2157,40 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	31, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
 	32, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
 	6,  // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
-	33, // 20: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	9,  // 21: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	12, // 22: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	14, // 23: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	15, // 24: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	16, // 25: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	17, // 26: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	18, // 27: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	10, // 28: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
-	11, // 29: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
-	34, // 30: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
-	35, // 31: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	13, // 32: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	36, // 33: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	37, // 34: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	38, // 35: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	39, // 36: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	0,  // 37: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	40, // 38: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	41, // 39: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	42, // 40: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	13, // 41: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	38, // 42: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	38, // 43: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	36, // 44: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	1,  // 45: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	38, // 46: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	37, // 47: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	33, // 20: harness.v1.ContextText.text:type_name -> harness.v1.Content
+	34, // 21: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	9,  // 22: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	12, // 23: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	14, // 24: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	15, // 25: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	16, // 26: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	17, // 27: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	18, // 28: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	10, // 29: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	11, // 30: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	35, // 31: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	36, // 32: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	13, // 33: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	37, // 34: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	38, // 35: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	39, // 36: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	40, // 37: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	0,  // 38: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	41, // 39: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	33, // 40: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	42, // 41: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	13, // 42: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	39, // 43: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	39, // 44: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	37, // 45: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	1,  // 46: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	39, // 47: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	38, // 48: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

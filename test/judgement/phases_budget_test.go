@@ -1,0 +1,197 @@
+package judgement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+)
+
+// phasesPriced is a model whose price is known.
+const phasesPriced = "gpt-4o"
+
+// phasesWhole fails the test unless nothing is recorded by halves: each step that began
+// has ended, and each call of the conversation has one result.
+func phasesWhole(t *testing.T, all *story) {
+	t.Helper()
+	if starts, ends := len(all.names("step.start")), len(all.names("step.end")); starts != ends {
+		t.Errorf("%d steps began and %d ended", starts, ends)
+	}
+	got, err := gateway.GetConversation(t.Context(), &harnessv1.GetConversationRequest{RunId: all.id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := map[string]int{}
+	for _, m := range got.GetMessages() {
+		for _, c := range m.GetToolCalls() {
+			open[c.GetId()]++
+		}
+		if id := m.GetToolCallId(); id != "" {
+			open[id]--
+		}
+	}
+	for id, n := range open {
+		if n != 0 {
+			t.Errorf("call %s has %d results too few", id, n)
+		}
+	}
+}
+
+// TestPhasesABudgetThatIsUsedUpParksTheRun: of each budget. The hooks hear of it, then
+// budget.warn and session.pause; a resume without more parks it again at once, one with
+// more lets it go on.
+func TestPhasesABudgetThatIsUsedUpParksTheRun(t *testing.T) {
+	t.Parallel()
+	two := calls(hooksWrite("a.txt", "A"), hooksWrite("b.txt", "B"))
+	two.Usage = &modeltest.Usage{Input: 100_000, Output: 1000}
+	for _, c := range []struct {
+		name        string
+		limit, more *harnessv1.Budgets
+		at          float64
+		used        float64
+	}{
+		{"turns", &harnessv1.Budgets{Turns: proto.Uint32(1)}, &harnessv1.Budgets{Turns: proto.Uint32(9)}, 1, 1},
+		{"tool_calls", &harnessv1.Budgets{ToolCalls: proto.Uint32(1)}, &harnessv1.Budgets{ToolCalls: proto.Uint32(9)}, 1, 2},
+		{"tokens", &harnessv1.Budgets{Tokens: proto.Uint64(101_000)}, &harnessv1.Budgets{Tokens: proto.Uint64(1_000_000)}, 101_000, 101_000},
+		{"cost", &harnessv1.Budgets{CostUsd: proto.Float64(0.01)}, &harnessv1.Budgets{CostUsd: proto.Float64(100)}, 0.01, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			service := hooksServe(t, nil)
+			s := play(t, hooksScript(two), phasesBudgets(c.limit), hooksSet(service.at("s", hooksOnBudget, hooksOnPause)...), func(spec *harnessv1.RunSpec) {
+				if c.name == "cost" {
+					phasesSell(spec)
+				}
+			})
+			s.want("PARKED budget_exceeded:" + c.name)
+			hooksSame(t, "the park", hooksBetween(t, hooksTrail(s), "step.end", "s-on_pause continue"),
+				"step.end", "s-on_budget_exceeded continue", "budget.warn", "session.pause", "s-on_pause continue")
+			if !s.exists("a.txt") || !s.exists("b.txt") {
+				t.Error("the calls of the turn did not all run")
+			}
+			for _, e := range s.Events {
+				if w := e.GetBudgetWarn(); w != nil && (w.GetBudget() != c.name || w.GetLimit() != c.at || c.used > 0 && w.GetUsed() != c.used || w.GetUsed() < w.GetLimit()) {
+					t.Errorf("budget.warn says %v", w)
+				}
+			}
+			phasesWhole(t, s)
+
+			again := s.hooksResume(nil)
+			again.want("PARKED budget_exceeded:" + c.name)
+			hooksSame(t, "a resume without more", again.names("session.resume", "step.start", "model.response", "budget.warn", "session.pause"), "session.resume", "budget.warn", "session.pause")
+			if len(again.Requests) != 1 || len(service.of(hooksOnBudget)) != 2 {
+				t.Errorf("%d requests; on_budget_exceeded was called %d times", len(again.Requests), len(service.of(hooksOnBudget)))
+			}
+
+			end := again.hooksResume(c.more)
+			end.want("DONE agent_done accepted")
+			if end.Result.GetTurnCount() != 2 {
+				t.Errorf("%d turns", end.Result.GetTurnCount())
+			}
+			all := end.rest()
+			hooksSame(t, "starts and ends", all.names("session.start", "session.complete"), "session.start", "session.complete")
+			phasesWhole(t, all)
+			hooksStable(t, all)
+		})
+	}
+}
+
+// phasesSell gives a run the model whose price is known, in place of its own.
+func phasesSell(spec *harnessv1.RunSpec) {
+	models.mu.Lock()
+	defer models.mu.Unlock()
+	models.models[phasesPriced] = models.models[strings.TrimPrefix(spec.Agent.Model, "openai:")]
+	spec.Agent.Model = "openai:" + phasesPriced
+}
+
+// TestPhasesTheFirstBudgetInTheirOrderIsNamed: turns, tool calls, tokens.
+func TestPhasesTheFirstBudgetInTheirOrderIsNamed(t *testing.T) {
+	t.Parallel()
+	reply := calls(hooksWrite("a.txt", "A"))
+	reply.Usage = &modeltest.Usage{Input: 1000, Output: 10}
+	s := play(t, hooksScript(reply), phasesBudgets(&harnessv1.Budgets{Turns: proto.Uint32(1), ToolCalls: proto.Uint32(1), Tokens: proto.Uint64(1)}))
+	for _, c := range []struct {
+		name string
+		more *harnessv1.Budgets
+	}{
+		{"turns", &harnessv1.Budgets{Turns: proto.Uint32(9)}}, {"tool_calls", &harnessv1.Budgets{ToolCalls: proto.Uint32(9)}}, {"tokens", &harnessv1.Budgets{Tokens: proto.Uint64(1_000_000)}},
+	} {
+		s.want("PARKED budget_exceeded:" + c.name)
+		s = s.hooksResume(c.more)
+	}
+	s.want("DONE agent_done accepted")
+}
+
+// TestPhasesTurnsAreAHardStopAndBudgetsAreNot: where both are reached the run ends.
+func TestPhasesTurnsAreAHardStopAndBudgetsAreNot(t *testing.T) {
+	t.Parallel()
+	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), hooksMaxTurns(1), phasesBudgets(&harnessv1.Budgets{Turns: proto.Uint32(1)}))
+	s.want("DONE max_turns")
+	if len(s.names("budget.warn", "session.pause")) != 0 {
+		t.Errorf("it paused: %v", s.names())
+	}
+}
+
+// TestPhasesWallClockEndsWhatHangs: a command and a model that never answer are broken
+// off when the time of the run is over; what was recorded is whole, and with more time
+// the run goes on to its end.
+func TestPhasesWallClockEndsWhatHangs(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]modeltest.Reply{
+		"command": calls(hooksShell("exec tail -f /dev/null")),
+		"model":   {Fault: modeltest.FaultHang},
+		"stream":  {Text: strings.Repeat("half of an answer ", 20), Fault: modeltest.FaultSilence},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			service := hooksServe(t, nil)
+			s := play(t, hooksScript(first), phasesBudgets(&harnessv1.Budgets{WallClock: durationpb.New(1500 * time.Millisecond)}), hooksSet(service.at("s", hooksOnBudget)...))
+			s.want("PARKED budget_exceeded:wall_clock")
+			if h := service.one(t, hooksOnBudget); h.payload["budget"] != "wall_clock" || fmt.Sprint(h.payload["limit"]) != "1.5" {
+				t.Errorf("on_budget_exceeded is given %s", h.GetPayload())
+			}
+			hooksSame(t, "the park", s.names("budget.warn", "session.pause"), "budget.warn", "session.pause")
+			phasesWhole(t, s)
+			end := s.hooksResume(&harnessv1.Budgets{WallClock: durationpb.New(time.Hour)})
+			end.want("DONE agent_done accepted")
+			phasesWhole(t, end.rest())
+		})
+	}
+}
+
+// TestPhasesAPausedRunCanBeEndedInstead: a cancel ends it with the reason given, once, and
+// no turn follows.
+func TestPhasesAPausedRunCanBeEndedInstead(t *testing.T) {
+	t.Parallel()
+	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), phasesBudgets(&harnessv1.Budgets{ToolCalls: proto.Uint32(1)}))
+	s.want("PARKED budget_exceeded:tool_calls")
+	if _, err := gateway.CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: s.id, Reason: "too dear"}); err != nil {
+		t.Fatal(err)
+	}
+	end := s.restAfter(hooksVersion(s))
+	end.want("CANCELLED cancelled")
+	if !strings.Contains(end.Result.GetReason().GetMessage(), "too dear") || len(end.Requests) != 1 {
+		t.Errorf("it ended because %q after %d requests", end.Result.GetReason().GetMessage(), len(end.Requests))
+	}
+	hooksSame(t, "the end", end.names("session.resume", "step.start", "run.cancelled", "session.complete"), "run.cancelled", "session.complete")
+}
+
+// TestPhasesABudgetCountsFromTheMessage: tool calls of an earlier segment do not count.
+func TestPhasesABudgetCountsFromTheMessage(t *testing.T) {
+	t.Parallel()
+	s := play(t, replies(calls(hooksWrite("a.txt", "A"), hooksWrite("b.txt", "B")), done(), calls(hooksWrite("c.txt", "C"), hooksWrite("d.txt", "D")), calls(call("work_complete", args{"summary": "again"}))),
+		phasesBudgets(&harnessv1.Budgets{ToolCalls: proto.Uint32(4)}))
+	s.want("DONE agent_done accepted")
+	s.hooksSay("Go on.")
+	second := s.restAfter(hooksVersion(s))
+	second.want("DONE agent_done accepted")
+	if !second.exists("d.txt") {
+		t.Error("the calls of the second segment did not run")
+	}
+}

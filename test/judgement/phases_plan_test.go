@@ -1,0 +1,151 @@
+package judgement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// TestPhasesAnEmptyPlanEndsTheRun: whether it is empty as a draft or as it is to be
+// committed; nobody asks the model, and nothing is accepted.
+func TestPhasesAnEmptyPlanEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for topic, plan := range map[harnessv1.HookTopic]string{hooksBeforePlan: "", hooksAfterPlan: " \n "} {
+		t.Run(hooksTopic(topic), func(t *testing.T) {
+			t.Parallel()
+			emptied := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return hooksInstead("plan", plan), nil })
+			service := hooksServe(t, nil)
+			s := play(t, hooksScript(), hooksSet(emptied.at("e", topic)...), hooksSet(service.at("s", hooksOnComplete, hooksSessionEnd, hooksBeforeStep)...))
+			s.want("DONE no_plan")
+			if len(s.Requests) != 0 || s.Result.GetTurnCount() != 0 || len(service.of(hooksBeforeStep)) != 0 {
+				t.Errorf("%d requests, %d turns", len(s.Requests), s.Result.GetTurnCount())
+			}
+			hooksSame(t, "events", s.names("session.start", "plan.draft", "plan.commit", "step.start", "session.complete"), "session.start", "plan.draft", "session.complete")
+			for _, topic := range []harnessv1.HookTopic{hooksOnComplete, hooksSessionEnd} {
+				if h := service.one(t, topic); h.payload["kind"] != "no_plan" || h.payload["status"] != "DONE" || h.payload["accepted"] != false {
+					t.Errorf("%s is given %s", hooksTopic(topic), h.GetPayload())
+				}
+			}
+			if p := s.state().GetPhase(); p != harnessv1.Phase_PHASE_DONE {
+				t.Errorf("it ends in %s", p)
+			}
+		})
+	}
+}
+
+// phasesReplanned fails the test unless another plan was made once, before a turn, and
+// the model was told why.
+func phasesReplanned(t *testing.T, all *story, turn uint32, reason string) {
+	t.Helper()
+	plans := phasesPlans(all)
+	if len(plans) != 4 || plans[0] != "draft Do the task." || plans[1] != "commit Do the task." || !strings.HasPrefix(plans[2], "draft Do the task.") || !strings.Contains(plans[3], reason) {
+		t.Fatalf("plans are %q", plans)
+	}
+	var order []string
+	for _, e := range all.Events {
+		switch {
+		case e.GetPlanCommit() != nil:
+			order = append(order, "plan")
+		case e.GetStepStart() != nil && !e.GetStepStart().GetResumed():
+			order = append(order, fmt.Sprint("turn ", e.GetTurnNumber()))
+		}
+	}
+	if at := slices.Index(order, fmt.Sprint("turn ", turn)); at < 1 || order[at-1] != "plan" {
+		t.Errorf("another plan was to be made before turn %d: %q", turn, order)
+	}
+	last := all.text(len(all.Requests) - 1)
+	if n := strings.Count(last, reason); n != 1 {
+		t.Errorf("the model reads the reason %d times:\n%s", n, last)
+	}
+}
+
+// TestPhasesAHookAsksForAnotherPlan: a draft and a commit follow before the next turn,
+// also for an agent that was done: what it did is judged by the new plan.
+func TestPhasesAHookAsksForAnotherPlan(t *testing.T) {
+	t.Parallel()
+	for topic, cel := range map[harnessv1.HookTopic]string{
+		hooksAfterStep: "turn == 1", hooksBeforeCall: "turn == 1 && tool == 'write_file'", hooksAfterCall: "turn == 1 && tool == 'write_file'",
+		hooksOnError: "turn == 1", hooksAgentStop: "turn == 2", hooksBeforeStep: "turn == 1",
+	} {
+		t.Run(hooksTopic(topic), func(t *testing.T) {
+			t.Parallel()
+			const reason = "the task is larger than it seemed"
+			s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"), hooksRead("missing.txt"))), hooksSet(hooksRule(topic, cel, hooksReplan, reason)))
+			s.want("DONE agent_done accepted")
+			before := uint32(2)
+			if topic == hooksAgentStop {
+				before = 3
+			}
+			if !s.exists("a.txt") {
+				t.Error("the calls of the turn did not run")
+			}
+			if topic == hooksBeforeStep {
+				return // which turn it is about is told by the next test
+			}
+			phasesReplanned(t, s, before, reason)
+			hooksStable(t, s)
+		})
+	}
+}
+
+// TestPhasesBeforeAStepAHookAsksForAnotherPlan: it is made, once, and the run goes on.
+func TestPhasesBeforeAStepAHookAsksForAnotherPlan(t *testing.T) {
+	t.Parallel()
+	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksBeforeStep, "turn == 1", hooksReplan, "there is a better way")))
+	s.want("DONE agent_done accepted")
+	plans := phasesPlans(s)
+	if len(plans) != 4 || !strings.Contains(plans[3], "there is a better way") {
+		t.Errorf("plans are %q", plans)
+	}
+	hooksStable(t, s)
+}
+
+// TestPhasesSomebodyAsksForAnotherPlan: before the next turn, whether the run waits in a
+// turn or rests between two; the hooks of a plan are asked again.
+func TestPhasesSomebodyAsksForAnotherPlan(t *testing.T) {
+	t.Parallel()
+	replan := func(s *story) {
+		s.hooksSend(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Replan{Replan: &harnessv1.ReplanRequest{Reason: "the customer called"}}})
+	}
+	t.Run("in-a-turn", func(t *testing.T) {
+		t.Parallel()
+		service := hooksServe(t, nil)
+		s := play(t, hooksScript(calls(call("ask_client", args{}))), phasesClientTool, hooksSet(service.at("s", hooksBeforePlan, hooksAfterPlan)...))
+		s.want("PARKED client_tool")
+		replan(s)
+		s.hooksGive("call_1_0", "an answer", false)
+		end := s.restAfter(hooksVersion(s))
+		end.want("DONE agent_done accepted")
+		phasesReplanned(t, end.rest(), 2, "the customer called")
+		if n := len(service.of(hooksBeforePlan)); n != 2 {
+			t.Errorf("before_plan was called %d times", n)
+		}
+	})
+	t.Run("at-rest", func(t *testing.T) {
+		t.Parallel()
+		s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), phasesBudgets(&harnessv1.Budgets{Turns: phasesNumber(1)}))
+		s.want("PARKED budget_exceeded:turns")
+		replan(s)
+		end := s.hooksResume(&harnessv1.Budgets{Turns: phasesNumber(5)})
+		end.want("DONE agent_done accepted")
+		phasesReplanned(t, end.rest(), 2, "the customer called")
+	})
+	t.Run("at-the-end", func(t *testing.T) {
+		t.Parallel()
+		s := play(t, hooksScript())
+		s.want("DONE agent_done accepted")
+		_, err := gateway.SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: s.id, Input: &harnessv1.SendInputRequest_Replan{Replan: &harnessv1.ReplanRequest{}}})
+		if status.Code(err) != codes.FailedPrecondition {
+			after := s.restAfter(hooksVersion(s))
+			if err != nil || len(after.names("input.rejected")) != 1 || len(after.names("plan.draft")) != 0 {
+				t.Errorf("a run that has ended takes it: %v, %v", err, after.names())
+			}
+		}
+	})
+}
