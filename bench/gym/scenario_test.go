@@ -106,12 +106,6 @@ func (w *world) has(paths ...string) bool {
 	return true
 }
 
-// exists says whether a file is there.
-func (w *world) exists(path string) bool {
-	_, err := os.Stat(filepath.Join(w.dir, path))
-	return err == nil
-}
-
 // matches says whether a file holds text of a form.
 func (w *world) matches(path, form string) bool {
 	return regexp.MustCompile(form).MatchString(w.file(path))

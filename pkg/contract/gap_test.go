@@ -48,7 +48,7 @@ What to do:
 - Work on the file report.md until it contains text that matches /\[1\]/ (cites).
 - Give a final answer with text that matches /done/ (said).
 - Bring about a tool result or an answer that matches /ok/ (seen).
-- Call run_command with command matching /push/ again and make it succeed; only the latest such call counts (push).
+- Call run_command with command matching /push/ and make it succeed; only the latest such call counts (push).
 - Make this command exit with 0; it is run again when you next finish: make test (tests).
 - Make the artifact of w1 valid JSON that fits its schema (data).
 - Make this hold: writes > 2 (enough).

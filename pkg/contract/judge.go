@@ -177,7 +177,7 @@ func suggestion(o *harnessv1.RequiredOutput, seen *harnessv1.RequirementCoverage
 		}
 		return "Give a final answer with text that matches " + pattern
 	case toolSuccess:
-		return "Call " + (&output{spec: o}).shownCall() + " again and make it succeed; only the latest such call counts" + id
+		return "Call " + (&output{spec: o}).shownCall() + " and make it succeed; only the latest such call counts" + id
 	case command:
 		return "Make this command exit with 0; it is run again when you next finish: " + clip(p.GetCommand(), 120) + id
 	case schemaValid:

@@ -11,7 +11,9 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // check says what is wrong with a view, in words of its own: it is written
@@ -183,5 +185,50 @@ func TestFold(t *testing.T) {
 	}
 	if !c.HasCall("a") || !c.HasCall("b") || c.HasCall("c") {
 		t.Error("the calls are not known")
+	}
+}
+
+// TestSeenInASegment: an outcome counts for the segment in which it came about, whatever
+// came before it and whatever the newest turn has added.
+func TestSeenInASegment(t *testing.T) {
+	var id uint64
+	c := &conversation.Conversation{}
+	outcome := func(turn uint32, arguments, result string) {
+		call := fmt.Sprintf("c%d", id)
+		c.Fold(&harnessv1.Record{Appended: []*harnessv1.Message{
+			{Id: id + 1, TurnNumber: turn, Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{{Id: call, Name: "read", Arguments: runlog.Inline(arguments)}}},
+			{Id: id + 2, TurnNumber: turn, Role: harnessv1.Role_ROLE_TOOL, ToolCallId: call, ToolName: "read", Content: runlog.Inline(result)},
+		}})
+		id += 2
+	}
+	outcome(1, `{"a":1}`, "x")  // messages 1, 2
+	outcome(2, `{"a":1}`, "x")  // 3, 4
+	outcome(2, `{"b":1}`, "x")  // 5, 6
+	outcome(3, `{"a": 1}`, "x") // 7, 8
+	outcome(3, `{"a":1}`, "y")  // 9, 10
+	signature := func(arguments, result string) uint64 {
+		strict, _ := progress.Signature("read", arguments, runstate.ContentDigest(runlog.Inline(result)))
+		return strict
+	}
+	for _, s := range []struct {
+		name         string
+		signature    uint64
+		first, limit uint64
+		want         bool
+	}{
+		{"in all there is", signature(`{"a":1}`, "x"), 0, 11, true},
+		{"in the first turn", signature(`{"a":1}`, "x"), 1, 3, true},
+		{"in a segment between, before the newest turn", signature(`{"a":1}`, "x"), 3, 7, true},
+		{"in no message of the segment", signature(`{"a":1}`, "x"), 5, 7, false},
+		{"only in the newest turn", signature(`{"a":1}`, "y"), 1, 7, false},
+		{"other arguments", signature(`{"b":1}`, "x"), 3, 7, true},
+		{"never", signature(`{"c":1}`, "x"), 0, 11, false},
+	} {
+		if got := c.Seen(s.signature, s.first, s.limit); got != s.want {
+			t.Errorf("%s: %v", s.name, got)
+		}
+	}
+	if (&conversation.Conversation{}).Seen(1, 0, 9) {
+		t.Error("an empty conversation has seen something")
 	}
 }

@@ -126,7 +126,7 @@ type ObserveNeeds func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv
 func (p *Pure) Name() string { return p.ExecutorName }
 
 // maxRounds bounds the rounds of needs; a decision that asks on has a fault.
-const maxRounds = 512
+const maxRounds = 2048
 
 // Execute decides until there is an outcome.
 func (p *Pure) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {

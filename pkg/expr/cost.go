@@ -5,6 +5,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 )
 
 // Sizes that inputs usually have at most. They decide what is refused at compile
@@ -87,4 +89,39 @@ func upTo(size uint64) *cost.SizeEstimate {
 func bounded(env *cel.Env, tree *cel.Ast) bool {
 	estimate, err := env.EstimateCost(tree, nil)
 	return err == nil && estimate.Max <= 10_000
+}
+
+// prices are what calls cost when they run, by the sizes of what they were given and
+// of what they made: the library does not look behind values of any type. Whatever is
+// made counts, so that what an expression holds at once is bounded too.
+type prices struct{}
+
+// Bytes of a text that cost one unit, and what an element of a list costs.
+const (
+	bytesPerUnit    = 10
+	unitsPerElement = 1
+)
+
+// CallCost implements cost.ActualCostEstimator.
+func (prices) CallCost(_, _ string, args []ref.Val, result ref.Val) *uint64 {
+	units := 1 + price(result)
+	for _, arg := range args {
+		units += price(arg)
+	}
+	return &units
+}
+
+// price is what it costs to go through a value once.
+func price(v ref.Val) uint64 {
+	switch v := v.(type) {
+	case types.String:
+		return uint64(len(v)) / bytesPerUnit
+	case types.Bytes:
+		return uint64(len(v)) / bytesPerUnit
+	case traits.Sizer:
+		if n, ok := v.Size().(types.Int); ok {
+			return uint64(n) * unitsPerElement //nolint:gosec // sizes are not negative
+		}
+	}
+	return 0
 }

@@ -103,7 +103,7 @@ func (e *Env) compile(source string) (*Program, error) {
 	}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if !bounded(env, tree) {
-		options = append(options, cel.CostLimit(MaxCost))
+		options = append(options, cel.CostTracking(prices{}), cel.CostLimit(MaxCost))
 	}
 	program, err := env.Program(tree, options...)
 	if err != nil {

@@ -142,6 +142,9 @@ func ContentDigest(c *harnessv1.Content) string {
 // mark begins what the harness tells the model in the user's place.
 const mark = "[harness] "
 
+// Marked is a text as the harness says it in the user's place.
+func Marked(text string) string { return mark + text }
+
 // Guidance is a message in which the harness tells the model something in the
 // user's place, marked as such.
 func Guidance(text string) *harnessv1.Message {

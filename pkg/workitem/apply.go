@@ -206,12 +206,15 @@ func (c *call) setArtifact(a arguments) error {
 	if strings.TrimSpace(content) == "" {
 		return errors.New("the content is empty: give the whole product as content; what was stored before stays")
 	}
+	if len(content) > maxArtifact {
+		return fmt.Errorf("the content has %d bytes; an artifact has at most %d: write it to a file, and store where it is", len(content), maxArtifact)
+	}
 	if role := a.name("role"); role != "" {
 		var known bool
 		if item.Role, known = parseRole(role); !known {
 			hint = fmt.Sprintf("%q is no role, so it was stored as WORKING; the roles are DELIVERABLE, WORKING and CONTROL. ", short(role, 60))
 		}
-	} else if item.GetArtifact() == nil {
+	} else if item.GetArtifact() == nil && item.GetRevisionOf() == "" { // a revision is for what its item is for
 		if item.Role != noRole && item.Role != working {
 			hint = fmt.Sprintf("Stored as WORKING, because the call gave no role; for %s store it again with that role. ", roleName(item.GetRole()))
 		}
@@ -243,6 +246,9 @@ func (c *call) setArtifact(a arguments) error {
 	c.out.Result = answer(c.ledger, item, strings.TrimSpace(hint+next(item)))
 	return nil
 }
+
+// maxArtifact bounds an artifact, in bytes.
+const maxArtifact = 512 << 10
 
 // next is what to do once an artifact is stored.
 func next(item *harnessv1.WorkItem) string {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestDbgNB(t *testing.T) {
-	for _, f := range []string{"testdata/dev.jsonl", "testdata/dev2.jsonl"} {
+	for _, f := range []string{"testdata/dev.jsonl", "testdata/dev2.jsonl", "/tmp/nb/own.jsonl", "/tmp/nb/own2.jsonl"} {
 		b, _ := os.ReadFile(f)
 		tp, fp, fn, lv, st := 0, 0, 0, 0, 0
 		for _, raw := range strings.Split(strings.TrimSpace(string(b)), "\n") {
@@ -77,7 +77,7 @@ func TestDbgSigns(t *testing.T) {
 
 func TestDbgOne(t *testing.T) {
 	want := strings.Fields(os.Getenv("IDS"))
-	for _, f := range []string{"testdata/dev.jsonl", "testdata/dev2.jsonl", "/tmp/nb/own.jsonl"} {
+	for _, f := range []string{"testdata/dev.jsonl", "testdata/dev2.jsonl", "/tmp/nb/own.jsonl", "/tmp/nb/own2.jsonl"} {
 		b, _ := os.ReadFile(f)
 		for _, raw := range strings.Split(strings.TrimSpace(string(b)), "\n") {
 			var a struct{ ID, Label, Level, Content, Stripped string }

@@ -218,7 +218,7 @@ func (d *document) readRegister() {
 	for n, at := range d.order {
 		l := &d.lines[at]
 		if l.says.weight >= likely || l.remark.class != none || n > 0 && l.kind == prose && d.at(n-1).remark.class != none && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
-			d.personal = d.personal || !l.protected && l.says.own
+			d.personal = d.personal || !l.protected && l.says.aside
 			continue
 		}
 		if l.kind == code || l.kind == unread {

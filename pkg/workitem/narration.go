@@ -47,6 +47,9 @@ func Narration(content string) (level Level, stripped, why string) {
 	if head+tail == len(d.order) && head+tail > 0 && !d.strong() {
 		return Clean, content, "" // each line may be content, and there is no other
 	}
+	if head+tail > 1 && d.emptied(head, tail) {
+		return Clean, content, "" // a text that speaks of its writer throughout
+	}
 	if head+tail == len(d.order) && head+tail > 0 {
 		return Heavy, "", "it is nothing but " + d.quote(0, head+tail) + ", which speaks of a product and is none"
 	}
@@ -68,6 +71,16 @@ func (d *document) ends() (head, tail int) {
 		tail = d.trailing(head)
 	}
 	return head, tail
+}
+
+// emptied says that nothing but titles would be left of the content.
+func (d *document) emptied(head, tail int) bool {
+	for n := head; n < len(d.order)-tail; n++ {
+		if k := d.at(n).kind; k != heading && k != rule {
+			return false
+		}
+	}
+	return head+tail < len(d.order)
 }
 
 // strong says that a line speaks of an artifact for certain.

@@ -28,7 +28,7 @@ func (d *document) tells(n int, where position) bool {
 	}
 	switch {
 	case (d.program || d.tabular) && d.natural(n):
-		return d.alone(n) && says.has(signMe|signYou|signRequest|signWhole|signSaved|signDone|signHand|signHail|signModel)
+		return d.alone(n) && (where == atHead || says.weight >= likely || says.has(signYou|signMe)) && says.has(signMe|signYou|signRequest|signWhole|signSaved|signDone|signHand|signHail|signModel|signGaps|signOffer)
 	case where == atTail && d.signedBefore(n):
 		return true
 	case where == atTail && d.ruledBefore(n) && !d.personal:
@@ -38,13 +38,13 @@ func (d *document) tells(n int, where position) bool {
 	case d.personal && where == atHead:
 		return says.weight == certain && says.colon && says.has(signHand|signDid|signWill) && says.has(signText)
 	case d.personal:
-		return says.weight == certain && d.alone(n) && says.has(signOffer|signRequest|signDone) && says.has(signText|signSize|signRequest|signOnward) && !says.has(signWill)
+		return says.weight == certain && d.alone(n) && says.has(signOffer|signRequest|signDone) && says.has(signText|signSize|signOnward) && !says.has(signWill)
 	case where == atHead:
 		return says.weight == certain || says.weight == likely && says.has(signDid|signWill|signHand|signRequest|signLook) && says.has(signMe|signRequest) && d.alone(n)
 	case d.addressing:
 		return says.weight == certain && d.alone(n) || says.weight == likely && says.has(signDid|signRequest|signSaved) && says.has(signMe) && d.alone(n)
 	default:
-		return says.weight == certain || says.weight == likely && says.has(signDid|signRequest|signSaved|signOffer|signGaps|signModel|signHail|signPolite|signDone) && says.has(signMe|signRequest|signSaved|signYou) && d.alone(n)
+		return says.weight == certain || says.weight == likely && d.alone(n) && (says.has(signDid|signRequest|signModel|signDone) && says.has(signMe) || says.has(signOffer|signPolite|signGaps) && says.has(signMe|signYou) || says.has(signSaved|signHail) && !says.has(signYou) || says.has(signRequest) && says.has(signDid|signDone|signSize))
 	}
 }
 
@@ -56,7 +56,7 @@ func (d *document) stated(n int) bool {
 		return !l.says.asks && d.sameParagraph(n+1) && d.at(n+1).kind == item
 	}
 	first, _ := utf8.DecodeRuneInString(l.bare)
-	if unicode.IsLower(first) || unicode.IsDigit(first) || strings.HasSuffix(l.bare, ",") || keyed.MatchString(l.bare) || strings.HasPrefix(l.raw, "**") {
+	if unicode.IsLower(first) || unicode.IsDigit(first) || strings.HasSuffix(l.bare, ",") || keyed.MatchString(l.bare) && !noteWord.MatchString(l.plain) || strings.HasPrefix(l.raw, "**") {
 		return false
 	}
 	return sentence(l.bare) || d.sameParagraph(n+1) && len(l.bare) > 40
@@ -98,7 +98,7 @@ func (d *document) ruledBefore(n int) bool {
 func (d *document) interrupts(n int) bool {
 	l := d.at(n)
 	says := l.says
-	if l.kind != prose || l.inText || says.weight < likely || !says.opens || !d.stated(n) || !d.alone(n) {
+	if n == 0 || n == len(d.order)-1 || l.kind != prose || l.inText || says.weight < likely || !says.opens && !(says.has(signWill|signOnward) && says.has(signGiven|signRequest|signPart)) || !d.stated(n) || !d.alone(n) && !d.program && !d.tabular {
 		return false
 	}
 	works := says.has(signWill | signDid | signOnward | signLook | signSorry)
@@ -106,13 +106,17 @@ func (d *document) interrupts(n int) bool {
 	case l.protected:
 		return says.has(signLetter) && says.has(signWill|signDid)
 	case d.program || d.tabular:
-		return d.natural(n) && !d.sameParagraph(n) && (works || says.has(signHand|signRequest))
-	case says.weight < certain || !works:
-		return false
+		return d.natural(n) && (d.tabular || !d.sameParagraph(n)) && (works || says.has(signHand|signRequest))
+	case d.fences > 1 && d.headings == 0 && d.at(n-1).kind == code && d.at(n+1).kind == code:
+		return says.has(signMe) && (works || says.has(signHand))
 	case d.personal:
-		return says.has(signOnward) && says.has(signPart|signText|signRequest) || says.has(signPart) && says.has(signRequest|signGiven)
+		return says.weight == certain && works && (says.has(signOnward) && says.has(signPart|signText|signRequest) || says.has(signPart) && says.has(signRequest|signGiven))
+	case says.weight < certain:
+		return works && says.has(signMe) && says.has(signYou|signGiven|signPart) && !says.has(signPolite)
+	case says.has(signPart) && says.has(signOnward|signHand):
+		return works || says.has(signRequest|signGiven)
 	default:
-		return says.has(signMe) && (says.has(signRequest|signGiven|signOnward|signSorry) || says.has(signPart) || says.has(signWill) && says.has(signText|signSaved))
+		return (works || says.has(signHail)) && says.has(signMe|signRequest) && (says.has(signRequest|signGiven|signOnward|signSorry) || says.has(signPart) || says.has(signWill) && says.has(signText|signSaved))
 	}
 }
 

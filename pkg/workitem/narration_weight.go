@@ -22,8 +22,9 @@ type testimony struct {
 	opens bool
 	// plain is how many of its sentences say nothing of an artifact.
 	plain int
-	// own says that a sentence speaks of its writer, and of nothing else here.
-	own bool
+	// own says that a sentence speaks of its writer, and of nothing else here; aside
+	// says it of one behind the first.
+	own, aside bool
 }
 
 // testify reads a line. Sentences that say nothing of the artifact do not take away
@@ -47,6 +48,7 @@ func testify(bare string) testimony {
 			t.plain++
 		}
 		t.own = t.own || w == possible && found&signMe != 0 && found&^(signMe|signYou|signText|signPart|signWhole) == 0
+		t.aside = t.aside || t.own && n > 0
 		t.weight = max(t.weight, w)
 		t.signs |= found
 	}
@@ -74,6 +76,8 @@ func weigh(s signs, ends rune) weight {
 		has(signGiven) && has(signDid|signSorry|signLook) && has(signMe),
 		has(signOffer) && has(signText|signSize|signPolite|signWill|signOnward) && has(signYou|signMe),
 		has(signOffer) && ends == '?',
+		has(signGiven) && has(signWhole) && has(signText), has(signHail|signOnward) && has(signRequest), has(signOnward) && has(signGiven) && has(signMe),
+		has(signHand) && has(signPart) && has(signRequest|signGiven|signOnward),
 		has(signOnward) && has(signWill|signHand) || has(signOnward) && has(signPart|signText) && has(signMe|signHand),
 		has(signWill) && has(signPart|signText),
 		has(signDid) && has(signText|signPart) && has(signMe),

@@ -47,7 +47,7 @@ var (
 	// How an answer begins, and not a text.
 	hail = regexp.MustCompile(`^(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|all right|great|perfect|excellent|got it|understood|no problem|happy to help|wonderful|definitely|you got it|will do|` +
 		`thanks for [^.!,]{1,60}|thank you for [^.!,]{1,60}|great question|good question|all done|all set|done|voil[aà]|here we go|glad to help|sounds good)(?:[,.!:]|\s*[—–-]|$)\s*`)
-	noteWord = regexp.MustCompile(`^(?:(?:please )?note(?: that|:|,)|fyi[:,]?)\s*`)
+	noteWord = regexp.MustCompile(`^(?:(?:please )?note(?: that|:|,)|fyi[:,]?|(?:hinweis|anmerkung|remarque|nota|nb|n\.b\.|edit|caveat|disclaimer) ?:)\s*`)
 	// A clause before an announcement: "Based on the files, here is …".
 	basis    = regexp.MustCompile(`^[a-z][^:!?.]{2,160}?, (here(?:'s| is| are)|below (?:is|are)|i've|i have (?:now |also )?(?:` + made + `)|i'll|i will|i'm going|i am going|let me|the following is|i can now|i now)\b`)
 	stepWord = regexp.MustCompile(`^(?:next|now|first|then|finally|lastly|so|and|second|third|with that(?: done)?|after that|to start|to begin|before that|again|also|once done)(?: up)?,? ` +

@@ -15,9 +15,15 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
+// maxHeard bounds what subscribers say in one decision.
+const maxHeard = 128
+
 // drain takes in a part of the inbox, in order.
 func (r *repairing) drain(batch *harnessv1.InboxBatch) error {
 	for _, item := range batch.GetItems() {
+		if r.heard > maxHeard {
+			return nil // what is left is taken in by the next decision: the cursor has not passed it
+		}
 		if runstate.Drained(r.s, item.GetId()) {
 			continue // sent twice; the first one had its effect
 		}
@@ -35,9 +41,11 @@ func (r *repairing) drain(batch *harnessv1.InboxBatch) error {
 			r.emit(&harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{
 				ItemId: item.GetId(), Kind: kind, Reason: refused,
 			}}})
+			r.s.InboxCursor = max(r.s.GetInboxCursor(), item.GetSequence())
 			continue
 		}
 		r.applied++
+		r.s.InboxCursor = max(r.s.GetInboxCursor(), item.GetSequence())
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_InputAccepted{InputAccepted: &harnessv1.InputAccepted{
 			ItemId: item.GetId(), Kind: kind,
 		}}})
@@ -223,8 +231,18 @@ func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string, err err
 // subscribers.
 func (r *repairing) conclude(call *harnessv1.PendingCall, content *harnessv1.Content, failed bool) error {
 	at := len(r.events)
+	arguments, text := "", ""
+	if r.listens(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR) || r.listens(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL) {
+		var err error
+		if arguments, err = r.whole(call.GetArguments()); err != nil {
+			return err
+		}
+		if text, err = r.whole(content); err != nil {
+			return err
+		}
+	}
 	payload := func() map[string]any {
-		return definition.CallPayload(call.GetCallId(), call.GetTool(), runlog.Text(call.GetArguments()), runstate.Preview(content), failed)
+		return definition.CallPayload(call.GetCallId(), call.GetTool(), arguments, text, failed)
 	}
 	if failed {
 		p := payload()
@@ -283,6 +301,7 @@ func (r *repairing) answerQuestion(call *harnessv1.PendingCall, question string,
 	default:
 		coverage := runstate.CoverageOf(r.s)
 		coverage.Answers = append(coverage.Answers, answer)
+		r.questionAnswered = r.questionAnswered || !answer.GetDeclined()
 		said := "The user was asked: " + asked + "\nThe next message is the answer."
 		if answer.GetDeclined() {
 			said = "The user was asked: " + asked + "\nThe user does not want to answer; the next message says why. Go on as well as you can without."
@@ -349,7 +368,7 @@ func (r *repairing) takeInterrupt(i *harnessv1.Interrupt) (refused string) {
 	switch {
 	case runstate.Ended(r.s):
 		return "the run has ended"
-	case r.s.GetPausedPhase() != harnessv1.Phase_PHASE_UNSPECIFIED && r.resumed == "":
+	case r.s.GetPausedPhase() != harnessv1.Phase_PHASE_UNSPECIFIED && r.resumed == "" && len(runstate.Awaited(r.s)) == 0:
 		return "the run rests already"
 	}
 	r.interrupt = i

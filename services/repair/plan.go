@@ -32,6 +32,38 @@ func (r *repairing) openSegment(goal string) error {
 // makePlan drafts a plan and commits it. Without a planner the plan is the goal
 // itself; subscribers may put another in its place. An empty one ends the run.
 func (r *repairing) makePlan(plan string) error {
+	for r.drafts = 1; ; r.drafts++ {
+		err := r.draftPlan(plan)
+		again := r.s.GetHooks().GetReplan()
+		if err != nil || r.failure != nil || again == "" {
+			return err
+		}
+		// A subscriber that is never content does not keep the work from beginning.
+		r.s.Hooks.Replan = ""
+		if r.drafts == maxDrafts {
+			return nil
+		}
+		if err := r.enterPlanning(); err != nil {
+			return err
+		}
+	}
+}
+
+// maxDrafts bounds how often a plan is made anew because its subscribers want it.
+const maxDrafts = 3
+
+// enterPlanning takes the phase back to where plans are made, from between two turns.
+func (r *repairing) enterPlanning() error {
+	for _, input := range []harnessv1.PhaseInput{harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED, harnessv1.PhaseInput_PHASE_INPUT_REPLAN} {
+		if err := r.enter(input); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draftPlan drafts a plan and commits it.
+func (r *repairing) draftPlan(plan string) error {
 	plan, done, err := r.plan(harnessv1.HookTopic_HOOK_TOPIC_BEFORE_PLAN, plan)
 	if done || err != nil {
 		return err
@@ -56,7 +88,7 @@ func (r *repairing) makePlan(plan string) error {
 
 // plan calls the subscribers around a plan. done says that the plan came to nothing.
 func (r *repairing) plan(topic harnessv1.HookTopic, plan string) (after string, done bool, err error) {
-	result, err := r.call(topic, "", "", map[string]any{"plan": plan})
+	result, err := r.call(topic, "draft "+strconv.Itoa(r.drafts), "", map[string]any{"plan": plan})
 	switch {
 	case err != nil:
 		return plan, false, err
@@ -77,10 +109,8 @@ const maxPlan = 16 << 10
 // turns takes the phase back to where plans are made.
 func (r *repairing) replan() error {
 	if r.s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING {
-		for _, input := range []harnessv1.PhaseInput{harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED, harnessv1.PhaseInput_PHASE_INPUT_REPLAN} {
-			if err := r.enter(input); err != nil {
-				return err
-			}
+		if err := r.enterPlanning(); err != nil {
+			return err
 		}
 	}
 	reason := r.s.GetHooks().GetReplan()
@@ -98,7 +128,7 @@ func (r *repairing) replan() error {
 // firings of the same record. What they want of the rest of the loop is noted in the
 // state, what they tell the model is appended.
 func (r *repairing) call(topic harnessv1.HookTopic, key, tool string, payload map[string]any) (hook.Result, error) {
-	if !r.s.GetConfig().GetHooks().GetEnabled() || !r.made.Hooks.Any(topic) {
+	if !r.listens(topic) {
 		return hook.Result{}, nil
 	}
 	result, err := definition.Fire(r.made.Hooks, r.in, hook.Point{
@@ -111,9 +141,28 @@ func (r *repairing) call(topic harnessv1.HookTopic, key, tool string, payload ma
 	for _, e := range result.Events {
 		r.emit(e)
 	}
+	r.heard += len(result.Events)
 	runstate.NoteHook(r.s, result.Skip, result.Pause, result.Replan)
 	r.notes = append(r.notes, result.Context...)
 	return result, nil
+}
+
+// listens says whether anybody subscribes to a topic.
+func (r *repairing) listens(topic harnessv1.HookTopic) bool {
+	return r.s.GetConfig().GetHooks().GetEnabled() && r.made.Hooks.Any(topic)
+}
+
+// whole is a text wherever it is; one that is stored elsewhere has to be read first.
+func (r *repairing) whole(c *harnessv1.Content) (string, error) {
+	ref := c.GetBlob()
+	if ref == nil {
+		return c.GetInline(), nil
+	}
+	seen := definition.Observed(r.in, NeedText+ref.GetDigest())
+	if seen == nil {
+		return "", &definition.Needed{Keys: []string{NeedText + ref.GetDigest()}}
+	}
+	return runlog.Text(seen.GetContext().GetText()), nil
 }
 
 // say appends what hooks told the model, behind everything else of this record.

@@ -39,6 +39,7 @@ const (
 	NeedInbox       = "inbox"
 	NeedEnvironment = "environment"
 	NeedContext     = "context:" // followed by the name of a context provider
+	NeedText        = "text:"    // followed by the digest of a blob of the run
 )
 
 // repairing is one decision under way.
@@ -62,6 +63,10 @@ type repairing struct {
 
 	notes   []hook.Note          // what hooks tell the model
 	failure *harnessv1.TurnError // why the run cannot go on
+
+	questionAnswered bool // of the contract, by the user
+	drafts           int  // of the plan that is being made
+	heard            int  // what subscribers have said
 }
 
 // Decide is DecideWith for a step that holds the definition of its run itself.
@@ -290,7 +295,7 @@ func (r *repairing) retake() error {
 	t := r.s.GetTurn()
 	r.step.To = runstate.StopDecision
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
-		TurnNumber: r.turn(), AgentDone: t.GetAgentDone(), CalledWorkComplete: t.GetCalledWorkComplete(), Retaken: true,
+		TurnNumber: r.turn(), AgentDone: t.GetAgentDone(), CalledWorkComplete: t.GetCalledWorkComplete(), Retaken: true, Answered: r.questionAnswered,
 	}}
 	return nil
 }

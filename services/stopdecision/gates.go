@@ -40,6 +40,9 @@ func (d *deciding) gates() error {
 			return err
 		}
 	}
+	if d.turn.GetAnswered() {
+		return d.goOn() // the agent has not read what the user has answered
+	}
 	accepted := d.turn.GetCalledWorkComplete() || !stop.GetRequireWorkComplete()
 	message := "The agent completed the work."
 	if !accepted {
@@ -160,7 +163,7 @@ func (d *deciding) reject(kind, text string, gap *harnessv1.GapReport) error {
 	if kind == rejectedNotCalled || kind == rejectedStrict {
 		count = s.GetWorkCompleteRetries()
 	}
-	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, text)
+	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.Marked(text))
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
 		Kind: kind, Message: runlog.Cut(text, maxMessage), Count: count, Gap: gap,
 	}}})

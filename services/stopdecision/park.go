@@ -49,6 +49,12 @@ func (d *deciding) parkForOutage() error {
 // parkForReview lets the run rest because a hook wants somebody to look at it.
 func (d *deciding) parkForReview(why string) error {
 	d.s.Hooks.Pause = "" // somebody is going to look
+	if d.turn.GetTurnNumber() > d.s.GetTurnCount() && d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
+		// The turn was held up before it began: there is nothing to decide on again.
+		if err := runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+			return err
+		}
+	}
 	return d.rest(&harnessv1.StopReason{
 		Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
 	}, nil)

@@ -67,11 +67,9 @@ func (c situation) want() string {
 		return seen("DONE max_turns false")
 	case c.stopAsked: // an end that is decided is not undone by it
 		return "repair"
-	case c.pause:
-		return "PARKED review"
 	case watched && c.loop == "strict 3":
 		return seen("STALLED doom_loop false")
-	case watched && c.stall && !strings.HasPrefix(c.loop, "strict"):
+	case watched && c.stall && c.loop == "": // a loop is corrected, or never ends a run
 		switch c.contract { // a look at the outputs may show that something has moved
 		case "", "unmet":
 			return "STALLED stalled false"
@@ -80,6 +78,8 @@ func (c situation) want() string {
 		}
 	}
 	switch {
+	case c.pause:
+		return "PARKED review"
 	case c.replan, !c.done:
 		return "repair"
 	}
@@ -130,6 +130,9 @@ func (c situation) told(want string) (corrections, rejections int) {
 	if c.watched() && c.loop != "" && c.loop != "strict 3" && c.loop != "loose told" {
 		corrections = 1
 	}
+	if c.replan && c.done && want == "repair" && !c.pause && !c.stopAsked && !c.interrupted {
+		corrections++ // its end was not judged
+	}
 	if strings.HasPrefix(want, "repair ") {
 		rejections = 1
 	}
@@ -139,11 +142,5 @@ func (c situation) told(want string) (corrections, rejections int) {
 // watched says that loops and stalls are looked for: the turn made calls, was not looked
 // at before, and no layer above decides.
 func (c situation) watched() bool {
-	return !c.silent && !c.retaken && !c.stopAsked && c.failure == "" && !c.interrupted && c.awaiting == "" && !c.maxTurns && !c.pause
-}
-
-// unclear says that the specification does not say what a situation comes to: a
-// loose loop in which nothing new has come about.
-func (c situation) unclear() bool {
-	return c.stall && c.watched() && strings.HasPrefix(c.loop, "loose")
+	return !c.silent && !c.retaken && !c.stopAsked && c.failure == "" && !c.interrupted && c.awaiting == "" && !c.maxTurns
 }

@@ -10,6 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
@@ -60,7 +61,7 @@ func TestRejectionsNameWhatIsMissing(t *testing.T) {
 				rejected = e.GetStopRejected()
 			}
 		}
-		if rejected.GetMessage() != text {
+		if runstate.Marked(rejected.GetMessage()) != text {
 			t.Errorf("%+v: the model is told %q, observers %q", c.situation, text, rejected.GetMessage())
 		}
 		for _, name := range c.names {
@@ -279,5 +280,28 @@ func TestQuestionsOfTheContractArePutToTheUser(t *testing.T) {
 	}
 	if s.GetPausedPhase() != harnessv1.Phase_PHASE_REFLECTING || parked.GetReason().GetKind() != "question" || len(s.GetPendingToolCalls()) != 2 {
 		t.Errorf("parked %v in %s", parked, s.GetPausedPhase())
+	}
+}
+
+// TestAnAnswerIsReadBeforeTheEnd: a run whose user has answered goes on once more where it
+// would end, and what else is missing comes first.
+func TestAnAnswerIsReadBeforeTheEnd(t *testing.T) {
+	for want, c := range map[string]situation{
+		"repair":                          {done: true, called: true, retaken: true, contract: "answered"},
+		"repair work_items_incomplete":    {done: true, called: true, retaken: true, contract: "answered", items: "open"},
+		"repair agent_stop_hook_blocked":  {done: true, called: true, retaken: true, contract: "answered", hook: "block"},
+		"DONE agent_done true":            {done: true, called: true, contract: "answered"},
+		"repair contract_not_satisfied":   {done: true, called: true, retaken: true, contract: "unmet"},
+		"PARKED question":                 {done: true, called: true, retaken: true, contract: "asks"},
+		"DONE max_turns false":            {done: true, called: true, retaken: true, contract: "answered", maxTurns: true},
+		"repair work_complete_not_called": {done: true, retaken: true, contract: "answered"},
+		"CANCELLED cancelled false":       {done: true, called: true, retaken: true, failure: "cancelled"},
+		"PARKED review":                   {done: true, called: true, retaken: true, contract: "answered", hook: "pause"},
+		"FAILED failed false":             {done: true, called: true, retaken: true, contract: "answered", hook: "abort"},
+	} {
+		o := outcome(t, c, func(in *harnessv1.StepInput) { in.GetStep().GetTurnComplete().Answered = c.retaken })
+		if got := verdict(o); got != want {
+			t.Errorf("%+v: got %s, want %s", c, got, want)
+		}
 	}
 }

@@ -10,8 +10,8 @@
 //     not counted;
 //  1. any other error of the turn → failed; no plan → done;
 //  2. max_turns turns → done, not accepted, whatever the agent says;
-//  3. a hook wants a review → parked; a strict loop that survived its corrections,
-//     or nothing that moved → stalled;
+//  3. a strict loop that survived its corrections, or nothing that moved → stalled; a
+//     hook wants a review → parked; another plan is asked for → on to it;
 //  4. the agent considers itself done → the gates (gates.go), in order;
 //  5. otherwise → another turn.
 //
@@ -114,16 +114,20 @@ func (d *deciding) decide() error {
 			fmt.Sprintf("All %d turns are used up.", s.GetMaxTurns()), false)
 	case d.stopAsked():
 		return d.goOn() // it came while something was looked at; repair takes it in
-	case s.GetHooks().GetPause() != "":
-		return d.parkForReview(s.GetHooks().GetPause())
 	}
-	if !t.GetRetaken() {
+	if !t.GetRetaken() { // it was watched then
 		if ended, err := d.watch(); ended || err != nil {
 			return err
 		}
 	}
+	if why := s.GetHooks().GetPause(); why != "" {
+		return d.parkForReview(why)
+	}
 	if s.GetHooks().GetReplan() != "" {
-		return d.goOn() // what was done is judged by another plan
+		if t.GetAgentDone() {
+			d.guide("plan", "", "The end of the work was not judged, because another plan is made. Call work_complete again when what it asks for is done.")
+		}
+		return d.goOn()
 	}
 	if t.GetAgentDone() {
 		return d.gates()

@@ -23,7 +23,7 @@ func (d *deciding) watch() (ended bool, err error) {
 }
 
 // watchLoops corrects an agent that repeats itself, and gives it up in the end.
-// looping says that a strict loop goes on: stalls are not looked for meanwhile.
+// looping says that a loop goes on: stalls are not looked for meanwhile.
 func (d *deciding) watchLoops() (looping, ended bool, err error) {
 	s, cfg := d.s, d.s.GetConfig().GetDoomLoop()
 	if !cfg.GetEnabled() || s.GetDoomLoop() == nil {
@@ -53,10 +53,10 @@ func (d *deciding) watchLoops() (looping, ended bool, err error) {
 	if found.Correct {
 		d.guide("doom_loop", "", progress.Correction(found.Loop, found.Correction))
 	}
-	if found.Loop.Strict && s.GetProgressTracker() != nil {
+	if found.Correct && s.GetProgressTracker() != nil {
 		progress.Restart(s.GetProgressTracker())
 	}
-	return found.Loop.Strict, false, nil
+	return true, false, nil // also a loose one: it never ends a run
 }
 
 // watchProgress ends a run in which nothing has moved for stall.threshold turns.

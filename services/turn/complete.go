@@ -20,6 +20,8 @@ type Ending struct {
 	// Seen says whether an outcome of a call, by its signature, came about in the
 	// segment before this turn; nil: only the last calls are known.
 	Seen func(signature uint64) bool
+	// Unbegun says that subscribers of before_step had not let the turn begin.
+	Unbegun bool
 	// ToolTokens is what the tools that were offered weigh.
 	ToolTokens uint32
 	// Now is when waiting for answers begins.
@@ -213,7 +215,7 @@ func (c *completing) conclude(complete *harnessv1.TurnComplete, end Ending) erro
 	if !responded {
 		complete.AgentDone, complete.CalledWorkComplete = false, false
 	}
-	if !paused || outcome != "paused" { // a turn that a hook held up has not begun
+	if outcome != "paused" && !end.Unbegun { // a turn that a hook held up has not begun
 		c.emitEnd(outcome, message)
 	}
 	return runstate.Enter(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED)
@@ -232,7 +234,7 @@ func (c *completing) silence() {
 	s.ContinuationCount++
 	text := cfg.GetText()
 	if text == "" {
-		text = nudge
+		text = runstate.Marked(nudge)
 	}
 	c.add(&harnessv1.Message{
 		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION, Content: runlog.Inline(text),

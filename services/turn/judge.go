@@ -43,9 +43,10 @@ type Settled struct {
 	Failed bool
 	// Ran says that subscribers of after_tool_call hear of it: it was not denied.
 	Ran bool
+	// Arguments that it was carried out with.
+	Arguments string
 
 	message *harnessv1.Message
-	event   int // index of its last event
 }
 
 // NewJudging begins to judge the calls of a response.
@@ -132,7 +133,7 @@ func (j *Judging) settle(call *harnessv1.ToolCall, prepared *harnessv1.PreparedC
 		m := result(j.p.Number, id, name, text, failed)
 		j.appended = append(j.appended, m)
 		j.events = append(j.events, events...)
-		return &Settled{Result: text, Failed: failed, Ran: ran, message: m, event: len(j.events)}
+		return &Settled{Result: text, Failed: failed, Ran: ran, Arguments: call.GetArguments().GetInline(), message: m}
 	}
 	switch prepared.GetDisposition() {
 	case harnessv1.CallDisposition_CALL_DISPOSITION_DENIED:

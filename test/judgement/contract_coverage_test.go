@@ -102,8 +102,9 @@ func TestContractSimpleFormIsTheModelsJudgement(t *testing.T) {
 	})
 }
 
-// The gap report is in the next request with each output that is missing, what it is
-// and why, and what to do; what is met or optional is not in it.
+// What has to be there is told at the start. The gap report is in the next request with
+// each output that is missing, what it is and why, and what to do; what is met or
+// optional is not in it.
 func TestContractGapReportNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := play(t, replies(
@@ -121,6 +122,7 @@ func TestContractGapReportNamesWhatIsMissing(t *testing.T) {
 	))
 	s.want("DONE agent_done accepted")
 	itemsEqual(t, "gaps", contractGaps(s), "2: beta delta", "4: delta")
+	itemsHas(t, "the first request", s.text(0), "The alpha is right", "The beta is right", "The delta is right")
 	told := contractToldGap(t, s, 2)
 	itemsHas(t, "the gap report", told, "beta (The beta is right)", "no such file", "Write the file missing.md", "delta (The delta is right)", "read_file has not been called")
 	itemsLacks(t, "the gap report", told, "The alpha is right", "The gamma is right", "luxury.md")
@@ -190,6 +192,7 @@ func TestContractSwitchedOffLeavesNoTrace(t *testing.T) {
 	if s.Result.GetTurnCount() != 1 || len(s.names("contract.evaluated", "stop.rejected")) > 0 || s.exists("ran.txt") {
 		t.Errorf("%d turns, %v, the command has run: %t", s.Result.GetTurnCount(), s.names(), s.exists("ran.txt"))
 	}
+	itemsLacks(t, "the first request", s.text(0), "The report is right", "Which?")
 	if s.Result.Coverage != nil || s.Result.GetReason().GetDetails().GetContractVerified() || s.state().GetCoverageLedger() != nil {
 		t.Errorf("result %v, state %v", s.Result, s.state().GetCoverageLedger())
 	}

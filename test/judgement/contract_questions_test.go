@@ -120,11 +120,12 @@ func TestContractGapBesideAQuestionIsToldWithTheAnswer(t *testing.T) {
 	itemsHas(t, "the next request", s.news(1), "The board.", "report (The report is right)")
 }
 
-// A question that the user does not want to answer counts as answered, and the model is
-// told why there is none.
+// A question that the user does not want to answer counts as answered: it is not put
+// again, and where the work goes on the model is told why there is no answer.
 func TestContractQuestionMayBeDeclined(t *testing.T) {
 	t.Parallel()
-	s := play(t, replies(contractFinish("first"), contractFinish("second")), contractAsking(true, "audience: Who is going to read it?"))
+	s := play(t, replies(contractFinish("first"), contractWrite("report.md", "r"), contractFinish("second")),
+		contractOf(contractFile("report", "report.md")), contractAsking(true, "audience: Who is going to read it?"))
 	s.want("PARKED question")
 	version := contractVersion(s)
 	if err := contractAnswer(s.run, contractWaits(s, 0), "That is nobody's business.", true); err != nil {
@@ -136,7 +137,7 @@ func TestContractQuestionMayBeDeclined(t *testing.T) {
 	if len(a) != 1 || a[0].GetQuestionId() != "audience" || !a[0].GetDeclined() || a[0].GetAnswer().GetInline() != "That is nobody's business." {
 		t.Errorf("answers %v", a)
 	}
-	itemsHas(t, "the next request", s.news(1), "Who is going to read it?", "That is nobody's business.")
+	itemsHas(t, "the next request", s.news(1), "Who is going to read it?", "That is nobody's business.", "report (The report is right)")
 }
 
 // To let the run go on is no answer: it waits on for the same one, which still counts.

@@ -20,8 +20,8 @@ func TestHooksFirstDenyWins(t *testing.T) {
 	}
 	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), hooksSet(guard("1", first), guard("2", second), guard("3", third)))
 	s.want("DONE agent_done accepted")
-	if len(first.asked) != 1 || len(second.asked) != 1 || len(third.asked) != 0 {
-		t.Errorf("they were called %d, %d and %d times", len(first.asked), len(second.asked), len(third.asked))
+	if len(first.all()) != 1 || len(second.all()) != 1 || len(third.all()) != 0 {
+		t.Errorf("they were called %d, %d and %d times", len(first.all()), len(second.all()), len(third.all()))
 	}
 	if got := hooksResult(s, "call_1_0"); !strings.Contains(got, "the second says no") || strings.Contains(got, "third") || s.exists("a.txt") {
 		t.Errorf("the model reads %q", got)
@@ -43,8 +43,8 @@ func TestHooksFirstBlockWins(t *testing.T) {
 	first, second := block(2, "write the changelog"), block(3, "mend the parser")
 	s := play(t, hooksScript(), hooksSet(append(first.at("1", hooksAgentStop), second.at("2", hooksAgentStop)...)...))
 	s.want("DONE agent_done accepted")
-	if s.Result.GetTurnCount() != 3 || len(first.asked) != 3 || len(second.asked) != 2 {
-		t.Errorf("%d turns; they were called %d and %d times", s.Result.GetTurnCount(), len(first.asked), len(second.asked))
+	if s.Result.GetTurnCount() != 3 || len(first.all()) != 3 || len(second.all()) != 2 {
+		t.Errorf("%d turns; they were called %d and %d times", s.Result.GetTurnCount(), len(first.all()), len(second.all()))
 	}
 	hooksTold(t, s, 1, "write the changelog")
 	hooksTold(t, s, 2, "mend the parser")

@@ -71,7 +71,7 @@ func TestHooksOfAClientThatAttachesLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &hooksStream{run: s.run, stream: stream, ended: make(chan struct{}), answer: func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	c := &hooksStream{run: s.run, stream: stream, receipts: make(chan *harnessv1.InputReceipt, 64), answer: func(hooksAsked) (*harnessv1.HookVerdict, error) {
 		return hooksVerdict(hooksDeny, "the client that attached says no"), nil
 	}}
 	c.send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_Attach{Attach: &harnessv1.AttachRun{RunId: s.id, AfterVersion: hooksVersion(s), AnswersHooks: true}}})

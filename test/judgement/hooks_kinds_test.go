@@ -2,98 +2,14 @@ package judgement
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
-
-// hooksStream is a client that drives a run over its stream and answers its hooks.
-type hooksStream struct {
-	*run
-	stream harnessv1.GatewayService_RunClient
-	answer hooksAnswer
-
-	mu       sync.Mutex
-	asked    []hooksAsked
-	receipts []*harnessv1.InputReceipt
-	ended    chan struct{}
-}
-
-// hooksDrive starts a run over a stream. A nil answer closes the client's side at once:
-// nobody answers.
-func hooksDrive(t *testing.T, m model, answer hooksAnswer, edits ...func(*harnessv1.RunSpec)) *hooksStream {
-	t.Helper()
-	r := prepare(t, m)
-	stream, err := gateway.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &hooksStream{run: r, stream: stream, answer: answer, ended: make(chan struct{})}
-	c.send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_Start{Start: &harnessv1.StartRunRequest{RunId: r.id, Spec: r.spec(edits...)}}})
-	if answer == nil {
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	first, err := stream.Recv()
-	if err != nil || first.GetUpdate().GetAttached() == nil {
-		t.Fatalf("the stream begins with %v, %v", first, err)
-	}
-	go c.receive()
-	return c
-}
-
-func (c *hooksStream) send(req *harnessv1.RunRequest) {
-	if err := c.stream.Send(req); err != nil && !errors.Is(err, io.EOF) {
-		c.t.Errorf("send: %v", err)
-	}
-}
-
-func (c *hooksStream) receive() {
-	defer close(c.ended)
-	for {
-		m, err := c.stream.Recv()
-		if err != nil {
-			return
-		}
-		switch u := m.GetUpdate().GetUpdate().(type) {
-		case *harnessv1.RunUpdate_Hook:
-			c.reply(u.Hook)
-		case *harnessv1.RunUpdate_Receipt:
-			c.mu.Lock()
-			c.receipts = append(c.receipts, u.Receipt)
-			c.mu.Unlock()
-		}
-	}
-}
-
-func (c *hooksStream) reply(req *harnessv1.HookRequest) {
-	h := hooksAsked{HookRequest: req}
-	if err := json.Unmarshal([]byte(req.GetPayload()), &h.payload); err != nil {
-		c.t.Error(err)
-	}
-	c.mu.Lock()
-	c.asked = append(c.asked, h)
-	c.mu.Unlock()
-	answer := &harnessv1.HookAnswer{IdempotencyKey: req.GetIdempotencyKey()}
-	v, err := c.answer(h)
-	switch {
-	case err != nil:
-		answer.Error = err.Error()
-	case v == nil:
-		answer.Verdict = hooksVerdict(hooksContinue, "")
-	default:
-		answer.Verdict = v
-	}
-	c.send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_HookAnswer{HookAnswer: answer}})
-}
 
 // hooksKind is a subscriber that wants something when a call's path is forbidden.txt, or,
 // at agent_stop, the first time.
@@ -310,25 +226,27 @@ func TestHooksOfAClientThatHasClosedItsSideFail(t *testing.T) {
 // that is not pending, and changes nothing.
 func TestHooksOfClientsTakeOneAnswer(t *testing.T) {
 	t.Parallel()
-	c := hooksDrive(t, hooksScript(calls(hooksWrite("a.txt", "A"))), func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	c := hooksDrive(t, hooksScript(calls(hooksWrite("a.txt", "A")), calls(call("ask_client", args{}))), func(hooksAsked) (*harnessv1.HookVerdict, error) {
 		return hooksVerdict(hooksDeny, "denied at first"), nil
-	}, hooksSet(&harnessv1.Hook{Topic: hooksBeforeCall, Tools: []string{"write_file"}, Callback: true}))
+	}, phasesClientTool, hooksSet(&harnessv1.Hook{Topic: hooksBeforeCall, Tools: []string{"write_file"}, Callback: true}))
 	s := c.rest()
-	s.want("DONE agent_done accepted")
-	c.mu.Lock()
-	key := c.asked[0].GetIdempotencyKey()
-	c.mu.Unlock()
+	s.want("PARKED client_tool")
+	key := c.first().GetIdempotencyKey()
 	c.send(&harnessv1.RunRequest{RequestId: "late", Request: &harnessv1.RunRequest_HookAnswer{HookAnswer: &harnessv1.HookAnswer{
 		IdempotencyKey: key, Verdict: hooksVerdict(hooksContinue, ""),
 	}}})
-	if err := c.stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	<-c.ended
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if last := c.receipts[len(c.receipts)-1]; last.GetError() == "" || last.GetReason() != "CALL_NOT_PENDING" {
-		t.Errorf("the late answer got %v", last)
+	for {
+		receipt, ok := <-c.receipts
+		if !ok {
+			t.Fatal("the stream ended before the late answer had its receipt")
+		}
+		if receipt.GetRequestId() != "late" {
+			continue
+		}
+		if receipt.GetError() == "" || receipt.GetReason() != "CALL_NOT_PENDING" {
+			t.Errorf("the late answer got %v", receipt)
+		}
+		break
 	}
 	if s.exists("a.txt") {
 		t.Error("the denied call ran")

@@ -49,7 +49,7 @@ func TestHooksEveryTopicFiresAtItsPlaceInRegistrationOrder(t *testing.T) {
 		}
 	}
 	keys := map[string]bool{}
-	for _, h := range service.asked {
+	for _, h := range service.all() {
 		seen = append(seen, hooksTopic(h.GetTopic())+" "+h.GetHookId())
 		if h.GetNamespace() != "default" || h.GetRunId() != first.id {
 			t.Errorf("the request is about %s/%s", h.GetNamespace(), h.GetRunId())

@@ -150,6 +150,22 @@ func TestJitTheTurnsComeToTheirEnd(t *testing.T) {
 	}
 }
 
+// Each message has turns of its own: the rule goes by those.
+func TestJitTheTurnsOfAMessageComeToTheirEnd(t *testing.T) {
+	t.Parallel()
+	r := start(t, replies(append([]modeltest.Reply{jitLooks(1)[0], jitLooks(2)[1], done()}, jitLooks(5)...)...), jitMaxTurns(5))
+	r.rest().want("DONE agent_done accepted")
+	if err := r.jitSend(modesMessage("Look again.")); err != nil {
+		t.Fatal(err)
+	}
+	s := r.rest()
+	s.want("DONE max_turns")
+	if s.Result.GetTurnCount() != 8 {
+		t.Errorf("%d turns", s.Result.GetTurnCount())
+	}
+	jitSame(t, "turns", jitOf(s, "approaching_turn_limit"), "7")
+}
+
 // Items that were added, none of which is finished, and nothing read by the third turn
 // bring the advice to begin. Rules that fire in the same turn come in their order.
 func TestJitOnlyPlans(t *testing.T) {

@@ -1,6 +1,7 @@
 package judgement
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,26 +139,37 @@ func TestPhasesTurnsAreAHardStopAndBudgetsAreNot(t *testing.T) {
 	}
 }
 
-// TestPhasesWallClockEndsWhatHangs: a command and a model that never answer are broken
-// off when the time of the run is over; what was recorded is whole, and with more time
+// TestPhasesWallClockEndsWhatHangs: a command, a model and a hook that never answer are
+// broken off when the time of the run is over; what was recorded is whole, and with more time
 // the run goes on to its end.
 func TestPhasesWallClockEndsWhatHangs(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]modeltest.Reply{
 		"command": calls(hooksShell("exec tail -f /dev/null")),
 		"model":   {Fault: modeltest.FaultHang},
+		"hook":    calls(hooksWrite("a.txt", "A")),
 		"stream":  {Text: strings.Repeat("half of an answer ", 20), Fault: modeltest.FaultSilence},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			service := hooksServe(t, nil)
-			s := play(t, hooksScript(first), phasesBudgets(&harnessv1.Budgets{WallClock: durationpb.New(1500 * time.Millisecond)}), hooksSet(service.at("s", hooksOnBudget)...))
+			ctx, release := context.WithCancel(t.Context())
+			service := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+				if h.GetTopic() == hooksBeforeCall && name == "hook" {
+					<-ctx.Done()
+				}
+				return nil, nil
+			})
+			t.Cleanup(release)
+			slow := service.at("s", hooksBeforeCall)[0]
+			slow.Timeout = durationpb.New(5 * time.Minute)
+			s := play(t, hooksScript(first), phasesBudgets(&harnessv1.Budgets{WallClock: durationpb.New(1500 * time.Millisecond)}), hooksSet(slow), hooksSet(service.at("s", hooksOnBudget)...))
 			s.want("PARKED budget_exceeded:wall_clock")
 			if h := service.one(t, hooksOnBudget); h.payload["budget"] != "wall_clock" || fmt.Sprint(h.payload["limit"]) != "1.5" {
 				t.Errorf("on_budget_exceeded is given %s", h.GetPayload())
 			}
 			hooksSame(t, "the park", s.names("budget.warn", "session.pause"), "budget.warn", "session.pause")
 			phasesWhole(t, s)
+			release()
 			end := s.hooksResume(&harnessv1.Budgets{WallClock: durationpb.New(time.Hour)})
 			end.want("DONE agent_done accepted")
 			phasesWhole(t, end.rest())

@@ -1,12 +1,15 @@
 package judgement
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
 // phasesSeen are the phases of a run as its states show them, version by version; one
@@ -189,5 +192,81 @@ func TestPhasesEveryEndIsToldOnceWithItsReason(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPhasesEveryPauseIsTold: an interrupt and an outage of the provider are pauses, told
+// by session.pause and to on_pause with their kind.
+func TestPhasesEveryPauseIsTold(t *testing.T) {
+	t.Parallel()
+	t.Run("interrupt", func(t *testing.T) {
+		t.Parallel()
+		service := hooksServe(t, nil)
+		r := start(t, hooksScript(calls(hooksShell("exec tail -f /dev/null"))), hooksSet(service.at("s", hooksOnPause)...))
+		r.phasesWait("tool.call")
+		if _, err := gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.id, Reason: "a person looks"}); err != nil {
+			t.Fatal(err)
+		}
+		s := r.rest()
+		s.want("PARKED interrupted")
+		phasesPaused(t, s, service, "interrupted", "a person looks")
+		end := s.hooksResume(nil)
+		end.want("DONE agent_done accepted")
+		phasesWhole(t, end.rest())
+	})
+	t.Run("outage", func(t *testing.T) {
+		t.Parallel()
+		service := hooksServe(t, nil)
+		s := play(t, replies(modeltest.Reply{Status: 503, ErrorMessage: "overloaded"}, done()), hooksSet(service.at("s", hooksOnPause)...), func(spec *harnessv1.RunSpec) {
+			spec.Config.Model = &harnessv1.ModelConfig{MaxTries: phasesNumber(1)}
+		})
+		s.want("PARKED provider_unavailable")
+		phasesPaused(t, s, service, "provider_unavailable", "overloaded")
+		if s.Result.GetTurnCount() != 0 || s.Result.GetWakeAt() == nil {
+			t.Errorf("%d turns; it wakes at %v", s.Result.GetTurnCount(), s.Result.GetWakeAt())
+		}
+		end := s.hooksResume(nil)
+		end.want("DONE agent_done accepted")
+		if end.Result.GetTurnCount() != 1 {
+			t.Errorf("%d turns", end.Result.GetTurnCount())
+		}
+	})
+}
+
+// phasesPaused fails the test unless a run came to rest as a pause, and on_pause heard.
+func phasesPaused(t *testing.T, s *story, service *hooksService, kind, message string) {
+	t.Helper()
+	var pauses []string
+	for _, e := range s.Events {
+		if p := e.GetSessionPause(); p != nil {
+			pauses = append(pauses, p.GetReason().GetKind())
+		}
+	}
+	hooksSame(t, "pauses", pauses, kind)
+	if h := service.one(t, hooksOnPause); h.payload["kind"] != kind || !strings.Contains(fmt.Sprint(h.payload["message"]), message) {
+		t.Errorf("on_pause is given %s", h.GetPayload())
+	}
+	if state := s.state(); state.GetPhase() != harnessv1.Phase_PHASE_IDLE || state.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
+		t.Errorf("it rests in %s behind %s", state.GetPhase(), state.GetPausedPhase())
+	}
+}
+
+// phasesWait waits until a run has told of something.
+func (r *run) phasesWait(name string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), limit)
+	defer cancel()
+	stream, err := gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.id, NoDeltas: true})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			r.t.Fatalf("watch for %s: %v", name, err)
+		}
+		if e := m.GetUpdate().GetEvent(); e != nil && eventjson.Type(e) == name {
+			return
+		}
 	}
 }

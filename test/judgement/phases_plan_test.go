@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // TestPhasesAnEmptyPlanEndsTheRun: whether it is empty as a draft or as it is to be
@@ -148,4 +149,22 @@ func TestPhasesSomebodyAsksForAnotherPlan(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPhasesTheGoalIsThePlan: whole, where nobody plans; and what is planned anew begins
+// with it.
+func TestPhasesTheGoalIsThePlan(t *testing.T) {
+	t.Parallel()
+	goal := "Do the long task.\n" + strings.Repeat("One of its many conditions. ", 100) + "The last condition."
+	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksAfterStep, "turn == 1", hooksReplan, "there is more to it")), func(spec *harnessv1.RunSpec) {
+		spec.Goal = runlog.Inline(goal)
+	})
+	s.want("DONE agent_done accepted")
+	plans := phasesPlans(s)
+	if len(plans) != 4 || plans[0] != "draft "+goal || plans[1] != "commit "+goal {
+		t.Errorf("plans are %.700q", plans)
+	}
+	if len(plans) == 4 && !strings.HasPrefix(plans[3], "commit "+goal) {
+		t.Errorf("the plan made anew is %.700q", plans[3])
+	}
 }

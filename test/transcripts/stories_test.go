@@ -186,7 +186,7 @@ func TestAnyStory(t *testing.T) {
 		})
 		input := rapid.SampledFrom([]string{
 			"say more", "interrupt", "cancel", "resume", "resume tool_calls=40", "approve c once", "approve c deny", "approve b run", "timer", "timer 1",
-			"mode plan", "mode execute", "mode nowhere", "replan", "answer contract:q blue", "answer contract:q ! no", "check out met", "check out unmet gone",
+			"mode plan", "mode execute", "mode nowhere", "replan", "answer question blue", "answer question ! no", "check out met", "check out unmet gone",
 		})
 		hooks := rapid.SampledFrom([]string{
 			"", `{"topic":"HOOK_TOPIC_BEFORE_TOOL_CALL","cel":"tool == 'write_file'","action":"HOOK_ACTION_PAUSE"}`,

@@ -17,6 +17,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 var update = flag.Bool("update", false, "rewrite the stories in testdata")
@@ -37,7 +38,8 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	tool NAME RESULT                 what the tool returns next; "tool NAME ! RESULT" is an error
 //	say|interrupt|cancel [TEXT]      something comes into the inbox
 //	mode NAME|replan [WHY]           so does this
-//	answer CALL TEXT                 the answer to a question or of a client's tool; "answer CALL ! TEXT" is an error
+//	answer CALL TEXT                 the answer to a question or of a client's tool; "answer CALL ! TEXT" is an error;
+//	                                 CALL may be question, for the first that waits
 //	check OUTPUT met|unmet [WHY]     how an output of the contract stands from now on; at first it is unmet
 //	approve CALL once|run|deny [WHY]
 //	resume [tool_calls=N ...]
@@ -191,6 +193,14 @@ func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Replan{Replan: &harnessv1.ReplanRequest{Reason: rest}}}
 	case "answer":
 		call, text, _ := strings.Cut(rest, " ")
+		if call == "question" { // the first that is put, whatever its call is called
+			for _, c := range runstate.Awaited(d.snapshot()) {
+				if c.GetKind() == runstate.KindQuestion {
+					call = c.GetCallId()
+					break
+				}
+			}
+		}
 		text, failed := strings.CutPrefix(text, "! ")
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
 			CallId: call, Result: runlog.Inline(text), IsError: failed,

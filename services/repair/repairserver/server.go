@@ -26,6 +26,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -47,6 +48,7 @@ type Server struct {
 	remote   *remote.Pool
 
 	definitions *definition.Cache
+	interrupts  *interrupt.Watch
 }
 
 // Config of a repair worker.
@@ -91,6 +93,7 @@ func New(cfg Config) *Server {
 		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keep: cfg.KeepDeleted, sweeping: cfg.Sweep,
 		erasing: make(chan struct{}, maxErasures), attended: attend(cfg.Attended),
 		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &definition.Cache{Blob: cfg.Log.Blob},
+		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 	}
 }
 
@@ -108,6 +111,11 @@ func (s *Server) Repair(_ context.Context, req *harnessv1.RepairRequest) (*harne
 
 // Run executes repair, wakes runs and takes in timers until ctx ends.
 func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
+	stop, err := s.log.OnPoke(s.interrupts.Poke)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Bind: s.bind})
@@ -148,13 +156,24 @@ func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide
 	}
 	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return repair.DecideWith(in, made) }
 	said := &definition.Said{}
+	taken := &harnessv1.Snapshot{InboxCursor: task.Step().GetSnapshot().GetInboxCursor(), DrainedItems: task.Step().GetSnapshot().GetDrainedItems()}
 	observe := func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 		var seen []*harnessv1.Observation
+		if len(needs.GetHooks()) > 0 {
+			// What comes in while subscribers are asked, behind what this decision takes
+			// in, breaks them off: the next decision takes it in.
+			watched, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			_, stop := s.interrupts.Inbox(watched, cancel, task.Run, taken)
+			defer stop()
+			ctx = watched
+		}
 		for _, key := range needs.GetKeys() {
 			o, err := s.see(ctx, task, made, said, needs, key)
 			if err != nil {
 				return nil, fmt.Errorf("observe %s: %w", key, err)
 			}
+			taken.InboxCursor = max(taken.GetInboxCursor(), o.GetInbox().GetCursor())
 			seen = append(seen, o)
 		}
 		return seen, nil
@@ -175,13 +194,20 @@ func (s *Server) see(ctx context.Context, task *executor.Task, made *definition.
 			where = hookcaller.Where{Workspace: spec.GetWorkspace(), FirstSequence: task.Entry.Sequence, Timeout: spec.GetConfig().GetHooks().GetTimeout().AsDuration()}
 		}
 		outcome := s.hooks.Call(ctx, made.Hooks.Hook(request.GetHookId()), request, where)
-		if err := context.Cause(ctx); err != nil {
+		if err := context.Cause(ctx); err != nil && !interrupt.Stopped(ctx) {
 			return nil, err
 		}
 		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: said.Take(outcome)}}, nil
 	}
 	if name, ok := strings.CutPrefix(key, repair.NeedContext); ok {
 		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Context{Context: s.context(ctx, task.Run, spec, name)}}, nil
+	}
+	if digest, ok := strings.CutPrefix(key, repair.NeedText); ok {
+		data, err := s.log.Blob(ctx, task.Run, digest)
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Context{Context: &harnessv1.ContextText{Text: runlog.Inline(string(data))}}}, nil
 	}
 	return s.observe(ctx, task, key)
 }

@@ -150,7 +150,7 @@ func (t *working) carryOut(ctx, keep context.Context, looked func(context.Contex
 	default:
 		return nil, err
 	}
-	end.Now = t.w.cfg.Now()
+	end.Now, end.Unbegun = t.w.cfg.Now(), admits && t.p.Admitted == nil
 	if end.Seen, err = t.seen(keep); err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (t *working) fire(ctx context.Context, topic harnessv1.HookTopic, key, tool
 	}
 	return t.w.cfg.Hooks.Fire(ctx, t.made.Hooks, hook.Point{
 		Namespace: t.run.Namespace, RunID: t.run.ID, Topic: topic, Turn: t.p.Number, Tool: tool,
-		Key:     fmt.Sprintf("%d.%d/%s", t.p.Number, t.s.GetMessageCount(), key),
+		Key:     fmt.Sprintf("%d.%d.%d/%s", t.p.Number, t.s.GetMessageCount(), t.s.GetParkVersion(), key),
 		Payload: runstate.HookPayload(t.s, payload),
 	}, hookcaller.Where{
 		Workspace: t.s.GetWorkspace(), FirstSequence: t.s.GetFirstSequence(), Timeout: t.s.GetConfig().GetHooks().GetTimeout().AsDuration(),
@@ -97,7 +97,7 @@ func (t *working) judge(ctx, keep context.Context) error {
 				definition.CallPayload(call.GetId(), call.GetName(), call.GetArguments().GetInline(), "", false))
 		}
 		if settled := j.Judge(call, prepared, before); settled != nil && settled.Ran {
-			failed, after := t.calledBack(ctx, call.GetId(), call.GetName(), call.GetArguments().GetInline(), settled.Result, settled.Failed)
+			failed, after := t.calledBack(ctx, call.GetId(), call.GetName(), settled.Arguments, settled.Result, settled.Failed)
 			j.After(settled, failed, after)
 		}
 		if err := context.Cause(ctx); err != nil {

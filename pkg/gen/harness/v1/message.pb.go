@@ -478,7 +478,9 @@ type TurnComplete struct {
 	Awaiting bool `protobuf:"varint,6,opt,name=awaiting,proto3" json:"awaiting,omitempty"`
 	// The stop decision over this turn had come to rest, for a review or a question,
 	// and is taken again.
-	Retaken       bool `protobuf:"varint,7,opt,name=retaken,proto3" json:"retaken,omitempty"`
+	Retaken bool `protobuf:"varint,7,opt,name=retaken,proto3" json:"retaken,omitempty"`
+	// The user has answered a question of the contract since: the agent has to read it.
+	Answered      bool `protobuf:"varint,8,opt,name=answered,proto3" json:"answered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -558,6 +560,13 @@ func (x *TurnComplete) GetAwaiting() bool {
 func (x *TurnComplete) GetRetaken() bool {
 	if x != nil {
 		return x.Retaken
+	}
+	return false
+}
+
+func (x *TurnComplete) GetAnswered() bool {
+	if x != nil {
+		return x.Answered
 	}
 	return false
 }
@@ -801,7 +810,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\ffreed_tokens\x18\x03 \x01(\rR\vfreedTokens\"T\n" +
 	"\tTurnError\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x85\x02\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xa1\x02\n" +
 	"\fTurnComplete\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x1d\n" +
@@ -811,7 +820,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x05error\x18\x04 \x01(\v2\x15.harness.v1.TurnErrorR\x05error\x12 \n" +
 	"\vinterrupted\x18\x05 \x01(\bR\vinterrupted\x12\x1a\n" +
 	"\bawaiting\x18\x06 \x01(\bR\bawaiting\x12\x18\n" +
-	"\aretaken\x18\a \x01(\bR\aretaken\"\xa0\x01\n" +
+	"\aretaken\x18\a \x01(\bR\aretaken\x12\x1a\n" +
+	"\banswered\x18\b \x01(\bR\banswered\"\xa0\x01\n" +
 	"\x06Parked\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x121\n" +
 	"\apending\x18\x02 \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
