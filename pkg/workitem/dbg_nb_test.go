@@ -40,7 +40,7 @@ func TestDbgNB(t *testing.T) {
 }
 
 func (s signs) String() string {
-	names := []string{"hails", "hands", "will", "look", "did", "text", "part", "request", "given", "offer", "polite", "saved", "done", "model", "gaps", "size", "onward", "thinks", "sorry", "you", "me", "whole", "letter", "voice"}
+	names := []string{"hails", "hands", "will", "look", "did", "text", "part", "request", "given", "offer", "polite", "saved", "done", "model", "gaps", "size", "onward", "thinks", "sorry", "you", "me", "whole", "form", "letter", "voice"}
 	var out []string
 	for n, name := range names {
 		if s&(1<<n) != 0 {

@@ -23,7 +23,7 @@ const maxSignature = 6
 func (d *document) frameLetter() {
 	from, to := -1, -1
 	for n := range min(len(d.order), 2*window) {
-		if l := d.at(n); l.kind == prose && (salutation.MatchString(l.plain) || header.MatchString(l.plain)) {
+		if l := d.at(n); l.kind == prose && (salutation.MatchString(l.plain) || n == 0 && d.hails(l) || header.MatchString(l.plain)) {
 			from, d.saluted = n, true
 			break
 		}
@@ -91,6 +91,11 @@ func (d *document) signatureEnd(n int) int {
 func introduces(l *line) bool {
 	c := remarkOf(l.plain).class
 	return l.kind == prose && (c == introduction || c == intention)
+}
+
+// hails says that the first line is a salutation by its form: "Mum,".
+func (d *document) hails(l *line) bool {
+	return strings.HasSuffix(l.bare, ",") && len(strings.Fields(l.bare)) < 4 && !d.sameParagraph(1)
 }
 
 // ofTheText says that line n at the end of a letter is none of its lines.

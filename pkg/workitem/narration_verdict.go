@@ -27,8 +27,8 @@ func (d *document) tells(n int, where position) bool {
 		return false
 	}
 	switch {
-	case (d.program || d.tabular) && d.natural(n):
-		return d.alone(n) && (where == atHead || says.weight >= likely || says.has(signYou|signMe)) && says.has(signMe|signYou|signRequest|signWhole|signSaved|signDone|signHand|signHail|signModel|signGaps|signOffer)
+	case d.program || d.tabular:
+		return d.natural(n) && d.alone(n) && (where == atHead || says.weight >= likely || says.has(signYou|signMe)) && says.has(signMe|signYou|signRequest|signWhole|signSaved|signDone|signHand|signHail|signModel|signGaps|signOffer)
 	case where == atTail && d.signedBefore(n):
 		return true
 	case where == atTail && d.ruledBefore(n) && !d.personal:
@@ -38,7 +38,7 @@ func (d *document) tells(n int, where position) bool {
 	case d.personal && where == atHead:
 		return says.weight == certain && says.colon && says.has(signHand|signDid|signWill) && says.has(signText)
 	case d.personal:
-		return says.weight == certain && d.alone(n) && says.has(signOffer|signRequest|signDone) && says.has(signText|signSize|signOnward) && !says.has(signWill)
+		return says.weight == certain && d.alone(n) && says.has(signOffer|signRequest|signDone) && says.has(signForm|signSize|signOnward) && !says.has(signWill)
 	case where == atHead:
 		return says.weight == certain || says.weight == likely && says.has(signDid|signWill|signHand|signRequest|signLook) && says.has(signMe|signRequest) && d.alone(n)
 	case d.addressing:
@@ -111,10 +111,14 @@ func (d *document) interrupts(n int) bool {
 		return says.has(signMe) && (works || says.has(signHand))
 	case d.personal:
 		return says.weight == certain && works && (says.has(signOnward) && says.has(signPart|signText|signRequest) || says.has(signPart) && says.has(signRequest|signGiven))
+	case says.has(signHand) && says.has(signOnward|signPart) && says.colon && d.at(n+1).kind != item && d.at(n+1).kind != code:
+		return true
+	case says.has(signOnward) && says.has(signWill) && says.opens:
+		return true
 	case says.weight < certain:
 		return works && says.has(signMe) && says.has(signYou|signGiven|signPart) && !says.has(signPolite)
 	case says.has(signPart) && says.has(signOnward|signHand):
-		return works || says.has(signRequest|signGiven)
+		return works || says.has(signRequest|signGiven) || says.colon
 	default:
 		return (works || says.has(signHail)) && says.has(signMe|signRequest) && (says.has(signRequest|signGiven|signOnward|signSorry) || says.has(signPart) || says.has(signWill) && says.has(signText|signSaved))
 	}

@@ -1,5 +1,7 @@
 package workitem
 
+import "strings"
+
 // weight is how surely a sentence is narration, by its words alone.
 type weight int
 
@@ -34,7 +36,7 @@ func testify(bare string) testimony {
 	if len(bare) > maxRemark {
 		return t
 	}
-	sentences := utterances(bare)
+	sentences := utterances(strings.TrimPrefix(strings.TrimPrefix(bare, "P.S. "), "PS: "))
 	for n, u := range sentences {
 		found := phrases.read(u.words, u.lead)
 		if u.ends == '?' {
@@ -83,7 +85,7 @@ func weigh(s signs, ends rune) weight {
 		has(signDid) && has(signText|signPart) && has(signMe),
 		has(signSaved) && has(signMe|signDid|signText),
 		has(signGaps) && has(signDid|signYou|signWill|signPolite),
-		has(signModel) && has(signMe|signPolite),
+		has(signModel) && has(signMe|signPolite|signWhole), has(signPolite) && has(signRequest),
 		has(signHail) && has(signHand|signDid|signWill|signOffer),
 		has(signHail|signHand) && has(signText) && ends == ':',
 		has(signHand) && has(signRequest|signGiven),

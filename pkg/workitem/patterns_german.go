@@ -19,7 +19,7 @@ var german = map[signs][]string{
 	signSize:   {"kürzer|länger|förmlicher|knapper|formeller|lockerer|persönlicher", "wörter|zeichen|seiten|minuten|wörtern|zeilen|strophen|seite|zeilen gekürzt|lang|$"},
 	signOnward: {"weiter|fort mit|geht|im", "^ fortsetzung|weiter", "folgt|folgen|kommt *4 @text|teil|rest|hälfte|strophe|abschnitt", "ich fahre|mache *4 fort|weiter"},
 	signSorry:  {"ich konnte|kann *9 nicht|nur|leider|kein|keine", "konnte ich *9 nicht|nur|kein|keine", "^ leider", "tut mir leid", "bin *2 davon ausgegangen", "gehe *2 davon aus", "angenommen"},
-	signYou:    {"du|dir|dich|dein|deine|deinen|deinem|deiner|möchtest|soll"},
+	signYou:    {"eure|eurer|euren|euer|euch|du|dir|dich|dein|deine|deinen|deinem|deiner|möchtest|soll"},
 	signMe:     {"ich|mir|mich|mein|meine|meinen"},
 	signLetter: {"absatz|gruß|grußformel|schluss|anrede|einleitung|teil *1 des|der|im|für|zum|den brief|briefs|briefes|mail|e-mail|schreiben|schreibens", "@next absatz"},
 	signVoice:  {", *3 sagte|rief|fragte|dachte|antwortete|meinte|flüsterte|sagt|versprach", "in diesem|dieser *1 beitrag|artikel|kapitel|aufsatz|abschnitt|bericht|folge|arbeit|anleitung|buch"},

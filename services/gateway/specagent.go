@@ -79,6 +79,12 @@ func checkContract(s *harnessv1.RunSpec) error {
 	if err := refused(field, contract.Validate(c)); err != nil {
 		return err
 	}
+	for i, q := range c.GetQuestions() {
+		if q.GetRequired() && s.GetAgent().GetAutonomous() {
+			return fault.Invalid(at(field+"questions", i)+".required",
+				"must be answered, and the agent is autonomous, so nobody is asked: answer it in the goal, or leave autonomous out")
+		}
+	}
 	if s.GetConfig().GetWorkItems().GetEnabled() {
 		return nil
 	}

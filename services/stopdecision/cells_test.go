@@ -123,9 +123,13 @@ func judge(t failer, c situation) {
 // TestEveryCombinationOfLayers goes through all of them, over gates that let the run
 // end and over gates that do not.
 func TestEveryCombinationOfLayers(t *testing.T) {
-	for _, gate := range []situation{
+	gates := []situation{
 		{policy: "interactive", called: true}, {policy: "strict", called: true, contract: "unmet"}, {policy: "interactive", called: true, contract: "unseen"},
-	} {
+	}
+	if testing.Short() {
+		gates = gates[:1]
+	}
+	for _, gate := range gates {
 		c := gate
 		for _, c.stopAsked = range either {
 			for _, c.failure = range failures {

@@ -110,11 +110,6 @@ func hooksMaxTurns(n uint32) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) { spec.Config.Stop = &harnessv1.StopConfig{MaxTurns: proto.Uint32(n)} }
 }
 
-// hooksQuiet switches off what the harness tells of its own accord.
-func hooksQuiet(spec *harnessv1.RunSpec) {
-	spec.Config.Guidance = &harnessv1.GuidanceConfig{Enabled: proto.Bool(false), Jit: proto.Bool(false)}
-}
-
 // hooksTrail is what happened, in order: dotted names, and of hooks the id and the
 // action, or that it failed. What tells of the window, of guidance and of inputs that
 // were taken in is left out.

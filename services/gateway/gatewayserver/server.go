@@ -59,6 +59,9 @@ type Config struct {
 	// Tools lists the names of the tools that a policy can speak of. Nil means
 	// that names are not checked.
 	Tools func(ctx context.Context) ([]string, error)
+	// Hooks calls at the HookServices of an agent; its error refuses the start. Nil
+	// means that nobody calls.
+	Hooks func(ctx context.Context, hooks []*harnessv1.Hook) error
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Instance names this process in the records that it writes; unique over
@@ -83,6 +86,7 @@ type Server struct {
 	log        runlog.Log
 	workspaces func(ctx context.Context, workspace string) error
 	tools      func(ctx context.Context) ([]string, error)
+	hooks      func(context.Context, []*harnessv1.Hook) error
 	logger     *slog.Logger
 	instance   string
 	now        func() time.Time
@@ -124,6 +128,7 @@ func New(cfg Config) *Server {
 		log:        cfg.Log,
 		workspaces: cfg.Workspaces,
 		tools:      cfg.Tools,
+		hooks:      cfg.Hooks,
 		logger:     cfg.Logger,
 		instance:   cfg.Instance,
 		now:        cfg.Now,

@@ -101,6 +101,11 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 			}
 		}
 	}
+	if s.hooks != nil {
+		if err := s.hooks(ctx, spec.GetAgent().GetHooks()); err != nil {
+			return err
+		}
+	}
 	if s.workspaces == nil {
 		return nil
 	}

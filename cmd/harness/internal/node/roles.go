@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
@@ -104,6 +106,17 @@ func (n *Node) startRoles(ctx context.Context) error {
 				names = append(names, t.GetName())
 			}
 			return names, err
+		}
+		cfg.Hooks = func(ctx context.Context, subscribers []*harnessv1.Hook) error {
+			warnings, err := hooks.Reach(ctx, subscribers)
+			for _, w := range warnings {
+				n.cfg.Logger.Warn("hook", "warning", w)
+			}
+			var invalid *hook.Invalid
+			if errors.As(err, &invalid) {
+				return fault.Invalid("spec.agent."+invalid.Field, "%s", invalid.Message)
+			}
+			return err
 		}
 		gateway = gatewayserver.New(cfg)
 		n.mesh.gateway = gateway.Ready

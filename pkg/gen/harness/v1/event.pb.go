@@ -1743,9 +1743,9 @@ func (x *StepStart) GetResumed() bool {
 // StepEnd says that a turn ended.
 type StepEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// completed, awaiting_tool, interrupted or error.
+	// completed, awaiting_tool, interrupted, skipped or error.
 	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// The error, when outcome is error.
+	// The error, when outcome is error; why the turn was passed over, when it is skipped.
 	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
