@@ -38,7 +38,7 @@ func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
 	want := []proto.Message{
 		&harnessv1.Approval{CallId: "v1", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE},
 		&harnessv1.Approval{CallId: "v2", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, Reason: "too risky"},
-		toolAnswer("contract:colour", "blue"),
+		toolAnswer("contract:colour:9", "blue"),
 	}
 	if len(f.inputs) != len(want) {
 		t.Fatalf("got %v", f.inputs)

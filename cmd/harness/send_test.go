@@ -109,7 +109,7 @@ func aReview(id string) *harnessv1.PendingCall {
 func TestReviewsAndContractQuestionsAreAnswered(t *testing.T) {
 	failed := toolAnswer("v1", "not today")
 	failed.IsError = true
-	question := aQuestion(runstate.ContractCall("colour"), `{"question":"Which colour?"}`)
+	question := aQuestion(runstate.ContractCall("colour", 9), `{"question":"Which colour?"}`)
 	question.Tool = runstate.ContractQuestion
 	for _, test := range []struct {
 		call *harnessv1.PendingCall
@@ -120,9 +120,9 @@ func TestReviewsAndContractQuestionsAreAnswered(t *testing.T) {
 		{aReview("v1"), []string{"approve", "r", "v1", "--deny", "--reason", "no"}, &harnessv1.Approval{CallId: "v1", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, Reason: "no"}},
 		{aReview("v1"), []string{"answer", "r", "--error", "not today"}, failed},
 		{aReview("v1"), []string{"answer", "r", "v1", "not today", "--error"}, failed},
-		{question, []string{"answer", "r", "blue"}, toolAnswer("contract:colour", "blue")},
-		{question, []string{"answer", "r", "contract:colour", "blue"}, toolAnswer("contract:colour", "blue")},
-		{question, []string{"answer", "r", "--call", "contract:colour", "blue"}, toolAnswer("contract:colour", "blue")},
+		{question, []string{"answer", "r", "blue"}, toolAnswer("contract:colour:9", "blue")},
+		{question, []string{"answer", "r", "contract:colour:9", "blue"}, toolAnswer("contract:colour:9", "blue")},
+		{question, []string{"answer", "r", "--call", "contract:colour:9", "blue"}, toolAnswer("contract:colour:9", "blue")},
 	} {
 		f := serveFake(t)
 		f.add("r", "default", aSpec()).waits(test.call)

@@ -62,10 +62,9 @@ var (
 	ruleLine     = regexp.MustCompile(`^\s*(-{3,}|\*{3,}|_{3,}|={3,}|~{3,}|(\* ){2,}\*|(- ){2,}-)\s*$`)
 	fenceLine    = regexp.MustCompile("^\\s*(```|~~~)")
 	speaker      = regexp.MustCompile(`^\s*(?:\[[\d:.]+\]\s*)?[*_]{0,2}\p{Lu}[\p{L}\d.' -]{0,24}[*_]{0,2}:[*_]{0,2}\s+\S`)
-	firstPerson  = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:I(?:['’](?:m|ve|ll|d))? [a-z]|(?:[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)(?:[^A-Za-z0-9_]|$))`)
 	secondPerson = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:[Yy]ou(?:['’](?:ve|ll|d|re))?|[Yy]ours?|[Pp]lease)(?:[^A-Za-z0-9_]|$)`)
 	speech       = regexp.MustCompile(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
-	codeLine     = regexp.MustCompile(`[;{}]\s*$|^\s*[)\]}]|^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
+	codeStart    = regexp.MustCompile(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
 )
 
 // readDocument splits an artifact into lines and says what each of them is.
@@ -115,10 +114,10 @@ func readDocument(content string) *document {
 			continue
 		}
 		l.says = testify(l.bare)
-		if l.says.has(signWill|signOffer|signPolite) && ((later.MatchString(l.plain) || !l.says.has(signMe) && finite.MatchString(l.plain)) && l.says.has(signWill) || toPublic.MatchString(l.plain) && !l.says.has(signWill)) {
+		if edge := n < window || n >= len(d.order)-window; edge && l.says.has(signOffer|signPolite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
 			l.says.weight = min(l.says.weight, possible)
 		}
-		if !l.protected && (n < window || n >= len(d.order)-window) {
+		if !l.protected && (n < window || n >= len(d.order)-window) && (l.says.signs&^(aside|signSize) != 0 || l.says.has(signColon)) {
 			l.remark = lineRemark(l.plain)
 		}
 	}
@@ -137,7 +136,7 @@ func (d *document) frameDialogue() {
 			continue
 		}
 		read++
-		if speaker.MatchString(d.at(n).raw) {
+		if raw := d.at(n).raw; strings.Contains(raw[:min(len(raw), maxCode)], ":") && speaker.MatchString(raw) {
 			spoken++
 		}
 	}
@@ -207,6 +206,19 @@ func (d *document) alone(n int) bool {
 	return before && behind
 }
 
+// maxCode bounds how much of a line tells whether it is code, in bytes.
+const maxCode = 160
+
+// coded says that a line looks like one of a program.
+func coded(raw string) bool {
+	trimmed := strings.TrimSpace(raw)
+	if begun := trimmed[:min(len(trimmed), maxCode)]; 'A' <= begun[0] && begun[0] <= 'Z' && len(begun) > 1 && (begun[1] == ' ' || 'a' <= begun[1] && begun[1] <= 'z') &&
+		!strings.ContainsAny(begun, "=(:{}[") && !strings.HasSuffix(trimmed, ";") {
+		return false // begins as a sentence does
+	}
+	return strings.ContainsRune(";{}", rune(trimmed[len(trimmed)-1])) || strings.ContainsRune(")]}", rune(trimmed[0])) || codeStart.MatchString(raw[:min(len(raw), maxCode)])
+}
+
 // marked says that the words of line n speak of an artifact.
 func (d *document) marked(n int) bool {
 	return d.at(n).remark.class != none || d.at(n).says.weight >= likely
@@ -218,23 +230,28 @@ func (d *document) readRegister() {
 	for n, at := range d.order {
 		l := &d.lines[at]
 		if l.says.weight >= likely || l.remark.class != none || n > 0 && l.kind == prose && d.at(n-1).remark.class != none && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
-			d.personal = d.personal || !l.protected && l.says.aside
+			d.personal = d.personal || !l.protected && l.says.turns
 			continue
 		}
 		if l.kind == code || l.kind == unread {
 			continue
 		}
-		if listed = l.kind == item && (listed || n > 0 && d.marked(n-1) && (d.at(n-1).says.colon || d.boldTitle(n-1))); listed {
+		if listed = l.kind == item && (listed || n > 0 && d.marked(n-1) && (d.at(n-1).says.has(signColon) || d.boldTitle(n-1))); listed {
 			continue // a list of what was done
 		}
 		written++
-		if codeLine.MatchString(l.raw) {
+		if coded(l.raw) {
 			programmed++
 		}
-		if text := speech.ReplaceAllString(l.raw, ""); !l.protected {
-			d.personal = d.personal || firstPerson.MatchString(text) || l.says.has(signMe)
-			d.addressing = d.addressing || secondPerson.MatchString(text) || l.says.has(signYou)
+		if l.protected {
+			continue
 		}
+		says := l.says
+		if l.kind != prose {
+			says = testify(bare(l.raw))
+		}
+		d.personal = d.personal || says.has(signMe)
+		d.addressing = d.addressing || says.has(signYou)
 	}
 	d.program = d.fences == 0 && programmed*2 > written && programmed > 1
 }

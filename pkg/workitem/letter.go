@@ -16,6 +16,9 @@ var (
 	postscript = regexp.MustCompile(`^p\.?\s?s\.?[:,. ]`)
 )
 
+// maxClosing is how long a closing may be, in bytes.
+const maxClosing = 120
+
 // maxSignature is how many lines a signature may have.
 const maxSignature = 6
 
@@ -23,14 +26,14 @@ const maxSignature = 6
 func (d *document) frameLetter() {
 	from, to := -1, -1
 	for n := range min(len(d.order), 2*window) {
-		if l := d.at(n); l.kind == prose && (salutation.MatchString(l.plain) || n == 0 && d.hails(l) || header.MatchString(l.plain)) {
+		if l := d.at(n); l.kind == prose && len(l.plain) < maxRemark && (salutation.MatchString(l.plain) || n == 0 && d.hails(l) || header.MatchString(l.plain)) {
 			from, d.saluted = n, true
 			break
 		}
 	}
 	for n := len(d.order) - 1; n >= 0 && n >= len(d.order)-2*window; n-- {
 		l := d.at(n)
-		if l.kind == prose && (closing.MatchString(l.plain) || from >= 0 && d.closes(n)) || dashSigned.MatchString(strings.TrimSpace(l.raw)) {
+		if len(l.plain) < maxClosing && (l.kind == prose && (closing.MatchString(l.plain) || from >= 0 && d.closes(n)) || dashSigned.MatchString(strings.TrimSpace(l.raw))) {
 			to = d.signatureEnd(n)
 			break
 		}

@@ -29,7 +29,9 @@ const (
 	maxQuoted = 80
 )
 
-// Narration looks for narration in the first and the last five lines of an artifact.
+// Narration looks for narration in the first and the last lines of an artifact, and for
+// lines between its content that speak of the work on it, in English, German, French
+// and Spanish.
 // stripped is what is to be stored: the content itself when it is CLEAN, the content
 // without its narration and blank edges when it is LIGHT, empty when it is HEAVY.
 // why names the lines; it is empty when the content is CLEAN.
@@ -83,14 +85,15 @@ func (d *document) emptied(head, tail int) bool {
 	return head+tail < len(d.order)
 }
 
-// strong says that a line speaks of an artifact for certain.
+// strong says that half of the lines speak of an artifact for certain.
 func (d *document) strong() bool {
+	count := 0
 	for n := range d.order {
 		if d.at(n).remark.strong || d.at(n).says.weight == certain {
-			return true
+			count++
 		}
 	}
-	return false
+	return count*2 >= len(d.order)
 }
 
 // leading is how many lines at the head, blank ones not counted, are narration.

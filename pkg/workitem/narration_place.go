@@ -58,7 +58,7 @@ func (d *document) titled(n int) bool {
 // outside of comments and texts of a program.
 func (d *document) natural(n int) bool {
 	l := d.at(n)
-	if l.kind != prose || l.inText || l.protected || l.raw == "" || strings.ContainsAny(speech.ReplaceAllString(l.bare, ""), "{}=<>|\\") || !sentence(l.bare) {
+	if l.kind != prose || l.inText || l.protected || len(l.raw) > maxRemark || strings.ContainsAny(speech.ReplaceAllString(l.bare, ""), "{}=<>|\\") || !sentence(l.bare) {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(l.raw, "*_([¡¿"))
@@ -72,7 +72,7 @@ func (d *document) readTexts() {
 	for at := range d.lines {
 		l := &d.lines[at]
 		l.inText = open != ""
-		for text := l.raw; text != ""; {
+		for text := l.raw[:min(len(l.raw), maxRemark)]; text != ""; {
 			if open != "" {
 				end := strings.Index(text, open)
 				if end < 0 {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -12,15 +13,23 @@ import (
 // labelled is an artifact with what a reader says of it.
 type labelled struct {
 	ID       string `json:"id"`
-	Kind     string `json:"kind"`
-	Label    string `json:"label"`
 	Content  string `json:"content"`
+	Level    string `json:"level"`
+	Label    string `json:"label"` // the level, in the first set
 	Stripped string `json:"stripped"`
+	// Other is a second acceptable rest.
+	Other string `json:"stripped_alt"`
 }
 
+// labelledArtifacts are those of the first set.
 func labelledArtifacts(t testing.TB) []labelled {
 	t.Helper()
-	f, err := os.Open("testdata/dev.jsonl")
+	return labelledFile(t, "testdata/dev.jsonl")
+}
+
+func labelledFile(t testing.TB, file string) []labelled {
+	t.Helper()
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,41 +38,106 @@ func labelledArtifacts(t testing.TB) []labelled {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var a labelled
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			t.Fatalf("case %d: %v", len(all)+1, err)
+			t.Fatalf("%s, case %d: %v", file, len(all)+1, err)
 		}
+		a.Level += a.Label
 		all = append(all, a)
 	}
 	return all
 }
 
 func TestNarrationIsFoundInLabelledArtifactsAndInThemOnly(t *testing.T) {
-	found, missed, wrong, level := 0, 0, 0, 0
-	for _, a := range labelledArtifacts(t) {
-		got, stripped, why := workitem.Narration(a.Content)
-		switch contaminated := a.Label != "CLEAN"; {
-		case contaminated && got == workitem.Clean:
-			missed++
-			t.Logf("%s %s: missed:\n%s", a.ID, a.Kind, a.Content)
-		case !contaminated && got != workitem.Clean:
-			wrong++
-			t.Logf("%s %s: %s because of %s", a.ID, a.Kind, got, why)
-		case contaminated:
-			found++
-		}
-		if got.String() != a.Label && got != workitem.Clean && a.Label != "CLEAN" {
-			level++
-			t.Logf("%s %s: %s, a reader says %s: %s", a.ID, a.Kind, got, a.Label, why)
-		}
-		if got == workitem.Light && a.Label == "LIGHT" && stripped != a.Stripped {
-			t.Errorf("%s %s: stripped to\n%s\nwant\n%s", a.ID, a.Kind, stripped, a.Stripped)
+	others := map[string]string{}
+	for _, a := range labelledFile(t, "testdata/dev2-alternatives.jsonl") {
+		others[a.ID] = a.Other
+	}
+	for _, set := range []struct {
+		file                string
+		precision, recall   float64
+		otherLevel, atLeast int
+	}{
+		{"testdata/dev.jsonl", 0.99, 0.99, 1, 300},
+		{"testdata/dev2.jsonl", 0.98, 0.98, 1, 100},
+		{"testdata/dev3.jsonl", 0.95, 0.95, 2, 200},
+	} {
+		t.Run(set.file, func(t *testing.T) {
+			found, missed, wrong, level := 0, 0, 0, 0
+			for _, a := range labelledFile(t, set.file) {
+				got, stripped, why := workitem.Narration(a.Content)
+				switch contaminated := a.Level != "CLEAN"; {
+				case contaminated && got == workitem.Clean:
+					missed++
+					t.Logf("%s: missed:\n%s", a.ID, a.Content)
+				case !contaminated && got != workitem.Clean:
+					wrong++
+					t.Logf("%s: %s because of %s", a.ID, got, why)
+				case contaminated:
+					found++
+				}
+				if got.String() != a.Level && got != workitem.Clean && a.Level != "CLEAN" {
+					level++
+					t.Logf("%s: %s, a reader says %s: %s", a.ID, got, a.Level, why)
+				}
+				if got == workitem.Light && a.Level == "LIGHT" && stripped != strings.Trim(a.Stripped, "\n") && stripped != others[a.ID] {
+					t.Errorf("%s: stripped to\n%s\nwant\n%s", a.ID, stripped, a.Stripped)
+				}
+			}
+			precision, recall := float64(found)/float64(found+wrong), float64(found)/float64(found+missed)
+			t.Logf("precision %.3f, recall %.3f, other level %d", precision, recall, level)
+			if precision < set.precision || recall < set.recall || level > set.otherLevel {
+				t.Errorf("precision %.3f (at least %.2f), recall %.3f (at least %.2f), other level %d (at most %d)",
+					precision, set.precision, recall, set.recall, level, set.otherLevel)
+			}
+			if found+missed < set.atLeast {
+				t.Errorf("%d artifacts with narration are too few to say anything", found+missed)
+			}
+		})
+	}
+}
+
+func TestNarrationBetweenTheParagraphsOfALetterIsHeavy(t *testing.T) {
+	letter := "Dear Anna,\n\nthe harvest was good.\n\nI'll write the next paragraph of the letter now.\n\nWe picked for nine days.\n\n" +
+		"Next, I'll add the closing to the letter.\n\nYours,\nMaud"
+	level, _, why := workitem.Narration(letter)
+	if level != workitem.Heavy || !strings.Contains(why, "line 5") {
+		t.Errorf("%s: %s", level, why)
+	}
+}
+
+func TestALetterMayOfferAndPromise(t *testing.T) {
+	for _, letter := range []string{
+		"Dear Anna,\n\nI've attached the report you asked for. I'll write the second part next week.\n\nWould you like me to call?\n\nYours,\nMaud",
+		"Sehr geehrte Frau Lehner,\n\nanbei der gewünschte Bericht. Soll ich ihn auch drucken?\n\nMit freundlichen Grüßen\nThomas Birk",
+		"Bonjour Paul,\n\nVoici le rapport que tu m'as demandé. Dis-moi si tu veux autre chose.\n\nÀ bientôt,\nLéa",
+		"Hola, Lucía:\n\nTe adjunto el informe que me pediste. ¿Quieres que añada los gráficos?\n\nUn abrazo,\nIván",
+	} {
+		if level, _, why := workitem.Narration(letter); level != workitem.Clean {
+			t.Errorf("%s because of %s:\n%s", level, why, letter)
 		}
 	}
-	precision, recall := float64(found)/float64(found+wrong), float64(found)/float64(found+missed)
-	t.Logf("precision %.3f, recall %.3f, other level %d", precision, recall, level)
-	if precision < 0.97 || recall < 0.95 || level > 3 {
-		t.Errorf("precision %.3f (at least 0.97), recall %.3f (at least 0.95), other level %d (at most 3)", precision, recall, level)
+}
+
+func TestASentenceBetweenRecordsIsNoRecord(t *testing.T) {
+	csv := "id,name,qty\n1,bolt,40\n2,nut,38\n3,washer,90\nHere are the remaining rows you requested:\n4,pin,12\n5,clip,77\n6,ring,31"
+	if level, _, why := workitem.Narration(csv); level != workitem.Heavy || !strings.Contains(why, "line 5") {
+		t.Errorf("%s: %s", level, why)
 	}
-	if found+missed < 60 || len(labelledArtifacts(t)) < 120 {
-		t.Errorf("the labelled artifacts are too few to say anything")
+}
+
+func BenchmarkNarrationOf8KB(b *testing.B) {
+	for _, text := range []struct{ name, lines string }{
+		{"prose", "The valve leaks at high tide, and the motor is as sound as it was when the station was built.\n\n"},
+		{"first person", "I've kept the report you sent me, and I'll write the second part of it as you asked. Let me know if you want it.\n\n"},
+		{"one line", "I've kept the report you sent me, and I'll write the second part of it as you asked. "},
+		{"code", "\tif err := file.Close(); err != nil {\n\t\treturn fmt.Errorf(\"close the file: %w\", err)\n\t}\n"},
+	} {
+		content := strings.Repeat(text.lines, 8<<10/len(text.lines))
+		b.Run(text.name, func(b *testing.B) {
+			b.SetBytes(int64(len(content)))
+			b.ReportAllocs()
+			for b.Loop() {
+				workitem.Narration(content)
+			}
+		})
 	}
 }

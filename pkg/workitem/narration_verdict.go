@@ -12,7 +12,7 @@ import (
 func (d *document) prefaced() int {
 	lines, need := d.preface()
 	for n := range lines {
-		if says := d.at(n).says; says.weight >= need && (need == possible || says.weight == certain || says.colon) {
+		if says := d.at(n).says; says.weight >= need && (need == possible || says.weight == certain || says.has(signColon)) {
 			return lines
 		}
 	}
@@ -28,23 +28,48 @@ func (d *document) tells(n int, where position) bool {
 	}
 	switch {
 	case d.program || d.tabular:
-		return d.natural(n) && d.alone(n) && (where == atHead || says.weight >= likely || says.has(signYou|signMe)) && says.has(signMe|signYou|signRequest|signWhole|signSaved|signDone|signHand|signHail|signModel|signGaps|signOffer)
+		return d.natural(n) && d.alone(n) && (where == atHead && says.has(ofProgram) || says.has(signMe|signYou) || says.weight >= likely && says.has(ofProgram))
 	case where == atTail && d.signedBefore(n):
-		return true
+		return says.weight >= likely || says.has(signMe|signWhole|signHail)
 	case where == atTail && d.ruledBefore(n) && !d.personal:
 		return says.weight >= likely
 	case !says.opens, says.own && !says.has(signRequest|signOffer|signHail):
 		return false
-	case d.personal && where == atHead:
-		return says.weight == certain && says.colon && says.has(signHand|signDid|signWill) && says.has(signText)
 	case d.personal:
-		return says.weight == certain && d.alone(n) && says.has(signOffer|signRequest|signDone) && says.has(signForm|signSize|signOnward) && !says.has(signWill)
+		return says.weight == certain && d.tellsOfForm(n, where)
+	case says.weight == certain:
+		return where == atHead || !d.addressing || d.alone(n)
+	case says.weight == possible || !d.alone(n):
+		return false
 	case where == atHead:
-		return says.weight == certain || says.weight == likely && says.has(signDid|signWill|signHand|signRequest|signLook) && says.has(signMe|signRequest) && d.alone(n)
+		return says.signs.fits(likelyHead)
 	case d.addressing:
-		return says.weight == certain && d.alone(n) || says.weight == likely && says.has(signDid|signRequest|signSaved) && says.has(signMe) && d.alone(n)
-	default:
-		return says.weight == certain || says.weight == likely && d.alone(n) && (says.has(signDid|signRequest|signModel|signDone) && says.has(signMe) || says.has(signOffer|signPolite|signGaps) && says.has(signMe|signYou) || says.has(signSaved|signHail) && !says.has(signYou) || says.has(signRequest) && says.has(signDid|signDone|signSize))
+		return says.signs.fits(likelyTail[:1])
+	}
+	return says.signs.fits(likelyTail) || says.has(signSaved|signHail) && !says.has(signYou)
+}
+
+// ofProgram are signs of a sentence about a program or a table.
+const ofProgram = signRequest | signWhole | signSaved | signDone | signHand | signHail | signModel | signGaps | signOffer
+
+// What a likely line has to say at the edges of a text that does not say I.
+var (
+	likelyHead = [][]signs{{signRequest}, {signDid | signWill | signHand | signLook, signMe}}
+	likelyTail = [][]signs{
+		{signDid | signRequest | signSaved, signMe},
+		{signModel | signDone, signMe},
+		{signOffer | signPolite | signGaps, signMe | signYou},
+		{signRequest, signDid | signDone | signSize},
+	}
+)
+
+// tellsOfForm says that line n speaks of the artifact as a text, which one who says I
+// in it does not do.
+func (d *document) tellsOfForm(n int, where position) bool {
+	if says := d.at(n).says; where == atTail {
+		return d.alone(n) && says.has(signOffer|signRequest|signDone) && says.has(signForm|signSize|signOnward) && !says.has(signWill)
+	} else {
+		return says.has(signColon) && says.has(signHand|signDid|signWill) && says.has(signText)
 	}
 }
 
@@ -53,7 +78,7 @@ func (d *document) tells(n int, where position) bool {
 func (d *document) stated(n int) bool {
 	l := d.at(n)
 	if d.boldTitle(n) {
-		return !l.says.asks && d.sameParagraph(n+1) && d.at(n+1).kind == item
+		return !l.says.has(signAsks) && d.sameParagraph(n+1) && d.at(n+1).kind == item
 	}
 	first, _ := utf8.DecodeRuneInString(l.bare)
 	if unicode.IsLower(first) || unicode.IsDigit(first) || strings.HasSuffix(l.bare, ",") || keyed.MatchString(l.bare) && !noteWord.MatchString(l.plain) || strings.HasPrefix(l.raw, "**") {
@@ -98,31 +123,45 @@ func (d *document) ruledBefore(n int) bool {
 func (d *document) interrupts(n int) bool {
 	l := d.at(n)
 	says := l.says
-	if n == 0 || n == len(d.order)-1 || l.kind != prose || l.inText || says.weight < likely || !says.opens && !(says.has(signWill|signOnward) && says.has(signGiven|signRequest|signPart)) || !d.stated(n) || !d.alone(n) && !d.program && !d.tabular {
-		return false
-	}
-	works := says.has(signWill | signDid | signOnward | signLook | signSorry)
 	switch {
+	case n == 0, n == len(d.order)-1, l.kind != prose, l.inText, says.weight < likely, !d.stated(n):
+		return false
+	case !says.opens && !says.signs.fits([][]signs{{signWill | signOnward, signGiven | signRequest | signPart | signOnward}}):
+		return false
+	case d.program || d.tabular:
+		return d.natural(n) && (d.tabular || !d.sameParagraph(n)) && says.has(works|signHand|signRequest)
+	case !d.alone(n):
+		return false
 	case l.protected:
 		return says.has(signLetter) && says.has(signWill|signDid)
-	case d.program || d.tabular:
-		return d.natural(n) && (d.tabular || !d.sameParagraph(n)) && (works || says.has(signHand|signRequest))
 	case d.fences > 1 && d.headings == 0 && d.at(n-1).kind == code && d.at(n+1).kind == code:
-		return says.has(signMe) && (works || says.has(signHand))
+		return says.has(signMe) && says.has(works|signHand)
 	case d.personal:
-		return says.weight == certain && works && (says.has(signOnward) && says.has(signPart|signText|signRequest) || says.has(signPart) && says.has(signRequest|signGiven))
-	case says.has(signHand) && says.has(signOnward|signPart) && says.colon && d.at(n+1).kind != item && d.at(n+1).kind != code:
-		return true
-	case says.has(signOnward) && says.has(signWill) && says.opens:
+		return says.weight == certain && says.signs.fits(amidPersonal)
+	case says.signs.fits([][]signs{{signHand, signOnward | signPart, signColon}}) && d.at(n+1).kind != item && d.at(n+1).kind != code:
 		return true
 	case says.weight < certain:
-		return works && says.has(signMe) && says.has(signYou|signGiven|signPart) && !says.has(signPolite)
-	case says.has(signPart) && says.has(signOnward|signHand):
-		return works || says.has(signRequest|signGiven) || says.colon
-	default:
-		return (works || says.has(signHail)) && says.has(signMe|signRequest) && (says.has(signRequest|signGiven|signOnward|signSorry) || says.has(signPart) || says.has(signWill) && says.has(signText|signSaved))
+		return !says.has(signPolite) && says.signs.fits([][]signs{{works, signMe, signYou | signGiven | signPart}})
 	}
+	return says.signs.fits(amid)
 }
+
+// works are signs of somebody at work on a text.
+const works = signWill | signDid | signOnward | signLook | signSorry
+
+// What a certain line has to say amid a text: of a part, of the request, of going on.
+var (
+	amidPersonal = [][]signs{
+		{works, signOnward, signPart | signText | signRequest},
+		{works, signPart, signRequest | signGiven},
+	}
+	amid = [][]signs{
+		{signOnward, signWill},
+		{signPart, signOnward | signHand, works | signRequest | signGiven | signColon},
+		{works | signHail, signMe | signRequest, signRequest | signGiven | signOnward | signSorry | signPart},
+		{works | signHail, signMe | signRequest, signWill, signText | signSaved},
+	}
+)
 
 // hearOut makes what the check takes for content part of the register: whether the
 // document speaks of its writer, and to its reader. It says whether that tells more.
@@ -130,7 +169,7 @@ func (d *document) hearOut(head, tail int) bool {
 	before := [2]bool{d.personal, d.addressing}
 	for n := head; n < len(d.order)-tail; n++ {
 		if l := d.at(n); l.kind == prose && !l.protected && d.marked(n) && !d.interrupts(n) && !d.accept(n, between) {
-			d.personal = d.personal || l.says.has(signMe) || firstPerson.MatchString(speech.ReplaceAllString(l.raw, ""))
+			d.personal = d.personal || l.says.has(signMe)
 			d.addressing = d.addressing || l.says.has(signYou)
 		}
 	}

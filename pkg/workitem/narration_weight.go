@@ -1,6 +1,9 @@
 package workitem
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // weight is how surely a sentence is narration, by its words alone.
 type weight int
@@ -16,89 +19,109 @@ const (
 type testimony struct {
 	signs  signs
 	weight weight
-	// colon says that it leads to what follows it.
-	colon bool
-	// asks says that it ends with a question.
-	asks bool
 	// opens says that its first sentence speaks of an artifact, or leads to what does.
 	opens bool
-	// plain is how many of its sentences say nothing of an artifact.
-	plain int
-	// own says that a sentence speaks of its writer, and of nothing else here; aside
+	// own says that a sentence speaks of its writer, and of nothing else here; turns
 	// says it of one behind the first.
-	own, aside bool
+	own, turns bool
 }
 
 // testify reads a line. Sentences that say nothing of the artifact do not take away
 // from those that do.
 func testify(bare string) testimony {
 	t := testimony{}
-	if len(bare) > maxRemark {
-		return t
-	}
 	sentences := utterances(strings.TrimPrefix(strings.TrimPrefix(bare, "P.S. "), "PS: "))
 	for n, u := range sentences {
 		found := phrases.read(u.words, u.lead)
-		if u.ends == '?' {
-			t.asks = true
+		switch u.ends {
+		case '?':
+			found |= signAsks
+		case ':':
+			found |= signColon
 		}
-		w := weigh(found, u.ends)
+		w := weigh(found)
 		if n == 0 {
 			t.opens = w >= likely || found&(signHail|signHand|signDone|signSorry|signPolite|signOnward|signThinks|signDid) != 0
 		}
-		if w == nothing {
-			t.plain++
-		}
-		t.own = t.own || w == possible && found&signMe != 0 && found&^(signMe|signYou|signText|signPart|signWhole) == 0
-		t.aside = t.aside || t.own && n > 0
+		t.own = t.own || w == possible && found&signMe != 0 && found&^(signMe|signYou|signWhole|aside) == 0
+		t.turns = t.turns || t.own && n > 0
 		t.weight = max(t.weight, w)
 		t.signs |= found
 	}
-	if n := len(sentences); n > 0 {
-		t.colon = sentences[n-1].ends == ':'
-	}
 	if n := len(sentences); n > 1 && t.has(signHail) {
-		t.weight = max(t.weight, weigh(t.signs, sentences[n-1].ends))
+		t.weight = max(t.weight, weigh(t.signs))
 	}
-	if t.has(signVoice) && !t.has(signRequest) {
+	if len(bare) > maxRemark {
+		t.weight = nothing
+	}
+	if t.has(signVoice) && !t.has(signRequest) || t.has(signWill) && (t.has(signLater) || t.has(signFinite) && !t.has(signMe)) {
 		t.weight = min(t.weight, possible)
 	}
 	return t
 }
 
-func (t testimony) has(any signs) bool { return t.signs&any != 0 }
+func (t testimony) has(any signs) bool { return t.signs.has(any) }
+
+// certainly are signs that together speak of an artifact or of the request for it: one
+// of each set.
+var certainly = [][]signs{
+	{signRequest, signDid | signWill | signHand | signDone | signPolite | signHail | signOnward}, // "I cut it as you asked."
+	{signRequest, signWhole, signSize | signText},                                                // "This version is shorter, as you wanted."
+	{signGiven, signDid | signSorry | signLook | signOnward, signMe},                             // "I've checked your notes."
+	{signGiven, signWhole, signText},                                                             // "This draft follows the notes you sent."
+	{signOffer, signText | signSize | signPolite | signWill | signOnward, signYou | signMe},
+	{signOffer, signAsks | signDone}, // "Shall I add a table?"
+	{signHand, signPart | signOnward, signRequest | signGiven | signOnward},
+	{signHand, signRequest | signGiven},        // "Here is the plan you asked for."
+	{signHail | signHand, signText, signColon}, // "Sure, the plan:"
+	{signHail, signHand | signDid | signWill | signOffer},
+	{signOnward, signWill | signHand},                     // "Continuing with the plan."
+	{signOnward, signPart | signText, signMe},             // "I go on with the second part."
+	{signWill, signPart | signText},                       // "Let me write the report."
+	{signDid, signPart | signText, signMe},                // "I've shortened the report."
+	{signSaved, signMe | signDid | signText},              // "The report was saved."
+	{signGaps, signDid | signYou | signWill | signPolite}, // "Replace the placeholders."
+	{signModel, signMe | signPolite | signWhole},          // "I'm an AI."
+	{signThinks, signMe | signRequest | signText},         // "The user wants a report."
+	{signSorry, signMe, signGiven | signRequest | signText},
+}
+
+// mostly are signs that narration gives, and content of a text that says I.
+var mostly = [][]signs{
+	{signWill | signOffer | signRequest | signSaved | signGaps | signModel | signDone | signThinks},
+	{signDid | signLook | signSorry | signOnward, signMe},
+	{signHand, signColon},
+	{signHand, signText, signMe},
+	{signPolite, signYou | signMe},
+	{signWhole, signSize | signYou},
+	{signWhole, signText, signColon},
+	{signHail, signText},
+}
+
+// aside are signs that alone say nothing of narration.
+const aside = signText | signPart | signForm | signLater | signFinite | signColon | signAsks
 
 // weigh is how much the signs of a sentence count together.
-func weigh(s signs, ends rune) weight {
-	has := func(any signs) bool { return s&any != 0 }
+func weigh(s signs) weight {
 	switch {
-	case has(signVoice) && !has(signRequest):
+	case s.has(signVoice) && !s.has(signRequest):
 		return possible
-	case has(signRequest) && has(signDid|signWill|signHand|signDone) || has(signRequest) && has(signWhole) && has(signSize|signText),
-		has(signGiven) && has(signDid|signSorry|signLook) && has(signMe),
-		has(signOffer) && has(signText|signSize|signPolite|signWill|signOnward) && has(signYou|signMe),
-		has(signOffer) && ends == '?',
-		has(signGiven) && has(signWhole) && has(signText), has(signHail|signOnward) && has(signRequest), has(signOnward) && has(signGiven) && has(signMe),
-		has(signHand) && has(signPart) && has(signRequest|signGiven|signOnward),
-		has(signOnward) && has(signWill|signHand) || has(signOnward) && has(signPart|signText) && has(signMe|signHand),
-		has(signWill) && has(signPart|signText),
-		has(signDid) && has(signText|signPart) && has(signMe),
-		has(signSaved) && has(signMe|signDid|signText),
-		has(signGaps) && has(signDid|signYou|signWill|signPolite),
-		has(signModel) && has(signMe|signPolite|signWhole), has(signPolite) && has(signRequest),
-		has(signHail) && has(signHand|signDid|signWill|signOffer),
-		has(signHail|signHand) && has(signText) && ends == ':',
-		has(signHand) && has(signRequest|signGiven),
-		has(signDone) && has(signOffer),
-		has(signThinks) && has(signMe|signRequest|signText),
-		has(signSorry) && has(signMe) && has(signGiven|signRequest|signText):
+	case s.fits(certainly):
 		return certain
-	case has(signDid) && has(signMe), has(signWill | signOffer | signRequest | signSaved | signGaps | signModel | signDone | signThinks),
-		has(signHand) && ends == ':', has(signHand) && has(signText) && has(signMe), has(signLook|signSorry|signOnward) && has(signMe),
-		has(signPolite) && has(signYou|signMe), has(signWhole) && has(signSize|signYou), has(signWhole) && has(signText) && ends == ':', has(signHail) && has(signText):
+	case s.fits(mostly):
 		return likely
-	case s&^(signText|signPart) != 0, s != 0 && ends == ':':
+	case s&^aside != 0, s&^(signColon|signAsks) != 0 && s.has(signColon):
 		return possible
 	}
 	return nothing
+}
+
+// has says that one of the signs is there.
+func (s signs) has(any signs) bool { return s&any != 0 }
+
+// fits says that one of the rows is there: one sign of each of its sets.
+func (s signs) fits(rows [][]signs) bool {
+	return slices.ContainsFunc(rows, func(row []signs) bool {
+		return !slices.ContainsFunc(row, func(set signs) bool { return !s.has(set) })
+	})
 }

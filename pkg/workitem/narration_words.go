@@ -56,7 +56,10 @@ func utterances(bare string) []utterance {
 		case r == ':' && at+size >= len(bare):
 			finish(r)
 		case r == ',' || r == ';' || r == '—' || r == '–' || r == ':':
-			u.words = append(u.words, token{text: ","})
+			if n := len(u.words); n > 0 && u.words[n-1].text != "," {
+				u.words = append(u.words, token{text: ","})
+				total++
+			}
 		}
 		at += size
 	}
@@ -103,9 +106,14 @@ func fileLike(word string) bool {
 	return dot > 0 && len(word)-dot <= 9 && fileEndings[strings.ToLower(word[dot+1:])]
 }
 
+// workItem says that a word is the id of a work item.
+func workItem(word string) bool {
+	return len(word) > 1 && len(word) < 5 && word[0] == 'w' && strings.Trim(word[1:], "0123456789") == ""
+}
+
 // add appends a word; the French article of "l'archive" is a word of its own.
 func (u *utterance) add(word string) {
-	if fileLike(word) {
+	if fileLike(word) || workItem(word) {
 		u.words = append(u.words, token{text: word, class: files})
 		return
 	}

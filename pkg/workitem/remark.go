@@ -118,7 +118,7 @@ func (d *document) mixed(n, from, to int) bool {
 	if n != to-1 || n != len(d.order)-1 || l.remark.class != none {
 		return false
 	}
-	sentences := sentenceEnd.Split(speech.ReplaceAllString(l.plain, `""`), -1)
+	sentences := sentenceEnd.Split(speech.ReplaceAllString(l.plain[max(0, len(l.plain)-2*maxRemark):], `""`), -1)
 	for _, s := range sentences[max(1, len(sentences)-lastSentences):] {
 		if r := remarkOf(s); r.strong && (r.class == offer || r.class == account) && (!d.personal || r.self) {
 			return true
@@ -206,6 +206,9 @@ func remarkOf(text string) remark {
 // lineRemark reads a line sentence by sentence. One whose first sentence only points
 // back, "You can run it with any file.", is what the sentences behind it are.
 func lineRemark(plain string) remark {
+	if len(plain) > 2*maxRemark {
+		plain = plain[:maxRemark] + plain[len(plain)-maxRemark:] // its ends tell
+	}
 	plain = speech.ReplaceAllString(plain, `""`)
 	r := remarkOf(plain)
 	if strings.HasSuffix(plain, ",") {

@@ -108,7 +108,7 @@ func (r *repairing) takeMessage(m *harnessv1.UserMessage) error {
 		t.AgentDone, t.CalledWorkComplete, r.s.Summary = false, false, nil
 	}
 	if runstate.Ended(r.s) {
-		return r.reopen(runlog.Cut(runlog.Text(m.GetContent()), runlog.MaxPreview))
+		return r.reopen(runlog.Text(m.GetContent()))
 	}
 	return nil
 }

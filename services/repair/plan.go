@@ -12,8 +12,9 @@ import (
 )
 
 // openSegment begins the work on a user message.
-func (r *repairing) openSegment(goal string) error {
+func (r *repairing) openSegment(whole string) error {
 	runstate.OpenSegment(r.s)
+	goal := runlog.Cut(whole, runlog.MaxPreview)
 	r.s.GoalPreview = goal
 	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_START); err != nil {
 		return err
@@ -26,7 +27,8 @@ func (r *repairing) openSegment(goal string) error {
 	}); err != nil {
 		return err
 	}
-	return r.makePlan(goal)
+	r.goal = runlog.Cut(whole, maxPlan)
+	return r.makePlan(r.goal)
 }
 
 // makePlan drafts a plan and commits it. Without a planner the plan is the goal
@@ -80,7 +82,7 @@ func (r *repairing) draftPlan(plan string) error {
 		return err
 	}
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_PlanCommit{PlanCommit: &harnessv1.PlanCommit{Plan: plan}}})
-	if plan != r.s.GetGoalPreview() {
+	if plan != r.s.GetGoalPreview() && plan != r.goal {
 		r.guide("plan", "", "The plan for this work:\n"+plan)
 	}
 	return nil

@@ -64,9 +64,10 @@ type repairing struct {
 	notes   []hook.Note          // what hooks tell the model
 	failure *harnessv1.TurnError // why the run cannot go on
 
-	questionAnswered bool // of the contract, by the user
-	drafts           int  // of the plan that is being made
-	heard            int  // what subscribers have said
+	questionAnswered bool   // of the contract, by the user
+	drafts           int    // of the plan that is being made
+	heard            int    // what subscribers have said
+	goal             string // of a segment that is opened here
 }
 
 // Decide is DecideWith for a step that holds the definition of its run itself.
@@ -180,7 +181,7 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment, r.contexts(spec), spec.GetClientTools()))},
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
 	)
-	if err := r.openSegment(s.GoalPreview); err != nil {
+	if err := r.openSegment(runlog.Text(spec.GetGoal())); err != nil {
 		return err
 	}
 	if text := contractText(s.GetTaskContract()); text != "" {

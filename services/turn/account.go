@@ -63,11 +63,7 @@ func (c *completing) opened() {
 func (c *completing) activity() {
 	s := c.s
 	for _, call := range c.p.Prepared {
-		name := call.GetTool()
-		if name == taskComplete {
-			name = WorkComplete
-		}
-		runstate.CountUsage(s, name, call.GetOffered())
+		runstate.CountUsage(s, Canonical(call.GetTool()), call.GetOffered())
 		if Hookable(call) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // that may never run
 			runstate.CountActivity(s, call)
 		}

@@ -236,10 +236,7 @@ func kindOf(c *harnessv1.PreparedCall) string {
 
 // prepare decides what becomes of a call as far as nobody has to be asked.
 func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *harnessv1.PreparedCall {
-	name := call.GetName()
-	if name == taskComplete {
-		name = WorkComplete
-	}
+	name := Canonical(call.GetName())
 	prepared := &harnessv1.PreparedCall{CallId: call.GetId(), Tool: call.GetName()}
 	refuse := func(as harnessv1.CallDisposition, message string) *harnessv1.PreparedCall {
 		prepared.Disposition, prepared.Message = as, message

@@ -19,6 +19,14 @@ const (
 	taskComplete = "task_complete" // accepted, not offered
 )
 
+// Canonical is the name of a tool that goes by another one too.
+func Canonical(name string) string {
+	if name == taskComplete {
+		return WorkComplete
+	}
+	return name
+}
+
 // HarnessTools are the harness's own tools. Every agent is offered them unasked,
 // but for ask_user where nobody is there to be asked.
 func HarnessTools() []*harnessv1.ToolSpec {

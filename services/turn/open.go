@@ -44,7 +44,7 @@ func Open(s *harnessv1.Snapshot, p *Progress, made *definition.Compiled, f Facts
 
 // Admit is the record of what subscribers of before_step made of the turn.
 func Admit(s *harnessv1.Snapshot, p *Progress, action harnessv1.HookAction, reason string, e Effects) Opening {
-	o := Opening{Entry: &harnessv1.Journal{Entry: &harnessv1.Journal_TurnAdmitted{TurnAdmitted: &harnessv1.TurnAdmitted{Action: action, Reason: reason}}}}
+	o := Opening{Entry: &harnessv1.Journal{Entry: &harnessv1.Journal_TurnAdmitted{TurnAdmitted: &harnessv1.TurnAdmitted{Action: action, Reason: reason, Hooks: e.Wants}}}}
 	for _, ev := range e.Events {
 		o.Events = append(o.Events, event(s, p, ev))
 	}

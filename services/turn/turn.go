@@ -120,6 +120,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		}
 	case *harnessv1.Journal_TurnAdmitted:
 		p.Admitted = e.TurnAdmitted
+		p.want(e.TurnAdmitted.GetHooks())
 		switch e.TurnAdmitted.GetAction() {
 		case harnessv1.HookAction_HOOK_ACTION_SKIP:
 			p.Skip = e.TurnAdmitted.GetReason()

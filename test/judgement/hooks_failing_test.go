@@ -219,7 +219,6 @@ func TestHooksThatFailInOtherWaysAreEvents(t *testing.T) {
 			t.Helper()
 			return &harnessv1.Hook{Grpc: hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return hooksInstead("tool", "run_command"), nil }).addr}
 		}, "tool"},
-		"nobody": {func(*testing.T) *harnessv1.Hook { return &harnessv1.Hook{Grpc: "127.0.0.1:1"} }, "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,6 +232,24 @@ func TestHooksThatFailInOtherWaysAreEvents(t *testing.T) {
 			}
 			hooksTold(t, s, 1, c.says)
 		})
+	}
+}
+
+// TestHooksWhoseServiceGoesAwayFail: one that was there at the start and is not when the
+// call is made.
+func TestHooksWhoseServiceGoesAwayFail(t *testing.T) {
+	t.Parallel()
+	service := hooksServe(t, nil)
+	script := hooksScript(calls(hooksWrite("a.txt", "A")))
+	s := play(t, func(n int, req *modeltest.Request) modeltest.Reply {
+		service.stop()
+		return script(n, req)
+	}, hooksSet(&harnessv1.Hook{Id: "guard", Topic: hooksBeforeCall, Grpc: service.addr, Tools: []string{"write_file"}}))
+	s.want("DONE agent_done accepted")
+	hooksSame(t, "failures", hooksErrors(s), "guard before_tool_call closed")
+	hooksTold(t, s, 1, service.addr)
+	if s.exists("a.txt") {
+		t.Error("the call ran")
 	}
 }
 

@@ -64,9 +64,10 @@ hooks:
 func TestHooksOfAnAgentFileThatCannotWorkAreNamedByTheirLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ hook, says string }{
-		"expression": {`{topic: before_tool_call, cel: "args.path ==", action: deny}`, "agent.yaml:4"},
-		"topic":      {`{topic: before_everything, command: "true"}`, "agent.yaml:4"},
-		"action":     {`{topic: on_pause, cel: "true", action: deny}`, "agent.yaml:4"},
+		"expression":  {`{topic: before_tool_call, cel: "args.path ==", action: deny}`, "agent.yaml:4"},
+		"topic":       {`{topic: before_everything, command: "true"}`, "agent.yaml:4"},
+		"unreachable": {`{topic: before_tool_call, grpc: "127.0.0.1:1"}`, "agent.yaml:4"},
+		"action":      {`{topic: on_pause, cel: "true", action: deny}`, "agent.yaml:4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

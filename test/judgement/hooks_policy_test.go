@@ -235,6 +235,7 @@ func TestHooksThatCannotBeAreRefusedAtTheStart(t *testing.T) {
 		"abort-pause":   {hooksRule(hooksOnPause, "true", hooksAbort, ""), "abort"},
 		"closed":        {&harnessv1.Hook{Topic: hooksSessionEnd, Command: "true", OnFailure: harnessv1.HookFailure_HOOK_FAILURE_CLOSED}, "hooks[1].on_failure"},
 		"bad-target":    {&harnessv1.Hook{Topic: hooksBeforeStep, Grpc: "http://x/y"}, "hooks[1].grpc"},
+		"unreachable":   {&harnessv1.Hook{Topic: hooksBeforeCall, Grpc: "127.0.0.1:1"}, "hooks[1].grpc"},
 		"tools-step":    {&harnessv1.Hook{Topic: hooksBeforeStep, Command: "true", Tools: []string{"write_file"}}, "hooks[1].tools"},
 		"same-id":       {&harnessv1.Hook{Id: "guard", Topic: hooksAgentStop, Command: "true"}, "hooks[1].id"},
 		"too-long":      {&harnessv1.Hook{Topic: hooksBeforeStep, Command: "true", Timeout: durationpb.New(time.Hour)}, "hooks[1].timeout"},
@@ -251,5 +252,19 @@ func TestHooksThatCannotBeAreRefusedAtTheStart(t *testing.T) {
 				t.Errorf("there is a run: %v", err)
 			}
 		})
+	}
+}
+
+// TestHooksThatCannotBeReachedAndFailOpenAreNoHindrance: the run starts, and each call
+// that nobody was there for is an event.
+func TestHooksThatCannotBeReachedAndFailOpenAreNoHindrance(t *testing.T) {
+	t.Parallel()
+	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), hooksSet(&harnessv1.Hook{
+		Id: "guard", Topic: hooksBeforeCall, Grpc: "127.0.0.1:1", OnFailure: harnessv1.HookFailure_HOOK_FAILURE_OPEN,
+	}))
+	s.want("DONE agent_done accepted")
+	hooksSame(t, "failures", hooksErrors(s), "guard before_tool_call open", "guard before_tool_call open")
+	if !s.exists("a.txt") {
+		t.Error("the call did not run")
 	}
 }

@@ -27,6 +27,7 @@ type hooksService struct {
 	harnessv1.UnimplementedHookServiceServer
 	addr   string
 	answer hooksAnswer
+	stop   func() // it is gone from then on
 
 	mu    sync.Mutex
 	asked []hooksAsked
@@ -41,6 +42,7 @@ func hooksServe(t *testing.T, answer hooksAnswer) *hooksService {
 	}
 	s := &hooksService{addr: l.Addr().String(), answer: answer}
 	server := grpc.NewServer()
+	s.stop = server.Stop
 	harnessv1.RegisterHookServiceServer(server, s)
 	served := make(chan struct{})
 	go func() {

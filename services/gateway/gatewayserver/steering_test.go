@@ -124,7 +124,7 @@ func TestReviewsAndQuestionsOfTheContractAreAnswered(t *testing.T) {
 			Why: "Which colour?", Arguments: runlog.Inline(`{"question":"Which colour?"}`)})
 	pending, err := b.client.ListPending(b.ctx, &harnessv1.ListPendingRequest{Namespace: b.namespace, RunId: "r1"})
 	b.must(err)
-	if n := len(pending.GetPending()); n != 4 || pending.GetPending()[3].GetCall().GetCallId() != "contract:colour" {
+	if n := len(pending.GetPending()); n != 4 || pending.GetPending()[3].GetCall().GetCallId() != question {
 		t.Fatalf("got %v", pending)
 	}
 	_, err = b.answer("r1", "q1", question, "blue")

@@ -70,12 +70,28 @@ func (t *working) admit(ctx, keep context.Context) error {
 		action, reason = harnessv1.HookAction_HOOK_ACTION_REPLAN, r.Replan
 	}
 	failpoint.Hit(turn.Name, "asked")
-	o := turn.Admit(t.s, t.p, action, reason, turn.Effects{Events: r.Events, Notes: r.Context})
+	effects := turn.Effects{Events: r.Events, Notes: r.Context}
+	if wants := besides(action, r); proto.Size(wants) > 0 {
+		effects.Wants = wants
+	}
+	o := turn.Admit(t.s, t.p, action, reason, effects)
 	if err := t.note(keep, o.Entry, o.Appended, o.Events); err != nil {
 		return err
 	}
 	failpoint.Hit(turn.Name, "admitted")
 	return nil
+}
+
+// besides is what subscribers of before_step want beside what is done at once.
+func besides(action harnessv1.HookAction, r hook.Result) *harnessv1.HookState {
+	wants := &harnessv1.HookState{SkipNext: r.Skip, Replan: r.Replan}
+	switch action {
+	case harnessv1.HookAction_HOOK_ACTION_SKIP:
+		wants.SkipNext = ""
+	case harnessv1.HookAction_HOOK_ACTION_REPLAN:
+		wants.Replan = ""
+	}
+	return wants
 }
 
 // judge asks the subscribers about each call of the response, in order, and records
@@ -90,14 +106,14 @@ func (t *working) judge(ctx, keep context.Context) error {
 		if call.Arguments, err = t.w.text(ctx, t.run, call.GetArguments()); err != nil {
 			return err
 		}
-		prepared := j.Prepare(call)
+		prepared, tool := j.Prepare(call), turn.Canonical(call.GetName())
 		var before hook.Result
 		if turn.Hookable(prepared) {
-			before = t.fire(ctx, beforeCall, call.GetId(), call.GetName(),
-				definition.CallPayload(call.GetId(), call.GetName(), call.GetArguments().GetInline(), "", false))
+			before = t.fire(ctx, beforeCall, call.GetId(), tool,
+				definition.CallPayload(call.GetId(), tool, call.GetArguments().GetInline(), "", false))
 		}
 		if settled := j.Judge(call, prepared, before); settled != nil && settled.Ran {
-			failed, after := t.calledBack(ctx, call.GetId(), call.GetName(), settled.Arguments, settled.Result, settled.Failed)
+			failed, after := t.calledBack(ctx, call.GetId(), tool, settled.Arguments, settled.Result, settled.Failed)
 			j.After(settled, failed, after)
 		}
 		if err := context.Cause(ctx); err != nil {

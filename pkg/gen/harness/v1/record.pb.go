@@ -1205,7 +1205,9 @@ type TurnAdmitted struct {
 	// CONTINUE, SKIP, ABORT, PAUSE or REPLAN.
 	Action HookAction `protobuf:"varint,1,opt,name=action,proto3,enum=harness.v1.HookAction" json:"action,omitempty"`
 	// Why.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What they want besides; unset: nothing.
+	Hooks         *HookState `protobuf:"bytes,3,opt,name=hooks,proto3" json:"hooks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1252,6 +1254,13 @@ func (x *TurnAdmitted) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *TurnAdmitted) GetHooks() *HookState {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
 }
 
 // CallsJudged records what becomes of the calls of the response before it, after
@@ -2004,10 +2013,11 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rtold_controls\x18\x05 \x03(\tR\ftoldControls\x12C\n" +
 	"\x11instruction_files\x18\x06 \x03(\v2\x16.harness.v1.FileDigestR\x10instructionFiles\x12(\n" +
 	"\rfiles_changed\x18\a \x01(\rH\x00R\ffilesChanged\x88\x01\x01B\x10\n" +
-	"\x0e_files_changed\"V\n" +
+	"\x0e_files_changed\"\x83\x01\n" +
 	"\fTurnAdmitted\x12.\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x16.harness.v1.HookActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9f\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12+\n" +
+	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\x9f\x01\n" +
 	"\vCallsJudged\x12.\n" +
 	"\x05calls\x18\x01 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
 	"\n" +
@@ -2129,8 +2139,8 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*InboxItem)(nil),             // 34: harness.v1.InboxItem
 	(*FileDigest)(nil),            // 35: harness.v1.FileDigest
 	(HookAction)(0),               // 36: harness.v1.HookAction
-	(*WorkItem)(nil),              // 37: harness.v1.WorkItem
-	(*HookState)(nil),             // 38: harness.v1.HookState
+	(*HookState)(nil),             // 37: harness.v1.HookState
+	(*WorkItem)(nil),              // 38: harness.v1.WorkItem
 	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
 	(TurnErrorKind)(0),            // 40: harness.v1.TurnErrorKind
 	(ToolOrigin)(0),               // 41: harness.v1.ToolOrigin
@@ -2170,27 +2180,28 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	11, // 30: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
 	35, // 31: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
 	36, // 32: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	13, // 33: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	37, // 34: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	38, // 35: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	39, // 36: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	40, // 37: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	0,  // 38: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	41, // 39: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	33, // 40: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	42, // 41: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	13, // 42: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	39, // 43: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	39, // 44: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	37, // 45: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	1,  // 46: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	39, // 47: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	38, // 48: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	49, // [49:49] is the sub-list for method output_type
-	49, // [49:49] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	37, // 33: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
+	13, // 34: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	38, // 35: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	37, // 36: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	39, // 37: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	40, // 38: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	0,  // 39: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	41, // 40: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	33, // 41: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	42, // 42: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	13, // 43: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	39, // 44: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	39, // 45: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	38, // 46: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	1,  // 47: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	39, // 48: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	37, // 49: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
