@@ -2,7 +2,9 @@ package workitem_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -61,5 +63,28 @@ func BenchmarkNarration(b *testing.B) {
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		workitem.Narration(artifacts[n%len(artifacts)].Content)
+	}
+}
+
+// BenchmarkNarrationGrowth reports how much longer eight times as much text takes, where
+// quotes are never closed and lines never end: about 8 where it is linear.
+func BenchmarkNarrationGrowth(b *testing.B) {
+	for name, unit := range map[string]string{
+		"quotes": "\"`“", "dashes": "--- ", "words": "My I'm ", "lines": "Here is the plan:\n", "lists": "- I'll write it.\n", "guillemets": "«„", "fences": "```\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			var took [2]time.Duration
+			for range b.N {
+				for i, n := range []int{64 << 10, 512 << 10} {
+					text := strings.Repeat(unit, n/len(unit))
+					began := time.Now()
+					workitem.Narration(text)
+					took[i] += time.Since(began)
+				}
+			}
+			b.ReportMetric(float64(took[1])/float64(took[0]), "ratio-512K/64K")
+			b.ReportMetric(float64(took[1].Microseconds())/float64(b.N), "µs-512K")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
