@@ -95,7 +95,7 @@ var uncertain = []string{"marked", "performed"}
 // TestKillPoints kills each role at each of its points, again and again, while
 // runs go on. Each run's log is that of a run that nothing happened to.
 func TestKillPoints(t *testing.T) {
-	want := undisturbed(t, work, interrupted, deleted)
+	want := undisturbed(t, work, interrupted, deleted, judged)
 	for _, role := range meshtest.Roles {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +108,8 @@ func TestKillPoints(t *testing.T) {
 					s = interrupted
 				case "expired", "erased":
 					s = deleted
+				case "asked", "admitted", "weighed", "judged", "looked":
+					s = judged
 				}
 				runs := killAt(t, m, random, role, point, s, func(d *driver, entries []runlog.Entry) {
 					sound(t, d, entries)

@@ -32,6 +32,8 @@ type scenario struct {
 	lines int
 	// deleted has the run deleted once it has ended.
 	deleted bool
+	// edit changes what the run is started with.
+	edit func(*harnessv1.RunSpec)
 }
 
 // work reads, fails to reach its model once (so that a timer has to wake it),
@@ -82,6 +84,34 @@ var deleted = scenario{
 	name:    "deleted",
 	script:  "turns:\n  - {calls: [{name: work_complete, arguments: {summary: short}}]}\n",
 	deleted: true,
+}
+
+// judged has to show what it says: a command of its contract is run, its work items are
+// looked at, and subscribers are asked before its turns, before and after its calls.
+var judged = scenario{
+	name: "judged",
+	script: `turns:
+  - {text: "First the list.", calls: [{name: work_item_add, arguments: {title: Do it, role: DELIVERABLE}}, {name: run_command, arguments: {command: 'echo one >> out'}}]}
+  - {calls: [{name: work_complete, arguments: {summary: too soon}}]}
+  - {text: "Now all of it.", calls: [{name: run_command, arguments: {command: 'echo two >> out'}}, {name: work_item_set_artifact, arguments: {id: w1, content: "# What was done", role: DELIVERABLE}}]}
+  - {calls: [{name: work_complete, arguments: {summary: an item is open}}]}
+  - {calls: [{name: work_item_update, arguments: {id: w1, status: DONE}}]}
+  - {calls: [{name: work_complete, arguments: {summary: all}}]}
+`,
+	lines: 2,
+	edit: func(s *harnessv1.RunSpec) {
+		s.Config.WorkItems = &harnessv1.WorkItemConfig{Enabled: proto.Bool(true)}
+		s.Contract = &harnessv1.TaskContract{Goal: "Two lines", RequiredOutputs: []*harnessv1.RequiredOutput{{
+			Id: "two", Description: "The second line is there", Predicate: &harnessv1.Predicate{
+				Type: harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS, Command: "grep -q two out",
+			},
+		}}}
+		for _, topic := range []harnessv1.HookTopic{
+			harnessv1.HookTopic_HOOK_TOPIC_BEFORE_STEP, harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL, harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL,
+		} {
+			s.Agent.Hooks = append(s.Agent.Hooks, &harnessv1.Hook{Topic: topic, Command: "true"})
+		}
+	},
 }
 
 // driver takes one run through a scenario, whatever dies meanwhile.
@@ -161,6 +191,15 @@ func spec(script, workspace string) *harnessv1.RunSpec {
 	}
 }
 
+// spec is what a run of the scenario is started with.
+func (s scenario) spec(script, workspace string) *harnessv1.RunSpec {
+	made := spec(script, workspace)
+	if s.edit != nil {
+		s.edit(made)
+	}
+	return made
+}
+
 // through takes a run of the scenario to its end and returns its log.
 func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, id string) (*driver, []runlog.Entry) {
 	t.Helper()
@@ -172,7 +211,7 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 	}
 	script := s.file(t)
 	_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
-		return d.client.StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, RequestId: id, Spec: spec(script, d.workspace)})
+		return d.client.StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, RequestId: id, Spec: s.spec(script, d.workspace)})
 	})
 	d.must(err)
 	d.toEnd(s, 0)
