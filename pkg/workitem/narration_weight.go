@@ -60,7 +60,7 @@ func testify(bare string) testimony {
 	return t
 }
 
-func (t testimony) has(any signs) bool { return t.signs.has(any) }
+func (t testimony) has(oneOf signs) bool { return t.signs.has(oneOf) }
 
 // certainly are signs that together speak of an artifact or of the request for it: one
 // of each set.
@@ -117,7 +117,7 @@ func weigh(s signs) weight {
 }
 
 // has says that one of the signs is there.
-func (s signs) has(any signs) bool { return s&any != 0 }
+func (s signs) has(oneOf signs) bool { return s&oneOf != 0 }
 
 // fits says that one of the rows is there: one sign of each of its sets.
 func (s signs) fits(rows [][]signs) bool {
