@@ -9,16 +9,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
-const (
-	// Findings that are named of a document that is not valid.
-	maxFindings = 3
-	// Characters of a number, and digits of its exponent: the schema library
-	// computes with rationals, for which 1e999999 has a million digits.
-	maxNumber         = 400
-	maxExponentDigits = 3
-)
+// maxFindings is how many are named of a document that is not valid.
+const maxFindings = 3
 
 // noLoader keeps schemas self-contained: a $ref elsewhere reads no file and
 // opens no connection.
@@ -38,7 +34,7 @@ func compileSchema(field, text string) (*jsonschema.Schema, error) {
 	default:
 		return nil, invalid(field, "is no JSON Schema: it has to be an object")
 	}
-	if err := checkNumbers(doc); err != nil {
+	if err := tool.CheckNumbers(doc); err != nil {
 		return nil, invalid(field, "%s", err)
 	}
 	const url = "contract:///schema.json"
@@ -64,7 +60,7 @@ func validateDocument(schema *jsonschema.Schema, text string) string {
 	if err != nil {
 		return "is not valid JSON: " + err.Error()
 	}
-	if err := checkNumbers(doc); err != nil {
+	if err := tool.CheckNumbers(doc); err != nil {
 		return err.Error()
 	}
 	err = schema.Validate(doc)
@@ -95,30 +91,4 @@ func findings(e *jsonschema.ValidationError, p *message.Printer, to []string) []
 		to = findings(cause, p, to)
 	}
 	return to
-}
-
-// checkNumbers refuses numbers that no computer should compute with.
-func checkNumbers(value any) error {
-	switch v := value.(type) {
-	case json.Number:
-		text := v.String()
-		_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-		digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
-		if len(text) > maxNumber || len(digits) > maxExponentDigits {
-			return fmt.Errorf("the number %s is out of range", clip(text, 40))
-		}
-	case []any:
-		for _, item := range v {
-			if err := checkNumbers(item); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		for _, item := range v {
-			if err := checkNumbers(item); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -54,7 +54,7 @@ func compile(spec *harnessv1.ToolSpec) (*compiled, error) {
 	if !ok {
 		return nil, errors.New("not a JSON object")
 	}
-	if err := checkNumbers(doc); err != nil {
+	if err := CheckNumbers(doc); err != nil {
 		return nil, err
 	}
 	if t, has := object["type"]; has && t != "object" {
@@ -89,7 +89,7 @@ func (c *compiled) validate(arguments string) error {
 	if _, ok := value.(map[string]any); !ok {
 		return c.refuse("they are not a JSON object")
 	}
-	if err := checkNumbers(value); err != nil {
+	if err := CheckNumbers(value); err != nil {
 		return c.refuse(err.Error())
 	}
 	err = c.schema.Validate(value)
@@ -127,8 +127,8 @@ func findings(e *jsonschema.ValidationError, p *message.Printer, to []string) []
 	return to
 }
 
-// checkNumbers refuses numbers that no computer should compute with.
-func checkNumbers(value any) error {
+// CheckNumbers refuses numbers that no computer should compute with.
+func CheckNumbers(value any) error {
 	switch v := value.(type) {
 	case json.Number:
 		text := v.String()
@@ -139,13 +139,13 @@ func checkNumbers(value any) error {
 		}
 	case []any:
 		for _, item := range v {
-			if err := checkNumbers(item); err != nil {
+			if err := CheckNumbers(item); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for _, item := range v {
-			if err := checkNumbers(item); err != nil {
+			if err := CheckNumbers(item); err != nil {
 				return err
 			}
 		}
