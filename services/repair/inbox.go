@@ -295,10 +295,9 @@ func (r *repairing) answerQuestion(call *harnessv1.PendingCall, question string,
 			}
 		}
 	}
-	switch {
-	case answer == nil:
+	if answer == nil {
 		r.append(r.turn(), runstate.Guidance("The user did not answer this question of the task: "+asked))
-	default:
+	} else {
 		coverage := runstate.CoverageOf(r.s)
 		coverage.Answers = append(coverage.Answers, answer)
 		r.questionAnswered = r.questionAnswered || !answer.GetDeclined()

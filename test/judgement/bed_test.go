@@ -87,7 +87,7 @@ func begin(dir string) (stop func(), err error) {
 	}
 	if address == "" {
 		_ = cmd.Process.Kill()
-		return nil, fmt.Errorf("harness serve: %v\n%s", cmd.Wait(), strings.Join(said, "\n"))
+		return nil, fmt.Errorf("harness serve: %w\n%s", cmd.Wait(), strings.Join(said, "\n"))
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() {

@@ -119,12 +119,12 @@ func TestItemsNarrationIsStrippedOrRefused(t *testing.T) {
 			), itemsOn)
 			s.want("DONE agent_done accepted")
 			answer := itemsAnswers(t, s, 2)[0].text
-			switch {
-			case c.stored == "":
+			switch c.stored {
+			case "":
 				itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Report: The former text.")
 				itemsHas(t, "the answer", strings.ToLower(answer), strings.ToLower(c.why), "stays")
 				itemsEqual(t, "failed calls", s.names("tool.error"), "tool.error")
-			case c.stored == c.content:
+			case c.content:
 				itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Report: "+c.stored)
 				itemsLacks(t, "the answer", answer, "without words about it")
 			default:
