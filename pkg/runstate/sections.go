@@ -52,6 +52,13 @@ func sections(s *harnessv1.Snapshot, visit func(part sectioned, limit int) error
 // What was stored before and has not changed is not stored again. It changes s, and
 // not the parts: they may be shared.
 func Pack(s *harnessv1.Snapshot, put func([]byte) (*harnessv1.BlobRef, error)) error {
+	if text := s.GetGoal().GetInline(); text != "" {
+		ref, err := put([]byte(text))
+		if err != nil {
+			return err
+		}
+		s.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()}}}
+	}
 	return sections(s, func(part sectioned, limit int) error {
 		stored := part.GetStored()
 		if stored == nil {

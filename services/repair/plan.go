@@ -28,6 +28,9 @@ func (r *repairing) openSegment(whole string) error {
 		return err
 	}
 	r.goal = runlog.Cut(whole, maxPlan)
+	if r.s.Goal = nil; r.goal != goal {
+		r.s.Goal = runlog.Inline(r.goal)
+	}
 	return r.makePlan(r.goal)
 }
 
@@ -120,6 +123,13 @@ func (r *repairing) replan() error {
 		r.s.Hooks.Replan = ""
 	}
 	plan := r.s.GetGoalPreview()
+	if r.s.GetGoal() != nil {
+		var err error
+		if plan, err = r.whole(r.s.GetGoal()); err != nil {
+			return err
+		}
+	}
+	r.goal = plan
 	if reason != "" {
 		plan += "\nThe plan is made anew because: " + reason
 	}

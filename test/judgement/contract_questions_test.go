@@ -165,18 +165,14 @@ func TestContractQuestionIsNotAnsweredByAResume(t *testing.T) {
 	}
 }
 
-// Where nobody is there to be asked a required question is in the gap report instead.
-func TestContractQuestionOfAnAutonomousRunIsInTheGapReport(t *testing.T) {
+// Where nobody is there to be asked, a question that has to be answered is refused.
+func TestContractQuestionThatNobodyCanAnswerIsRefused(t *testing.T) {
 	t.Parallel()
-	s := play(t, replies(contractFinish("first"), contractFinish("second")), contractTurns(2),
-		contractAsking(true, "audience: Who is going to read it?"), func(spec *harnessv1.RunSpec) { spec.Agent.Autonomous = true })
-	s.want("DONE max_turns")
-	itemsEqual(t, "gaps", contractGaps(s), "1:")
-	itemsHas(t, "the gap report", contractToldGap(t, s, 1), "Who is going to read it?")
-	for _, e := range s.Events {
-		if r := e.GetStopRejected(); r != nil {
-			itemsEqual(t, "unanswered", r.GetGap().GetUnansweredQuestions(), "Who is going to read it?")
-		}
+	r := prepare(t, replies(done()))
+	spec := r.spec(contractAsking(true, "audience: Who is going to read it?"), func(spec *harnessv1.RunSpec) { spec.Agent.Autonomous = true })
+	_, err := gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.id, Spec: spec})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(status.Convert(err).Message(), "spec.contract.questions[0].required") {
+		t.Errorf("the start said %v", err)
 	}
 }
 

@@ -434,6 +434,9 @@ type Snapshot struct {
 	RejectedKind string `protobuf:"bytes,76,opt,name=rejected_kind,json=rejectedKind,proto3" json:"rejected_kind,omitempty"`
 	// How often in a row for that reason.
 	RejectedCount uint32 `protobuf:"varint,77,opt,name=rejected_count,json=rejectedCount,proto3" json:"rejected_count,omitempty"`
+	// The goal of the segment, up to 16 KiB of it, where it is longer than goal_preview;
+	// unset otherwise.
+	Goal *Content `protobuf:"bytes,79,opt,name=goal,proto3" json:"goal,omitempty"`
 	// The last turn with which the model was told what there was to tell it: one that
 	// begins anew does not say it again.
 	ToldTurn      uint32 `protobuf:"varint,78,opt,name=told_turn,json=toldTurn,proto3" json:"told_turn,omitempty"`
@@ -854,6 +857,13 @@ func (x *Snapshot) GetRejectedCount() uint32 {
 		return x.RejectedCount
 	}
 	return 0
+}
+
+func (x *Snapshot) GetGoal() *Content {
+	if x != nil {
+		return x.Goal
+	}
+	return nil
 }
 
 func (x *Snapshot) GetToldTurn() uint32 {
@@ -1328,7 +1338,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xf4\x13\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x9d\x14\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1397,7 +1407,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"itemsShown\x12#\n" +
 	"\rtold_controls\x18K \x03(\tR\ftoldControls\x12#\n" +
 	"\rrejected_kind\x18L \x01(\tR\frejectedKind\x12%\n" +
-	"\x0erejected_count\x18M \x01(\rR\rrejectedCount\x12\x1b\n" +
+	"\x0erejected_count\x18M \x01(\rR\rrejectedCount\x12'\n" +
+	"\x04goal\x18O \x01(\v2\x13.harness.v1.ContentR\x04goal\x12\x1b\n" +
 	"\ttold_turn\x18N \x01(\rR\btoldTurnJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
@@ -1556,19 +1567,20 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	23, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
 	24, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
 	25, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	14, // 31: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 32: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	12, // 33: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	26, // 34: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	27, // 35: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	28, // 36: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	27, // 37: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	28, // 38: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	14, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	14, // 32: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 33: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	12, // 34: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	26, // 35: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	27, // 36: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	28, // 37: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	27, // 38: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	28, // 39: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
