@@ -98,6 +98,11 @@ func (c *completing) inOrder() []answered {
 		}
 	}
 	results := slices.Clone(c.p.results)
+	for _, call := range c.p.Calls { // repair answers it; that nobody knows is news too
+		if c.p.Finished[call.ID] == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+			results = append(results, answered{call: call.ID, tool: call.Tool, digest: "unknown"})
+		}
+	}
 	slices.SortStableFunc(results, func(a, b answered) int { return place[a.call] - place[b.call] })
 	return results
 }

@@ -248,3 +248,22 @@ func TestTriesOfAnEarlierWorker(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsOfUnknownEffectAreOutcomes: an agent whose tool host dies under each call does
+// not stand still.
+func TestCallsOfUnknownEffectAreOutcomes(t *testing.T) {
+	s := snapshot()
+	s.Config.Stall = &harnessv1.StallConfig{Enabled: proto.Bool(true)}
+	s.Config.DoomLoop = &harnessv1.DoomLoopConfig{Enabled: proto.Bool(true)}
+	s.Config.Tools.Yolo = proto.Bool(true)
+	w := answered(t, s, response(commands))
+	for _, group := range w.p.Unfinished() {
+		for _, c := range group {
+			w.note(turn.Finish(w.step.GetSnapshot(), w.p, c, &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}))
+		}
+	}
+	after := w.complete(turn.Ending{}).GetStep().GetSnapshot()
+	if after.GetProgressTracker().GetDistinctOutcomes() != 1 || len(after.GetDoomLoop().GetStrict()) != 1 {
+		t.Errorf("%v, %v", after.GetProgressTracker(), after.GetDoomLoop())
+	}
+}
