@@ -205,9 +205,12 @@ func TestWatchersSeeTheSame(t *testing.T) {
 	}
 	over := make(chan struct{})
 	var trouble sync.WaitGroup
+	// On a busy machine a process takes longer to come up than to be killed
+	// again: without an end to the kills nobody would ever get through.
+	const enough = 40
 	kills := 0
 	trouble.Go(func() {
-		for {
+		for kills < enough {
 			select {
 			case <-over:
 				return
