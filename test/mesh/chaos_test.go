@@ -207,7 +207,7 @@ func TestWatchersSeeTheSame(t *testing.T) {
 	var trouble sync.WaitGroup
 	// On a busy machine a process takes longer to come up than to be killed
 	// again: without an end to the kills nobody would ever get through.
-	const enough = 40
+	const enough = 24
 	kills := 0
 	trouble.Go(func() {
 		for kills < enough {
