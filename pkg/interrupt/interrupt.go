@@ -39,19 +39,19 @@ type Watch struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	turns map[runlog.Run]chan struct{}
+	works map[runlog.Run]chan struct{} // what is under way
 }
 
 // New makes a watch.
 func New(log runlog.Log, logger *slog.Logger, now func() time.Time) *Watch {
-	return &Watch{log: log, logger: logger, now: now, turns: map[runlog.Run]chan struct{}{}}
+	return &Watch{log: log, logger: logger, now: now, works: map[runlog.Run]chan struct{}{}}
 }
 
 // Poke wakes whoever watches the inbox of run. It proves nothing by itself.
 func (a *Watch) Poke(run runlog.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if ch := a.turns[run]; ch != nil {
+	if ch := a.works[run]; ch != nil {
 		select {
 		case ch <- struct{}{}:
 		default:
@@ -63,17 +63,17 @@ func (a *Watch) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
 	ch := make(chan struct{}, 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turns[run] = ch
+	a.works[run] = ch
 	return ch, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.turns[run] == ch {
-			delete(a.turns, run)
+		if a.works[run] == ch {
+			delete(a.works, run)
 		}
 	}
 }
 
-// Lookout watches the inbox of a run for what would stop its turn.
+// Lookout watches the inbox of a run for what would stop the work on it.
 type Lookout struct {
 	// Look looks now.
 	Look func(context.Context) error
@@ -89,7 +89,7 @@ type Lookout struct {
 	at time.Time // when the newest look began
 }
 
-// Inbox looks at the inbox at once and at each poke, and ends the turn
+// Inbox looks at the inbox at once and at each poke, and ends the work
 // through cancel when an interrupt or a cancel is there. It listens before it
 // looks, so that nothing falls between. stop waits for it to end.
 func (a *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (*Lookout, func()) {

@@ -1,9 +1,8 @@
 package progress
 
 import (
-	"strings"
-
 	"slices"
+	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"

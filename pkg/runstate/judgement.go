@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -79,7 +80,7 @@ func HookPayload(s *harnessv1.Snapshot, payload map[string]any) map[string]any {
 // ModeOf is the mode of work of s.
 func ModeOf(s *harnessv1.Snapshot) string {
 	if s.GetMode() == "" {
-		return "execute"
+		return mode.Execute
 	}
 	return s.GetMode()
 }

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -89,7 +90,7 @@ func howChecked(p *harnessv1.Predicate) string {
 	case harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS:
 		return "the file " + p.GetPath()
 	case harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT:
-		return "text that matches " + runlog.Cut(p.GetPattern(), 200) + " in " + orElse(p.GetIn(), "response")
+		return "text that matches " + runlog.Cut(p.GetPattern(), 200) + " in " + cmp.Or(p.GetIn(), "response")
 	case harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS:
 		return "a successful call of " + p.GetTool()
 	case harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS:

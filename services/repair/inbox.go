@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,7 +154,7 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string, err err
 		r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
 		r.noteOutcome(call, runlog.Inline(text))
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
-			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: orElse(runlog.Cut(a.GetReason(), runlog.MaxPreview), "refused by a person"), // whole in the message
+			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: cmp.Or(runlog.Cut(a.GetReason(), runlog.MaxPreview), "refused by a person"), // whole in the message
 		}}})
 	}
 	r.wakes("approval")
@@ -359,7 +360,7 @@ func (r *repairing) takeReplan(p *harnessv1.ReplanRequest) (refused string) {
 	if runstate.Ended(r.s) {
 		return "the run has ended"
 	}
-	runstate.NoteHook(r.s, "", "", orElse(p.GetReason(), "it was asked for"))
+	runstate.NoteHook(r.s, "", "", cmp.Or(p.GetReason(), "it was asked for"))
 	return ""
 }
 

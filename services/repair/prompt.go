@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -39,7 +40,7 @@ func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment
 	if environment.GetWorkingDirectory() != "" {
 		add("Environment\nworking directory: " + environment.GetWorkingDirectory() +
 			"\nplatform: " + environment.GetPlatform() +
-			"\nfiles at the start (two levels deep):\n" + orElse(strings.TrimRight(environment.GetListing(), "\n"), "(empty)"))
+			"\nfiles at the start (two levels deep):\n" + cmp.Or(strings.TrimRight(environment.GetListing(), "\n"), "(empty)"))
 	}
 	for _, f := range environment.GetInstructionFiles() {
 		add("Instructions from " + f.GetPath() + "\n" + f.GetContent())
@@ -50,7 +51,7 @@ func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment
 		}
 	}
 	add(toolUse(append(environment.GetTools()[:len(environment.GetTools()):len(environment.GetTools())], clients...)))
-	add(mode.Describe(orElse(agent.GetMode(), mode.Execute), agent.GetModes()))
+	add(mode.Describe(cmp.Or(agent.GetMode(), mode.Execute), agent.GetModes()))
 	add(completion)
 	add(style)
 	add(marked)

@@ -16,6 +16,7 @@
 package repair
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -276,7 +277,7 @@ func (r *repairing) giveUp() error {
 		TurnNumber: r.turn(),
 		Error: &harnessv1.TurnError{
 			Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED,
-			Message: orElse(r.cancel.GetReason(), "cancelled"),
+			Message: cmp.Or(r.cancel.GetReason(), "cancelled"),
 		},
 	}}
 	return nil
@@ -322,7 +323,7 @@ func (r *repairing) parkInterrupted() error {
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_RunInterrupted{RunInterrupted: &harnessv1.RunInterrupted{Reason: r.interrupt.GetReason()}}})
 	return r.pause(&harnessv1.StopReason{
 		Kind:    "interrupted",
-		Message: orElse(r.interrupt.GetReason(), "Interrupted; a resume or a message lets it go on."),
+		Message: cmp.Or(r.interrupt.GetReason(), "Interrupted; a resume or a message lets it go on."),
 		Details: &harnessv1.StopDetails{Turn: r.turn()},
 	})
 }
@@ -402,11 +403,4 @@ func (r *repairing) turn() uint32 {
 		return r.s.GetTurn().GetNumber()
 	}
 	return r.s.GetTurnCount()
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package stopdecision
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ func (d *deciding) hooksGate() (decided bool, err error) {
 	}
 	switch {
 	case result.Action == harnessv1.HookAction_HOOK_ACTION_BLOCK:
-		text := "The work is not accepted as done: " + orElse(result.Reason, "a check of this installation objects.") +
+		text := "The work is not accepted as done: " + cmp.Or(result.Reason, "a check of this installation objects.") +
 			"\nDo what it asks for, then call work_complete again."
 		return true, d.reject(rejectedHook, text, nil)
 	case result.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
@@ -66,11 +67,4 @@ func (d *deciding) call(topic harnessv1.HookTopic, key string, payload map[strin
 
 func statusName(s harnessv1.RunStatus) string {
 	return strings.TrimPrefix(s.String(), "RUN_STATUS_")
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

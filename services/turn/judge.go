@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -90,7 +91,7 @@ func (j *Judging) Judge(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCa
 	switch {
 	case !Hookable(prepared):
 	case before.Action == harnessv1.HookAction_HOOK_ACTION_DENY:
-		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+orElse(before.Reason, "a rule of this installation refuses it."))
+		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+cmp.Or(before.Reason, "a rule of this installation refuses it."))
 	case before.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
 		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, "This call was broken off before it ran: "+definition.Aborted(before))
 	case before.Pause != "" && own:
@@ -297,11 +298,4 @@ func decide(s *harnessv1.Snapshot, spec *harnessv1.ToolSpec, arguments string, m
 		return tool.Decide(s.GetToolRules(), spec, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
 	}
 	return made.Policy.Decide(spec, arguments, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -126,7 +126,7 @@ func (o *opening) itemsState() {
 func (o *opening) failedControls() {
 	var news []workitem.FailedControl
 	for _, c := range workitem.FailedControls(o.s.GetWorkItemLedger()) {
-		if !contains(o.s.GetToldControls(), c.Key) {
+		if !slices.Contains(o.s.GetToldControls(), c.Key) {
 			news = append(news, c)
 			o.started.ToldControls = append(o.started.ToldControls, c.Key)
 		}
@@ -188,7 +188,7 @@ func (o *opening) rules(rules *jit.Rules, f Facts) {
 		WorkItemsComplete: uint32(finished), WorkItemsTotal: uint32(total), //nolint:gosec // at most 200
 		ItemAdds: usage[workitem.Add], Compactions: s.GetActivity().GetCompactions(), FilesChanged: files, Seconds: f.Seconds,
 		ItemsOpen: s.GetConfig().GetWorkItems().GetEnabled() && !workitem.IsComplete(s.GetWorkItemLedger()),
-	}, func(id string) bool { return contains(s.GetJit().GetFired(), id) })
+	}, func(id string) bool { return slices.Contains(s.GetJit().GetFired(), id) })
 	for _, r := range fired {
 		o.say("jit", r.ID, r.Text)
 		if r.Once {
@@ -200,15 +200,6 @@ func (o *opening) rules(rules *jit.Rules, f Facts) {
 			HookId: r.ID, Topic: "jit", Error: r.Error,
 		}}}))
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
 }
 
 // lookAgain is after how many turns somebody looks whether there are standing
