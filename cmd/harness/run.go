@@ -30,7 +30,7 @@ type runCmd struct {
 }
 
 // startFlags make no sense for a run that exists: what it is never changes.
-var startFlags = []string{"agent", "contract", "mode", "model", "workspace", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
+var startFlags = []string{"agent", "contract", "mode", "model", "workspace", "workflow", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {

@@ -21,7 +21,10 @@ const defaultDrain = 10 * time.Second
 
 // serveCmd serves roles until a signal comes.
 type serveCmd struct {
-	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision and toolhost."`
+	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision, toolhost and bridge; bridge is not in all."`
+	Executor     string        `placeholder:"NAME" help:"bridge: the executor, as workflows name it."`
+	Target       string        `placeholder:"HOST:PORT" help:"bridge: where that executor serves harness.v1.ExecutorService."`
+	TargetTime   *durationFlag `name:"target-timeout" placeholder:"D" help:"bridge: how long a call of the executor may take. Default: 5m."`
 	Listen       string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway, or of a role that is alone; with several roles the others take free ports. Port 0 is a free one."`
 	NATS         string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
 	NATSWait     *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
@@ -46,8 +49,8 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	for i, role := range c.Roles {
 		c.Roles[i] = strings.TrimSpace(role)
-		if c.Roles[i] != "all" && !slices.Contains(node.Roles, c.Roles[i]) {
-			return follow.ExitError, fmt.Errorf("--roles: %q: want all, %s", role, strings.Join(node.Roles, ", "))
+		if c.Roles[i] != "all" && c.Roles[i] != node.Bridge && !slices.Contains(node.Roles, c.Roles[i]) {
+			return follow.ExitError, fmt.Errorf("--roles: %q: want all, %s, %s", role, strings.Join(node.Roles, ", "), node.Bridge)
 		}
 	}
 	if c.Takeover != nil && c.NATS != "" {
@@ -83,7 +86,11 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	cfg := node.Config{
 		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync,
 		Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
+		Executor: c.Executor, Target: c.Target,
 		ModelEnv: a.env, Logger: a.log, Stderr: a.err,
+	}
+	if c.TargetTime != nil {
+		cfg.TargetTimeout = c.TargetTime.d
 	}
 	if c.NATSWait != nil {
 		cfg.NATSWait = c.NATSWait.d

@@ -21,6 +21,7 @@ type specFlags struct {
 	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets, contract, hooks."`
 	Contract     string        `placeholder:"FILE" help:"Contract file: what has to be there before the run counts as done."`
 	Mode         string        `placeholder:"NAME" help:"Mode of work at the start: plan, execute, or one of the agent file. Default: execute."`
+	Workflow     []string      `placeholder:"NAME" help:"Executors that a turn passes, in order, such as repair,compaction,turn,checker,stopdecision. Default: repair,compaction,turn,stopdecision."`
 	Yolo         bool          `help:"Never ask for approval. What is denied stays denied."`
 	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; may be given again."`
 	MaxTurns     *uint32       `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
@@ -68,7 +69,7 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 		return nil, nil, err
 	}
 	return &harnessv1.RunSpec{
-		Goal: inline(goal), Agent: agent, Workspace: workspace, Config: config,
+		Goal: inline(goal), Agent: agent, Workspace: workspace, Workflow: c.Workflow, Config: config,
 		ClientTools: file.ClientTools, Contract: file.Contract,
 	}, file, nil
 }

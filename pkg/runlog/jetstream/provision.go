@@ -68,6 +68,33 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 	}
 }
 
+// AddExecutor makes the consumers of an executor of one's own where they are missing,
+// on a bus that is provisioned: a bridge needs them before its first step. It waits
+// cfg.Wait for the bus to be provisioned and changes nothing that is there.
+func AddExecutor(ctx context.Context, cfg Config, name string) error {
+	l, err := Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	layout := Layout{Partitions: l.partitions, Executors: []string{name}, Takeover: runlog.TakeoverOf(l.AckWait())}
+	for p := range l.partitions {
+		for _, consumer := range consumers(p, layout) {
+			if consumer.Durable != execConsumer(name) {
+				continue
+			}
+			_, err := l.js.Consumer(ctx, runsStream(p), consumer.Durable)
+			if errors.Is(err, jetstream.ErrConsumerNotFound) {
+				_, err = l.js.CreateConsumer(ctx, runsStream(p), consumer)
+			}
+			if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
+				return fmt.Errorf("consumer %s on %s: %w: have whoever may do that run `harness provision --executor %s`", consumer.Durable, runsStream(p), err, name)
+			}
+		}
+	}
+	return nil
+}
+
 // minBytes is the least that a stream of records is made with.
 const minBytes = 1 << 20
 

@@ -35,6 +35,7 @@ type mesh struct {
 	ledger   string
 	toolHost *toolHosts
 	gateway  func() error
+	bridge   func(context.Context) error // says why its executor cannot be called
 
 	roles   []*role
 	stop    context.CancelFunc
@@ -127,6 +128,9 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 			if place := toolhost.Place(m.ledger); place != "" {
 				aliases = append(aliases, placeRole(place))
 			}
+		}
+		if r.name == Bridge {
+			aliases = append(aliases, Bridge+"."+m.n.cfg.Executor)
 		}
 		stop, err := m.n.log.Announce(r.name, aliases, func() *harnessv1.Presence { return m.presence(r) })
 		if err != nil {
@@ -248,6 +252,13 @@ func (m *mesh) assess(ctx context.Context) {
 			if err := m.gateway(); err != nil {
 				reason = err.Error()
 			}
+		}
+		if reason == "" && r.name == Bridge {
+			ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
+			if err := m.bridge(ask); err != nil && ctx.Err() == nil {
+				reason = err.Error()
+			}
+			cancel()
 		}
 		m.say(r, reason)
 		if before, ok := serving[r.server]; !ok || before {

@@ -31,10 +31,15 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/services/bridge"
 )
 
 // Roles that a node can have.
 var Roles = []string{"toolhost", "repair", "compaction", "turn", "stopdecision", "gateway"}
+
+// Bridge is the role that calls an executor over gRPC. It is not among Roles: all
+// does not include it.
+const Bridge = "bridge"
 
 // Config of a node.
 type Config struct {
@@ -52,6 +57,10 @@ type Config struct {
 	// Listen is the gateway's TCP address; empty means only the local socket.
 	// With it, every other role listens on a free port beside it.
 	Listen string
+	// Executor is the name of the executor that the role bridge calls, and Target where
+	// it is served, HOST:PORT. TargetTimeout bounds a call; default 5 min.
+	Executor, Target string
+	TargetTimeout    time.Duration
 	// Advertise is the host that others reach this machine by; empty means the one
 	// in Listen.
 	Advertise string
@@ -145,13 +154,27 @@ func (c *Config) complete() error {
 	if c.ModelEnv == nil {
 		c.ModelEnv = os.Getenv
 	}
+	bridging := slices.Contains(c.Roles, Bridge)
 	if len(c.Roles) == 0 || slices.Contains(c.Roles, "all") {
-		c.Roles = Roles
+		c.Roles = slices.Clone(Roles)
+		if bridging {
+			c.Roles = append(c.Roles, Bridge)
+		}
 	}
 	for _, r := range c.Roles {
-		if !slices.Contains(Roles, r) {
-			return fmt.Errorf("--roles: there is no role %q; the roles are all, %s", r, strings.Join(Roles, ", "))
+		if !slices.Contains(Roles, r) && r != Bridge {
+			return fmt.Errorf("--roles: there is no role %q; the roles are all, %s, %s", r, strings.Join(Roles, ", "), Bridge)
 		}
+	}
+	switch {
+	case bridging && (c.Executor == "" || c.Target == ""):
+		return errors.New("--roles bridge needs --executor NAME and --target HOST:PORT, where that executor serves harness.v1.ExecutorService")
+	case !bridging && (c.Executor != "" || c.Target != ""):
+		return errors.New("--executor and --target are the bridge's: add it to --roles")
+	case bridging && bridge.Bridgeable(c.Executor) != nil:
+		return fmt.Errorf("--executor: %w", bridge.Bridgeable(c.Executor))
+	case bridging && slices.Contains(c.Roles, c.Executor):
+		return fmt.Errorf("--executor: the role %s is in --roles too, and both would take its steps: leave it out there", c.Executor)
 	}
 	switch c.Sync {
 	case "", "always", "interval":
@@ -208,6 +231,11 @@ func (n *Node) openLog(ctx context.Context) error {
 	}
 	if n.cfg.NATS != "" {
 		cfg.URL, cfg.Credentials = n.cfg.NATS, n.cfg.Credentials
+		if n.cfg.Executor != "" {
+			if err := jetstream.AddExecutor(ctx, cfg, n.cfg.Executor); err != nil {
+				return err
+			}
+		}
 		var err error
 		n.log, err = jetstream.Open(ctx, cfg)
 		return err
@@ -225,7 +253,11 @@ func (n *Node) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.log, err = n.embedded.Open(ctx, cfg, jetstream.Layout{MaxBytes: embeddedBytes, Takeover: n.cfg.Takeover})
+	layout := jetstream.Layout{MaxBytes: embeddedBytes, Takeover: n.cfg.Takeover}
+	if n.cfg.Executor != "" {
+		layout.Executors = []string{n.cfg.Executor}
+	}
+	n.log, err = n.embedded.Open(ctx, cfg, layout)
 	return err
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+	"github.com/harnessmesh/harnessmesh/services/bridge/bridgeserver"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
@@ -91,6 +92,19 @@ func (n *Node) startRoles(ctx context.Context) error {
 			}
 			working = append(working, w)
 		}
+	}
+	if has(Bridge) {
+		b, err := bridgeserver.New(bridgeserver.Config{
+			Name: n.cfg.Executor, Target: n.cfg.Target, Timeout: n.cfg.TargetTimeout, Log: n.log, Remote: outside, Logger: n.cfg.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		if err := n.register(Bridge, b.Register); err != nil {
+			return err
+		}
+		n.mesh.bridge = b.Reach
+		working = append(working, b)
 	}
 	var gateway *gatewayserver.Server
 	if has("gateway") {

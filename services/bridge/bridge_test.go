@@ -1,0 +1,169 @@
+package bridge
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// behindTurn is a step as an executor between turn and stopdecision gets it.
+func behindTurn() *harnessv1.StepInput {
+	return &harnessv1.StepInput{
+		Namespace: "default", RunId: "r", Version: 7, Now: timestamppb.Now(),
+		Step: &harnessv1.Step{
+			From: "turn", To: "critic",
+			Snapshot: &harnessv1.Snapshot{
+				Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_REFLECTING, TurnCount: 2, MaxTurns: 9,
+				Workflow: []string{"repair", "turn", "critic", "stopdecision"}, InboxCursor: 4, MessageCount: 5,
+				Turn: &harnessv1.TurnState{Number: 2, AgentDone: true}, DrainedItems: []uint64{1},
+				Spent: &harnessv1.Spent{ToolCalls: 3},
+			},
+			Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: 2, AgentDone: true, CalledWorkComplete: true}},
+		},
+	}
+}
+
+func answer(o *harnessv1.Outcome) *harnessv1.StepOutput {
+	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Outcome{Outcome: o}}
+}
+
+func TestAnEmptyAnswerPassesTheStepOn(t *testing.T) {
+	in := behindTurn()
+	for name, out := range map[string]*harnessv1.StepOutput{"nothing": nil, "no output": {}, "no step": answer(&harnessv1.Outcome{}), "an empty step": answer(&harnessv1.Outcome{Step: &harnessv1.Step{}})} {
+		got, err := Settle("critic", in, out)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := &harnessv1.Outcome{Step: &harnessv1.Step{From: "critic", To: "stopdecision", Snapshot: in.GetStep().GetSnapshot(), Message: in.GetStep().GetMessage()}}
+		if !proto.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestGuidanceGetsItsIdItsTurnAndItsEvent(t *testing.T) {
+	in := behindTurn()
+	got, err := Settle("critic", in, answer(&harnessv1.Outcome{Appended: []*harnessv1.Message{
+		{Content: runlog.Inline("Say what you ran.")}, {Id: 900, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: runlog.Inline("And how.")},
+	}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range got.GetAppended() {
+		if m.GetId() != uint64(6+i) || m.GetRole() != harnessv1.Role_ROLE_USER || m.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE || m.GetTurnNumber() != 2 {
+			t.Errorf("message %d: %v", i, m)
+		}
+		said := got.GetEvents()[i].GetGuidanceInjected()
+		if said.GetKind() != "executor" || said.GetRuleId() != "critic" || said.GetText() != m.GetContent().GetInline() {
+			t.Errorf("event %d: %v", i, said)
+		}
+	}
+	if n := got.GetStep().GetSnapshot().GetMessageCount(); len(got.GetAppended()) != 2 || n != 7 {
+		t.Errorf("%d messages, counted %d", len(got.GetAppended()), n)
+	}
+	if before := in.GetStep().GetSnapshot().GetMessageCount(); before != 5 {
+		t.Error("the input was changed")
+	}
+}
+
+func TestWhatAnExecutorMayChange(t *testing.T) {
+	in := behindTurn()
+	s := runstate.Clone(in.GetStep().GetSnapshot())
+	s.Mode, s.Model = "plan", "openai:small"
+	done := &harnessv1.TurnComplete{TurnNumber: 2, CalledWorkComplete: true}
+	got, err := Settle("critic", in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_TurnComplete{TurnComplete: done}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.GetStep().GetSnapshot().GetMode() != "plan" || got.GetStep().GetTurnComplete().GetAgentDone() {
+		t.Errorf("got %v", got)
+	}
+	failed := proto.CloneOf(in.GetStep().GetTurnComplete())
+	failed.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON, Message: "no"}
+	got, err = Settle("critic", in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_TurnComplete{TurnComplete: failed}}}))
+	if err != nil || got.GetStep().GetTo() != runstate.StopDecision {
+		t.Errorf("a failed turn: %v, %v", got, err)
+	}
+	// The stop decision decides what it decides.
+	in.GetStep().To = runstate.StopDecision
+	ended := runstate.Clone(in.GetStep().GetSnapshot())
+	ended.Status, ended.Accepted = harnessv1.RunStatus_RUN_STATUS_DONE, true
+	got, err = Settle(runstate.StopDecision, in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{
+		To: runlog.End, Snapshot: ended, Message: &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{}},
+		PhaseChanges: []*harnessv1.PhaseChange{{}},
+	}}))
+	if err != nil || got.GetStep().GetTo() != runlog.End || !got.GetStep().GetSnapshot().GetAccepted() || len(got.GetStep().GetPhaseChanges()) != 1 {
+		t.Errorf("a stop decision of one's own: %v, %v", got, err)
+	}
+}
+
+func TestWhatIsRefusedIsNamed(t *testing.T) {
+	change := func(f func(*harnessv1.Snapshot)) *harnessv1.Outcome {
+		s := behindTurn().GetStep().GetSnapshot()
+		f(s)
+		return &harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: s}}
+	}
+	say := func(m *harnessv1.Message) *harnessv1.Outcome {
+		return &harnessv1.Outcome{Appended: []*harnessv1.Message{m}}
+	}
+	cases := map[string]struct {
+		out  *harnessv1.StepOutput
+		want string
+	}{
+		"needs":            {&harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{"tokens"}}}}, "needs tokens"},
+		"events":           {answer(&harnessv1.Outcome{Events: []*harnessv1.Event{{}}}), "leave events out"},
+		"from another":     {answer(&harnessv1.Outcome{Step: &harnessv1.Step{From: "turn"}}), "in the name of turn"},
+		"to another":       {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: "repair"}}), "goes on with stopdecision"},
+		"to the end":       {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: runlog.End}}), "goes on with stopdecision"},
+		"another message":  {answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{}}}}), "made a result out of a turn_complete"},
+		"another turn":     {answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: 3}}}}), "only agent_done and error"},
+		"the phase":        {answer(&harnessv1.Outcome{Step: &harnessv1.Step{PhaseChanges: []*harnessv1.PhaseChange{{}}}}), "phase_changes"},
+		"the cursor":       {answer(change(func(s *harnessv1.Snapshot) { s.InboxCursor++ })), "snapshot.inbox_cursor"},
+		"the status":       {answer(change(func(s *harnessv1.Snapshot) { s.Status = harnessv1.RunStatus_RUN_STATUS_DONE })), "snapshot.status"},
+		"acceptance":       {answer(change(func(s *harnessv1.Snapshot) { s.Accepted = true })), "snapshot.accepted"},
+		"what was spent":   {answer(change(func(s *harnessv1.Snapshot) { s.Spent.ToolCalls = 0 })), "snapshot.spent"},
+		"the workflow":     {answer(change(func(s *harnessv1.Snapshot) { s.Workflow = nil })), "snapshot.workflow"},
+		"the ids":          {answer(change(func(s *harnessv1.Snapshot) { s.DrainedItems = nil })), "snapshot.drained_items"},
+		"more turns":       {answer(change(func(s *harnessv1.Snapshot) { s.MaxTurns = 900 })), "snapshot.max_turns"},
+		"an empty message": {answer(say(&harnessv1.Message{})), "appended[0] has no inline text"},
+		"the model's part": {answer(say(&harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline("x")})), "appended[0] is not guidance"},
+		"the user's words": {answer(say(&harnessv1.Message{Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: runlog.Inline("x")})), "appended[0] is not guidance"},
+		"a tool's result":  {answer(say(&harnessv1.Message{ToolCallId: "c", Content: runlog.Inline("x")})), "appended[0] is not guidance"},
+		"too much text":    {answer(say(&harnessv1.Message{Content: runlog.Inline(strings.Repeat("x", MaxText+1))})), "more than 65536 bytes"},
+		"too many":         {answer(&harnessv1.Outcome{Appended: make([]*harnessv1.Message, MaxAppended+1)}), "17 messages"},
+	}
+	for name, c := range cases {
+		_, err := Settle("critic", behindTurn(), c.out)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want one line with %q", name, err, c.want)
+		}
+	}
+	// Fields that the executor's protos do not know are not lost on the way.
+	in := behindTurn()
+	in.GetStep().GetSnapshot().ProtoReflect().SetUnknown([]byte{0xf8, 0x3f, 1})
+	if _, err := Settle("critic", in, answer(change(func(*harnessv1.Snapshot) {}))); err == nil || !strings.Contains(err.Error(), "does not know") && !strings.Contains(err.Error(), "do not know") {
+		t.Errorf("lost fields: %v", err)
+	}
+	// Nor may a stop decision touch what is the log's.
+	_, err := Settle(runstate.StopDecision, behindTurn(), answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: runlog.End, Snapshot: change(func(s *harnessv1.Snapshot) { s.InboxCursor = 0 }).GetStep().GetSnapshot()}}))
+	if err == nil || !strings.Contains(err.Error(), "snapshot.inbox_cursor") {
+		t.Errorf("a stop decision that moves the cursor: %v", err)
+	}
+}
+
+func TestWhoCanBeBridged(t *testing.T) {
+	for name, good := range map[string]bool{
+		"critic": true, "compaction": true, "stopdecision": true,
+		"turn": false, "repair": false, "park": false, "end": false, "gateway": false, "all": false, "a b": false, "": false,
+	} {
+		if err := Bridgeable(name); (err == nil) != good {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
