@@ -111,6 +111,21 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
+// templates are turns that the floor repeats: those of the log with the most.
+func templates(b *testing.B, logs [][]runlog.Entry) []pattern {
+	b.Helper()
+	var found []pattern
+	for _, log := range logs {
+		if p := patterns(log); len(p) > len(found) {
+			found = p
+		}
+	}
+	if len(found) == 0 {
+		b.Fatal("no run made a whole turn while turns were counted: measure longer (-measure)")
+	}
+	return found[:min(len(found), longest)]
+}
+
 func throughput(b *testing.B, m *meshtest.Mesh, tools bool) {
 	var turns, appends, floors, ratios []float64
 	for range b.N {
@@ -122,13 +137,7 @@ func throughput(b *testing.B, m *meshtest.Mesh, tools bool) {
 		f.start(atOnce, spec(file, workspace(b)))
 		f.warmUp()
 		mesh, logs := runMesh(f)
-		var templates []pattern
-		for _, log := range logs {
-			if templates = patterns(b, log); len(templates) > 1 {
-				break
-			}
-		}
-		floor := runFloor(b, m, templates[:min(len(templates), longest)], atOnce)
+		floor := runFloor(b, m, templates(b, logs), atOnce)
 		b.Logf("mesh  %v", mesh)
 		b.Logf("floor %v", floor)
 		b.Logf("mesh/floor %.3f", mesh.rate()/floor.rate())
