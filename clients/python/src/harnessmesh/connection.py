@@ -1,0 +1,162 @@
+"""The connection to a gateway: address, TLS, token, trace context, and calls that are tried again."""
+
+import asyncio
+import ipaddress
+import os
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from harnessmesh.errors import InvalidError, from_rpc, is_passing
+from harnessmesh.gen.harness.v1.gateway_pb2_grpc import GatewayServiceStub
+
+if TYPE_CHECKING:
+    from harnessmesh.gen.harness.v1.gateway_pb2_grpc import GatewayServiceAsyncStub
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+#: Header pairs of a call.
+Metadata = tuple[tuple[str, str], ...]
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+#: Longest time that one try of a call may take, in seconds.
+_ATTEMPT = 30.0
+# The gateway takes a ping every 10 s. A machine that vanishes without a word is noticed within
+# half a minute, and one that comes back is found within two seconds.
+_OPTIONS: list[tuple[str, str | int]] = [
+    ("grpc.primary_user_agent", "harnessmesh-python"),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+]
+
+
+class Connection:
+    """A channel to one gateway and what goes with each call.
+
+    patience: seconds for which the gateway may be out of reach before a call fails.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None,
+        tls: bool | str | os.PathLike[str],
+        traceparent: str | Callable[[], str | None] | None,
+        patience: float,
+    ) -> None:
+        self.address = check_address(address)
+        self.patience = patience
+        self._traceparent = traceparent
+        self._headers: Metadata = ()
+        if token is not None:
+            if not token or not token.isascii() or not token.isprintable() or " " in token:
+                raise InvalidError("token: must be one word of visible ASCII characters, without `Bearer` in front")
+            if not tls and not is_local(address):
+                raise InvalidError(f"token: it would travel to {address} in clear text; say tls=True or tls=CA_FILE")
+            self._headers = (("authorization", f"Bearer {token}"),)
+        self.metadata()  # a wrong trace context fails here, not at the first call
+        if tls is not False:
+            self.channel = grpc.aio.secure_channel(address, _credentials(tls), options=_OPTIONS)
+        else:
+            self.channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        self.stub: "GatewayServiceAsyncStub" = GatewayServiceStub(self.channel)
+
+    def metadata(self, traceparent: str | None = None) -> Metadata:
+        """Headers of a call; a trace context given here stands over that of the client."""
+        if traceparent is None:
+            traceparent = self._traceparent() if callable(self._traceparent) else self._traceparent
+        if not traceparent:
+            return self._headers
+        if not _TRACEPARENT.fullmatch(traceparent):
+            raise InvalidError(f"traceparent: {traceparent!r} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, as W3C has it")
+        return (*self._headers, ("traceparent", traceparent))
+
+    async def call(
+        self,
+        method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
+        request: Request,
+        *,
+        patience: float | None = None,
+        traceparent: str | None = None,
+    ) -> Response:
+        """Makes a call, again and again while the gateway is out of reach. Every request that changes
+        something carries an id, so that it has one effect."""
+        again = Again(self.patience if patience is None else patience)
+        while True:
+            try:
+                return await method(request, metadata=self.metadata(traceparent), timeout=min(_ATTEMPT, again.patience))
+            except grpc.aio.AioRpcError as error:
+                if not is_passing(error) or not await again.wait():
+                    raise from_rpc(error, self.address) from None
+
+    async def close(self) -> None:
+        await self.channel.close()
+
+
+class Again:
+    """Counts tries that failed: with growing pauses, for `patience` seconds since the last success."""
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self._end: float | None = None
+        self._pause = 0.1
+
+    def reset(self) -> None:
+        """Something went well."""
+        self._end, self._pause = None, 0.1
+
+    async def wait(self) -> bool:
+        """Waits for the next try; False, at once, when patience is at its end."""
+        now = time.monotonic()
+        if self._end is None:
+            self._end = now + self.patience
+        if now >= self._end:
+            return False
+        pause = self._pause * random.uniform(0.8, 1.2)
+        self._pause = min(self._pause * 2, 2.0)
+        await asyncio.sleep(min(pause, self._end - now))
+        return True
+
+
+def check_address(address: str) -> str:
+    """HOST:PORT or unix:PATH, as it is; else an InvalidError that says what is wanted."""
+    if re.fullmatch(r"unix:.+|(\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):\d{1,5}", address):
+        if address.startswith("unix:") or 0 < int(address.rpartition(":")[2]) < 65536:
+            return address
+    raise InvalidError(f"address: {address!r} is neither HOST:PORT, such as 127.0.0.1:7447, nor unix:PATH")
+
+
+def is_local(address: str) -> bool:
+    """Says that what is sent to an address does not leave this machine."""
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _credentials(tls: Literal[True] | str | os.PathLike[str]) -> grpc.ChannelCredentials:
+    if tls is True:
+        return grpc.ssl_channel_credentials()
+    try:
+        with open(os.fspath(tls), "rb") as file:
+            roots = file.read()
+    except OSError as error:
+        raise InvalidError(f"tls: {os.fspath(tls)} cannot be read: {error.strerror}") from None
+    if b"-----BEGIN CERTIFICATE-----" not in roots:
+        raise InvalidError(f"tls: {os.fspath(tls)} holds no certificate in PEM form")
+    return grpc.ssl_channel_credentials(root_certificates=roots)

@@ -1,0 +1,209 @@
+"""What an iteration over a run yields: events, pieces of the model's text, and how the run rests."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from enum import Enum
+from typing import Any, TypeAlias, cast
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from harnessmesh.gen import pb
+
+#: What happened: one message for each name in docs/events.md.
+EventData: TypeAlias = (
+    pb.SessionStart | pb.SessionPause | pb.SessionResume | pb.SessionComplete | pb.PlanDraft | pb.PlanCommit
+    | pb.StepStart | pb.StepEnd | pb.ModelResponse | pb.ModelRetry | pb.ToolCalled | pb.ToolResult | pb.ToolError
+    | pb.ToolDenied | pb.BudgetWarn | pb.ContinuationPrompt | pb.StopRejected | pb.ContextPressure
+    | pb.ContextUsage | pb.Repaired | pb.ApprovalRequested | pb.ApprovalAnswered | pb.InputAccepted
+    | pb.InputRejected | pb.RunInterrupted | pb.RunCancelled | pb.WorkerTakeover | pb.ExecutorMissing
+    | pb.ExecutorError | pb.StallDetected | pb.DoomLoopDetected | pb.GuidanceInjected | pb.WorkItemChanged
+    | pb.DeliverablesUpdated | pb.ContractEvaluated | pb.HookResult | pb.HookError | pb.ModeChanged
+)  # fmt: skip
+
+#: Fetches a text that may be stored apart.
+Texts: TypeAlias = Callable[[pb.Content], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that was committed to the run's log; docs/events.md lists all of them.
+
+    name: the dotted name, such as "tool.call"; "unknown" for an event of a newer server.
+    id: VERSION-INDEX, unique in the run. Give it to `Run.events(after=…)` to go on behind this event.
+    version: version of the record that holds it; one record may hold several events.
+    time: when the record was made, UTC.
+    turn_number: the turn that it belongs to, 0 before the first.
+    max_turns: the turn after which the run ends.
+    data: what happened; None for an event of a newer server.
+    """
+
+    name: str
+    id: str
+    version: int
+    time: datetime
+    turn_number: int
+    max_turns: int
+    data: EventData | None
+
+    @staticmethod
+    def of(event: pb.Event) -> "Event":
+        case = event.WhichOneof("event")
+        return Event(
+            name=name_of(case) if case else "unknown",
+            id=event.id,
+            version=event.version,
+            time=_utc(event.time),
+            turn_number=event.turn_number,
+            max_turns=event.max_turns,
+            data=cast(EventData, getattr(event, case)) if case else None,
+        )
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A piece of the text that the model is writing. It is not stored: the whole text comes with the
+    event `model.response`, and who misses deltas misses nothing.
+
+    attempt, try_number: which try of the turn wrote it. A later one writes the text anew.
+    offset: bytes (UTF-8) of this try's text that came before.
+    rewinds: what was yielded of this turn's text before is void, and this piece begins it anew: an
+        earlier try broke off, or another worker took the turn over.
+    """
+
+    turn_number: int
+    attempt: int
+    try_number: int
+    offset: int
+    text: str
+    rewinds: bool = False
+
+
+class Status(str, Enum):
+    """How a run stands."""
+
+    RUNNING = "RUNNING"
+    PARKED = "PARKED"
+    DONE = "DONE"
+    STALLED = "STALLED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+    @staticmethod
+    def of(status: pb.RunStatus.ValueType) -> "Status":
+        return Status(pb.RunStatus.Name(status).removeprefix("RUN_STATUS_"))
+
+
+@dataclass(frozen=True)
+class PendingCall:
+    """A call that waits for somebody outside.
+
+    arguments: the JSON value that they are, or a string where the model wrote something else.
+    kind: approval, client_tool, question or review.
+    why: why it has to wait, or the question, for the person who is asked.
+    deadline: when it is answered with an error, UTC; None means never.
+    """
+
+    call_id: str
+    tool: str
+    arguments: Any
+    kind: str
+    why: str
+    turn_number: int
+    deadline: datetime | None
+
+    @staticmethod
+    async def of(call: pb.PendingCall, text: Texts) -> "PendingCall":
+        return PendingCall(
+            call_id=call.call_id,
+            tool=call.tool,
+            arguments=parse_arguments(await text(call.arguments)),
+            kind=call.kind,
+            why=call.why,
+            turn_number=call.turn_number,
+            deadline=_utc(call.deadline) if call.HasField("deadline") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Deliverable:
+    """Something that was made for the user, with its whole text."""
+
+    item_id: str
+    title: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run rests or has ended. Texts are whole.
+
+    accepted: the work counts as done: the agent said so and no gate objected.
+    reason: a kind of docs/events.md, such as agent_done, approval or budget_exceeded:turns.
+    message: the same for people, one sentence.
+    answer: the agent's last text.
+    summary: what the agent said when it said that it is done.
+    pending: the calls that wait, while it is parked.
+    wake_at: when a parked run goes on by itself, UTC; None means never.
+    raw: the protocol's message, with coverage, usage and the facts behind the reason.
+    """
+
+    status: Status
+    accepted: bool
+    reason: str
+    message: str
+    answer: str
+    summary: str
+    turn_count: int
+    tool_calls: int
+    pending: tuple[PendingCall, ...]
+    wake_at: datetime | None
+    deliverables: tuple[Deliverable, ...]
+    raw: pb.HarnessResult = field(repr=False)
+
+    @property
+    def ended(self) -> bool:
+        """It has ended; only a message, or after a cancel a resume, lets it go on."""
+        return self.status is not Status.PARKED
+
+    @staticmethod
+    async def of(result: pb.HarnessResult, text: Texts) -> "Result":
+        return Result(
+            status=Status.of(result.status),
+            accepted=result.accepted,
+            reason=result.reason.kind,
+            message=result.reason.message,
+            answer=await text(result.answer),
+            summary=await text(result.summary),
+            turn_count=result.turn_count,
+            tool_calls=result.tool_calls,
+            pending=tuple([await PendingCall.of(call, text) for call in result.pending]),
+            wake_at=_utc(result.wake_at) if result.HasField("wake_at") else None,
+            deliverables=tuple(
+                [Deliverable(item_id=d.item_id, title=d.title, content=await text(d.content)) for d in result.deliverables]
+            ),
+            raw=result,
+        )
+
+
+#: What `Run.events` yields.
+Update: TypeAlias = Event | Delta | Result
+
+
+def name_of(case: str) -> str:
+    """The dotted name of a case of Event.event: its last underscore is the dot."""
+    head, _, tail = case.rpartition("_")
+    return f"{head}.{tail}" if head else tail
+
+
+def parse_arguments(text: str) -> Any:
+    """A call's arguments: the JSON value that they are, else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _utc(time: Timestamp) -> datetime:
+    return time.ToDatetime(tzinfo=timezone.utc)

@@ -1,0 +1,104 @@
+"""Running the client's tools while somebody follows the run.
+
+A call is made when the run asks for it: at its `tool.call`, if that happens while the run is
+followed, and else when the run rests and says that the call still waits. So a client that crashed
+and attaches again makes the calls that it left open, and none that have their answer.
+"""
+
+import asyncio
+import hashlib
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from harnessmesh.errors import ExistsError, NotFoundError, PreconditionError, TooLargeError
+from harnessmesh.events import parse_arguments
+from harnessmesh.gen import pb
+from harnessmesh.tools import Tool, ToolFailed
+
+#: Gives a call its answer: call id, text, whether it failed, request id.
+Answer = Callable[[str, str, bool, str], Awaitable[object]]
+
+_CLIENT_TOOL = "client_tool"
+
+
+class Serving:
+    """The calls that a follower of one run has made or is making."""
+
+    def __init__(self, tools: Mapping[str, Tool], text: Callable[[pb.Content], Awaitable[str]], answer: Answer) -> None:
+        self._tools = tools
+        self._text = text
+        self._answer = answer
+        self._made: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def announced(self, event: pb.Event) -> None:
+        """An event that happens while the run is followed."""
+        if event.tool_call.awaits == _CLIENT_TOOL:
+            self._make(event.tool_call.call_id, event.tool_call.tool, event.tool_call.arguments)
+
+    def rests(self, result: pb.HarnessResult) -> bool:
+        """How the run rests now; True when all that it waits for is done here."""
+        for call in result.pending:
+            if call.kind == _CLIENT_TOOL:
+                self._make(call.call_id, call.tool, call.arguments)
+        return bool(result.pending) and all(c.kind == _CLIENT_TOOL and c.call_id in self._made for c in result.pending)
+
+    async def wait(self, coming: "asyncio.Future[Any]") -> None:
+        """Waits until that is there, or a call is over."""
+        await asyncio.wait({coming, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+
+    def check(self) -> None:
+        """Raises what kept a call from being answered."""
+        for task in [task for task in self._tasks if task.done()]:
+            self._tasks.discard(task)
+            task.result()
+
+    async def finish(self) -> None:
+        """Waits for the calls under way, and raises what kept one from being answered."""
+        while self._tasks:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            self.check()
+
+    async def stop(self) -> None:
+        """Cancels the calls under way; they stay unanswered, and are made again by whoever attaches next."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    def _make(self, call_id: str, tool: str, arguments: pb.Content) -> None:
+        if tool in self._tools and call_id not in self._made:
+            self._made.add(call_id)
+            self._tasks.add(asyncio.create_task(self._serve(self._tools[tool], call_id, arguments)))
+
+    async def _serve(self, tool: Tool, call_id: str, arguments: pb.Content) -> None:
+        text, failed = await run_tool(tool, call_id, parse_arguments(await self._text(arguments)))
+        # The same call has the same id: an answer that was stored before a crash counts once.
+        request_id = "tool-" + hashlib.sha256(call_id.encode()).hexdigest()[:32]
+        try:
+            await self._answer(call_id, text, failed, request_id)
+        except TooLargeError as error:
+            await self._answer(call_id, f"the result is too large: {error}", True, request_id)
+        except (ExistsError, PreconditionError, NotFoundError):
+            pass  # somebody else answered, or nobody waits any more: the run's events say what happened
+
+
+async def run_tool(tool: Tool, call_id: str, arguments: Any) -> tuple[str, bool]:
+    """Makes a call: its result as text, and whether it failed."""
+    if not isinstance(arguments, dict):
+        return f"the arguments are no JSON object: {arguments!r}", True
+    named = {**arguments, "call_id": call_id} if tool.takes_call_id else arguments
+    try:
+        if inspect.iscoroutinefunction(tool.function):
+            value = await tool.function(**named)
+        else:
+            value = await asyncio.to_thread(tool.function, **named)
+            if inspect.isawaitable(value):
+                value = await value
+        return (value if isinstance(value, str) else json.dumps(value)), False
+    except ToolFailed as error:
+        return str(error), True
+    except Exception as error:  # whatever it is, the model has to be told
+        return f"{type(error).__name__}: {error}", True

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Makes the Python environment of requirements.txt, once, and prints its folder.
+#
+#   PYTHON=python3.12 clients/python/venv.sh
+#
+# It lives in .cache/python at the top of the tree, under the digest of what it is made from.
+set -euo pipefail
+cd "$(dirname "$0")"
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+	echo "$python is too old: Python 3.10 or newer is needed; name another one with PYTHON=" >&2
+	exit 1
+}
+root=$(cd ../.. && pwd)
+key=$({ "$python" -c 'import sys; print(sys.version, sys.prefix)'; cat requirements.txt; } | sha256sum | cut -c 1-16)
+venv=$root/.cache/python/$key
+if [ ! -e "$venv/complete" ]; then
+	rm -rf "$venv"
+	"$python" -m venv "$venv" >&2
+	"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+		--requirement requirements.txt >&2
+	touch "$venv/complete"
+fi
+echo "$venv"
