@@ -63,11 +63,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Delta:
-    """A piece of the text that the model is writing. It is not stored: the whole text comes with the
-    event `model.response`, and who misses deltas misses nothing.
+    """A piece of the model's text. The pieces of a turn, from the last that `rewinds` on, add up to the
+    text of its event `model.response`, which follows them.
 
-    attempt, try_number: which try of the turn wrote it. A later one writes the text anew.
-    offset: bytes (UTF-8) of this try's text that came before.
+    attempt, try_number: which try of the turn wrote it; both 0 when it was not seen being written but
+        taken from the response.
+    offset: bytes (UTF-8) of the text that came before.
     rewinds: what was yielded of this turn's text before is void, and this piece begins it anew: an
         earlier try broke off, or another worker took the turn over.
     """

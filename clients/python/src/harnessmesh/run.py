@@ -16,7 +16,7 @@ from harnessmesh.gen import pb
 from harnessmesh.messages import message
 from harnessmesh.serving import Serving
 from harnessmesh.tools import Tool
-from harnessmesh.watching import Seen, watch
+from harnessmesh.watching import Seen, Watched, watch
 
 #: When an iteration ends: when the run has ended; when it has ended or rests; when all that is stored was yielded.
 Until: TypeAlias = Literal["end", "rest", "now"]
@@ -53,12 +53,12 @@ class Run:
         after: an event's id, such as "14-0", or a version that was seen in full. 0 is the start.
         until: "end": when the run has ended; a run that is parked is waited for. "rest": when it has
             ended or is parked. "now": when all that is stored has been yielded.
-        deltas: also yield the model's text while it is written.
+        deltas: also yield the model's text, while it is written. Until its `model.response` comes, the
+            Deltas of a turn have added up to the whole text, also where it was not seen being written.
 
         A connection that breaks is made again, and the iteration goes on where it was: each event is
-        yielded once, in order, none is left out. Of a text that was under way nothing is yielded
-        twice; what was written meanwhile comes with its `model.response`, or as a Delta that `rewinds`
-        when it is written anew.
+        yielded once, in order, none is left out. Of a text that was under way nothing is yielded twice;
+        a Delta that `rewinds` says that it was written anew.
 
         While it is iterated, the client's tools are run. A park that waits for them alone yields
         no Result.
@@ -77,20 +77,16 @@ class Run:
         try:
             async with aclosing(_beside(watch(self._connection, request, seen), serving)) as updates:
                 async for update in updates:
-                    if isinstance(update, tuple):
-                        delta, text, rewinds = update
-                        end = delta.offset + len(delta.text.encode())
-                        yield Delta(
-                            turn_number=delta.turn_number,
-                            attempt=delta.attempt,
-                            try_number=getattr(delta, "try"),
-                            offset=end - len(text.encode()),
-                            text=text,
-                            rewinds=rewinds,
-                        )
+                    if isinstance(update, Delta):
+                        yield update
                     elif isinstance(update, pb.Event):
                         if serving and update.version > seen.attached:
                             serving.announced(update)
+                        if deltas and update.HasField("model_response"):
+                            whole = await self.text(update.model_response.text)
+                            rest = seen.response(update.turn_number, whole)
+                            if rest is not None:
+                                yield rest
                         self.position = update.id
                         yield Event.of(update)
                     elif not (serving and serving.rests(update)):
@@ -218,12 +214,7 @@ class Run:
         return (await self._connection.call(self._stub.SendInput, request)).request_id
 
 
-_Watched: TypeAlias = pb.Event | pb.HarnessResult | tuple[pb.Delta, str, bool]
-
-
-async def _beside(
-    updates: AsyncGenerator[_Watched, None], serving: Serving | None
-) -> AsyncGenerator[_Watched, None]:
+async def _beside(updates: AsyncGenerator[Watched, None], serving: Serving | None) -> AsyncGenerator[Watched, None]:
     """The updates of a watch; a tool's call that cannot be answered ends them with its exception."""
     async with aclosing(updates):
         if serving is None:

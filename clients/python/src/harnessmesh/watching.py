@@ -6,17 +6,22 @@ and keeps what comes a second time from being yielded twice. `watch` is the shel
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import grpc
 
 from harnessmesh.connection import Again, Connection
 from harnessmesh.errors import InvalidError, from_rpc, is_passing
+from harnessmesh.events import Delta
 from harnessmesh.gen import pb
 
 #: Behind the last event of any version.
 _ALL = 1 << 30
 
-_Try = tuple[int, int, int]
+#: Turn, attempt and try that wrote a text.
+_Try: TypeAlias = tuple[int, int, int]
+#: What a watch yields.
+Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta
 
 
 @dataclass
@@ -25,13 +30,15 @@ class Seen:
 
     version, index: the last event; index _ALL when the whole version was.
     attached: version of the log when the watch began, 0 before.
+    _try, _shown: the text that was delivered last, and what of it.
+    _result: the rest that was delivered, None once something happened.
     """
 
     version: int = 0
     index: int = _ALL
     attached: int = 0
-    _text: _Try = (0, 0, 0)
-    _end: int = 0
+    _try: _Try = (0, 0, 0)
+    _shown: bytes = b""
     _result: bytes | None = field(default=None, repr=False)
 
     @staticmethod
@@ -60,23 +67,37 @@ class Seen:
         self._result = None
         return True
 
-    def delta(self, delta: pb.Delta) -> tuple[str, bool] | None:
-        """Takes a piece of text in: what is new of it, and whether it voids what was delivered of its
-        turn before. None when there is nothing new, or something before it is missing."""
+    def delta(self, delta: pb.Delta) -> Delta | None:
+        """Takes a piece of text in, and returns what is new of it. None when nothing is, or something
+        before it is missing."""
         at = (delta.turn_number, delta.attempt, getattr(delta, "try"))
-        if at < self._text:
+        if at < self._try:
             return None
         rewinds = False
-        if at > self._text:
+        if at > self._try:
             if delta.offset != 0:
                 return None
-            rewinds = at[0] == self._text[0] and self._end > 0
-            self._text, self._end = at, 0
-        if delta.offset > self._end:
+            rewinds = at[0] == self._try[0] and self._shown != b""
+            self._try, self._shown = at, b""
+        if delta.offset > len(self._shown):
             return None
-        new = delta.text.encode()[self._end - delta.offset :]
-        self._end += len(new)
-        return (new.decode(), rewinds) if new else None
+        return self._add(at, delta.text.encode()[len(self._shown) - delta.offset :], rewinds)
+
+    def response(self, turn_number: int, text: str) -> Delta | None:
+        """Takes the whole text of a turn in, and returns what of it was not delivered piece by piece."""
+        if turn_number != self._try[0]:
+            self._shown = b""
+        whole, rewinds = text.encode(), False
+        if not whole.startswith(self._shown):
+            self._shown, rewinds = b"", True
+        rest = self._add((turn_number, 0, 0), whole[len(self._shown) :], rewinds)
+        self._try = (turn_number, _ALL, _ALL)  # what comes late of this turn is not new
+        return rest
+
+    def _add(self, at: _Try, new: bytes, rewinds: bool) -> Delta | None:
+        offset = len(self._shown)
+        self._shown += new
+        return Delta(*at, offset=offset, text=new.decode(), rewinds=rewinds) if new else None
 
     def result(self, result: pb.HarnessResult) -> bool:
         """Takes a result in; False when the same rest was delivered before."""
@@ -89,7 +110,7 @@ class Seen:
 
 async def watch(
     connection: Connection, request: pb.WatchRunRequest, seen: Seen
-) -> AsyncGenerator[pb.Event | pb.HarnessResult | tuple[pb.Delta, str, bool], None]:
+) -> AsyncGenerator[Watched, None]:
     """Yields what happens in a run behind what was seen, each thing once, until the gateway says that
     the watch is over. A connection that breaks is taken up again, for `patience` seconds each time.
 
@@ -114,7 +135,7 @@ async def watch(
                 elif case == "delta":
                     piece = seen.delta(update.delta)
                     if piece is not None:
-                        yield update.delta, *piece
+                        yield piece
                 elif case == "result" and await _stands(connection, request, seen, attached, update.result):
                     if seen.result(update.result):
                         yield update.result

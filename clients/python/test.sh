@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Type-checks the package and tests it against a real server.
+#
+#   clients/python/test.sh [PYTEST ARGUMENTS]
+#
+# HARNESS names the binary to test against; without it one is built. The last line is pytest's.
+set -euo pipefail
+cd "$(dirname "$0")"
+export VENV
+VENV=$(./venv.sh)
+if [ -z "${HARNESS-}" ]; then
+	HARNESS=$(cd ../.. && pwd)/.cache/python/harness
+	(cd ../.. && CGO_ENABLED=0 go build -o "$HARNESS" ./cmd/harness)
+fi
+export HARNESS
+"$VENV/bin/mypy" --cache-dir "$VENV/mypy"
+exec "$VENV/bin/python" -B -m pytest -p no:cacheprovider "$@"

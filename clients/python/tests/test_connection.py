@@ -1,0 +1,115 @@
+"""TLS, tokens and trace context, through a front that passes calls on to a real gateway.
+
+The front ends TLS, demands a token and remembers the headers, as a proxy before a gateway does.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import trustme
+from conftest import Server
+
+from harnessmesh import Client, ForbiddenError, InvalidError, UnauthenticatedError, UnavailableError
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Front(grpc.GenericRpcHandler):
+    """Passes calls on to a gateway, for those with the token."""
+
+    def __init__(self, gateway: str) -> None:
+        self.address = ""
+        self.headers: list[dict[str, Any]] = []
+        self._channel = grpc.aio.insecure_channel(gateway)
+
+    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        headers = {key: value for key, value in details.invocation_metadata}
+        self.headers.append(headers)
+
+        async def call(request: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]") -> bytes:
+            match headers.get("authorization"):
+                case "Bearer sesame":
+                    passed_on: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+                    passed_on = self._channel.unary_unary(details.method)
+                    return await passed_on(request)
+                case "Bearer other":
+                    await context.abort(grpc.StatusCode.PERMISSION_DENIED, "the token may not use the namespace default")
+                case _:
+                    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token is needed")
+
+        return grpc.unary_unary_rpc_method_handler(call)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> tuple[trustme.CA, Path]:
+    authority, file = trustme.CA(), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(file)
+    return authority, file
+
+
+@pytest.fixture
+async def front(server: Server, authority: tuple[trustme.CA, Path]) -> AsyncIterator[Front]:
+    certificate = authority[0].issue_cert("localhost", "127.0.0.1")
+    chain = b"".join(each.bytes() for each in certificate.cert_chain_pems)
+    handler = Front(server.address)
+    listening = grpc.aio.server()
+    listening.add_generic_rpc_handlers((handler,))
+    credentials = grpc.ssl_server_credentials([(certificate.private_key_pem.bytes(), chain)])
+    handler.address = f"localhost:{listening.add_secure_port('127.0.0.1:0', credentials)}"
+    await listening.start()
+    yield handler
+    await listening.stop(None)
+    await handler.close()
+
+
+async def test_calls_go_over_tls_with_token_and_trace_context(front: Front, authority: tuple[trustme.CA, Path]) -> None:
+    async with Client.connect(front.address, tls=authority[1], token="sesame", traceparent=lambda: TRACE) as client:
+        assert [run async for run in client.runs(namespace="nobody-is-here")] == []
+    assert len(front.headers) == 2
+    for headers in front.headers:
+        assert headers["authorization"] == "Bearer sesame"
+        assert headers["traceparent"] == TRACE
+        assert headers["user-agent"].startswith("harnessmesh-python")
+
+
+async def test_a_wrong_token_is_one_clear_exception(front: Front, authority: tuple[trustme.CA, Path]) -> None:
+    with pytest.raises(UnauthenticatedError, match="a token is needed"):
+        await Client.connect(front.address, tls=authority[1])
+    with pytest.raises(UnauthenticatedError):
+        await Client.connect(front.address, tls=authority[1], token="simsalabim")
+    with pytest.raises(ForbiddenError, match="may not use the namespace"):
+        await Client.connect(front.address, tls=authority[1], token="other")
+
+
+async def test_a_certificate_of_somebody_else_is_one_clear_exception(front: Front, tmp_path: Path) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+    with pytest.raises(UnavailableError, match="is TLS on at both ends or at neither"):
+        await Client.connect(front.address, tls=tmp_path / "other.pem", token="sesame", connect_timeout=0.3)
+
+
+async def test_tls_towards_a_server_without_it_is_one_clear_exception(
+    server: Server, authority: tuple[trustme.CA, Path]
+) -> None:
+    with pytest.raises(UnavailableError, match="is TLS on at both ends or at neither"):
+        await Client.connect(server.address, tls=authority[1], connect_timeout=0.3)
+
+
+async def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    with pytest.raises(InvalidError, match="would travel to 192.0.2.1:7447 in clear text"):
+        await Client.connect("192.0.2.1:7447", token="sesame")
+    for token in ("", "Bearer sesame", "sesame\n"):
+        with pytest.raises(InvalidError, match="token: must be one word"):
+            await Client.connect(token=token)
+    with pytest.raises(InvalidError, match="tls: .*missing.pem cannot be read: No such file"):
+        await Client.connect(tls=tmp_path / "missing.pem")
+    (tmp_path / "empty.pem").write_text("no certificate")
+    with pytest.raises(InvalidError, match="holds no certificate in PEM form"):
+        await Client.connect(tls=tmp_path / "empty.pem")
+    with pytest.raises(InvalidError, match="traceparent: 'trace' is not VERSION-TRACE-SPAN-FLAGS"):
+        await Client.connect(traceparent="trace")

@@ -1,0 +1,136 @@
+"""What a client sees when servers and clients die."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Server
+
+from harnessmesh import Client, Delta, Event, Result, UnavailableError, pb, tool
+
+Script = Callable[[str], str]
+
+TURNS = 8
+LONG = "turns:\n" + "".join(
+    f"  - {{text: Turn {n} goes by slowly., delay: 150ms, calls: [{{name: list_directory, arguments: {{path: '.'}}}}]}}\n"
+    for n in range(1, TURNS)
+)
+DONE = "  - {calls: [{name: work_complete, arguments: {summary: finished}}]}\n"
+
+
+async def test_an_iteration_goes_on_over_a_server_that_is_killed_without_loss_or_repeat(
+    mortal: Server, script: Script, workspace: Path
+) -> None:
+    async with Client.connect(mortal.address) as client:
+        config = {"stall": {"enabled": False}, "doom_loop": {"enabled": False}}
+        run = await client.start("go on", model=script(LONG + DONE), workspace=workspace, config=config)
+        seen, kills, result = [], 0, None
+        text: dict[int, str] = {}
+        whole: dict[int, str] = {}
+        async for update in run.events():
+            match update:
+                case Delta(turn_number=turn):
+                    text[turn] = update.text if update.rewinds else text.get(turn, "") + update.text
+                    if turn == 2 + 3 * kills and kills < 2:  # in the middle of the model's text
+                        kills += 1
+                        mortal.kill()
+                        await asyncio.to_thread(mortal.start)
+                case Event(data=pb.ModelResponse() as response):
+                    seen.append(update.id)
+                    whole[update.turn_number] = await run.text(response.text)
+                case Event():
+                    seen.append(update.id)
+                case Result():
+                    result = update
+        assert kills == 2
+        assert result is not None and result.accepted and result.turn_count == TURNS
+        stored = [u.id async for u in run.events() if isinstance(u, Event)]
+        assert seen == stored
+        assert text == {turn: response for turn, response in whole.items() if response}
+
+
+async def test_a_call_waits_out_a_server_that_is_away_and_starts_one_run(
+    mortal: Server, script: Script, workspace: Path
+) -> None:
+    async with Client.connect(mortal.address) as client:
+        mortal.kill()
+        starting = asyncio.create_task(client.start("go on", model=script("turns:\n" + DONE), workspace=workspace))
+        await asyncio.to_thread(mortal.start)
+        run = await starting
+        assert (await run.result()).accepted
+        assert [r.run_id async for r in client.runs()] == [run.id]
+
+
+async def test_patience_ends_with_one_clear_exception(mortal: Server, script: Script, workspace: Path) -> None:
+    async with Client.connect(mortal.address, patience=0.3) as client:
+        run = await client.start("go on", model=script(LONG + DONE), workspace=workspace)
+        mortal.kill()
+        with pytest.raises(UnavailableError, match="no gateway can be reached at 127.0.0.1"):
+            await run.info()
+        with pytest.raises(UnavailableError, match="no gateway can be reached at 127.0.0.1"):
+            [update async for update in run.events()]
+
+
+async def test_calls_of_client_tools_are_made_again_by_the_next_client(
+    client: Client, server: Server, script: Script, workspace: Path
+) -> None:
+    begun: list[str] = []
+    hanging, answered = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def look_up(order: int, call_id: str) -> str:
+        """Looks up an order."""
+        begun.append(call_id)
+        if order == 2 and begun.count(call_id) == 1:
+            hanging.set()
+            await asyncio.Event().wait()
+        return f"order {order} is on its way"
+
+    calls = ", ".join(f"{{name: look_up, arguments: {{order: {n}}}}}" for n in (1, 2))
+    model = script(f"turns:\n  - {{text: Two orders., calls: [{calls}]}}\n" + DONE)
+
+    run = await client.start("look up", model=model, workspace=workspace, tools=[look_up])
+    first: list[str] = []
+
+    async def follow() -> None:
+        async for update in run.events():
+            if isinstance(update, Event):
+                first.append(update.id)
+                if isinstance(update.data, pb.ToolResult):
+                    answered.set()
+
+    following = asyncio.create_task(follow())
+    await asyncio.gather(hanging.wait(), answered.wait())
+    following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await following
+
+    async with Client.connect(server.address) as other:
+        attached = await other.attach(run.id, tools=[look_up])
+        updates = [update async for update in attached.events(first[-1])]
+        second = [update.id for update in updates if isinstance(update, Event)]
+        last = updates[-1]
+        assert isinstance(last, Result) and last.accepted
+        stored = [u.id async for u in attached.events() if isinstance(u, Event)]
+    assert first + second == stored
+    assert begun.count("call_1_1") == 2
+    assert begun.count("call_1_0") == 1
+    answers = [m for m in await run.conversation() if m.tool_name == "look_up"]
+    assert [m.content.inline for m in answers] == ["order 1 is on its way", "order 2 is on its way"]
+
+
+async def test_history_that_is_read_again_makes_no_call_again(client: Client, script: Script, workspace: Path) -> None:
+    calls: list[str] = []
+
+    @tool
+    def note(text: str) -> None:
+        """Notes something."""
+        calls.append(text)
+
+    model = script("turns:\n  - {text: A note., calls: [{name: note, arguments: {text: one}}]}\n" + DONE)
+    run = await client.start("note", model=model, workspace=workspace, tools=[note])
+    assert (await run.result()).accepted
+    attached = await client.attach(run.id, tools=[note])
+    assert [u async for u in attached.events() if isinstance(u, Event) and u.name == "tool.call"]
+    assert calls == ["one"]
