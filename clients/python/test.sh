@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Type-checks the package and tests it against a real server.
+# Lints and type-checks the package, and tests it against a real server.
 #
 #   clients/python/test.sh [PYTEST ARGUMENTS]
 #
@@ -13,5 +13,7 @@ if [ -z "${HARNESS-}" ]; then
 	(cd ../.. && CGO_ENABLED=0 go build -o "$HARNESS" ./cmd/harness)
 fi
 export HARNESS
+"$VENV/bin/ruff" check --quiet --no-cache .
+"$VENV/bin/ruff" format --check --quiet --no-cache .
 "$VENV/bin/mypy" --cache-dir "$VENV/mypy"
 exec "$VENV/bin/python" -B -m pytest -p no:cacheprovider "$@"

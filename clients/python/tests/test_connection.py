@@ -26,7 +26,7 @@ class Front(grpc.GenericRpcHandler):
         self._channel = grpc.aio.insecure_channel(gateway)
 
     def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        headers = {key: value for key, value in details.invocation_metadata}
+        headers = dict(details.invocation_metadata)
         self.headers.append(headers)
 
         async def call(request: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]") -> bytes:
@@ -36,7 +36,9 @@ class Front(grpc.GenericRpcHandler):
                     passed_on = self._channel.unary_unary(details.method)
                     return await passed_on(request)
                 case "Bearer other":
-                    await context.abort(grpc.StatusCode.PERMISSION_DENIED, "the token may not use the namespace default")
+                    await context.abort(
+                        grpc.StatusCode.PERMISSION_DENIED, "the token may not use the namespace default"
+                    )
                 case _:
                     await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token is needed")
 

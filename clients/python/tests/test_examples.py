@@ -12,7 +12,14 @@ def run(*arguments: str, cwd: Path, typed: str = "") -> "subprocess.CompletedPro
     command = [sys.executable, str(EXAMPLES / arguments[0]), *arguments[1:]]
     source = str(EXAMPLES.parent / "src")
     return subprocess.run(
-        command, cwd=cwd, input=typed, capture_output=True, text=True, timeout=60, env={"PYTHONPATH": source, "PATH": "/usr/bin:/bin"}
+        command,
+        cwd=cwd,
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"PYTHONPATH": source, "PATH": "/usr/bin:/bin"},
     )
 
 
@@ -44,7 +51,9 @@ def test_follow_leaves_a_run_that_nobody_answers_and_comes_back(server: Server, 
 
 def test_weather_goes_on_after_a_crash_without_loss_or_repeat(server: Server, workspace: Path) -> None:
     model = f"script:{EXAMPLES / 'weather.yaml'}"
-    crashed = run("weather.py", "--server", server.address, "--model", model, "--crash", "What do I pack?", cwd=workspace)
+    crashed = run(
+        "weather.py", "--server", server.address, "--model", model, "--crash", "What do I pack?", cwd=workspace
+    )
     assert crashed.returncode == 70
     assert "…crash in the middle of call_1_" in crashed.stderr
     kept = json.loads((workspace / "weather.json").read_text())

@@ -54,7 +54,12 @@ async def test_a_run_is_followed_from_its_start_to_its_result(client: Client, sc
     assert texts(updates) == "I look around first."
     result = updates[-1]
     assert isinstance(result, Result)
-    assert (result.status, result.accepted, result.reason, result.summary) == (Status.DONE, True, "agent_done", "finished")
+    assert (result.status, result.accepted, result.reason, result.summary) == (
+        Status.DONE,
+        True,
+        "agent_done",
+        "finished",
+    )
     assert await run.result() == result
     assert run.position == ids(updates)[-1]
 
@@ -95,7 +100,9 @@ async def test_an_attached_client_goes_on_behind_an_event_or_a_version(
     assert ids(await gather(attached, version)) == [e for e in all_ids if int(e.partition("-")[0]) > version]
 
 
-async def test_an_iteration_until_now_ends_though_the_run_waits(client: Client, script: Script, workspace: Path) -> None:
+async def test_an_iteration_until_now_ends_though_the_run_waits(
+    client: Client, script: Script, workspace: Path
+) -> None:
     run = await client.start("run it", model=script(COMMAND), workspace=workspace)
     parked = await run.result()
     assert (parked.status, parked.reason, parked.ended) == (Status.PARKED, "approval", False)
@@ -152,7 +159,7 @@ async def test_a_second_answer_is_refused_and_the_same_answer_again_is_not(
 async def test_a_question_is_answered_and_a_message_opens_the_run_again(
     client: Client, script: Script, workspace: Path
 ) -> None:
-    ask = "  - {calls: [{name: ask_user, arguments: {question: \"Which colour?\", options: [red, green]}}]}\n"
+    ask = '  - {calls: [{name: ask_user, arguments: {question: "Which colour?", options: [red, green]}}]}\n'
     model = script("turns:\n" + ask + DONE + "  - {text: More then.}\n" + DONE)
     run = await client.start("paint", model=model, workspace=workspace)
     call = (await run.result()).pending[0]
@@ -211,10 +218,14 @@ async def test_agents_contracts_and_numbers_are_given_as_mappings(
 ) -> None:
     run = await client.start(
         "write",
-        model=script("turns:\n  - {calls: [{name: write_file, arguments: {path: a.md, content: " + "x" * 20_000 + "}}]}\n" + DONE),
+        model=script(
+            "turns:\n  - {calls: [{name: write_file, arguments: {path: a.md, content: " + "x" * 20_000 + "}}]}\n" + DONE
+        ),
         workspace=workspace,
         agent={"name": "writer", "tools": [{"name": "write_file", "policy": "TOOL_DECISION_ALLOW"}]},
-        contract={"required_outputs": [{"id": "a", "predicate": {"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a.md"}}]},
+        contract={
+            "required_outputs": [{"id": "a", "predicate": {"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a.md"}}]
+        },
         config={"stop": {"max_turns": 7}},
     )
     arguments = ""
@@ -237,7 +248,7 @@ async def test_wrong_input_is_one_clear_exception(client: Client, script: Script
     with pytest.raises(InvalidError) as model:
         await client.start("look", model="gpt", workspace=workspace)
     assert (model.value.reason, model.value.field) == ("INVALID_FIELD", "spec.agent.model")
-    with pytest.raises(InvalidError, match="agent: .*no field named \"nmae\"") as agent:
+    with pytest.raises(InvalidError, match='agent: .*no field named "nmae"') as agent:
         await client.start("look", model=script(TALK), workspace=workspace, agent={"nmae": "x"})
     assert agent.value.field == "agent"
     with pytest.raises(InvalidError, match="statuses: 'FINISHED' is none: want RUNNING, PARKED"):
@@ -262,7 +273,9 @@ async def test_a_wrong_address_is_one_clear_exception() -> None:
             await Client.connect(address)
 
 
-async def test_two_clients_can_follow_one_run_at_once(client: Client, server: Server, script: Script, workspace: Path) -> None:
+async def test_two_clients_can_follow_one_run_at_once(
+    client: Client, server: Server, script: Script, workspace: Path
+) -> None:
     run = await client.start("look", model=script(TALK), workspace=workspace)
     async with Client.connect(server.address) as other:
         one, two = await asyncio.gather(gather(run), gather(await other.attach(run.id)))

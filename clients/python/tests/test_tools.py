@@ -11,7 +11,14 @@ from harnessmesh.tools import ToolFunction, by_name
 
 def test_a_functions_annotations_become_the_schema_of_its_arguments() -> None:
     @tool
-    def book(city: str, call_id: str, nights: int = 1, kind: Literal["room", "flat"] = "room", notes: list[str] | None = None, more: dict[str, Any] | None = None) -> None:
+    def book(
+        city: str,
+        call_id: str,
+        nights: int = 1,
+        kind: Literal["room", "flat"] = "room",
+        notes: list[str] | None = None,
+        more: dict[str, Any] | None = None,
+    ) -> None:
         """Books a place to sleep."""
 
     assert (book.name, book.description, book.takes_call_id) == ("book", "Books a place to sleep.", True)

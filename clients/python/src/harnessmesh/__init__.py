@@ -14,27 +14,44 @@
 Everything is asyncio. `pb` has all messages of the protocol.
 """
 
-from harnessmesh.client import Client as Client
+from harnessmesh.client import Client
 from harnessmesh.errors import (
-    ExistsError as ExistsError,
-    ForbiddenError as ForbiddenError,
-    HarnessError as HarnessError,
-    InvalidError as InvalidError,
-    NotFoundError as NotFoundError,
-    PreconditionError as PreconditionError,
-    TooLargeError as TooLargeError,
-    UnauthenticatedError as UnauthenticatedError,
-    UnavailableError as UnavailableError,
+    ExistsError,
+    ForbiddenError,
+    HarnessError,
+    InvalidError,
+    NotFoundError,
+    PreconditionError,
+    TooLargeError,
+    UnauthenticatedError,
+    UnavailableError,
 )
-from harnessmesh.events import (
-    Deliverable as Deliverable,
-    Delta as Delta,
-    Event as Event,
-    PendingCall as PendingCall,
-    Result as Result,
-    Status as Status,
-    Update as Update,
-)
-from harnessmesh.gen import pb as pb
-from harnessmesh.run import Run as Run
-from harnessmesh.tools import Tool as Tool, ToolFailed as ToolFailed, tool as tool
+from harnessmesh.events import Deliverable, Delta, Event, PendingCall, Result, Status, Update
+from harnessmesh.gen import pb
+from harnessmesh.run import Run
+from harnessmesh.tools import Tool, ToolFailed, tool
+
+__all__ = [
+    "Client",
+    "Deliverable",
+    "Delta",
+    "Event",
+    "ExistsError",
+    "ForbiddenError",
+    "HarnessError",
+    "InvalidError",
+    "NotFoundError",
+    "PendingCall",
+    "PreconditionError",
+    "Result",
+    "Run",
+    "Status",
+    "TooLargeError",
+    "Tool",
+    "ToolFailed",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "Update",
+    "pb",
+    "tool",
+]

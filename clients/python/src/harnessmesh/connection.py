@@ -71,7 +71,7 @@ class Connection:
             self.channel = grpc.aio.secure_channel(address, _credentials(tls), options=_OPTIONS)
         else:
             self.channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
-        self.stub: "GatewayServiceAsyncStub" = GatewayServiceStub(self.channel)
+        self.stub: GatewayServiceAsyncStub = GatewayServiceStub(self.channel)
 
     def metadata(self, traceparent: str | None = None) -> Metadata:
         """Headers of a call; a trace context given here stands over that of the client."""
@@ -80,7 +80,9 @@ class Connection:
         if not traceparent:
             return self._headers
         if not _TRACEPARENT.fullmatch(traceparent):
-            raise InvalidError(f"traceparent: {traceparent!r} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, as W3C has it")
+            raise InvalidError(
+                f"traceparent: {traceparent!r} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, as W3C has it"
+            )
         return (*self._headers, ("traceparent", traceparent))
 
     async def call(
@@ -132,9 +134,13 @@ class Again:
 
 def check_address(address: str) -> str:
     """HOST:PORT or unix:PATH, as it is; else an InvalidError that says what is wanted."""
-    if re.fullmatch(r"unix:.+|(\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):\d{1,5}", address):
-        if address.startswith("unix:") or 0 < int(address.rpartition(":")[2]) < 65536:
-            return address
+    if re.fullmatch(r"unix:.+", address):
+        return address
+    if (
+        re.fullmatch(r"(\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):\d{1,5}", address)
+        and 0 < int(address.rpartition(":")[2]) < 65536
+    ):
+        return address
     raise InvalidError(f"address: {address!r} is neither HOST:PORT, such as 127.0.0.1:7447, nor unix:PATH")
 
 

@@ -182,7 +182,10 @@ class Result:
             pending=tuple([await PendingCall.of(call, text) for call in result.pending]),
             wake_at=_utc(result.wake_at) if result.HasField("wake_at") else None,
             deliverables=tuple(
-                [Deliverable(item_id=d.item_id, title=d.title, content=await text(d.content)) for d in result.deliverables]
+                [
+                    Deliverable(item_id=d.item_id, title=d.title, content=await text(d.content))
+                    for d in result.deliverables
+                ]
             ),
             raw=result,
         )

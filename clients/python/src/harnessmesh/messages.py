@@ -20,7 +20,9 @@ def message(kind: type[M], field: str, value: M | Mapping[str, Any] | None) -> M
     if value is None or isinstance(value, kind):
         return value
     if not isinstance(value, Mapping):
-        raise InvalidError(f"{field}: want a mapping or a {kind.__name__}, not {type(value).__name__}", metadata={"field": field})
+        raise InvalidError(
+            f"{field}: want a mapping or a {kind.__name__}, not {type(value).__name__}", metadata={"field": field}
+        )
     try:
         return ParseDict(dict(value), kind())
     except (ParseError, TypeError, ValueError) as error:

@@ -100,5 +100,5 @@ async def run_tool(tool: Tool, call_id: str, arguments: Any) -> tuple[str, bool]
         return (value if isinstance(value, str) else json.dumps(value)), False
     except ToolFailed as error:
         return str(error), True
-    except Exception as error:  # whatever it is, the model has to be told
+    except Exception as error:  # noqa: BLE001  whatever it is, the model has to be told
         return f"{type(error).__name__}: {error}", True

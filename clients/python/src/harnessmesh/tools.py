@@ -148,6 +148,6 @@ def _type(where: str, hint: Any) -> dict[str, Any]:
         return {"enum": list(arguments)}
     if hint is list or origin is list:
         return {"type": "array", **({"items": _type(where, arguments[0])} if arguments else {})}
-    if hint is dict or origin is dict and arguments[0] is str:
+    if hint is dict or (origin is dict and arguments[0] is str):
         return {"type": "object", **({"additionalProperties": _type(where, arguments[1])} if arguments else {})}
     raise TypeError(f"{where}: no JSON Schema can be made from {hint}: give parameters=, a JSON Schema")

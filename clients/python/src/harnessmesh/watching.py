@@ -108,9 +108,7 @@ class Seen:
         return True
 
 
-async def watch(
-    connection: Connection, request: pb.WatchRunRequest, seen: Seen
-) -> AsyncGenerator[Watched, None]:
+async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen) -> AsyncGenerator[Watched, None]:
     """Yields what happens in a run behind what was seen, each thing once, until the gateway says that
     the watch is over. A connection that breaks is taken up again, for `patience` seconds each time.
 
@@ -136,8 +134,9 @@ async def watch(
                     piece = seen.delta(update.delta)
                     if piece is not None:
                         yield piece
-                elif case == "result" and await _stands(connection, request, seen, attached, update.result):
-                    if seen.result(update.result):
+                elif case == "result":
+                    stands = await _stands(connection, request, seen, attached, update.result)
+                    if stands and seen.result(update.result):
                         yield update.result
             return
         except grpc.aio.AioRpcError as error:
