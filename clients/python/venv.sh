@@ -12,7 +12,12 @@ python=${PYTHON:-python3}
 	exit 1
 }
 root=$(cd ../.. && pwd)
-key=$({ "$python" -c 'import sys; print(sys.version, sys.prefix)'; cat requirements.txt; } | sha256sum | cut -c 1-16)
+key=$("$python" - <<-'EOF'
+	import hashlib, sys
+	made_from = (sys.version + sys.prefix).encode() + open("requirements.txt", "rb").read()
+	print(hashlib.sha256(made_from).hexdigest()[:16])
+EOF
+)
 venv=$root/.cache/python/$key
 if [ ! -e "$venv/complete" ]; then
 	rm -rf "$venv"
