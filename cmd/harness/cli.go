@@ -61,6 +61,8 @@ type app struct {
 	stdio
 	env func(string) string
 	log *slog.Logger
+	// logs is where log goes.
+	logs *outlet
 	// given are the flags that stand on the command line, and not those that
 	// come from the environment.
 	given map[string]bool
@@ -74,7 +76,7 @@ var errSignal = errors.New("interrupted")
 
 // run is the program.
 func run(args []string, std stdio, env func(string) string) (code int) {
-	a := &app{stdio: std, env: env, given: map[string]bool{}}
+	a := &app{stdio: std, env: env, given: map[string]bool{}, logs: &outlet{w: std.err}}
 	defer func() {
 		if p := recover(); p != nil {
 			wish, ok := p.(exited)
@@ -110,7 +112,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 			a.given[path.Flag.Name] = true
 		}
 	}
-	a.log = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: level(c.LogLevel)}))
+	a.log = slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level(c.LogLevel)}))
 	verb, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
 		return a.fail(follow.ExitError, fmt.Errorf("%s does nothing yet", parsed.Selected().Name))

@@ -14,6 +14,7 @@ import (
 // demoCmd runs a scripted agent on a small broken program.
 type demoCmd struct {
 	Output string `enum:"text,json,jsonl" default:"text" help:"As in run."`
+	Render string `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
 }
 
 func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
@@ -44,6 +45,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 		specFlags: specFlags{Model: "script:" + place.Script, Workspace: place.Workspace, Allow: []string{"run_command"}},
 		target:    target{Data: place.Data, Namespace: "default"},
 		Output:    c.Output,
+		Render:    c.Render,
 		Goal:      []string{demo.Goal},
 	}
 	code, err := run.run(ctx, a)

@@ -25,7 +25,9 @@ type following struct {
 	session *backend.Session
 	run     string
 	// output is text, json or jsonl.
-	output   string
+	output string
+	// render is auto, markdown or plain: how text shows the run.
+	render   string
 	noDeltas bool
 	// after is the version from which on things are shown.
 	after uint64
@@ -40,20 +42,14 @@ type following struct {
 }
 
 // printer is what shows the events, and the text one where people read along.
-func (f *following) printer(ctx context.Context, a *app) (follow.Printer, *render.Text) {
+func (f *following) printer(ctx context.Context, a *app) (follow.Printer, narrator) {
 	switch f.output {
 	case "json":
 		return render.NewQuiet(a.err), nil
 	case "jsonl":
 		return render.NewLines(a.out, a.err), nil
 	}
-	text := render.NewText(a.err, a.style(a.err), func(c *harnessv1.Content) string {
-		whole, err := backend.Text(ctx, f.session.Client, f.target.Namespace, f.run, c)
-		if err != nil {
-			return c.GetBlob().GetPreview() + "..."
-		}
-		return whole
-	})
+	text := f.tell(ctx, a)
 	text.Header(f.run, f.model, f.workspace, f.goal)
 	return text, text
 }
@@ -78,6 +74,10 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 		cfg.Signals = nil
 	}
 	outcome, err := follow.Follow(followed, cfg)
+	if text != nil {
+		text.Close()
+		a.logs.redirect(a.err)
+	}
 	switch {
 	case errors.Is(err, errSignal):
 		a.note("left; the run goes on without you")
@@ -110,7 +110,7 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 }
 
 // print writes the result. A stdout that nobody reads any more is no error.
-func (f *following) print(a *app, text *render.Text, r *harnessv1.HarnessResult) error {
+func (f *following) print(a *app, text narrator, r *harnessv1.HarnessResult) error {
 	var line []byte
 	var err error
 	switch f.output {
@@ -123,22 +123,28 @@ func (f *following) print(a *app, text *render.Text, r *harnessv1.HarnessResult)
 		if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE && r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_STALLED {
 			return nil // what was said last is no answer
 		}
-		answer := render.Answer(r)
-		if isTerminal(a.out) {
-			if isTerminal(a.err) && strings.TrimSpace(text.Shown()) == answer {
-				return nil // it stands on the same screen already
-			}
-			answer = render.Clean(answer)
-		}
+		answer := f.unseen(a, text, r)
 		if answer == "" {
 			return nil
 		}
-		line = []byte(answer)
+		line = []byte(f.rendered(a, answer))
 	}
 	if err != nil {
 		return err
 	}
 	return emit(a.out, line)
+}
+
+// unseen is what of the answer does not stand on the same screen already.
+func (f *following) unseen(a *app, text narrator, r *harnessv1.HarnessResult) string {
+	whole, said := render.Answer(r), strings.TrimSpace(text.Shown())
+	if !isTerminal(a.out) || !isTerminal(a.err) {
+		return whole
+	}
+	if rest, found := strings.CutPrefix(whole, said); found && said != "" && (rest == "" || f.laidOut(a, a.err)) {
+		return strings.TrimSpace(rest)
+	}
+	return whole
 }
 
 // emit writes a line to stdout, which nobody may be reading any more.

@@ -17,6 +17,7 @@ import (
 type resumeCmd struct {
 	oneRun       `embed:""`
 	Output       string        `enum:"text,json,jsonl" default:"text" help:"As in run."`
+	Render       string        `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
 	NoStream     bool          `help:"Leave the model's text out until it is whole."`
 	MaxTurns     *uint32       `placeholder:"N" help:"New budget of turns."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"New budget of tool calls."`
@@ -29,7 +30,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
 		return follow.ExitError, err
 	}
-	f := &following{target: &c.target, run: c.RunID, output: c.Output, noDeltas: c.NoStream}
+	f := &following{target: &c.target, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream}
 	defer func() { a.disconnect(ctx, f.session) }()
 	stands, err := f.drive(ctx, a)
 	if err != nil {

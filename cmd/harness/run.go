@@ -25,6 +25,7 @@ type runCmd struct {
 	RunID     string   `placeholder:"ID" help:"Id of the run. The same id with the same run again follows that run."`
 	Continue  string   `placeholder:"RUN" help:"Give a run that exists more to do instead of starting one."`
 	Output    string   `enum:"text,json,jsonl" default:"text" help:"What stdout gets: the answer (text), one object (json), or a line for each event (jsonl)."`
+	Render    string   `enum:"auto,markdown,plain" default:"auto" help:"How text shows the run: live, with the model's Markdown rendered (markdown), or line by line as it is written (plain). auto: markdown on a terminal."`
 	NoStream  bool     `help:"Ask the model for whole responses, without text as it is written."`
 	Goal      []string `arg:"" optional:"" help:"What the agent is to do; - reads it from stdin."`
 }
@@ -90,7 +91,7 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, fil
 	if err != nil {
 		return before(err)
 	}
-	f := &following{target: &c.target, session: session, output: c.Output, noDeltas: c.NoStream}
+	f := &following{target: &c.target, session: session, output: c.Output, render: c.Render, noDeltas: c.NoStream}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	started, err := startRun(ctx, a, session, request)
@@ -164,7 +165,7 @@ func requestID(request *harnessv1.StartRunRequest) string {
 
 // goOn gives a run that exists more to do and follows it.
 func (c *runCmd) goOn(ctx context.Context, a *app, text string) (int, error) {
-	f := &following{target: &c.target, run: c.Continue, output: c.Output, noDeltas: c.NoStream, goal: text}
+	f := &following{target: &c.target, run: c.Continue, output: c.Output, render: c.Render, noDeltas: c.NoStream, goal: text}
 	defer func() { a.disconnect(ctx, f.session) }()
 	stands, err := f.drive(ctx, a)
 	if err != nil {

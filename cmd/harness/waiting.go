@@ -59,7 +59,7 @@ func alternatives(p *harnessv1.PendingCall) string {
 }
 
 // hints say what can be done with a run that rests.
-func (f *following) hints(ctx context.Context, a *app, text *render.Text, r *harnessv1.HarnessResult) {
+func (f *following) hints(ctx context.Context, a *app, text narrator, r *harnessv1.HarnessResult) {
 	words := f.target.words(a)
 	switch r.GetStatus() {
 	case harnessv1.RunStatus_RUN_STATUS_PARKED:
@@ -81,7 +81,7 @@ func (f *following) hints(ctx context.Context, a *app, text *render.Text, r *har
 
 // waits says what a parked run waits for: in blocks of lines for people who read
 // along, else in a line for each.
-func (f *following) waits(a *app, text *render.Text, r *harnessv1.HarnessResult) {
+func (f *following) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 	style, words, now := a.style(a.err), f.target.words(a), time.Now()
 	for _, p := range r.GetPending() {
 		how := answering(f.run, p, words)

@@ -12,6 +12,7 @@ import (
 type watchCmd struct {
 	oneRun   `embed:""`
 	Output   string `enum:"text,jsonl" default:"text" help:"text for people, or jsonl: a line for each event."`
+	Render   string `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
 	From     uint64 `placeholder:"VERSION" help:"First version to show. Default: the first."`
 	NoStream bool   `help:"Leave the model's text out until it is whole."`
 }
@@ -24,7 +25,7 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return before(err)
 	}
-	f := &following{target: &c.target, session: session, run: c.RunID, output: c.Output, noDeltas: c.NoStream, onlyWatch: true}
+	f := &following{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream, onlyWatch: true}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	stands, err := f.stands(ctx)

@@ -84,6 +84,7 @@ func (f *follower) next() {
 		a.lines = nil
 		return
 	}
+	f.Printer.Asking(true)
 	switch call := a.calls[0]; call.GetKind() {
 	case kindQuestion:
 		f.Prompt.question(call)

@@ -34,6 +34,9 @@ type Printer interface {
 	Delta(*harnessv1.Delta)
 	// Note is a remark of the program itself.
 	Note(text string)
+	// Asking says that a person is being asked on the terminal from now on, or no
+	// longer. It may be said again.
+	Asking(bool)
 	// Err is the first failure to write.
 	Err() error
 }
@@ -180,6 +183,9 @@ func (f *follower) loop(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if !f.asking.open() {
+			f.Printer.Asking(false)
 		}
 		if f.Unread && f.Printer.Err() != nil {
 			return ErrUnread
@@ -383,6 +389,7 @@ func (f *follower) signal(ctx context.Context) error {
 	}
 	f.out.Interrupted = true
 	if f.asking.open() {
+		f.Prompt.print("\n") // the signal was typed behind the question
 		f.hold(f.asking.park)
 	}
 	f.asking = asking{}

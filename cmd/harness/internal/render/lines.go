@@ -22,6 +22,9 @@ func (l *Lines) Err() error { return l.out.err }
 // Note is a remark of the program itself.
 func (l *Lines) Note(text string) { l.diag.print("harness: " + text + "\n") }
 
+// Asking changes nothing: lines are lines.
+func (l *Lines) Asking(bool) {}
+
 // Event writes an event.
 func (l *Lines) Event(e *harnessv1.Event) { l.write(eventjson.Event(e)) }
 
@@ -47,6 +50,9 @@ func (q *Quiet) Err() error { return nil }
 
 // Note is a remark of the program itself.
 func (q *Quiet) Note(text string) { q.diag.print("harness: " + text + "\n") }
+
+// Asking changes nothing.
+func (q *Quiet) Asking(bool) {}
 
 // Event shows nothing.
 func (q *Quiet) Event(*harnessv1.Event) {}

@@ -35,6 +35,8 @@ type Text struct {
 	opened bool
 	// work is what is known of the run's work items.
 	work work
+	// head opens a turn in place of the plain heading; nil for that one.
+	head func(turn, limit uint32)
 }
 
 // NewText writes to out. fetch gets the whole text of a content; nil shows
@@ -48,6 +50,12 @@ func NewText(out io.Writer, style Style, fetch func(*harnessv1.Content) string) 
 
 // Err is the first failure of the writer.
 func (t *Text) Err() error { return t.out.err }
+
+// Asking is told when a person is being asked; lines are lines then too.
+func (t *Text) Asking(bool) {}
+
+// Close ends what is shown.
+func (t *Text) Close() {}
 
 // Shown is the last whole text of the model that was shown.
 func (t *Text) Shown() string { return t.answer }
@@ -113,6 +121,10 @@ func (t *Text) heading(turn, limit uint32) {
 		return
 	}
 	t.turn = turn
+	if t.head != nil {
+		t.head(turn, limit)
+		return
+	}
 	title := fmt.Sprintf("turn %d", turn)
 	if limit > 0 {
 		title += fmt.Sprintf("/%d", limit)

@@ -1,0 +1,230 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// callState is how a call stands.
+type callState int
+
+const (
+	callRuns callState = iota
+	callAsks
+	callWaits
+	callDone
+	callFailed
+	callDenied
+	callLeft
+)
+
+// shownCall is a call as it is shown.
+type shownCall struct {
+	id, tool  string
+	arguments *harnessv1.Content
+	state     callState
+	// since is when it began to run.
+	since time.Time
+	// took is how long it ran; below 0 it is not known.
+	took time.Duration
+	// said is the beginning of its result or error, or why it waits.
+	said string
+}
+
+// calls are the calls that are shown live, in the order in which they came, and
+// those that wait for an answer, by id.
+type calls struct {
+	open  []*shownCall
+	parks map[string]*shownCall
+}
+
+func (c *calls) find(id string) *shownCall {
+	if at := slices.IndexFunc(c.open, func(s *shownCall) bool { return s.id == id }); at >= 0 {
+		return c.open[at]
+	}
+	return nil
+}
+
+// begin adds a call, or takes up one that was shown as waiting.
+func (c *calls) begin(call *shownCall) {
+	delete(c.parks, call.id)
+	if old := c.find(call.id); old != nil {
+		*old = *call
+		return
+	}
+	c.open = append(c.open, call)
+}
+
+// end says how a call ended. One that is not shown any more is shown again.
+func (c *calls) end(id, tool string, how callState, took time.Duration, said string) {
+	call := c.find(id)
+	if call == nil {
+		call = &shownCall{id: id, tool: tool}
+		if parked := c.parks[id]; parked != nil {
+			call.arguments = parked.arguments
+			delete(c.parks, id)
+		}
+		c.open = append(c.open, call)
+	}
+	call.state, call.took, call.said = how, took, said
+}
+
+// park says what a call waits for.
+func (c *calls) park(call *shownCall) {
+	if old := c.find(call.id); old != nil {
+		*old = *call
+	} else {
+		c.open = append(c.open, call)
+	}
+	if c.parks == nil {
+		c.parks = map[string]*shownCall{}
+	}
+	c.parks[call.id] = call
+}
+
+func (c *calls) running() int {
+	n := 0
+	for _, call := range c.open {
+		if call.state == callRuns {
+			n++
+		}
+	}
+	return n
+}
+
+// over takes out the calls that have ended, from the first on to one that has not,
+// so that they stand in the order in which they were made; all takes out all.
+func (c *calls) over(all bool) []*shownCall {
+	n := 0
+	for n < len(c.open) && (all || c.open[n].state >= callDone) {
+		n++
+	}
+	over := c.open[:n]
+	c.open = slices.Clone(c.open[n:])
+	for _, call := range over {
+		if call.state == callRuns {
+			call.state = callLeft
+		}
+	}
+	return over
+}
+
+// shownCalls bounds the calls that are shown live.
+const shownCalls = 8
+
+func (c *calls) lines(s Style, width int, now time.Time) []string {
+	var lines []string
+	for i, call := range c.open {
+		if i == shownCalls && len(c.open) > shownCalls+1 {
+			return append(lines, s.dim(fmt.Sprintf("  %s %d more calls", s.mark("…", "..."), len(c.open)-i)))
+		}
+		lines = append(lines, s.callLine(call, width, now))
+	}
+	return lines
+}
+
+// spin is the frame of a spinner at a time.
+func (s Style) spin(now time.Time) string {
+	frames := []string{"|", "/", "-", "\\"}
+	if s.UTF8 {
+		frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+	}
+	return frames[int(now.UnixMilli()/100)%len(frames)]
+}
+
+// callLine is a call on one line of at most width columns: how it stands, what it
+// does, how long it has taken, and the first line of what came of it.
+func (s Style) callLine(c *shownCall, width int, now time.Time) string {
+	mark, took, said := "", "", shorten(firstLine(c.said), 400)
+	if c.state >= callDone && c.took >= 0 {
+		took = span(c.took)
+	}
+	paint := s.dim
+	switch c.state {
+	case callRuns:
+		mark = s.warn(s.spin(now))
+		if d := now.Sub(c.since); d >= time.Second && !c.since.IsZero() {
+			took = seconds(d)
+		}
+	case callAsks:
+		mark, paint = s.warn("?"), s.warn
+	case callWaits:
+		mark = s.mark("○", "o")
+	case callDone:
+		mark = s.good(s.tick())
+	case callFailed:
+		mark, paint = s.bad(s.cross()), s.bad
+	case callDenied:
+		mark, paint = s.bad(s.mark("⊘", "x")), s.bad
+		said = strings.TrimSuffix("denied: "+said, ": ")
+	case callLeft:
+		mark, said = s.dim(s.mark("–", "-")), "goes on unseen"
+	}
+	tool := shorten(c.tool, 40)
+	line := "  " + mark + " " + s.bold(tool)
+	if took != "" {
+		took = "  " + took
+	}
+	room := width - ansi.StringWidth(line) - ansi.StringWidth(took)
+	// What came of it gets what the arguments leave, and at least a third.
+	args := arguments(c.arguments)
+	forSaid := 0
+	if said != "" {
+		forSaid = min(ansi.StringWidth(said)+2, max(room/3, room-ansi.StringWidth(args)-1))
+	}
+	if args = middle(args, room-forSaid-1, s.mark("…", "...")); args != "" {
+		line += " " + args
+	}
+	line += s.dim(took)
+	if rest := width - ansi.StringWidth(line) - 2; said != "" && rest >= 8 {
+		line += "  " + paint(ansi.Truncate(said, rest, s.mark("…", "...")))
+	}
+	return ansi.Truncate(line, width, "")
+}
+
+// arguments are those of a call on one line. A single text stands for itself.
+func arguments(c *harnessv1.Content) string {
+	raw := preview(c)
+	var fields map[string]json.RawMessage
+	var text string
+	if json.Unmarshal([]byte(raw), &fields) == nil && len(fields) == 1 {
+		for _, value := range fields {
+			if json.Unmarshal(value, &text) == nil {
+				return shorten(text, 400)
+			}
+		}
+	}
+	if raw == "" || raw == "{}" {
+		return ""
+	}
+	return short(raw)
+}
+
+// middle is text of at most width columns; what is too much is taken out of the
+// middle, because the end of a path or a command says as much as its beginning.
+func middle(text string, width int, gap string) string {
+	have, cut := ansi.StringWidth(text), ansi.StringWidth(gap)
+	switch {
+	case have <= width:
+		return text
+	case width < 8:
+		return ""
+	}
+	head := (width - cut + 1) / 2
+	return ansi.Truncate(text, head, "") + gap + ansi.TruncateLeft(text, have-(width-cut-head), "")
+}
+
+// seconds is a time that goes on, without digits that only flicker.
+func seconds(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return d.Truncate(time.Second).String()
+}

@@ -1,0 +1,201 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Header says what is about to be seen.
+func (l *Live) Header(run, model, workspace, goal string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.cfg.Style
+	room := l.width - 1
+	lead := s.mark("▌ ", "| ")
+	title := s.bold("run " + clean(run))
+	for _, part := range []string{model, workspace} {
+		if part == "" {
+			continue
+		}
+		if rest := room - ansi.StringWidth(lead+title+s.dot()); rest >= 12 {
+			title += s.dim(s.dot()) + middle(clean(part), rest, s.mark("…", "..."))
+		}
+	}
+	l.up(sortHead, s.good(lead)+ansi.Truncate(title, room-2, ""))
+	l.plain.goal = goal
+	if goal == "" {
+		return
+	}
+	text := ansi.Wordwrap(shorten(goal, 400), room-2, "")
+	for line := range strings.SplitSeq(text, "\n") {
+		l.up(sortHead, s.good(lead)+s.dim(line))
+	}
+}
+
+// head opens a turn.
+func (l *Live) head(turn, limit uint32) {
+	l.endText()
+	l.flush(true)
+	s := l.cfg.Style
+	title := fmt.Sprintf("turn %d", turn)
+	if limit = max(limit, l.gauge.maxTurns); limit > 0 {
+		title += fmt.Sprintf("/%d", limit)
+	}
+	bar := s.mark("─", "-")
+	line := s.dim(bar+bar) + " " + s.bold(title) + " "
+	l.take()
+	l.above = append(l.above, "")
+	l.ended = sortNone
+	l.up(sortHead, line+s.dim(strings.Repeat(bar, max(0, min(l.width-1, widest)-ansi.StringWidth(line)))))
+}
+
+// Note is a remark of the program itself.
+func (l *Live) Note(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.plain.Note(text)
+	l.take()
+	l.settle()
+}
+
+// Lines writes lines of their own.
+func (l *Live) Lines(lines ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.above = append(l.above, lines...)
+	l.ended = sortLine
+	l.settle()
+}
+
+// Event shows what was committed.
+func (l *Live) Event(e *harnessv1.Event) {
+	text := ""
+	if r := e.GetModelResponse(); r != nil {
+		text = l.cfg.Fetch(r.GetText()) // may take a while, in which frames go on
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gauge.event(e, l.cfg.Now())
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_ModelResponse:
+		l.plain.heading(e.GetTurnNumber(), e.GetMaxTurns())
+		l.commit(e.GetTurnNumber(), text)
+	case *harnessv1.Event_ToolCall:
+		l.toolCall(e, v.ToolCall)
+	case *harnessv1.Event_ToolResult:
+		if r := v.ToolResult; !listed(r.GetTool()) {
+			l.calls.end(r.GetCallId(), r.GetTool(), callDone, took(r.GetDuration()), preview(r.GetResult()))
+		}
+	case *harnessv1.Event_ToolError:
+		r := v.ToolError
+		l.calls.end(r.GetCallId(), r.GetTool(), callFailed, took(r.GetDuration()), preview(r.GetError()))
+	case *harnessv1.Event_ToolDenied:
+		d := v.ToolDenied
+		l.calls.end(d.GetCallId(), d.GetTool(), callDenied, -1, d.GetReason())
+	case *harnessv1.Event_ApprovalRequested:
+		a := v.ApprovalRequested
+		what := "waits for approval"
+		if l.plain.reviews[a.GetCallId()] {
+			what = "waits for a review"
+		}
+		if a.GetWhy() != "" {
+			what += ": " + a.GetWhy()
+		}
+		l.calls.park(&shownCall{id: a.GetCallId(), tool: a.GetTool(), arguments: a.GetArguments(), state: callAsks, said: what})
+	default:
+		l.other(e)
+	}
+	l.flush(false)
+	l.settle()
+}
+
+// other shows an event that has no look of its own here.
+func (l *Live) other(e *harnessv1.Event) {
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_StepStart:
+		l.plain.Event(e)
+		if v.StepStart.GetResumed() {
+			l.goOn(e)
+		}
+		l.take()
+		return
+	case *harnessv1.Event_StepEnd:
+		l.endText()
+		l.flush(true)
+	case *harnessv1.Event_ApprovalAnswered:
+		if call := l.calls.parks[v.ApprovalAnswered.GetCallId()]; call != nil {
+			call.state = callWaits
+		}
+	}
+	// A heading that a line brings about comes first, so it is written before it is taken.
+	l.plain.Event(e)
+	l.take()
+}
+
+// goOn takes up the calls that were allowed: they are about to run.
+func (l *Live) goOn(e *harnessv1.Event) {
+	for id, call := range l.calls.parks {
+		if call.state == callWaits {
+			l.calls.begin(&shownCall{id: id, tool: call.tool, arguments: call.arguments, since: e.GetTime().AsTime()})
+		}
+	}
+}
+
+func (l *Live) toolCall(e *harnessv1.Event, c *harnessv1.ToolCalled) {
+	call := &shownCall{id: c.GetCallId(), tool: c.GetTool(), arguments: proto.CloneOf(c.GetArguments())}
+	if e.GetTime() != nil {
+		call.since = e.GetTime().AsTime()
+	}
+	switch c.GetAwaits() {
+	case "":
+		if !listed(c.GetTool()) {
+			l.calls.begin(call)
+		}
+	case "question":
+		l.plain.Event(e)
+		l.take()
+	case "client_tool":
+		call.state, call.said = callAsks, "waits for its client"
+		l.calls.park(call)
+	case "review":
+		l.plain.toolCall(c) // its request says that it waits
+	}
+}
+
+// took is how long a call ran; below 0 where that is not known.
+func took(d *durationpb.Duration) time.Duration {
+	if d == nil {
+		return -1
+	}
+	return d.AsDuration()
+}
+
+// flush hands up the calls that are over; all hands up the others as they stand.
+func (l *Live) flush(all bool) {
+	for _, call := range l.calls.over(all) {
+		l.up(sortCall, l.cfg.Style.callLine(call, l.width-1, l.cfg.Now()))
+	}
+}
+
+// Result writes the last lines: how it ended, why, and what it took.
+func (l *Live) Result(r *harnessv1.HarnessResult) {
+	l.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.plain.Lines(l.plain.work.flush(l.cfg.Style)...)
+	l.take()
+	s := l.cfg.Style
+	l.above = append(l.above, "", s.dim(strings.Repeat(s.mark("─", "-"), min(l.width-1, widest))))
+	for _, line := range s.ResultLines(r) {
+		l.above = append(l.above, hang(line, l.width-1)...)
+	}
+	l.ended = sortLine
+	l.draw()
+}

@@ -1,0 +1,318 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Known is what is known of a run before its events tell.
+type Known struct {
+	// State is a state of the run, of which its limits are taken; may be nil.
+	State *harnessv1.Snapshot
+	// Begun says that what is shown goes on from State, so that what it has used counts.
+	Begun bool
+}
+
+// gauges is what the status line shows.
+type gauges struct {
+	// Known sets what is shown before the first event; see fill.
+	Known
+	filled bool
+
+	turn, maxTurns uint32
+	calls          uint32
+	usage          harnessv1.Usage
+	window         harnessv1.TokenBudget
+	// active is the time that the run was at work until since; since is zero while
+	// it rests.
+	active time.Duration
+	since  time.Time
+	// doing is what the run does, from at on; until is when it does something else by
+	// itself, if it does.
+	doing     string
+	at, until time.Time
+	// rests says that nothing goes on, so that there is no status.
+	rests bool
+}
+
+// fill takes in what is known beforehand.
+func (g *gauges) fill() {
+	if g.filled {
+		return
+	}
+	g.filled = true
+	s := g.State
+	g.maxTurns = s.GetMaxTurns()
+	g.window.MaxInputTokens = s.GetTokenBudget().GetMaxInputTokens()
+	g.window.SoftTokens, g.window.BlockingTokens = s.GetTokenBudget().GetSoftTokens(), s.GetTokenBudget().GetBlockingTokens()
+	g.rests = true
+	if !g.Begun {
+		return
+	}
+	g.turn, g.calls, g.window.UsedTokens = s.GetTurnCount(), s.GetSpent().GetToolCallsTotal(), s.GetTokenBudget().GetUsedTokens()
+	g.add(s.GetSpent().GetUsage())
+	g.active = s.GetSpent().GetActive().AsDuration()
+}
+
+func (g *gauges) add(u *harnessv1.Usage) {
+	g.usage.InputTokens += u.GetInputTokens()
+	g.usage.OutputTokens += u.GetOutputTokens()
+	g.usage.CachedInputTokens += u.GetCachedInputTokens()
+	g.usage.CostMicroUsd += u.GetCostMicroUsd()
+}
+
+// event takes in what an event tells.
+func (g *gauges) event(e *harnessv1.Event, now time.Time) {
+	g.fill()
+	at := now
+	if e.GetTime() != nil {
+		at = e.GetTime().AsTime()
+	}
+	g.turn, g.maxTurns = max(g.turn, e.GetTurnNumber()), max(g.maxTurns, e.GetMaxTurns())
+	switch v := e.GetEvent().(type) {
+	case *harnessv1.Event_SessionPause, *harnessv1.Event_SessionComplete:
+		g.rest(at)
+		return
+	case *harnessv1.Event_StepEnd:
+		if v.StepEnd.GetOutcome() == "awaiting_tool" {
+			g.rest(at)
+			return
+		}
+		g.does("between turns", at)
+	case *harnessv1.Event_SessionStart, *harnessv1.Event_SessionResume:
+		g.does("getting ready", at)
+	case *harnessv1.Event_StepStart, *harnessv1.Event_WorkerTakeover:
+		g.does("thinking", at)
+	case *harnessv1.Event_ModelRetry:
+		g.does("model failed, tries again", at)
+		g.until = at.Add(v.ModelRetry.GetWait().AsDuration())
+	case *harnessv1.Event_ModelResponse:
+		g.add(v.ModelResponse.GetUsage())
+		g.does("calling tools", at)
+		if v.ModelResponse.GetToolCalls() == 0 {
+			g.does("finishing the turn", at)
+		}
+	case *harnessv1.Event_ToolResult:
+		g.calls++
+	case *harnessv1.Event_ToolError:
+		g.calls++
+	case *harnessv1.Event_ContextUsage:
+		g.window.UsedTokens, g.window.MaxInputTokens = v.ContextUsage.GetUsedTokens(), v.ContextUsage.GetMaxInputTokens()
+	case *harnessv1.Event_ContextPressure:
+		g.window.UsedTokens, g.window.MaxInputTokens = v.ContextPressure.GetUsedTokens(), v.ContextPressure.GetMaxInputTokens()
+	case *harnessv1.Event_ExecutorMissing:
+		g.does("waiting for executor "+clean(v.ExecutorMissing.GetExecutor()), at)
+	}
+}
+
+func (g *gauges) does(what string, at time.Time) {
+	g.doing, g.at, g.until, g.rests = what, at, time.Time{}, false
+	if g.since.IsZero() {
+		g.since = at
+	}
+}
+
+// writes says that text of the model comes.
+func (g *gauges) writes() {
+	g.fill()
+	g.doing, g.until, g.rests = "writing", time.Time{}, false
+}
+
+func (g *gauges) rest(at time.Time) {
+	if !g.since.IsZero() {
+		g.active += max(0, at.Sub(g.since))
+	}
+	g.since, g.rests = time.Time{}, true
+}
+
+// clock is the time that the run has been at work.
+func (g *gauges) clock(now time.Time) time.Duration {
+	if g.since.IsZero() {
+		return g.active
+	}
+	return g.active + max(0, now.Sub(g.since))
+}
+
+// part is a piece of the status line. Of those that do not fit, the ones with the
+// highest order are left out first.
+type part struct {
+	text  string
+	order int
+}
+
+// wide is the width from which on the status is one line.
+const wide = 100
+
+// lines are the status: one line where there is room, else two; none while the run
+// rests.
+func (g *gauges) lines(s Style, width int, now time.Time, running int) []string {
+	if g.rests || !g.filled {
+		return nil
+	}
+	left, right := g.left(s, now, running), g.right(s, width, now)
+	gap := "  "
+	if width >= wide {
+		if room := width - ansi.StringWidth(left) - 2; room > 0 {
+			line := fit(right, gap+" ", room)
+			return []string{left + strings.Repeat(" ", max(2, width-ansi.StringWidth(left)-ansi.StringWidth(line))) + line}
+		}
+	}
+	lines := []string{ansi.Truncate(left, width, "")}
+	if line := fit(right, gap, width-2); line != "" {
+		lines = append(lines, "  "+line)
+	}
+	return lines
+}
+
+// left is what goes on.
+func (g *gauges) left(s Style, now time.Time, running int) string {
+	turn := "starting"
+	if g.turn > 0 {
+		turn = fmt.Sprintf("turn %d", g.turn)
+		if g.maxTurns > 0 {
+			turn += fmt.Sprintf("/%d", g.maxTurns)
+		}
+	}
+	doing := g.doing
+	if running > 0 {
+		doing = "running " + plural(uint64(running), "tool")
+	}
+	if d := now.Sub(g.at); running == 0 && d >= time.Second {
+		doing += " " + seconds(d)
+	}
+	if d := g.until.Sub(now); running == 0 && d > 0 {
+		doing = g.doing + " in " + seconds(d+time.Second)
+	}
+	return s.good(s.spin(now)) + " " + s.bold(turn) + "  " + s.dim(doing)
+}
+
+// right are the gauges.
+func (g *gauges) right(s Style, width int, now time.Time) []part {
+	budgets := g.State.GetConfig().GetBudgets()
+	var parts []part
+	if w := &g.window; w.GetMaxInputTokens() > 0 && w.GetUsedTokens() > 0 {
+		parts = append(parts, part{s.context(w, width), 1})
+	}
+	calls := plural(uint64(g.calls), "call")
+	if limit := budgets.GetToolCalls(); limit > 0 && width >= wide {
+		calls = fmt.Sprintf("%d/%d calls", g.calls, limit)
+	}
+	parts = append(parts, part{s.against(calls, float64(g.calls), float64(budgets.GetToolCalls())), 4})
+	in, out := g.usage.GetInputTokens(), g.usage.GetOutputTokens()
+	if in+out > 0 {
+		tokens := s.mark("↑", "in ") + brief(in) + " " + s.mark("↓", "out ") + brief(out)
+		parts = append(parts, part{s.against(tokens, float64(in+out), float64(budgets.GetTokens())), 3})
+	}
+	if cost := float64(g.usage.GetCostMicroUsd()) / 1e6; cost > 0 {
+		text := money(cost)
+		if limit := budgets.GetCostUsd(); limit > 0 {
+			text += "/" + money(limit)
+		}
+		parts = append(parts, part{s.against(text, cost, budgets.GetCostUsd()), 2})
+	}
+	clock := g.clock(now)
+	text := seconds(clock)
+	limit := budgets.GetWallClock().AsDuration()
+	if limit > 0 {
+		text += "/" + seconds(limit)
+	}
+	return append(parts, part{s.against(text, clock.Seconds(), limit.Seconds()), 0})
+}
+
+// against colours what is used of a budget: from four fifths on as a warning, and
+// as bad when it is used up. Without a limit it is dim.
+func (s Style) against(text string, used, limit float64) string {
+	switch {
+	case limit <= 0 || used < 0.8*limit:
+		return s.dim(text)
+	case used < limit:
+		return s.warn(text)
+	}
+	return s.bad(text)
+}
+
+// context is how full the model's window is, with marks where compaction is due and
+// where the turn waits for it.
+func (s Style) context(w *harnessv1.TokenBudget, width int) string {
+	used, limit := float64(w.GetUsedTokens()), float64(w.GetMaxInputTokens())
+	paint := s.good
+	switch {
+	case w.GetBlockingTokens() > 0 && w.GetUsedTokens() >= w.GetBlockingTokens():
+		paint = s.bad
+	case w.GetSoftTokens() > 0 && w.GetUsedTokens() >= w.GetSoftTokens():
+		paint = s.warn
+	}
+	percent := fmt.Sprintf("%d%%", int(100*used/limit))
+	if width < 60 {
+		return s.dim("ctx ") + paint(percent)
+	}
+	cells := 10
+	if width >= wide {
+		cells = 20
+		percent += s.dim(fmt.Sprintf(" of %s", brief(uint64(w.GetMaxInputTokens()))))
+	}
+	full := min(cells, int(used/limit*float64(cells)+0.5))
+	if full == 0 {
+		full = 1
+	}
+	marks := map[int]bool{}
+	for _, at := range []uint32{w.GetSoftTokens(), w.GetBlockingTokens()} {
+		if at > 0 {
+			marks[min(cells-1, int(float64(at)/limit*float64(cells)))] = true
+		}
+	}
+	var rest strings.Builder
+	for i := full; i < cells; i++ {
+		if marks[i] {
+			rest.WriteString(s.mark("┊", "|"))
+		} else {
+			rest.WriteString(s.mark("░", "."))
+		}
+	}
+	return s.dim("context ") + paint(strings.Repeat(s.mark("█", "#"), full)) + s.dim(rest.String()) + " " + percent
+}
+
+// fit joins the parts that fit into a width.
+func fit(parts []part, gap string, width int) string {
+	for {
+		var texts []string
+		worst := 0
+		for i, p := range parts {
+			texts = append(texts, p.text)
+			if p.order > parts[worst].order {
+				worst = i
+			}
+		}
+		line := strings.Join(texts, gap)
+		if ansi.StringWidth(line) <= width || len(parts) == 0 {
+			return line
+		}
+		parts = append(parts[:worst:worst], parts[worst+1:]...)
+	}
+}
+
+// brief is a number in three digits or so.
+func brief(n uint64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 100_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
+	case n < 1_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}
+
+// money is an amount of US dollars; small ones with more digits.
+func money(usd float64) string {
+	if usd < 1 {
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}

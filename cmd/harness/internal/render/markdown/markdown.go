@@ -1,0 +1,212 @@
+// Package markdown renders what a model writes as Markdown into lines for a
+// terminal, block by block, also while it is being written.
+//
+// What comes out holds no control characters but SGR sequences, and those only
+// where colour is allowed; whatever a text does to sneak others in, as characters
+// or as entities, becomes visible. Each line is complete: what it switches on it
+// switches off.
+package markdown
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"charm.land/glamour/v2"
+	"github.com/alecthomas/chroma/v2/quick"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Look is how text looks.
+type Look struct {
+	// Width is that of a line, in columns, at least 10. Code, and a word that does not
+	// fit, may be longer: broken they could not be copied.
+	Width int
+	// Colour allows SGR sequences. Without them, marks say what colour would.
+	Colour bool
+	// UTF8 allows marks beyond ASCII.
+	UTF8 bool
+}
+
+// Renderer renders. It keeps what it has set up; one goroutine at a time.
+type Renderer struct {
+	look Look
+	// prose does not break lines, tables does.
+	prose, tables *glamour.TermRenderer
+}
+
+// New makes a renderer.
+func New(look Look) *Renderer {
+	look.Width = max(look.Width, 10)
+	return &Renderer{look: look}
+}
+
+// Look is how it renders.
+func (r *Renderer) Look() Look { return r.look }
+
+// Render renders a whole text, its blocks apart by a blank line.
+func (r *Renderer) Render(text string) []string {
+	var lines []string
+	for _, block := range Blocks(Clean(text)) {
+		rendered := r.Block(block)
+		if len(lines) > 0 && len(rendered) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, rendered...)
+	}
+	return lines
+}
+
+// Block renders one block, without blank lines around it.
+func (r *Renderer) Block(text string) []string {
+	text = expand(Clean(text))
+	if opening, _, _ := strings.Cut(text, "\n"); fence(opening) != "" && indent(opening) < 4 {
+		return r.code(text)
+	}
+	term, table := &r.prose, table(text)
+	if table {
+		term = &r.tables
+	}
+	rendered, ok := r.render(term, entities(text))
+	switch {
+	case !ok:
+		return lines(ansi.Wrap(text, r.look.Width, ""), false)
+	case table:
+		return lines(rendered, r.look.Colour)
+	}
+	return lines(r.wrap(rendered), r.look.Colour)
+}
+
+// render is what the library makes of a text; !ok when it cannot. It is given what
+// anybody may write, so a panic of its own must not end the program.
+func (r *Renderer) render(term **glamour.TermRenderer, text string) (rendered string, ok bool) {
+	defer func() {
+		if recover() != nil {
+			rendered, ok = "", false
+		}
+	}()
+	if *term == nil {
+		width := 0
+		if term == &r.tables {
+			width = r.look.Width
+		}
+		made, err := glamour.NewTermRenderer(
+			glamour.WithStyles(style(r.look)), glamour.WithWordWrap(width), glamour.WithChromaFormatter(formatter),
+		)
+		if err != nil {
+			return "", false
+		}
+		*term = made
+	}
+	rendered, err := (*term).Render(text)
+	return rendered, err == nil
+}
+
+// code renders a fenced block.
+func (r *Renderer) code(text string) []string {
+	opening, rest, _ := strings.Cut(text, "\n")
+	mark := fence(opening)
+	language, _, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(opening), mark[:1])), " ")
+	var body strings.Builder
+	for line := range strings.Lines(rest) {
+		if closes(mark, line) {
+			break
+		}
+		body.WriteString(line)
+	}
+	code := strings.TrimRight(body.String(), "\n ")
+	rendered := code
+	if r.look.Colour {
+		var out strings.Builder
+		if quick.Highlight(&out, code, language, formatter, theme) == nil {
+			rendered = out.String()
+		}
+	}
+	all := lines(rendered, r.look.Colour)
+	for i, line := range all {
+		if line != "" {
+			all[i] = "  " + line
+		}
+	}
+	return all
+}
+
+// lead is what stands before the words of a line: marks of quotes and items.
+var lead = regexp.MustCompile(`^(?: |│ |\| )*(?:(?:• |\* |[0-9]+\. |✓ |○ |\[x\] |\[ \] )(?:✓ |○ |\[x\] |\[ \] )?)?`)
+
+// wrap breaks lines at spaces; what goes on stands under the words above it.
+func (r *Renderer) wrap(rendered string) string {
+	var out []string
+	for line := range strings.SplitSeq(rendered, "\n") {
+		if ansi.StringWidth(line) <= r.look.Width {
+			out = append(out, line)
+			continue
+		}
+		mark := lead.FindString(ansi.Strip(line))
+		hang := ansi.StringWidth(mark)
+		if hang > r.look.Width/2 {
+			mark, hang = "", 0
+		}
+		first, words := ansi.Truncate(line, hang, ""), ansi.TruncateLeft(line, hang, "")
+		under := strings.Map(func(c rune) rune {
+			if c == '│' || c == '|' {
+				return c
+			}
+			return ' '
+		}, mark)
+		under += strings.Repeat(" ", max(0, hang-ansi.StringWidth(under)))
+		for i, part := range strings.Split(fold(words, r.look.Width-hang), "\n") {
+			if i > 0 {
+				first = under
+			}
+			out = append(out, first+part)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// fold breaks text at spaces. A word that does not fit stays whole, so that it can
+// be copied, unless it is written without spaces as a matter of course.
+func fold(text string, width int) string {
+	var out []string
+	for line := range strings.SplitSeq(ansi.Wordwrap(text, width, ""), "\n") {
+		if plain := ansi.Strip(line); ansi.StringWidth(plain) > width && ansi.StringWidth(plain) > utf8.RuneCountInString(plain) {
+			line = ansi.Hardwrap(line, width, true)
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+// table says that a block holds a table.
+func table(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.Contains(line, "|") && strings.Contains(line, "-") && strings.Trim(line, "|-: ") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// expand puts spaces in place of tabs, at stops of four columns.
+func expand(text string) string {
+	if !strings.Contains(text, "\t") {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		column := 0
+		for part := range strings.SplitAfterSeq(line, "\t") {
+			words, tab := strings.CutSuffix(part, "\t")
+			out.WriteString(words)
+			column += ansi.StringWidth(words)
+			if tab {
+				n := 4 - column%4
+				out.WriteString(strings.Repeat(" ", n))
+				column += n
+			}
+		}
+	}
+	return out.String()
+}

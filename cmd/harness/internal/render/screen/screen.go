@@ -1,0 +1,122 @@
+// Package screen writes to a terminal whose last lines live: they are drawn again
+// and again, while lines that are finished go up above them, into the scrollback,
+// and are never touched again.
+//
+// It uses nothing but relative moves, so that what stood on the terminal before
+// stays, and everything can be scrolled to, copied and resized. A frame is one
+// write, which terminals that know synchronized output (mode 2026) show at once.
+package screen
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+const (
+	begin      = "\x1b[?2026h"
+	end        = "\x1b[?2026l"
+	hideCursor = "\x1b[?25l"
+	showCursor = "\x1b[?25h"
+	eraseRight = "\x1b[K"
+	eraseBelow = "\x1b[J"
+)
+
+// Screen is the end of a terminal. Without live lines the cursor stands at the
+// beginning of a free line, else behind the last of them.
+type Screen struct {
+	w io.Writer
+	// widths are those of the live lines that stand there, in columns.
+	widths []int
+	// last is the frame that stands there.
+	last []string
+	// width is that of the terminal when they were drawn.
+	width int
+	err   error
+}
+
+// New writes to w. The cursor must stand at the beginning of a line.
+func New(w io.Writer) *Screen { return &Screen{w: w} }
+
+// Err is the first failure to write; nothing is written after it.
+func (s *Screen) Err() error { return s.err }
+
+// Frame puts lines above the live ones and draws those anew, on a terminal of so
+// many columns and rows. Lines above may be longer than the terminal is wide; live
+// ones are cut, and the first are left out where there is no room for all.
+func (s *Screen) Frame(above, live []string, width, height int) {
+	width, height = max(width, 2), max(height, 2)
+	live = live[max(0, len(live)-(height-1)):]
+	cut := make([]string, len(live))
+	for i, line := range live {
+		cut[i] = ansi.Truncate(line, width-1, "")
+	}
+	if len(above) == 0 && width == s.width && slices.Equal(cut, s.last) {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(begin)
+	if len(s.last) == 0 && len(cut) > 0 {
+		b.WriteString(hideCursor)
+	}
+	s.home(&b, width)
+	for _, line := range above {
+		b.WriteString(line)
+		// At a full line the cursor hangs behind its last column, which would be erased.
+		if w := ansi.StringWidth(line); w == 0 || w%width != 0 {
+			b.WriteString(eraseRight)
+		}
+		b.WriteString("\r\n")
+	}
+	for i, line := range cut {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(line)
+		b.WriteString(eraseRight)
+	}
+	if len(s.last) > 0 {
+		b.WriteString(eraseBelow)
+	}
+	if len(s.last) > 0 && len(cut) == 0 {
+		b.WriteString(showCursor)
+	}
+	b.WriteString(end)
+	s.last, s.width = cut, width
+	s.widths = s.widths[:0]
+	for _, line := range cut {
+		s.widths = append(s.widths, ansi.StringWidth(line))
+	}
+	if s.err == nil {
+		_, s.err = io.WriteString(s.w, b.String())
+	}
+}
+
+// home moves to the beginning of the first live line. A terminal that became
+// narrower has broken lines that were too long for it.
+func (s *Screen) home(b *strings.Builder, width int) {
+	if len(s.last) == 0 {
+		return
+	}
+	rows := -1
+	for _, w := range s.widths {
+		rows += max(1, (w+width-1)/width)
+	}
+	b.WriteString("\r")
+	if rows > 0 {
+		fmt.Fprintf(b, "\x1b[%dA", rows)
+	}
+	if width < s.width {
+		b.WriteString(eraseBelow)
+	}
+}
+
+// Plain writes lines and nothing else, to what is no terminal.
+func (s *Screen) Plain(lines []string) {
+	if s.err == nil {
+		_, s.err = io.WriteString(s.w, strings.Join(lines, "\n")+"\n")
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/markdown"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// narrator tells people of a run on the diagnostic stream.
+type narrator interface {
+	follow.Printer
+	// Header says what is about to be seen.
+	Header(run, model, workspace, goal string)
+	// Lines writes lines of their own.
+	Lines(lines ...string)
+	// Result writes how it ended.
+	Result(*harnessv1.HarnessResult)
+	// Shown is the last whole text of the model that was shown.
+	Shown() string
+	// Close ends what lives on the screen.
+	Close()
+}
+
+const (
+	renderMarkdown = "markdown"
+	renderPlain    = "plain"
+)
+
+// laidOut says that a stream gets Markdown rendered: where it was asked for, or,
+// unless plain text was, where a terminal can show it.
+func (f *following) laidOut(a *app, stream any) bool {
+	return f.render == renderMarkdown || f.render != renderPlain && a.capable(stream)
+}
+
+// capable says that a stream is a terminal that can move its cursor.
+func (a *app) capable(stream any) bool {
+	kind := a.env("TERM")
+	return isTerminal(stream) && kind != "" && kind != "dumb"
+}
+
+// tell makes who tells of the run.
+func (f *following) tell(ctx context.Context, a *app) narrator {
+	fetch := func(c *harnessv1.Content) string {
+		whole, err := backend.Text(ctx, f.session.Client, f.target.Namespace, f.run, c)
+		if err != nil {
+			return c.GetBlob().GetPreview() + "..."
+		}
+		return whole
+	}
+	if !f.laidOut(a, a.err) {
+		return render.NewText(a.err, a.style(a.err), fetch)
+	}
+	known := render.Known{Begun: f.after > 0}
+	if answer, err := f.session.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: f.target.Namespace, RunId: f.run, Version: f.after}); err == nil {
+		known.State = answer.GetSnapshot()
+	}
+	live := render.NewLive(render.LiveConfig{
+		Out: a.err, Style: a.style(a.err), Size: func() (int, int) { return a.size(a.err) },
+		Fetch: fetch, Known: known, Still: !a.capable(a.err),
+	})
+	a.logs.redirect(live)
+	return live
+}
+
+// size is that of the terminal, in columns and rows; 80 by 24 where there is none.
+func (a *app) size(stream any) (width, height int) {
+	width, height = a.width(stream), 24
+	if f, ok := stream.(*os.File); ok {
+		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
+			return w, h
+		}
+	}
+	if width == 0 {
+		width = 80
+	}
+	return width, height
+}
+
+// rendered is an answer as it looks on stdout: as it is written for programs, and
+// laid out for people.
+func (f *following) rendered(a *app, answer string) string {
+	if !f.laidOut(a, a.out) {
+		if isTerminal(a.out) {
+			return render.Clean(answer)
+		}
+		return answer
+	}
+	width, _ := a.size(a.out)
+	style := a.style(a.out)
+	look := markdown.Look{Width: width - 1, Colour: style.Colour, UTF8: style.UTF8}
+	return strings.Join(markdown.New(look).Render(answer), "\n")
+}
+
+// outlet is where the program's own log goes: past what lives on the screen, while
+// something does.
+type outlet struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write writes to where it goes now.
+func (o *outlet) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
+}
+
+// redirect makes it go elsewhere.
+func (o *outlet) redirect(w io.Writer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.w = w
+}
