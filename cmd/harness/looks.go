@@ -98,7 +98,11 @@ func (f *following) rendered(a *app, answer string) string {
 	width, _ := a.size(a.out)
 	style := a.style(a.out)
 	look := markdown.Look{Width: width - 1, Colour: style.Colour, UTF8: style.UTF8}
-	return strings.Join(markdown.New(look).Render(answer), "\n")
+	text := strings.Join(markdown.New(look).Render(answer), "\n")
+	if isTerminal(a.out) {
+		text = "\n" + text // what stands above is how the run ended
+	}
+	return text
 }
 
 // outlet is where the program's own log goes: past what lives on the screen, while

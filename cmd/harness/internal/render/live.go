@@ -250,10 +250,7 @@ func (l *Live) live() []string {
 		live = append(live, part.lines...)
 		prev = part.sort
 	}
-	if len(live) > 0 || prev != sortHead {
-		live = append(live, "")
-	}
-	return append(live, status...)
+	return append(append(live, ""), status...)
 }
 
 // apart says that a blank line stands between what one line tells of and another.

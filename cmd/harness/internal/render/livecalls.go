@@ -163,7 +163,11 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 		mark, paint = s.bad(s.cross()), s.bad
 	case callDenied:
 		mark, paint = s.bad(s.mark("⊘", "x")), s.bad
-		said = strings.TrimSuffix("denied: "+said, ": ")
+		if c.said != "" {
+			said = "denied: " + said
+		} else {
+			said = "denied"
+		}
 	case callLeft:
 		mark, said = s.dim(s.mark("–", "-")), "goes on unseen"
 	}
@@ -187,6 +191,22 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 		line += "  " + paint(ansi.Truncate(said, rest, s.mark("…", "...")))
 	}
 	return ansi.Truncate(line, width, "")
+}
+
+// narrow is the width below which the line of a call has no room for what went wrong.
+const narrow = 60
+
+// callLines are a call that is over: its line and, where that has no room for it,
+// what went wrong under it.
+func (s Style) callLines(c *shownCall, width int, now time.Time) []string {
+	lines := []string{s.callLine(c, width, now)}
+	if said := shorten(firstLine(c.said), 400); width < narrow && said != "" && (c.state == callFailed || c.state == callDenied || c.state == callAsks) {
+		bare := *c
+		bare.said = ""
+		lines[0] = s.callLine(&bare, width, now)
+		lines = append(lines, "    "+s.bad(ansi.Truncate(said, width-4, s.mark("…", "..."))))
+	}
+	return lines
 }
 
 // arguments are those of a call on one line. A single text stands for itself.

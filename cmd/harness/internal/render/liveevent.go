@@ -129,9 +129,18 @@ func (l *Live) other(e *harnessv1.Event) {
 	case *harnessv1.Event_StepEnd:
 		l.endText()
 		l.flush(true)
+	case *harnessv1.Event_GuidanceInjected: // what the model is told is news on one line at most
+		for _, line := range l.plain.guideLines(e) {
+			l.take()
+			l.up(sortLine, ansi.Truncate(line, l.width-1, l.cfg.Style.mark("…", "...")))
+		}
+		return
 	case *harnessv1.Event_ApprovalAnswered:
 		if call := l.calls.parks[v.ApprovalAnswered.GetCallId()]; call != nil {
 			call.state = callWaits
+		}
+		if v.ApprovalAnswered.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
+			return // its call is about to say so
 		}
 	}
 	// A heading that a line brings about comes first, so it is written before it is taken.
@@ -180,7 +189,7 @@ func took(d *durationpb.Duration) time.Duration {
 // flush hands up the calls that are over; all hands up the others as they stand.
 func (l *Live) flush(all bool) {
 	for _, call := range l.calls.over(all) {
-		l.up(sortCall, l.cfg.Style.callLine(call, l.width-1, l.cfg.Now()))
+		l.up(sortCall, l.cfg.Style.callLines(call, l.width-1, l.cfg.Now())...)
 	}
 }
 

@@ -31,8 +31,9 @@ type Look struct {
 // Renderer renders. It keeps what it has set up; one goroutine at a time.
 type Renderer struct {
 	look Look
-	// prose does not break lines, tables does.
+	// prose does not break lines; tables does, at tableWidth.
 	prose, tables *glamour.TermRenderer
+	tableWidth    int
 }
 
 // New makes a renderer.
@@ -63,11 +64,14 @@ func (r *Renderer) Block(text string) []string {
 	if opening, _, _ := strings.Cut(text, "\n"); fence(opening) != "" && indent(opening) < 4 {
 		return r.code(text)
 	}
-	term, table := &r.prose, table(text)
+	term, width, table := &r.prose, 0, table(text)
 	if table {
-		term = &r.tables
+		term, width = &r.tables, min(natural(text), r.look.Width)
+		if width != r.tableWidth {
+			r.tables, r.tableWidth = nil, width
+		}
 	}
-	rendered, ok := r.render(term, entities(text))
+	rendered, ok := r.render(term, width, entities(text))
 	switch {
 	case !ok:
 		return lines(ansi.Wrap(text, r.look.Width, ""), false)
@@ -79,17 +83,13 @@ func (r *Renderer) Block(text string) []string {
 
 // render is what the library makes of a text; !ok when it cannot. It is given what
 // anybody may write, so a panic of its own must not end the program.
-func (r *Renderer) render(term **glamour.TermRenderer, text string) (rendered string, ok bool) {
+func (r *Renderer) render(term **glamour.TermRenderer, width int, text string) (rendered string, ok bool) {
 	defer func() {
 		if recover() != nil {
 			rendered, ok = "", false
 		}
 	}()
 	if *term == nil {
-		width := 0
-		if term == &r.tables {
-			width = r.look.Width
-		}
 		made, err := glamour.NewTermRenderer(
 			glamour.WithStyles(style(r.look)), glamour.WithWordWrap(width), glamour.WithChromaFormatter(formatter),
 		)
@@ -187,6 +187,29 @@ func table(text string) bool {
 		}
 	}
 	return false
+}
+
+// natural is the width that a table takes when no cell is broken, and not less: marks
+// that are not shown are counted too. Tables are stretched to the width they are given.
+func natural(text string) int {
+	var columns []int
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.Trim(line, "|-: ") == "" {
+			continue
+		}
+		for i, cell := range strings.Split(strings.Trim(line, "|"), "|") {
+			if i == len(columns) {
+				columns = append(columns, 0)
+			}
+			columns[i] = max(columns[i], ansi.StringWidth(strings.TrimSpace(cell)))
+		}
+	}
+	width := len(columns) - 1
+	for _, column := range columns {
+		width += column + 2
+	}
+	return max(width, 10)
 }
 
 // expand puts spaces in place of tabs, at stops of four columns.
