@@ -21,7 +21,7 @@ const (
 	end        = "\x1b[?2026l"
 	hideCursor = "\x1b[?25l"
 	showCursor = "\x1b[?25h"
-	eraseRight = "\x1b[K"
+	eraseLine  = "\x1b[2K"
 	eraseBelow = "\x1b[J"
 )
 
@@ -57,26 +57,31 @@ func (s *Screen) Frame(above, live []string, width, height int) {
 	if len(above) == 0 && width == s.width && slices.Equal(cut, s.last) {
 		return
 	}
+	keep := 0 // lines at the top that need no drawing
+	if len(above) == 0 && width == s.width {
+		for keep < len(cut)-1 && keep < len(s.last) && cut[keep] == s.last[keep] {
+			keep++
+		}
+	}
 	var b strings.Builder
 	b.WriteString(begin)
 	if len(s.last) == 0 && len(cut) > 0 {
 		b.WriteString(hideCursor)
 	}
-	s.home(&b, width)
+	s.home(&b, width, keep)
 	for _, line := range above {
-		b.WriteString(line)
-		// At a full line the cursor hangs behind its last column, which would be erased.
-		if w := ansi.StringWidth(line); w == 0 || w%width != 0 {
-			b.WriteString(eraseRight)
+		// Lines are erased before they are written: some terminals remember of one that
+		// is only erased behind its text how long it was, and break it when they shrink.
+		if ansi.StringWidth(line) > width {
+			b.WriteString(eraseBelow)
 		}
-		b.WriteString("\r\n")
+		b.WriteString(eraseLine + line + "\r\n")
 	}
-	for i, line := range cut {
+	for i, line := range cut[keep:] {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(line)
-		b.WriteString(eraseRight)
+		b.WriteString(eraseLine + line)
 	}
 	if len(s.last) > 0 {
 		b.WriteString(eraseBelow)
@@ -95,19 +100,22 @@ func (s *Screen) Frame(above, live []string, width, height int) {
 	}
 }
 
-// home moves to the beginning of the first live line. A terminal that became
-// narrower has broken lines that were too long for it.
-func (s *Screen) home(b *strings.Builder, width int) {
+// home moves to the beginning of a live line, from 0. A terminal that became narrower
+// has broken lines that were too long for it.
+func (s *Screen) home(b *strings.Builder, width, line int) {
 	if len(s.last) == 0 {
 		return
 	}
 	rows := -1
-	for _, w := range s.widths {
+	for _, w := range s.widths[min(line, len(s.widths)-1):] {
 		rows += max(1, (w+width-1)/width)
 	}
 	b.WriteString("\r")
 	if rows > 0 {
 		fmt.Fprintf(b, "\x1b[%dA", rows)
+	}
+	if line >= len(s.widths) {
+		b.WriteString("\r\n")
 	}
 	if width < s.width {
 		b.WriteString(eraseBelow)
