@@ -186,7 +186,7 @@ func (g *gauges) left(s Style, now time.Time, running int) string {
 		doing += " " + seconds(d)
 	}
 	if d := g.until.Sub(now); running == 0 && d > 0 {
-		doing = g.doing + " in " + seconds(d+time.Second)
+		doing = g.doing + " in " + seconds(d+time.Second-1)
 	}
 	return s.good(s.spin(now)) + " " + s.bold(turn) + "  " + s.dim(doing)
 }

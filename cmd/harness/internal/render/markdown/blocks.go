@@ -40,7 +40,10 @@ func Blocks(text string) []string {
 	if open == "" {
 		return whole
 	}
-	more, rest := Split(open + "\n")
+	if !strings.HasSuffix(open, "\n") {
+		open += "\n"
+	}
+	more, rest := Split(open)
 	whole = append(whole, more...)
 	if !blank(rest) {
 		whole = append(whole, rest)

@@ -13,7 +13,10 @@ import (
 	"unicode/utf8"
 
 	"charm.land/glamour/v2"
-	"github.com/alecthomas/chroma/v2/quick"
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/formatters"
+	"github.com/alecthomas/chroma/v2/lexers"
+	"github.com/alecthomas/chroma/v2/styles"
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -34,6 +37,9 @@ type Renderer struct {
 	// prose does not break lines; tables does, at tableWidth.
 	prose, tables *glamour.TermRenderer
 	tableWidth    int
+	// lexer is the one of language, kept for the frames in which a block grows.
+	language string
+	lexer    chroma.Lexer
 }
 
 // New makes a renderer.
@@ -115,20 +121,39 @@ func (r *Renderer) code(text string) []string {
 		body.WriteString(line)
 	}
 	code := strings.TrimRight(body.String(), "\n ")
-	rendered := code
-	if r.look.Colour {
-		var out strings.Builder
-		if quick.Highlight(&out, code, language, formatter, theme) == nil {
-			rendered = out.String()
-		}
-	}
-	all := lines(rendered, r.look.Colour)
+	all := lines(r.highlight(code, language), r.look.Colour)
 	for i, line := range all {
 		if line != "" {
 			all[i] = "  " + line
 		}
 	}
 	return all
+}
+
+// maxHighlighted bounds the code that is highlighted, in bytes: what is longer is
+// shown as it is.
+const maxHighlighted = 64 << 10
+
+// highlight colours code in a language that is known.
+func (r *Renderer) highlight(code, language string) string {
+	if !r.look.Colour || language == "" || len(code) > maxHighlighted {
+		return code
+	}
+	if r.lexer == nil || r.language != language {
+		r.language, r.lexer = language, lexers.Get(language) // looks through hundreds
+		if r.lexer == nil {
+			r.lexer = lexers.Fallback
+		}
+	}
+	tokens, err := r.lexer.Tokenise(nil, code)
+	if err != nil {
+		return code
+	}
+	var out strings.Builder
+	if formatters.Get(formatter).Format(&out, styles.Get(theme), tokens) != nil {
+		return code
+	}
+	return out.String()
 }
 
 // lead is what stands before the words of a line: marks of quotes and items.

@@ -58,7 +58,7 @@ func TestSplitTellsBlocksApart(t *testing.T) {
 		"paragraphs":              {"a\nb\n\n\nc\n", []string{"a\nb\n\n\n", "c\n"}},
 		"a heading ends itself":   {"# a\nb\n", []string{"# a\n", "b\n"}},
 		"a list after words":      {"a:\n- b\n- c\n", []string{"a:\n", "- b\n- c\n"}},
-		"a loose list":            {"- a\n\n- b\n\n  more of b\n\nc", []string{"- a\n\n- b\n\n  more of b\n\n", "c"}},
+		"a loose list":            {"- a\n\n- b\n\n  more of b\n\nc", []string{"- a\n\n- b\n\n  more of b\n\n", "c\n"}},
 		"a year is no list":       {"it was in\n1984. A year.\n", []string{"it was in\n1984. A year.\n"}},
 		"code with blank lines":   {"```go\na\n\nb\n```\nc\n", []string{"```go\na\n\nb\n```\n", "c\n"}},
 		"a fence in a fence":      {"````\n```\n````\nc\n", []string{"````\n```\n````\n", "c\n"}},
@@ -66,7 +66,7 @@ func TestSplitTellsBlocksApart(t *testing.T) {
 		"an underlined heading":   {"a\n---\nb\n", []string{"a\n---\nb\n"}},
 		"a rule":                  {"a\n\n---\nb\n", []string{"a\n\n", "---\n", "b\n"}},
 		"indented code":           {"    a\n\n    b\nc\n", []string{"    a\n\n    b\n", "c\n"}},
-		"an open fence":           {"```\na\n\nb", []string{"```\na\n\nb"}},
+		"an open fence":           {"```\na\n\nb", []string{"```\na\n\nb\n"}},
 		"a star that is a rule":   {"* * *\n* a\n", []string{"* * *\n", "* a\n"}},
 		"blank lines at the ends": {"\n\na\n\n", []string{"a\n\n"}},
 	} {
