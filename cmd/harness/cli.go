@@ -16,6 +16,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 )
 
 // cli is the command line. A flag that is not given is taken from the
@@ -145,6 +146,9 @@ func message(err error) string {
 	case codes.Unavailable:
 		if fault.ReasonOf(err) != "" {
 			return text // it answered, and says what it cannot reach
+		}
+		if why, refused := tlsfiles.Explain(text); refused {
+			return "--server: " + why
 		}
 		return "the gateway cannot be reached; is harness serve running there? " + text
 	case codes.Unauthenticated:

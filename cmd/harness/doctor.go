@@ -22,6 +22,8 @@ type doctorCmd struct {
 	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
 	NATSWait  *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach. Default: 3s."`
 	Output    string        `enum:"text,json" default:"text" help:"text for people, or json."`
+
+	natsTLS
 }
 
 // secondLook is how long problems are looked at again.
@@ -53,7 +55,7 @@ type processRow struct {
 func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
-	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, Name: "harness doctor", Logger: a.log}
+	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, TLS: c.files(), Name: "harness doctor", Logger: a.log}
 	if c.NATSWait != nil {
 		bus.Wait = c.NATSWait.d
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,9 +34,12 @@ type serveCmd struct {
 	Concurrency  int           `placeholder:"N" help:"Steps that each executor here has in work at once, from 1. Default: 256."`
 	Instance     string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
 	HostPatience *durationFlag `placeholder:"D" help:"How long a tool host that has a started call may be away while another one answers; then the call is unknown. Default: 2m."`
-	Insecure     bool          `help:"Listen beyond this machine without TLS and without a token. Whoever reaches the address can run commands here."`
+	Insecure     bool          `help:"Listen beyond this machine without TLS or without tokens. Whoever reaches the address can run commands here."`
 	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
 	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
+
+	secureFlags
+	natsTLS
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
@@ -92,6 +94,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.TargetTime != nil {
 		cfg.TargetTimeout = c.TargetTime.d
 	}
+	if err := c.secure(a, &cfg); err != nil {
+		return follow.ExitError, err
+	}
 	if c.NATSWait != nil {
 		cfg.NATSWait = c.NATSWait.d
 	}
@@ -131,26 +136,6 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 }
 
-// checkListen keeps an open gateway from the network unless that is asked for.
-func (c *serveCmd) checkListen(a *app) error {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", c.Listen)
-	}
-	ip := net.ParseIP(host)
-	if c.NATS != "" && c.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return fmt.Errorf("--listen: other processes cannot connect to %s: say with --advertise how they reach this one", c.Listen)
-	}
-	if host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	if !c.Insecure {
-		return fmt.Errorf("--listen: %s is open to other machines, and what is served has neither TLS nor tokens yet: listen on 127.0.0.1 behind something that authenticates, or say --insecure", c.Listen)
-	}
-	a.note("WARNING: %s is open to other machines without TLS and without a token: whoever reaches it can run commands here", c.Listen)
-	return nil
-}
-
 // provisionCmd makes the streams and consumers on a NATS server.
 type provisionCmd struct {
 	NATS       string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
@@ -161,6 +146,8 @@ type provisionCmd struct {
 	Replicas   int           `placeholder:"N" help:"Servers that keep each stream: 1, 3 or 5. Default: as it is, 1 at the install."`
 	Takeover   *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s. Workers see a change when they start again. Default: as it is, 5s at the install."`
 	MaxBytes   int64         `placeholder:"N" help:"Bytes for each stream of records; twice as many are set aside for blobs. Default: as it is, 8 GiB at the install."`
+
+	natsTLS
 }
 
 func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
@@ -175,7 +162,7 @@ func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Replicas != 0 && c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5 {
 		return follow.ExitError, fmt.Errorf("--replicas: %d: want 1, 3 or 5", c.Replicas)
 	}
-	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds}
+	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, TLS: c.files()}
 	if c.NATSWait != nil {
 		bus.Wait = c.NATSWait.d
 	}

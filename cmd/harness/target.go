@@ -16,6 +16,8 @@ import (
 type target struct {
 	Server    string `placeholder:"ADDR" help:"Gateway to call, HOST:PORT or unix:PATH; without it the data directory is used."`
 	TokenFile string `placeholder:"FILE" help:"File with the token for --server."`
+	TLS       bool   `name:"tls" help:"Call --server with TLS, as https:// in front of it does."`
+	TLSCA     string `name:"tls-ca" placeholder:"FILE" help:"CAs that the certificate of --server is verified by, PEM; implies --tls. Default: those of the system."`
 	Data      string `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
 	Namespace string `default:"default" placeholder:"NS" help:"Namespace of the run."`
 }
@@ -38,8 +40,10 @@ func (t *target) check(a *app) error {
 	case t.Server != "":
 		t.Data = ""
 	}
-	if a.given["token-file"] && t.Server == "" {
-		return errors.New("--token-file: only --server takes a token")
+	for _, flag := range []string{"token-file", "tls", "tls-ca"} {
+		if a.given[flag] && t.Server == "" {
+			return fmt.Errorf("--%s: it is for a gateway: name one with --server", flag)
+		}
 	}
 	if !nameForm.MatchString(t.Namespace) && t.Namespace != "*" {
 		return fmt.Errorf("--namespace: %q: want letters, digits, - and _, at most 64", t.Namespace)
@@ -69,8 +73,11 @@ func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ..
 	for i, run := range keep {
 		keep[i] = t.Namespace + "/" + run
 	}
+	if t.Server != "" && t.TokenFile != "" {
+		a.warnOpenFile("--token-file", t.TokenFile)
+	}
 	session, err := backend.Connect(ctx, backend.Options{
-		Server: t.Server, TokenFile: t.TokenFile, Data: t.Data, Keep: keep, Env: a.env, Logger: a.log,
+		Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.env, Logger: a.log,
 	}, need)
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, context.Cause(ctx)
@@ -101,6 +108,11 @@ func (t *target) words(a *app) string {
 		add("server", t.Server)
 		if t.TokenFile != "" {
 			add("token-file", t.TokenFile)
+		}
+		if t.TLSCA != "" {
+			add("tls-ca", t.TLSCA)
+		} else if t.TLS {
+			words = append(words, " --tls")
 		}
 	} else if a.given["data"] {
 		add("data", t.Data)

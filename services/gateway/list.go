@@ -58,13 +58,26 @@ func badToken() error {
 	return fault.Invalid("page_token", "is not a token that a page ended with")
 }
 
+// Namespaces are those that a list may show; nil means all.
+type Namespaces []string
+
+// Within are the namespaces that a list shows that asks for one of them, or for all
+// with the empty name, of a caller who may see allowed.
+func Within(asked string, allowed []string) Namespaces {
+	if asked == "" {
+		return allowed
+	}
+	return Namespaces{asked}
+}
+
+func (n Namespaces) has(namespace string) bool { return n == nil || slices.Contains(n, namespace) }
+
 // List returns at most size runs behind from, newest first, and where the next
-// page begins; more is false after the last. An empty namespace means all, no
-// statuses mean all.
-func (x *Index) List(namespace string, statuses []harnessv1.RunStatus, from Place, size int) (page []Row, next Place, more bool) {
+// page begins; more is false after the last. No statuses mean all.
+func (x *Index) List(within Namespaces, statuses []harnessv1.RunStatus, from Place, size int) (page []Row, next Place, more bool) {
 	for i := x.rows.before(from) - 1; i >= 0; i-- {
 		r := x.rows.oldest(i)
-		if !x.rows.in(r, namespace) || !among(statuses, r.status) {
+		if !x.rows.in(r, within) || !among(statuses, r.status) {
 			continue
 		}
 		if len(page) == size {
@@ -76,8 +89,8 @@ func (x *Index) List(namespace string, statuses []harnessv1.RunStatus, from Plac
 }
 
 // Awaiting returns at most size runs that are parked for answers behind from,
-// oldest first; more is false after the last. An empty namespace means all.
-func (x *Index) Awaiting(namespace string, from Place, size int) (page []Row, more bool) {
+// oldest first; more is false after the last.
+func (x *Index) Awaiting(within Namespaces, from Place, size int) (page []Row, more bool) {
 	i := 0
 	if from != (Place{}) {
 		at, found := x.rows.find(from)
@@ -87,7 +100,7 @@ func (x *Index) Awaiting(namespace string, from Place, size int) (page []Row, mo
 	}
 	for ; i < len(x.rows.order); i++ {
 		r := x.rows.oldest(i)
-		if !r.awaits || !x.rows.in(r, namespace) {
+		if !r.awaits || !x.rows.in(r, within) {
 			continue
 		}
 		if len(page) == size {

@@ -130,9 +130,9 @@ func (x *rows) namespace(name string) uint32 {
 	return number
 }
 
-// in says whether a row is in a namespace; all are in the empty one.
-func (x *rows) in(r *row, namespace string) bool {
-	return namespace == "" || x.namespaces[r.namespace] == namespace
+// in says whether a row is in one of some namespaces.
+func (x *rows) in(r *row, within Namespaces) bool {
+	return within.has(x.namespaces[r.namespace])
 }
 
 // before is the number of rows before a place; of all for the zero Place.

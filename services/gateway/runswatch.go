@@ -26,8 +26,8 @@ import (
 //
 // It is not safe for concurrent use.
 type RunsWatch struct {
-	namespace string
-	statuses  []harnessv1.RunStatus
+	within   Namespaces
+	statuses []harnessv1.RunStatus
 
 	// listing says that the list at the start is not through; from is the place
 	// that it goes on behind, and everything from there on was listed.
@@ -50,8 +50,9 @@ type waiting struct {
 	deleted Row
 }
 
-// NewRunsWatch checks a request and begins what it asks for.
-func NewRunsWatch(r *harnessv1.WatchRunsRequest) (*RunsWatch, error) {
+// NewRunsWatch checks a request and begins what it asks for, as far as its caller
+// may see it; nil means all.
+func NewRunsWatch(r *harnessv1.WatchRunsRequest, allowed []string) (*RunsWatch, error) {
 	namespace, err := Scope(r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func NewRunsWatch(r *harnessv1.WatchRunsRequest) (*RunsWatch, error) {
 		return nil, err
 	}
 	return &RunsWatch{
-		namespace: namespace, statuses: r.GetStatuses(), listing: !r.GetChangesOnly(),
+		within: Within(namespace, allowed), statuses: r.GetStatuses(), listing: !r.GetChangesOnly(),
 		waiting: map[runlog.Run]waiting{},
 	}, nil
 }
@@ -69,7 +70,7 @@ func NewRunsWatch(r *harnessv1.WatchRunsRequest) (*RunsWatch, error) {
 // tell because of it.
 func (w *RunsWatch) Change(c Change) bool {
 	run := c.After.Run
-	if w.namespace != "" && run.Namespace != w.namespace {
+	if !w.within.has(run.Namespace) {
 		return false
 	}
 	state, waits := w.waiting[run]
@@ -133,7 +134,7 @@ func (w *RunsWatch) listed(p Place) bool {
 }
 
 func (w *RunsWatch) wants(r Row) bool {
-	return (w.namespace == "" || r.Run.Namespace == w.namespace) && w.asked(r)
+	return w.within.has(r.Run.Namespace) && w.asked(r)
 }
 
 func (w *RunsWatch) asked(r Row) bool {

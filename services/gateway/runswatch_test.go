@@ -80,7 +80,7 @@ func (b *board) apply(e runlog.Entry) {
 }
 
 func (b *board) watch(r *harnessv1.WatchRunsRequest) *RunsWatch {
-	w, err := NewRunsWatch(r)
+	w, err := NewRunsWatch(r, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -295,7 +295,7 @@ func TestRunsWatchRefusals(t *testing.T) {
 		{Namespace: "a b"}, {Statuses: []harnessv1.RunStatus{0}}, {Statuses: []harnessv1.RunStatus{99}},
 	} {
 		var known *fault.Error
-		if _, err := NewRunsWatch(r); !errors.As(err, &known) || known.Code != codes.InvalidArgument {
+		if _, err := NewRunsWatch(r, nil); !errors.As(err, &known) || known.Code != codes.InvalidArgument {
 			t.Errorf("%v: %v", r, err)
 		}
 	}
@@ -317,7 +317,7 @@ func TestIndexVersions(t *testing.T) {
 	}
 	stands := func(status harnessv1.RunStatus, version uint64) {
 		t.Helper()
-		runs, _, _ := b.x.List("n", nil, Place{}, 9)
+		runs, _, _ := b.x.List(Namespaces{"n"}, nil, Place{}, 9)
 		if runs[0].Status != status || runs[0].Version != version {
 			t.Fatalf("got %v, want %v at %d", runs[0], status, version)
 		}

@@ -44,6 +44,8 @@ type Config struct {
 	// Credentials is a file with a NATS user's JWT and key; empty means what the
 	// URL says (nats://USER:PASSWORD@HOST).
 	Credentials string
+	// TLS files for a server that speaks TLS.
+	TLS TLSFiles
 	// Options are further options of the connection.
 	Options []nats.Option
 	// Logger; nil discards.
@@ -65,6 +67,7 @@ type Log struct {
 	floors     floors
 	pulls      pulls
 	full       atomic.Int64  // when a stream was last found full, nanoseconds since 1970
+	denied     denial        // what the server does not let this user do
 	closed     chan struct{} // when the connection is closed for good
 	counts     counters
 
@@ -123,6 +126,7 @@ func connect(cfg Config) (*Log, error) {
 		cache:       newCache(cfg.CacheBytes),
 		logger:      cfg.Logger,
 		url:         Redacted(cfg.URL),
+		denied:      denial{noted: make(chan struct{})},
 		closed:      make(chan struct{}),
 		onReconnect: map[int]func(){},
 	}
@@ -140,6 +144,9 @@ func connect(cfg Config) (*Log, error) {
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			cfg.Logger.Warn("bus", "error", err)
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				l.denied.note(err)
+			}
 		}),
 	}, cfg.Options...)
 	if cfg.InProcess != nil {
@@ -151,7 +158,11 @@ func connect(cfg Config) (*Log, error) {
 		}
 		options = append(options, nats.UserCredentials(cfg.Credentials))
 	}
-	nc, err := dial(cfg, options)
+	secure, err := cfg.TLS.options()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := dial(cfg, append(options, secure...))
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +189,11 @@ func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
 		switch {
 		case err == nil:
 			return nc, nil
-		case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
-			return nil, fmt.Errorf("NATS at %s refuses the credentials: %w; put nats://USER:PASSWORD@HOST into the URL, or a credentials file into --nats-creds", Redacted(cfg.URL), err)
+		}
+		if refused := refusedConnection(cfg.URL, err); refused != nil {
+			return nil, refused
+		}
+		switch {
 		case !errors.Is(err, nats.ErrNoServers) || time.Now().After(end):
 			return nil, fmt.Errorf("cannot reach NATS at %s within %s: %w; is the server running and the URL right?", Redacted(cfg.URL), cfg.Wait, err)
 		}
@@ -266,6 +280,7 @@ func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc)
 
 // reconnected tells everyone who listens that messages may have been missed.
 func (l *Log) reconnected() {
+	l.denied.clear()
 	l.mu.Lock()
 	hooks := make([]func(), 0, len(l.onReconnect))
 	for _, h := range l.onReconnect {

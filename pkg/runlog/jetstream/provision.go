@@ -59,9 +59,12 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 	for end := time.Now().Add(max(cfg.Wait, defaultWait)); ; {
 		// A request that is lost while a cluster elects its leaders must not take
 		// all of the time.
-		try, cancel := context.WithTimeout(ctx, attempt)
+		try, cancel := l.denied.until(ctx, attempt)
 		err := provision(try, l.js, layout)
 		cancel()
+		if denied := l.denied.err(l.url); err != nil && denied != nil {
+			return denied
+		}
 		if err == nil || !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
 			return err
 		}
@@ -357,9 +360,12 @@ var errNotProvisioned = errors.New("the bus is not provisioned: run `harness pro
 // long as wait: in a mesh that is just starting both may still be under way.
 func (l *Log) await(ctx context.Context, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; {
-		try, cancel := context.WithTimeout(ctx, inspection)
+		try, cancel := l.denied.until(ctx, inspection)
 		err := l.inspect(try)
 		cancel()
+		if denied := l.denied.err(l.url); err != nil && denied != nil {
+			return denied
+		}
 		if err == nil || !errors.Is(err, errNotProvisioned) && !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
 			return err
 		}

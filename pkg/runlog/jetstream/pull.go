@@ -267,10 +267,13 @@ const mute = 15 * time.Second
 const fullFor = 10 * time.Second
 
 // Trouble says what keeps this process from taking steps in or storing them:
-// consumers that do not answer, a stream that is full; nil when nothing does.
+// consumers that do not answer, a stream that is full, a user without permission; nil when nothing does.
 func (l *Log) Trouble() error {
 	if time.Since(time.Unix(0, l.full.Load())) < fullFor {
 		return errFull
+	}
+	if err := l.denied.err(l.url); err != nil {
+		return err
 	}
 	l.pulls.mu.Lock()
 	defer l.pulls.mu.Unlock()

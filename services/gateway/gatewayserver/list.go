@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/access"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -32,7 +33,7 @@ func (s *Server) ListRuns(ctx context.Context, r *harnessv1.ListRunsRequest) (*h
 		return nil, err
 	}
 	s.runs.mu.RLock()
-	rows, next, more := s.runs.index.List(namespace, r.GetStatuses(), from, size)
+	rows, next, more := s.runs.index.List(gateway.Within(namespace, access.Namespaces(ctx)), r.GetStatuses(), from, size)
 	s.runs.mu.RUnlock()
 	resp := &harnessv1.ListRunsResponse{}
 	if resp.Runs, err = s.standings(ctx, rows); err != nil {
@@ -61,7 +62,7 @@ func (s *Server) ListPending(ctx context.Context, r *harnessv1.ListPendingReques
 		return nil, err
 	}
 	s.runs.mu.RLock()
-	rows, more := s.runs.index.Awaiting(namespace, from, size)
+	rows, more := s.runs.index.Awaiting(gateway.Within(namespace, access.Namespaces(ctx)), from, size)
 	s.runs.mu.RUnlock()
 	waiting, err := readSteps(ctx, s, rows, func(_ gateway.Row, e runlog.Entry) []*harnessv1.PendingInRun { return pendingIn(e) })
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/harnessmesh/harnessmesh/pkg/access"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -221,7 +222,7 @@ func (s *Server) follow(ctx context.Context) {
 
 // WatchRuns lists runs and then tells of each that changes how it stands.
 func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStreamingServer[harnessv1.WatchRunsResponse]) error {
-	watch, err := gateway.NewRunsWatch(r)
+	watch, err := gateway.NewRunsWatch(r, access.Namespaces(stream.Context()))
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,10 @@ type Options struct {
 	Server string
 	// TokenFile holds the token for Server; empty means none.
 	TokenFile string
+	// TLS asks for TLS whatever the address; CA is a file with the CAs that verify
+	// Server, empty means those of the system. A CA asks for TLS, too.
+	TLS bool
+	CA  string
 	// Data is the data directory.
 	Data string
 	// Keep are runs, as NAMESPACE/RUN, that a local mesh leaves running.
@@ -80,7 +84,7 @@ var ErrNoData = errors.New("the data directory does not exist")
 // Connect gets a session that fits the need.
 func Connect(ctx context.Context, opts Options, need Need) (*Session, error) {
 	if opts.Server != "" {
-		conn, err := dial(opts.Server, opts.TokenFile)
+		conn, err := dial(opts)
 		if err != nil {
 			return nil, err
 		}

@@ -10,9 +10,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 )
 
 // maxMessage is the largest message taken from a gateway: a conversation comes
@@ -20,12 +21,20 @@ import (
 const maxMessage = 64 << 20
 
 // dial makes a connection to HOST:PORT or unix:PATH. Loopback and Unix sockets
-// go without TLS, everything else with it; http:// and https:// in front say
-// otherwise. A token never leaves the machine in clear text.
-func dial(address, tokenFile string) (*grpc.ClientConn, error) {
+// go without TLS, everything else with it; http:// and https:// in front and
+// Options.TLS and CA say otherwise. A token never leaves the machine in clear text.
+func dial(opts Options) (*grpc.ClientConn, error) {
+	address, tokenFile := opts.Server, opts.TokenFile
 	target, plain, err := parseServer(address)
 	if err != nil {
 		return nil, err
+	}
+	explicit := strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "http:")
+	switch {
+	case explicit && opts.TLS:
+		return nil, fmt.Errorf("--tls: %s is without TLS: give https://HOST:PORT or HOST:PORT", address)
+	case !explicit && (opts.TLS || opts.CA != ""):
+		plain = false
 	}
 	options := []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
@@ -41,11 +50,15 @@ func dial(address, tokenFile string) (*grpc.ClientConn, error) {
 	if plain {
 		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	} else {
-		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(nil)))
+		trust, err := tlsfiles.Load(tlsfiles.Files{CA: opts.CA}, opts.Logger)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.WithTransportCredentials(trust.ClientCredentials()))
 	}
 	if tokenFile != "" {
 		if plain && !isLocal(target) {
-			return nil, fmt.Errorf("--token-file: the token would travel to %s in clear text; use https://", target)
+			return nil, fmt.Errorf("--token-file: the token would travel to %s in clear text; use https:// or --tls", target)
 		}
 		raw, err := os.ReadFile(tokenFile)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
@@ -19,19 +20,24 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 )
 
 // locator finds the address of a role by asking on the bus.
 type locator func(ctx context.Context, role string) (*harnessv1.Presence, error)
 
 // dialRole connects to a role of another process: where it is is asked on the
-// bus, and asked again when the connection breaks.
-func dialRole(role string, locate locator) (*grpc.ClientConn, error) {
-	m := &meshResolver{locate: locate, first: make(chan struct{})}
+// bus, and asked again when the connection breaks. secure verifies the host that it
+// has announced; nil means without TLS.
+func dialRole(role string, locate locator, secure credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	m := &meshResolver{locate: locate, secure: secure != nil, first: make(chan struct{})}
+	if secure == nil {
+		secure = insecure.NewCredentials()
+	}
 	return grpc.NewClient("mesh:///"+role, dialOptions(
 		grpc.WithResolvers(m),
 		grpc.WithChainUnaryInterceptor(m.meant),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(secure),
 		// A process that hangs, or whose machine is gone, is noticed; one that comes
 		// back is called soon; and where it is is not forgotten.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
@@ -46,6 +52,7 @@ func dialRole(role string, locate locator) (*grpc.ClientConn, error) {
 // meshResolver resolves mesh:///ROLE.
 type meshResolver struct {
 	locate locator
+	secure bool
 	found  atomic.Pointer[harnessv1.Presence]
 	built  atomic.Pointer[roleResolver]
 	first  chan struct{} // closed when the role has been found once
@@ -92,7 +99,7 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 		err = notStarted(cc.Target() + ": " + status.Convert(err).Message())
 	case codes.Unavailable:
 		if reached.Addr == nil && fault.ReasonOf(err) == "" { // it never left this process
-			err = notStarted(status.Convert(err).Message())
+			err = notStarted(tlsfiles.Reason(status.Convert(err).Message()))
 		}
 	default:
 		return err
@@ -140,7 +147,7 @@ func (*meshResolver) Scheme() string { return "mesh" }
 // Build starts looking for the role.
 func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &roleResolver{role: target.Endpoint(), locate: m.looked, found: m.note, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
+	r := &roleResolver{role: target.Endpoint(), locate: m.looked, secure: m.secure, found: m.note, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
 	m.built.Store(r)
 	r.ask <- struct{}{}
 	r.running.Go(func() { r.run(ctx) })
@@ -151,6 +158,7 @@ func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _
 type roleResolver struct {
 	role    string
 	locate  locator
+	secure  bool
 	found   func(*harnessv1.Presence)
 	conn    resolver.ClientConn
 	ask     chan struct{}
@@ -174,7 +182,11 @@ func (r *roleResolver) run(ctx context.Context) {
 			r.ResolveNow(resolver.ResolveNowOptions{}) // nobody else asks for what has never been found
 		} else {
 			r.found(found)
-			_ = r.conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: found.GetAddress()}}}}})
+			at := resolver.Address{Addr: found.GetAddress()}
+			if r.secure {
+				at.ServerName = found.GetAddress() // what its certificate has to name
+			}
+			_ = r.conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{at}}}})
 		}
 		timer := time.NewTimer(askPause)
 		select {

@@ -56,7 +56,7 @@ func TestOnlyWhoIsMeantAnswers(t *testing.T) {
 					return &harnessv1.Presence{Instance: "mine", Address: address}, nil // as it was
 				}
 				return &harnessv1.Presence{Instance: "mine", Address: mine}, nil
-			})
+			}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

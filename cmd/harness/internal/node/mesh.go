@@ -261,6 +261,7 @@ func (m *mesh) assess(ctx context.Context) {
 			cancel()
 		}
 		m.say(r, reason)
+		m.n.probe.set(r.name, reason == "")
 		if before, ok := serving[r.server]; !ok || before {
 			serving[r.server] = reason == ""
 		}
@@ -270,6 +271,7 @@ func (m *mesh) assess(ctx context.Context) {
 	}
 	all := !slices.Contains(slices.Collect(maps.Values(serving)), false)
 	m.n.local.all[0].serving(all)
+	m.n.probe.set("", all)
 }
 
 // common is what keeps every role here from its work; empty for nothing.
@@ -289,6 +291,11 @@ func (m *mesh) common() string {
 	m.away = time.Time{}
 	if err := m.n.log.Trouble(); err != nil {
 		return err.Error()
+	}
+	if m.n.cfg.TLS != nil {
+		if err := m.n.cfg.TLS.Trouble(time.Now()); err != nil {
+			return err.Error()
+		}
 	}
 	return m.foreign
 }
@@ -330,7 +337,9 @@ func (m *mesh) leave() {
 		r.reason = "it is stopping"
 		r.mu.Unlock()
 		r.server.health.Shutdown()
+		m.n.probe.set(r.name, false)
 	}
+	m.n.probe.set("", false)
 	if m.n.local != nil {
 		m.n.local.all[0].health.Shutdown()
 	}

@@ -28,9 +28,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
+	"github.com/harnessmesh/harnessmesh/pkg/access"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 	"github.com/harnessmesh/harnessmesh/services/bridge"
 )
 
@@ -50,6 +52,18 @@ type Config struct {
 	NATS string
 	// Credentials is a file with a NATS user's JWT and key; empty means none.
 	Credentials string
+	// NATSFiles are the TLS files for the external server.
+	NATSFiles jetstream.TLSFiles
+	// TLS is who this process is to other roles and to clients; nil means no TLS.
+	// With CAs of its own, roles other than the gateway demand a certificate.
+	TLS *tlsfiles.Identity
+	// Tokens let callers in at the gateway's address; nil lets in everybody who
+	// reaches it. The local socket takes none.
+	Tokens *access.Tokens
+	// CORS are the origins that browsers may call the gateway's HTTP side from.
+	CORS []string
+	// Probe is an address that tells of health only, in plaintext; empty means none.
+	Probe string
 	// NATSWait bounds the wait for an external server. Default 3 s.
 	NATSWait time.Duration
 	// Roles to run; all means all of them.
@@ -112,6 +126,7 @@ type Node struct {
 	pending  []func()       // begin to accept
 	unserved []net.Listener // until then, to be closed by hand
 	mesh     *mesh
+	probe    *probe
 
 	interrupted []*harnessv1.Run // at the start
 
@@ -196,7 +211,10 @@ func (c *Config) complete() error {
 }
 
 func (n *Node) start(ctx context.Context) error {
-	var err error
+	err := n.startProbe()
+	if err != nil {
+		return err
+	}
 	if n.lock, err = hold(n.cfg.Data); err != nil {
 		return err
 	}
@@ -230,7 +248,7 @@ func (n *Node) openLog(ctx context.Context) error {
 		cfg.CacheBytes = gatewayCache
 	}
 	if n.cfg.NATS != "" {
-		cfg.URL, cfg.Credentials = n.cfg.NATS, n.cfg.Credentials
+		cfg.URL, cfg.Credentials, cfg.TLS = n.cfg.NATS, n.cfg.Credentials, n.cfg.NATSFiles
 		if n.cfg.Executor != "" {
 			if err := jetstream.AddExecutor(ctx, cfg, n.cfg.Executor); err != nil {
 				return err
@@ -326,6 +344,7 @@ func (n *Node) Stop(ctx context.Context) error {
 			_ = os.Remove(filepath.Join(n.cfg.Data, holderFile))
 			err = errors.Join(err, n.lock.Unlock())
 		}
+		n.probe.stop()
 	})
 	return err
 }

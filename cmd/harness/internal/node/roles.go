@@ -175,7 +175,7 @@ func drainTools(ctx context.Context, host *toolhostserver.Server, drain time.Dur
 // toolHosts calls tool hosts: the one in this process, or wherever one has
 // announced itself.
 func (n *Node) toolHosts(here harnessv1.ToolHostServiceServer) *toolHosts {
-	hosts := &toolHosts{ledger: n.mesh.ledger, dial: func(role string) (*grpc.ClientConn, error) { return dialRole(role, n.locate) }}
+	hosts := &toolHosts{ledger: n.mesh.ledger, dial: func(role string) (*grpc.ClientConn, error) { return dialRole(role, n.locate, n.dialCredentials()) }}
 	if here != nil {
 		hosts.inside = &insideToolHost{host: here, unary: fault.Unary(n.cfg.Logger)}
 	}

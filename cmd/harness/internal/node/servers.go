@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -41,8 +42,8 @@ type roleServer struct {
 	served chan struct{}
 }
 
-func newRoleServer(logger *slog.Logger, instance string) *roleServer {
-	options := append(fault.ServerOptions(logger),
+func newRoleServer(logger *slog.Logger, instance string, more ...grpc.ServerOption) *roleServer {
+	options := append(append(fault.ServerOptions(logger), more...),
 		grpc.ChainUnaryInterceptor(onlyMeant(instance)),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		// Clients behind proxies ping more often than the default allows.
@@ -140,6 +141,9 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 		if err != nil {
 			return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", n.cfg.Listen)
 		}
+		if n.private(host) {
+			host = "127.0.0.1"
+		}
 		if len(n.cfg.Roles) > 1 {
 			address = net.JoinHostPort(host, "0")
 		}
@@ -151,11 +155,16 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 		}
 		return fmt.Errorf("--listen: %w", err)
 	}
-	s := newRoleServer(n.cfg.Logger, n.instance)
-	register(s.grpc)
-	n.local.all = append(n.local.all, s)
 	n.unserved = append(n.unserved, listener)
-	n.pending = append(n.pending, func() { s.serve(listener) })
+	var s *roleServer
+	if role == "gateway" {
+		s = n.openGateway(listener, register)
+	} else {
+		s = newRoleServer(n.cfg.Logger, n.instance, n.roleCredentials()...)
+		register(s.grpc)
+		n.pending = append(n.pending, func() { s.serve(listener) })
+	}
+	n.local.all = append(n.local.all, s)
 	at := listener.Addr().String()
 	if n.cfg.Advertise != "" {
 		_, port, err := net.SplitHostPort(at)
@@ -164,8 +173,38 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 		}
 		at = net.JoinHostPort(n.cfg.Advertise, port)
 	}
+	if role != "gateway" && n.cfg.TLS != nil && n.mesh.shared() {
+		host, _, _ := net.SplitHostPort(at)
+		if err := n.cfg.TLS.Check(host); err != nil {
+			return err
+		}
+	}
 	n.mesh.add(role, at, s)
 	return nil
+}
+
+// private says that a role beside the gateway is for this machine only: without an
+// outside bus nobody else has to reach it, and it knows no tokens.
+func (n *Node) private(host string) bool {
+	ip := net.ParseIP(host)
+	return len(n.cfg.Roles) > 1 && n.cfg.NATS == "" && !(n.cfg.TLS != nil && n.cfg.TLS.Mutual()) &&
+		host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// roleCredentials are those of a role that other roles call.
+func (n *Node) roleCredentials() []grpc.ServerOption {
+	if n.cfg.TLS == nil {
+		return nil
+	}
+	return []grpc.ServerOption{grpc.Creds(n.cfg.TLS.ServerCredentials(n.cfg.TLS.Mutual(), n.cfg.Logger))}
+}
+
+// dialCredentials are those by which roles call each other.
+func (n *Node) dialCredentials() credentials.TransportCredentials {
+	if n.cfg.TLS == nil {
+		return nil
+	}
+	return n.cfg.TLS.ClientCredentials()
 }
 
 // serveAll begins to accept. Nobody is ready yet.

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/frontdoor"
+	"github.com/harnessmesh/harnessmesh/pkg/access"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
+)
+
+// Bounds of HTTP clients. There is none on writing: events are streamed for as long
+// as a run takes.
+const (
+	httpHeaderTime = 10 * time.Second
+	httpIdleTime   = 2 * time.Minute
+	httpHeaderSize = 64 << 10
+	// httpStop is how long requests have for their end once the gateway is closed.
+	httpStop = 2 * time.Second
+)
+
+// openGateway puts gRPC and HTTP on the gateway's port, behind TLS and tokens if
+// there are any.
+func (n *Node) openGateway(listener net.Listener, register func(grpc.ServiceRegistrar)) *roleServer {
+	guard := access.NewGuard(n.cfg.Tokens)
+	var cfg *tls.Config
+	if n.cfg.TLS != nil {
+		cfg = n.cfg.TLS.Server(false, frontdoor.Protocols...)
+	}
+	door := frontdoor.New(listener, cfg, n.cfg.Logger)
+	s := newRoleServer(n.cfg.Logger, n.instance, append(guard.ServerOptions(), grpc.Creds(tlsfiles.Accepted()))...)
+	register(s.grpc)
+	client := harnessv1.NewGatewayServiceClient(access.Confine(n.local.conn))
+	web := &http.Server{
+		Handler:           guard.HTTP(n.facade(client), n.cfg.CORS, openPaths...),
+		ReadHeaderTimeout: httpHeaderTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize,
+		ErrorLog: slog.NewLogLogger(n.cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	n.pending = append(n.pending, func() {
+		s.serve(door.GRPC())
+		go func() { _ = web.Serve(door.HTTP()) }() // ends with the server, which reports nothing else
+		door.Open()
+	})
+	// What is made later ends earlier: by then the gateway has ended its streams.
+	n.closers = append(n.closers, func(ctx context.Context) error {
+		door.Close()
+		ctx, cancel := context.WithTimeout(ctx, httpStop)
+		defer cancel()
+		if web.Shutdown(ctx) != nil {
+			_ = web.Close()
+		}
+		return nil
+	})
+	return s
+}

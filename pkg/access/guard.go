@@ -1,0 +1,172 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Reasons of refusals, in ErrorInfo and in errors over HTTP.
+const (
+	ReasonNoToken   = "TOKEN_MISSING"
+	ReasonBadToken  = "TOKEN_UNKNOWN" //nolint:gosec // the name of a reason
+	ReasonForbidden = "NAMESPACE_FORBIDDEN"
+)
+
+// Guard lets those in who have a token.
+type Guard struct {
+	tokens *Tokens
+}
+
+// NewGuard makes a guard; nil tokens let everybody in.
+func NewGuard(tokens *Tokens) *Guard { return &Guard{tokens: tokens} }
+
+// ServerOptions check each call: that it comes with a token, and that the token is
+// for the namespace of the request. Of a Run stream the first message says which
+// one. grpc.health.v1.Health needs no token.
+func (g *Guard) ServerOptions() []grpc.ServerOption {
+	if g.tokens == nil {
+		return nil
+	}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.unary), grpc.ChainStreamInterceptor(g.stream)}
+}
+
+const healthPrefix = "/grpc.health.v1.Health/"
+
+func (g *Guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if strings.HasPrefix(info.FullMethod, healthPrefix) {
+		return next(ctx, req)
+	}
+	caller, err := g.caller(metadata.ValueFromIncomingContext(ctx, "authorization"))
+	if err == nil {
+		err = check(caller, info.FullMethod, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return next(confined(ctx, caller), req)
+}
+
+func (g *Guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if strings.HasPrefix(info.FullMethod, healthPrefix) {
+		return next(srv, stream)
+	}
+	ctx := stream.Context()
+	caller, err := g.caller(metadata.ValueFromIncomingContext(ctx, "authorization"))
+	if err != nil {
+		return err
+	}
+	return next(srv, &guarded{ServerStream: stream, ctx: confined(ctx, caller), caller: caller, method: info.FullMethod})
+}
+
+// guarded checks the first message of a stream.
+type guarded struct {
+	grpc.ServerStream
+	ctx     context.Context //nolint:containedctx // a stream has a context
+	caller  Caller
+	method  string
+	checked bool
+}
+
+func (s *guarded) Context() context.Context { return s.ctx }
+
+func (s *guarded) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if s.checked {
+		return nil
+	}
+	s.checked = true
+	return check(s.caller, s.method, m)
+}
+
+// caller is who has a token, from the values of the header authorization.
+func (g *Guard) caller(headers []string) (Caller, error) {
+	if len(headers) == 0 {
+		return Caller{}, refuse(codes.Unauthenticated, ReasonNoToken, "a token is missing: send `authorization: Bearer TOKEN` with a token of the gateway's --tokens file")
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	if len(headers) > 1 || !strings.EqualFold(scheme, "bearer") {
+		return Caller{}, refuse(codes.Unauthenticated, ReasonNoToken, "authorization is not `Bearer TOKEN`: send it once, with a token of the gateway's --tokens file")
+	}
+	caller, ok := g.tokens.Find(strings.TrimSpace(token))
+	if !ok {
+		return Caller{}, refuse(codes.Unauthenticated, ReasonBadToken, "the gateway does not know this token: it may be mistyped or withdrawn; ask for one of its --tokens file")
+	}
+	return caller, nil
+}
+
+// reflection may be asked by everybody who has a token.
+const reflection = "/grpc.reflection."
+
+// check refuses a request for a namespace that the token is not for.
+func check(c Caller, method string, req any) error {
+	if c.Namespaces == nil || strings.HasPrefix(method, reflection) {
+		return nil
+	}
+	namespace, known := namespaceOf(req)
+	switch {
+	case !known:
+		return forbidden(c, "this request names no namespace")
+	case namespace == all && lists(req):
+		return nil // only its own are shown
+	case namespace == "":
+		namespace = "default"
+	}
+	if !c.May(namespace) {
+		return forbidden(c, fmt.Sprintf("the token is not for namespace %q", namespace))
+	}
+	return nil
+}
+
+func forbidden(c Caller, what string) error {
+	return refuse(codes.PermissionDenied, ReasonForbidden, fmt.Sprintf("%s: it is for %s", what, strings.Join(c.Namespaces, ", ")))
+}
+
+// all is the namespace that means all of them, in lists.
+const all = "*"
+
+// namespaceOf is the namespace that a request names, empty for the default one.
+// known is false for a request that names none.
+func namespaceOf(req any) (namespace string, known bool) {
+	if run, ok := req.(*harnessv1.RunRequest); ok {
+		switch first := run.GetRequest().(type) {
+		case *harnessv1.RunRequest_Start:
+			return first.Start.GetNamespace(), true
+		case *harnessv1.RunRequest_Attach:
+			return first.Attach.GetNamespace(), true
+		}
+		return "", false
+	}
+	if r, ok := req.(interface{ GetNamespace() string }); ok {
+		return r.GetNamespace(), true
+	}
+	return "", false
+}
+
+// lists says that a request may be for all namespaces, of which a token sees its own.
+func lists(req any) bool {
+	switch req.(type) {
+	case *harnessv1.ListRunsRequest, *harnessv1.ListPendingRequest, *harnessv1.WatchRunsRequest:
+		return true
+	}
+	return false
+}
+
+func refuse(code codes.Code, reason, message string) error {
+	st := status.New(code, message)
+	if with, err := st.WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: fault.Domain}); err == nil {
+		st = with
+	}
+	return st.Err()
+}

@@ -1,0 +1,128 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TLSFiles are those of a connection to a server that speaks TLS. They are read
+// again for each connection.
+type TLSFiles struct {
+	// CA has the CAs that the server's certificate is signed by, PEM; empty means
+	// those of the system.
+	CA string
+	// Cert and Key are the certificate of this process, PEM, for a server that
+	// demands one; both or none.
+	Cert, Key string
+}
+
+func (f TLSFiles) options() ([]nats.Option, error) {
+	var options []nats.Option
+	for flag, path := range map[string]string{"--nats-ca": f.CA, "--nats-cert": f.Cert, "--nats-key": f.Key} {
+		if path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(path); err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	if (f.Cert == "") != (f.Key == "") {
+		return nil, errors.New("--nats-cert and --nats-key belong together: give both or none")
+	}
+	if f.CA != "" {
+		options = append(options, nats.RootCAs(f.CA), nats.Secure())
+	}
+	if f.Cert != "" {
+		options = append(options, nats.ClientCert(f.Cert, f.Key))
+	}
+	return options, nil
+}
+
+// refusedConnection says what to do about a server that does not take this process,
+// or that this process does not trust; nil for a server that is only not there yet.
+// None of it is tried again: waiting does not help, and whoever starts this process
+// again after a while finds what has changed.
+func refusedConnection(url string, err error) error {
+	var (
+		unknown   x509.UnknownAuthorityError
+		wrongHost x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	at := "NATS at " + Redacted(url)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+		return fmt.Errorf("%s refuses the credentials: %w; put nats://USER:PASSWORD@HOST into the URL, or a credentials file into --nats-creds", at, err)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("%s does not speak TLS: leave --nats-ca, --nats-cert and tls:// away, or give the server a certificate", at)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%s has a certificate of a CA that is not trusted here: give that CA's file with --nats-ca", at)
+	case errors.As(err, &wrongHost):
+		return fmt.Errorf("the certificate of %s does not match: %w; name the server in --nats as its certificate does", at, wrongHost)
+	case errors.As(err, &invalid):
+		return fmt.Errorf("the certificate of %s is not valid: %w; replace it there", at, invalid)
+	case strings.Contains(err.Error(), "tls: certificate required"), strings.Contains(err.Error(), "tls: bad certificate"), strings.Contains(err.Error(), "tls: unknown certificate"):
+		return fmt.Errorf("%s demands a certificate that it trusts: give --nats-cert and --nats-key (%w)", at, err)
+	}
+	return nil
+}
+
+// denial is what the server does not let this user do.
+type denial struct {
+	mu   sync.Mutex
+	text string
+	at   time.Time
+	// lasting: a subscription stays refused, a message is only tried again.
+	lasting bool
+	noted   chan struct{} // closed with the first
+}
+
+// deniedFor is how long a message that was refused counts.
+const deniedFor = time.Minute
+
+func (d *denial) note(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.text == "" {
+		close(d.noted)
+	}
+	d.text = strings.TrimPrefix(err.Error(), nats.ErrPermissionViolation.Error()+": ")
+	d.at, d.lasting = time.Now(), strings.Contains(strings.ToLower(d.text), "subscription")
+}
+
+// clear forgets it with the connection that it was about.
+func (d *denial) clear() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at, d.lasting = time.Time{}, false
+}
+
+// err says what is denied now, nil for nothing.
+func (d *denial) err(url string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.lasting && time.Since(d.at) > deniedFor {
+		return nil
+	}
+	return fmt.Errorf("NATS at %s does not let this user do its work: %s; give it the permissions in docs/security.md", url, d.text)
+}
+
+// until ends with ctx, and with the first denial.
+func (d *denial) until(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	go func() {
+		select {
+		case <-d.noted:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

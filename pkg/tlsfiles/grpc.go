@@ -1,0 +1,112 @@
+package tlsfiles
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// ServerCredentials let a gRPC server speak TLS and, with clients, demand a
+// certificate of those who call. Who is refused is logged.
+func (id *Identity) ServerCredentials(clients bool, logger *slog.Logger) credentials.TransportCredentials {
+	return &serverCredentials{TransportCredentials: credentials.NewTLS(id.Server(clients, "h2")), logger: logger}
+}
+
+type serverCredentials struct {
+	credentials.TransportCredentials
+	logger *slog.Logger
+}
+
+func (c *serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.logger.Warn("a connection was refused", "remote", raw.RemoteAddr().String(), "error", err)
+	}
+	return conn, info, err
+}
+
+func (c *serverCredentials) Clone() credentials.TransportCredentials {
+	return &serverCredentials{c.TransportCredentials.Clone(), c.logger}
+}
+
+// ClientCredentials dial with TLS: the server is verified, and shown the
+// certificate of this process, as the files are when the connection is made.
+func (id *Identity) ClientCredentials() credentials.TransportCredentials {
+	return &clientCredentials{id: id, name: id.files.Name}
+}
+
+type clientCredentials struct {
+	id   *Identity
+	name string
+}
+
+func (c *clientCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	cfg := c.id.client()
+	cfg.ServerName = c.name
+	if cfg.ServerName == "" {
+		cfg.ServerName = hostOf(authority)
+	}
+	conn, info, err := credentials.NewTLS(cfg).ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		return nil, nil, explainHandshake(err, authority, cfg.ServerName, time.Now())
+	}
+	return conn, info, nil
+}
+
+var errClientOnly = errors.New("these credentials only dial")
+
+func (c *clientCredentials) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errClientOnly
+}
+
+func (c *clientCredentials) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: c.name}
+}
+
+func (c *clientCredentials) Clone() credentials.TransportCredentials {
+	return &clientCredentials{c.id, c.name}
+}
+
+func (c *clientCredentials) OverrideServerName(name string) error {
+	c.name = name
+	return nil
+}
+
+// Accepted are the credentials of a gRPC server whose connections were accepted, and
+// their handshakes made, by somebody else.
+func Accepted() credentials.TransportCredentials { return accepted{} }
+
+type accepted struct{}
+
+// State is implemented by connections that know of the TLS beneath them.
+type State interface{ ConnectionState() tls.ConnectionState }
+
+func (accepted) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	level := credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}
+	if s, ok := conn.(State); ok {
+		level.SecurityLevel = credentials.PrivacyAndIntegrity
+		return conn, credentials.TLSInfo{State: s.ConnectionState(), CommonAuthInfo: level}, nil
+	}
+	return conn, plain{level}, nil
+}
+
+// plain says that a connection has no TLS.
+type plain struct{ credentials.CommonAuthInfo }
+
+func (plain) AuthType() string { return "insecure" }
+
+func (accepted) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("these credentials only serve")
+}
+
+func (accepted) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "accepted"}
+}
+func (a accepted) Clone() credentials.TransportCredentials { return a }
+func (accepted) OverrideServerName(string) error           { return nil }
