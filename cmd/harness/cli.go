@@ -55,6 +55,8 @@ type stdio struct {
 	out, err io.Writer
 	// signals are those that ask the process to end.
 	signals <-chan os.Signal
+	// environ are all variables of the environment, as NAME=VALUE.
+	environ []string
 }
 
 // app is one run of the program.
@@ -67,6 +69,8 @@ type app struct {
 	// given are the flags that stand on the command line, and not those that
 	// come from the environment.
 	given map[string]bool
+	// inherited are the flags that come from the environment.
+	inherited map[string]bool
 }
 
 // exited is how kong's wish to exit, after --help, comes back.
@@ -77,7 +81,7 @@ var errSignal = errors.New("interrupted")
 
 // run is the program.
 func run(args []string, std stdio, env func(string) string) (code int) {
-	a := &app{stdio: std, env: env, given: map[string]bool{}, logs: &outlet{w: std.err}}
+	a := &app{stdio: std, env: env, given: map[string]bool{}, inherited: map[string]bool{}, logs: &outlet{w: std.err}}
 	defer func() {
 		if p := recover(); p != nil {
 			wish, ok := p.(exited)
@@ -96,6 +100,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 			if value := env(envName(flag.Name)); value != "" && flag.Name != "help" {
+				a.inherited[flag.Name] = true
 				return value, nil
 			}
 			return nil, nil
@@ -104,6 +109,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 	if err != nil {
 		return a.fail(follow.ExitError, fmt.Errorf("the command line is built wrongly: %w", err))
 	}
+	a.warnUnknown(parser.Model)
 	parsed, err := parser.Parse(stateValue(args))
 	if err != nil {
 		return a.fail(follow.ExitError, err)
@@ -111,6 +117,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 	for _, path := range parsed.Path {
 		if path.Flag != nil && !path.Resolved {
 			a.given[path.Flag.Name] = true
+			delete(a.inherited, path.Flag.Name)
 		}
 	}
 	a.log = slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level(c.LogLevel)}))
@@ -127,7 +134,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 
 // fail prints an error as one line.
 func (a *app) fail(code int, err error) int {
-	fmt.Fprintln(a.err, "harness: "+oneLine(message(err)))
+	fmt.Fprintln(a.err, "harness: "+oneLine(a.whence(message(err))))
 	if code == follow.ExitDone {
 		return follow.ExitError
 	}

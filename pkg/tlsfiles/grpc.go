@@ -56,7 +56,7 @@ func (c *clientCredentials) ClientHandshake(ctx context.Context, authority strin
 	if err != nil {
 		return nil, nil, explainHandshake(err, authority, cfg.ServerName, time.Now())
 	}
-	return conn, info, nil
+	return newAlerting(conn), info, nil
 }
 
 var errClientOnly = errors.New("these credentials only dial")

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -113,7 +114,7 @@ func (d *Door) tell(raw net.Conn) (*side, net.Conn) {
 	case err != nil:
 		return nil, nil
 	case begins[0] != recordHandshake:
-		_, _ = raw.Write(notTLS)
+		refusePlain(raw)
 		return nil, nil
 	}
 	conn := tls.Server(first, d.tls)
@@ -152,6 +153,23 @@ const recordHandshake = 0x16
 // notTLS answers a client that does not speak TLS; HTTP clients show it.
 var notTLS = []byte("HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" +
 	`{"error":{"code":"INVALID_ARGUMENT","reason":"TLS_REQUIRED","message":"this port speaks TLS: use https://, or --tls with the harness command"}}` + "\n")
+
+// Bounds of what is still taken from a client that was refused.
+const (
+	refusedTime  = time.Second
+	refusedBytes = 64 << 10
+)
+
+// refusePlain answers a client that does not speak TLS. What it sends is taken in
+// before the end: unread bytes would make the system throw the answer away.
+func refusePlain(raw net.Conn) {
+	_ = raw.SetDeadline(time.Now().Add(refusedTime))
+	_, _ = raw.Write(notTLS)
+	if half, ok := raw.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_, _ = io.CopyN(io.Discard, raw, refusedBytes)
+}
 
 // side is one half of the connections, as a listener.
 type side struct {

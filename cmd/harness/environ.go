@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+)
+
+// leadingFlag is the flag that a message is about.
+var leadingFlag = regexp.MustCompile(`^--([a-z0-9-]+)`)
+
+// whence names the variable, where what a message complains of came from the
+// environment and no such flag was given.
+func (a *app) whence(text string) string {
+	match := leadingFlag.FindStringSubmatch(text)
+	if match == nil || !a.inherited[match[1]] || a.given[match[1]] {
+		return text
+	}
+	return "environment " + envName(match[1]) + ": " + text
+}
+
+// prefix of all variables that are flags.
+const prefix = "HARNESS_"
+
+// warnUnknown says which HARNESS_ variables mean nothing: they are probably
+// misspelt.
+func (a *app) warnUnknown(model *kong.Application) {
+	known := []string{failpoint.Variable}
+	var walk func(n *kong.Node)
+	walk = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			known = append(known, envName(f.Name))
+		}
+		for _, child := range n.Children {
+			walk(child)
+		}
+	}
+	walk(model.Node)
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, pair := range a.environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, prefix) || slices.Contains(known, name) || serviceLink.MatchString(name) {
+			continue
+		}
+		if near := nearest(name, known); near != "" {
+			a.note("WARNING: environment %s: no flag has this name; did you mean %s?", name, near)
+		} else {
+			a.note("WARNING: environment %s: no flag has this name, so it does nothing", name)
+		}
+	}
+}
+
+// serviceLink is a variable that Kubernetes sets in each container, for a service
+// whose name begins with harness.
+var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)
+
+// nearest is the known name that is spelt most alike, empty when none is.
+func nearest(name string, known []string) string {
+	const most = 3 // letters that may be wrong
+	word := strings.TrimPrefix(name, prefix)
+	best := slices.MinFunc(known, func(x, y string) int {
+		return cmp.Compare(distance(word, strings.TrimPrefix(x, prefix)), distance(word, strings.TrimPrefix(y, prefix)))
+	})
+	if d := distance(word, strings.TrimPrefix(best, prefix)); d > most || 2*d >= len(word) {
+		return ""
+	}
+	return best
+}
+
+// distance is how many letters have to be put in, taken out or changed to make one
+// word of the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
