@@ -1,0 +1,290 @@
+package mesh
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/certtest"
+	"github.com/harnessmesh/harnessmesh/test/meshtest"
+)
+
+// identity are the flags of a process of a mesh with certificates.
+func identity(p certtest.Pair, ca *certtest.CA) meshtest.Option {
+	return meshtest.Args("--tls-cert", p.Cert, "--tls-key", p.Key, "--tls-ca", ca.File)
+}
+
+// with runs a verb against a gateway.
+func with(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), meshtest.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin.Harness, args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func healthOf(t *testing.T, address, service string, creds credentials.TransportCredentials) (healthv1.HealthCheckResponse_ServingStatus, error) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	r, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: service})
+	return r.GetStatus(), err
+}
+
+// TestAMeshWithCertificatesAndTokens: a run through it; strangers are refused; what
+// is replaced holds without a restart; and who waits says why.
+func TestAMeshWithCertificatesAndTokens(t *testing.T) {
+	t.Parallel()
+	ca, foreign := certtest.New(t), certtest.New(t)
+	here := []string{"127.0.0.1"}
+	m := meshtest.Start(t, bin, meshtest.Config{Without: meshtest.Roles})
+	tokens := m.Write("tokens", "token-of-everybody-0\ntoken-of-one-team-00 team\n")
+	pairs := map[string]certtest.Pair{}
+	for _, role := range meshtest.Roles {
+		pairs[role] = ca.Issue(here)
+		options := []meshtest.Option{identity(pairs[role], ca)}
+		switch role {
+		case "gateway":
+			options = append(options, meshtest.Args("--tokens", tokens))
+		case "turn":
+			options = append(options, meshtest.Args("--probe", "127.0.0.1:0"))
+		}
+		m.Start(role, options...)
+	}
+	probe, _ := m.Process("turn").Line("probe addr=")
+	for _, role := range meshtest.Roles {
+		m.AwaitReady(role)
+	}
+
+	// A run from the command line.
+	script := m.Write("script.yaml", "turns:\n  - {calls: [{name: run_command, arguments: {command: echo made > made.txt}}]}\n  - {text: Made., calls: [{name: work_complete, arguments: {summary: made}}]}\n")
+	token, team := m.Write("token", "token-of-everybody-0\n"), m.Write("team", "token-of-one-team-00")
+	workspace := t.TempDir()
+	to := func(token string, more ...string) []string {
+		return append([]string{"--server", m.Gateway(), "--tls-ca", ca.File, "--token-file", token}, more...)
+	}
+	out, err := with(t, append([]string{"run", "--workspace", workspace, "--model", "script:" + script, "--yolo", "--run-id", "r"}, to(token, "make it")...)...)
+	if _, made := os.Stat(filepath.Join(workspace, "made.txt")); err != nil || made != nil {
+		t.Fatalf("%v, %v: %s", err, made, out)
+	}
+	// Each sees what is its own.
+	if out, err := with(t, append([]string{"list"}, to(token, "--namespace", "*")...)...); err != nil || !strings.Contains(out, "r ") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := with(t, append([]string{"list"}, to(team, "--namespace", "*")...)...); err != nil || !strings.Contains(out, "no runs") {
+		t.Errorf("%v: %s", err, out)
+	}
+	refused(t, []string{"the token is not for namespace", "team"}, append([]string{"show", "r"}, to(team)...)...)
+	refused(t, []string{"a token is missing", "--token-file"}, "show", "r", "--server", m.Gateway(), "--tls-ca", ca.File)
+	refused(t, []string{"does not know this token", "--token-file"}, append([]string{"show", "r"}, to(m.Write("wrong", "token-of-nobody-0000"))...)...)
+	refused(t, []string{"does not answer without TLS", "--tls"}, "show", "r", "--server", m.Gateway())
+	refused(t, []string{"a CA that is not trusted here", "--tls-ca"}, "show", "r", "--server", "https://"+m.Gateway())
+
+	// gRPC and HTTP on the gateway's port, as other languages' clients speak them.
+	trust := &tls.Config{RootCAs: ca.Pool()}
+	conn, err := grpc.NewClient(m.Gateway(), grpc.WithTransportCredentials(credentials.NewTLS(trust)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	authorized := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer token-of-everybody-0")
+	for ctx, want := range map[context.Context]codes.Code{t.Context(): codes.Unauthenticated, authorized: codes.OK} {
+		_, err := harnessv1.NewGatewayServiceClient(conn).GetRun(ctx, &harnessv1.GetRunRequest{RunId: "r"})
+		stream, _ := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+		_ = stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
+		if _, reflected := stream.Recv(); status.Code(err) != want || status.Code(reflected) != want {
+			t.Errorf("%v and %v in place of %s", err, reflected, want)
+		}
+	}
+	if s, err := healthOf(t, m.Gateway(), "", credentials.NewTLS(trust)); err != nil || s != healthv1.HealthCheckResponse_SERVING {
+		t.Errorf("health of the gateway: %s, %v", s, err)
+	}
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}}
+	for path, want := range map[string]int{"/": http.StatusOK, "/v1/runs/r": http.StatusUnauthorized} {
+		r, err := web.Get("https://" + m.Gateway() + path) //nolint:noctx // loopback, in a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		if r.StatusCode != want || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %s %s", path, r.Status, body)
+		}
+	}
+	web.CloseIdleConnections()
+
+	// A role lets in who has a certificate of the mesh, and nobody else.
+	toolhost, _ := m.Process("toolhost").Line("ready role=toolhost addr=")
+	if _, err := healthOf(t, toolhost, "", insecure.NewCredentials()); err == nil {
+		t.Error("the tool host answers without TLS")
+	}
+	if _, err := healthOf(t, toolhost, "", credentials.NewTLS(trust)); err == nil {
+		t.Error("the tool host answers without a certificate")
+	}
+	for pair, want := range map[certtest.Pair]bool{foreign.Issue(here): false, ca.Issue(nil, certtest.Expired): false, ca.Issue(nil): true} {
+		cert, err := tls.LoadX509KeyPair(pair.Cert, pair.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		creds := credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{cert}})
+		if _, err := healthOf(t, toolhost, "", creds); (err == nil) != want {
+			t.Errorf("the tool host answers %v", err)
+		}
+	}
+
+	// Tokens are replaced while it runs.
+	m.Write("tokens", "token-of-the-next-year\n")
+	refused(t, []string{"does not know this token"}, append([]string{"show", "r"}, to(token)...)...)
+	m.Write("token", "token-of-the-next-year\n")
+	if out, err := with(t, append([]string{"show", "r"}, to(token)...)...); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+
+	// A certificate that expires keeps a role from being ready, everywhere it is looked
+	// for; a new one mends it without a restart.
+	turn := m.Process("turn")
+	plain := func(service string, want healthv1.HealthCheckResponse_ServingStatus) func() bool {
+		return func() bool {
+			got, err := healthOf(t, probe, service, insecure.NewCredentials())
+			return err == nil && got == want
+		}
+	}
+	ready := plain("", healthv1.HealthCheckResponse_SERVING)
+	meshtest.Eventually(t, "the probe says that turn is ready", ready)
+	ca.Reissue(pairs["turn"], here, certtest.Expired)
+	line, ok := turn.Line(`waiting role=turn reason="the certificate `)
+	if !ok || !strings.Contains(line, "has expired on") || !strings.Contains(line, "replace it") {
+		t.Errorf("turn says %q", line)
+	}
+	meshtest.Eventually(t, "the probe says that turn is not ready", plain("", healthv1.HealthCheckResponse_NOT_SERVING))
+	if !plain("turn", healthv1.HealthCheckResponse_NOT_SERVING)() || !plain("alive", healthv1.HealthCheckResponse_SERVING)() {
+		t.Error("the probe tells turn and its process not apart")
+	}
+	out, err = with(t, "doctor", "--nats", m.Bus.URL())
+	if err == nil || !strings.Contains(out, "problem:") || !strings.Contains(out, "has expired on") {
+		t.Errorf("doctor: %v\n%s", err, out)
+	}
+	ca.Reissue(pairs["turn"], here)
+	meshtest.Eventually(t, "the probe says that turn is ready again", ready)
+
+	// A tool host whose certificate does not match is named by those who need it.
+	m.Process("toolhost").Kill()
+	m.Start("toolhost", identity(foreign.Issue(here), foreign))
+	meshtest.Eventually(t, "repair says whom it does not trust", func() bool {
+		return strings.Contains(m.Process("repair").Said(), "is signed by a CA that is not trusted here")
+	})
+	m.Process("toolhost").Kill()
+	m.Start("toolhost", identity(pairs["toolhost"], ca))
+	meshtest.Eventually(t, "repair is ready again", func() bool {
+		lines := strings.Split(m.Process("repair").Said(), "\n")
+		return strings.HasPrefix(lines[len(lines)-1], "ready role=repair")
+	})
+	for _, role := range []string{"turn", "gateway"} {
+		if code := m.Process(role).Terminate(); code != 0 {
+			t.Errorf("%s ends with %d", role, code)
+		}
+	}
+	for _, role := range meshtest.Roles {
+		if said := m.Process(role).Said(); strings.Contains(said, "token-of") {
+			t.Errorf("%s shows a token:\n%s", role, said)
+		}
+	}
+}
+
+// TestWhatIsOpenToOthersIsAskedFor: beyond loopback TLS, tokens and certificates are
+// wanted, each by its name; files that cannot work are refused at the start.
+func TestWhatIsOpenToOthersIsAskedFor(t *testing.T) {
+	t.Parallel()
+	ca := certtest.New(t)
+	mesh, expired, elsewhere := ca.Issue([]string{"127.0.0.1"}), ca.Issue(nil, certtest.Expired), ca.Issue([]string{"turn.mesh"})
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte("short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{})
+	if out, err := with(t, "provision", "--nats", bus.URL(), "--max-bytes", "2000000"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	tlsOf := func(p certtest.Pair, more ...string) []string {
+		return append([]string{"--tls-cert", p.Cert, "--tls-key", p.Key}, more...)
+	}
+	open := func(args ...string) []string {
+		return append([]string{"serve", "--data", t.TempDir(), "--listen", "0.0.0.0:0"}, args...)
+	}
+	turn := append([]string{"--roles", "turn", "--nats", bus.URL(), "--advertise", "10.0.0.7"}, tlsOf(mesh)...)
+	for _, c := range []struct{ words, args []string }{
+		{[]string{"--listen", "--tls-cert and --tls-key, --tokens (", "--insecure"}, open()},
+		{[]string{"give --tokens ("}, open(tlsOf(mesh)...)},
+		{[]string{"give --tls-cert and --tls-key ("}, open("--tokens", tokens)},
+		{[]string{"give --tls-ca ("}, open(turn...)},
+		{[]string{"give --tls-cert and --tls-key, --tokens, --tls-ca ("}, open("--nats", bus.URL(), "--advertise", "10.0.0.7")},
+		{[]string{"--tokens", "line 1", "at least 16"}, open(tlsOf(mesh, "--tokens", tokens)...)},
+		{[]string{"names 127.0.0.1 and not 10.0.0.7", "--advertise"}, open(append(turn, "--tls-ca", ca.File)...)},
+		{[]string{"has expired on", "replace it"}, serve(t, "turn", bus.URL(), tlsOf(expired)...)},
+		{[]string{"names turn.mesh and not 127.0.0.1"}, serve(t, "turn", bus.URL(), tlsOf(elsewhere, "--tls-ca", ca.File)...)},
+		{[]string{"--tls-cert and --tls-key belong together"}, serve(t, "turn", bus.URL(), "--tls-cert", mesh.Cert)},
+		{[]string{"--tls-ca", "--tls-cert and --tls-key, too"}, serve(t, "turn", bus.URL(), "--tls-ca", ca.File)},
+		{[]string{"--tokens: only the gateway"}, serve(t, "turn", bus.URL(), "--tokens", tokens)},
+		{[]string{"--probe", "address"}, serve(t, "turn", bus.URL(), "--probe", "nowhere")},
+	} {
+		refused(t, c.words, c.args...)
+	}
+}
+
+// TestABusThatSpeaksTLS: with a CA and a client certificate of its own; mistakes and
+// missing permissions are named.
+func TestABusThatSpeaksTLS(t *testing.T) {
+	t.Parallel()
+	ca := certtest.New(t)
+	server, client := ca.Issue([]string{"localhost"}), ca.Issue(nil)
+	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{Extra: `
+		tls { cert_file: "` + server.Cert + `", key_file: "` + server.Key + `", ca_file: "` + ca.File + `", verify: true }
+		authorization { users: [
+			{user: all, password: all},
+			{user: little, password: little, permissions: {publish: {deny: "$JS.API.>"}}} ] }`})
+	by := func(user, host string) string {
+		return "nats://" + user + ":" + user + "@" + host + strings.TrimPrefix(bus.URL(), "nats://127.0.0.1")
+	}
+	cert := []string{"--nats-cert", client.Cert, "--nats-key", client.Key}
+	trusted := append([]string{"--nats-ca", ca.File}, cert...)
+	provision := func(url string, more ...string) []string {
+		return append([]string{"provision", "--max-bytes", "2000000", "--nats", url}, more...)
+	}
+	refused(t, []string{"CA that is not trusted here", "--nats-ca"}, provision(by("all", "localhost"), cert...)...)
+	refused(t, []string{"does not match", "127.0.0.1", "--nats"}, provision(by("all", "127.0.0.1"), trusted...)...)
+	refused(t, []string{"demands a certificate", "--nats-cert"}, provision(by("all", "localhost"), "--nats-ca", ca.File)...)
+	refused(t, []string{"--nats-ca", "nowhere"}, provision(by("all", "localhost"), "--nats-ca", "nowhere")...)
+	refused(t, []string{"--nats-cert and --nats-key belong together"}, provision(by("all", "localhost"), "--nats-cert", client.Cert)...)
+	refused(t, []string{"refuses the credentials"}, provision(by("nobody", "localhost"), trusted...)...)
+	refused(t, []string{"does not let this user", "$JS.API", "docs/security.md"}, provision(by("little", "localhost"), trusted...)...)
+	if out, err := with(t, provision(by("all", "localhost"), trusted...)...); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	refused(t, []string{"does not let this user", "$JS.API"}, append(serve(t, "compaction", by("little", "localhost")), trusted...)...)
+	if out, err := with(t, append([]string{"doctor", "--nats", by("all", "localhost")}, trusted...)...); err == nil || !strings.Contains(out, "no process has the role gateway") {
+		t.Errorf("%v: %s", err, out)
+	}
+	plain := meshtest.StartNATS(t, bin, meshtest.NATSConfig{})
+	refused(t, []string{"does not speak TLS", "--nats-ca"}, provision(plain.URL(), "--nats-ca", ca.File)...)
+}
