@@ -1,0 +1,160 @@
+package gatewayhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// maxBody bounds the body of a request, in bytes: more than all that the gateway
+// takes in at once, every character of it escaped.
+const maxBody = 16 << 20
+
+// idempotencyKey is the header that is a request id.
+const idempotencyKey = "Idempotency-Key"
+
+// bodyOf reads the body of a request, which is a JSON object; where it is optional
+// an empty one is an empty object.
+func bodyOf(w http.ResponseWriter, r *http.Request, optional bool) (json.RawMessage, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, fault.New(codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_TOO_LARGE,
+			fmt.Sprintf("the body is larger than %d bytes", maxBody), "limit", fmt.Sprint(maxBody))
+	case err != nil:
+		return nil, fault.New(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the body broke off: send it again")
+	}
+	if optional && len(bytes.TrimSpace(data)) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	kind := r.Header.Get("Content-Type")
+	if name, _, err := mime.ParseMediaType(kind); err != nil || name != "application/json" {
+		return nil, &mediaError{http.StatusUnsupportedMediaType, "Content-Type", fmt.Sprintf("%q: want application/json", clip(kind))}
+	}
+	return data, checkJSON(data)
+}
+
+// checkJSON refuses what is no JSON object.
+func checkJSON(data []byte) error {
+	if !utf8.Valid(data) {
+		return fault.Invalid("body", "is not UTF-8")
+	}
+	var whole json.RawMessage
+	err := json.Unmarshal(data, &whole)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		line, column := position(data, syntax.Offset)
+		return fault.Invalid("body", "%d:%d: %v", line, column, syntax)
+	case err != nil:
+		return fault.Invalid("body", "%v", err)
+	case kindOf(data) != '{':
+		return fault.Invalid("body", "want an object: {…}")
+	}
+	return nil
+}
+
+// position is the line and the column, in bytes from 1, of the last of offset bytes.
+func position(data []byte, offset int64) (line, column int) {
+	before := data[:min(max(offset-1, 0), int64(len(data)))]
+	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+// kindOf is the first character of a JSON value; a number has that of a digit or a
+// sign.
+func kindOf(value []byte) byte {
+	value = bytes.TrimLeft(value, " \t\r\n")
+	if len(value) == 0 {
+		return 0
+	}
+	return value[0]
+}
+
+// object visits the fields of a JSON value that is valid, each once, in order.
+func object(value json.RawMessage, path string, visit func(name string, value json.RawMessage) error) error {
+	if kindOf(value) != '{' {
+		return fault.Invalid(orBody(path), "want an object: {…}")
+	}
+	dec := json.NewDecoder(bytes.NewReader(value))
+	_, _ = dec.Token() // the brace; what follows is valid
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		if seen[name] {
+			return fault.Invalid(join(path, clip(name)), "stands there twice")
+		}
+		seen[name] = true
+		var field json.RawMessage
+		if err := dec.Decode(&field); err != nil {
+			return err
+		}
+		if err := visit(name, field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// array visits the items of a JSON value that is valid.
+func array(value json.RawMessage, path string, visit func(i int, item json.RawMessage) error) error {
+	if kindOf(value) != '[' {
+		return fault.Invalid(path, "want a list: […]")
+	}
+	dec := json.NewDecoder(bytes.NewReader(value))
+	_, _ = dec.Token()
+	for i := 0; dec.More(); i++ {
+		var item json.RawMessage
+		if err := dec.Decode(&item); err != nil {
+			return err
+		}
+		if err := visit(i, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func indexed(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+func orBody(path string) string {
+	if path == "" {
+		return "body"
+	}
+	return path
+}
+
+// requestID is the request's id: the header, or what the body says.
+func requestID(r *http.Request, inBody string) (string, error) {
+	header := r.Header.Values(idempotencyKey)
+	switch {
+	case len(header) == 0:
+		return inBody, nil
+	case len(header) > 1:
+		return "", fault.Invalid(idempotencyKey, "stands there more than once")
+	case inBody != "" && inBody != header[0]:
+		return "", fault.Invalid("request_id", "is not what the header %s says: leave one of them out", idempotencyKey)
+	}
+	return header[0], nil
+}

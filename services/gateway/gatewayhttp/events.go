@@ -1,0 +1,260 @@
+package gatewayhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// queuedUpdates is how many updates are read ahead of a client, so that those of
+// a history go out together.
+const queuedUpdates = 64
+
+// retryMilliseconds is the wait before a client comes back to a stream that the
+// server ended.
+const retryMilliseconds = 1000
+
+// watch is what a client wants to be told of a run.
+type watch struct {
+	request *harnessv1.WatchRunRequest
+	place   place
+	seed    bool
+}
+
+// watchOf reads what a request wants to be told.
+func (s *server) watchOf(r *http.Request, q *query) (*watch, error) {
+	w := &watch{request: &harnessv1.WatchRunRequest{
+		Namespace: q.namespace(), RunId: r.PathValue("run_id"), Until: q.until(), NoDeltas: q.flag("no_deltas"),
+	}, seed: q.seedNames()}
+	if q.err != nil {
+		return nil, q.err
+	}
+	text, field := r.Header.Get("Last-Event-ID"), "Last-Event-ID"
+	if text == "" { // an EventSource that comes back sends both: it is further now
+		text, field = q.text("after"), "after"
+	}
+	w.place = place{whole: true}
+	if text != "" {
+		var err error
+		if w.place, err = placeOf(text, field); err != nil {
+			return nil, err
+		}
+	}
+	w.request.AfterVersion = w.place.after()
+	return w, nil
+}
+
+// events tells what happens in a run.
+func (s *server) events(w http.ResponseWriter, r *http.Request) error {
+	form, err := formOf(r, formEvents, formLines)
+	if err != nil {
+		return err
+	}
+	watch, err := s.watchOf(r, queryOf(r, "after", "until", "no_deltas", "names"))
+	if err != nil {
+		return err
+	}
+	if watch.place.result != "" {
+		if over, err := s.over(calling(r), watch); err != nil {
+			return err
+		} else if over {
+			w.WriteHeader(http.StatusNoContent) // an EventSource comes back for ever otherwise
+			return nil
+		}
+	}
+	return s.stream(w, r, form, http.StatusOK, watch)
+}
+
+// over says that a client has seen all that a watch would tell it.
+func (s *server) over(ctx context.Context, w *watch) (bool, error) {
+	stands, err := s.gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: w.request.GetNamespace(), RunId: w.request.GetRunId()})
+	if err != nil || stands.GetResult() == nil || len(stands.GetWaiting()) > 0 {
+		return false, err
+	}
+	if stands.GetResult().GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && w.request.GetUntil() == harnessv1.WatchUntil_WATCH_UNTIL_END {
+		return false, nil
+	}
+	line, err := s.resultLine(ctx, w, stands.GetResult())
+	return err == nil && resultHash(line) == w.place.result, err
+}
+
+func (s *server) resultLine(ctx context.Context, w *watch, r *harnessv1.HarnessResult) ([]byte, error) {
+	r, err := s.whole(ctx, w.request.GetNamespace(), w.request.GetRunId(), r)
+	if err != nil {
+		return nil, err
+	}
+	return eventjson.ResultLine(w.request.GetRunId(), r)
+}
+
+// stream tells a client what happens in a run until the watch is over or the
+// client has left.
+func (s *server) stream(w http.ResponseWriter, r *http.Request, form string, code int, watch *watch) error {
+	ctx, cancel := context.WithCancel(calling(r))
+	defer cancel()
+	updates, err := s.gateway.WatchRun(ctx, watch.request)
+	if err != nil {
+		return err
+	}
+	return relay(ctx, cancel, s, s.lines(w, form), code, updates, func(l *lines, m *harnessv1.WatchRunResponse) error {
+		return s.tell(ctx, l, watch, m.GetUpdate())
+	})
+}
+
+// tell writes an update, unless the client has seen it.
+func (s *server) tell(ctx context.Context, l *lines, w *watch, u *harnessv1.RunUpdate) error {
+	switch u := u.GetUpdate().(type) {
+	case *harnessv1.RunUpdate_Attached:
+		line, err := eventjson.Message(u.Attached)
+		if err != nil {
+			return err
+		}
+		return l.event("", "attached", typed("attached", line))
+	case *harnessv1.RunUpdate_Event:
+		fresh, err := w.place.see(u.Event.GetId())
+		if err != nil || !fresh {
+			return err
+		}
+		name, line, err := eventLine(u.Event, w.seed)
+		if err != nil {
+			return err
+		}
+		return l.event(u.Event.GetId(), name, line)
+	case *harnessv1.RunUpdate_Delta:
+		line, err := eventjson.Delta(u.Delta)
+		if err != nil {
+			return err
+		}
+		return l.event("", "delta", line)
+	case *harnessv1.RunUpdate_Result:
+		line, err := s.resultLine(ctx, w, u.Result)
+		if err != nil || !w.place.rest(line) {
+			return err
+		}
+		return l.event(w.place.String(), "result", line)
+	}
+	return nil // of a newer gateway
+}
+
+// typed is an object with its type in front.
+func typed(kind string, object []byte) []byte {
+	out := append([]byte(`{"type":"`+kind+`"`), ',')
+	if len(object) == len("{}") {
+		out = out[:len(out)-1]
+	}
+	return append(out, object[1:]...)
+}
+
+// runEvents tells how runs stand, and from then on which of them changes.
+func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
+	form, err := formOf(r, formEvents, formLines)
+	if err != nil {
+		return err
+	}
+	q := queryOf(r, "status", "changes_only")
+	request := &harnessv1.WatchRunsRequest{Namespace: q.namespace(), Statuses: q.statuses(), ChangesOnly: q.flag("changes_only")}
+	if q.err != nil {
+		return q.err
+	}
+	ctx, cancel := context.WithCancel(calling(r))
+	defer cancel()
+	updates, err := s.gateway.WatchRuns(ctx, request)
+	if err != nil {
+		return err
+	}
+	return relay(ctx, cancel, s, s.lines(w, form), http.StatusOK, updates, func(l *lines, m *harnessv1.WatchRunsResponse) error {
+		if m.GetCaughtUp() != nil {
+			return l.event("", "caught_up", []byte(`{"type":"caught_up"}`))
+		}
+		line, err := eventjson.Run(m.GetRun())
+		if err != nil {
+			return err
+		}
+		return l.event("", "run", typed("run", line))
+	})
+}
+
+// relay reads a stream of the gateway and has each message told, until the stream
+// or the client has ended. An error before the first message is returned, as the
+// answer has not begun; a later one is the last event.
+func relay[M any](ctx context.Context, cancel context.CancelFunc, s *server, l *lines, code int, from grpc.ServerStreamingClient[M], tell func(*lines, *M) error) error {
+	first, err := from.Recv()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if berr := l.begin(code); berr != nil || err != nil {
+		return nil // the client has left, or there is nothing to tell
+	}
+	messages, ended := make(chan *M, queuedUpdates), make(chan error, 1)
+	go func() {
+		defer close(messages)
+		for m, err := first, error(nil); ; m, err = from.Recv() {
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case messages <- m:
+			case <-ctx.Done():
+				ended <- context.Cause(ctx)
+				return
+			}
+		}
+	}()
+	defer func() {
+		cancel()
+		for range messages { // until the reader has ended
+		}
+	}()
+	quiet := time.NewTicker(s.keepAlive)
+	defer quiet.Stop()
+	for {
+		select {
+		case m, more := <-messages:
+			if !more {
+				s.farewell(ctx, l, <-ended)
+				return nil
+			}
+			if err := tell(l, m); err != nil {
+				s.farewell(ctx, l, err)
+				return nil
+			}
+			if len(messages) == 0 {
+				if err := l.flush(); err != nil {
+					return nil // the client has left, or reads nothing
+				}
+			}
+			quiet.Reset(s.keepAlive)
+		case <-quiet.C:
+			if err := l.alive(); err != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// farewell ends a stream with the reason why it does not go on, where there is one.
+func (s *server) farewell(ctx context.Context, l *lines, err error) {
+	if err == nil || errors.Is(err, io.EOF) {
+		_ = l.flush()
+		return
+	}
+	if ctx.Err() != nil {
+		return // the client has left
+	}
+	p, _ := problemOf(err)
+	body, _ := json.Marshal(struct {
+		Type  string  `json:"type"`
+		Error problem `json:"error"`
+	}{"stream.error", p}) // strings only: it cannot fail
+	if l.retry(retryMilliseconds) == nil && l.event("", "stream.error", body) == nil {
+		_ = l.flush()
+	}
+}

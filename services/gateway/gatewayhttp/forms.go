@@ -1,0 +1,68 @@
+package gatewayhttp
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// ownForms are the fields that may be written otherwise than their type says, as
+// in agent files and contract files.
+var ownForms map[protoreflect.FullName]func(protoreflect.Message, protoreflect.FieldDescriptor, json.RawMessage, string) error
+
+func init() {
+	ownForms = map[protoreflect.FullName]func(protoreflect.Message, protoreflect.FieldDescriptor, json.RawMessage, string) error{
+		"harness.v1.Predicate.schema":           schema,
+		"harness.v1.ToolSpec.parameters_schema": schema,
+		"harness.v1.Predicate.arguments":        argumentMatches,
+		"harness.v1.TaskContract.stored":        internal,
+	}
+}
+
+// schema is a JSON Schema, or a text that holds one.
+func schema(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
+	switch kindOf(value) {
+	case '"':
+		s, err := text(value, path)
+		m.Set(f, protoreflect.ValueOfString(s))
+		return err
+	case '{', 't', 'f':
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, value); err != nil {
+			return err
+		}
+		m.Set(f, protoreflect.ValueOfString(compact.String()))
+		return nil
+	}
+	return fault.Invalid(path, "want a JSON Schema, or a text that holds one")
+}
+
+// argumentMatches are a list of {name, pattern}, or an object of names and
+// patterns.
+func argumentMatches(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
+	list := m.Mutable(f).List()
+	if kindOf(value) == '{' {
+		return object(value, path, func(name string, value json.RawMessage) error {
+			pattern, err := text(value, join(path, name))
+			list.Append(protoreflect.ValueOfMessage((&harnessv1.ArgumentMatch{Name: name, Pattern: pattern}).ProtoReflect()))
+			return err
+		})
+	}
+	return array(value, path, func(i int, item json.RawMessage) error {
+		match := &harnessv1.ArgumentMatch{}
+		list.Append(protoreflect.ValueOfMessage(match.ProtoReflect()))
+		return fill(match.ProtoReflect(), item, indexed(path, i))
+	})
+}
+
+// internal is a field that only the mesh itself sets, and that answers show empty.
+func internal(_ protoreflect.Message, _ protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
+	if s, err := text(value, path); err != nil || s != "" {
+		return fault.Invalid(path, "cannot be set")
+	}
+	return nil
+}

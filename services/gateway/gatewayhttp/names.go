@@ -1,0 +1,52 @@
+package gatewayhttp
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// seedNames are the names that events have in the designs that the project grew
+// out of. docs/events.md shows them; events without one keep their own.
+var seedNames = map[string]string{
+	"session.start":        "harness_started",
+	"session.complete":     "harness_completed",
+	"step.start":           "turn_started",
+	"step.end":             "turn_completed",
+	"continuation.prompt":  "continuation_prompt",
+	"stall.detected":       "stall_detected",
+	"work_item.changed":    "work_item_changed",
+	"deliverables.updated": "deliverables_updated",
+	"context.pressure":     "context_pressure",
+	"plan.commit":          "harness_plan_selected",
+	"contract.evaluated":   "harness_contract",
+	"stop.rejected":        "harness_retry",
+	"run.interrupted":      "interrupted",
+}
+
+// eventLine is an event as its name and its line, which begins with it.
+func eventLine(e *harnessv1.Event, seed bool) (name string, line []byte, err error) {
+	line, err = eventjson.Event(e)
+	name = eventjson.Type(e)
+	if other := seedNames[name]; err == nil && seed && other != "" {
+		line = bytes.Replace(line, []byte(`"type":"`+name+`"`), []byte(`"type":"`+other+`"`), 1)
+		name = other
+	}
+	return name, line, err
+}
+
+// SeedNames are the names of events that ?names=seed puts in the place of their own.
+func SeedNames() map[string]string { return maps.Clone(seedNames) }
+
+// Routes are the operations that a handler serves, as METHOD PATH with the
+// parameters of the path in braces.
+func Routes() []string {
+	var names []string
+	for _, r := range routes {
+		names = append(names, r.method+" "+strings.Replace(r.path, "{$}", "", 1))
+	}
+	return names
+}

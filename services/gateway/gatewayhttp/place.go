@@ -1,0 +1,90 @@
+package gatewayhttp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+)
+
+// place is how far a client has seen a run. As text it is the id of an event,
+// VERSION-INDEX; VERSION, when all of that version was seen; or either with .r and
+// a hash, when the result behind it was seen too.
+type place struct {
+	version uint64
+	// whole says that all events of the version were seen; else index is the last.
+	whole bool
+	index uint64
+	// result is the hash of the result that was seen since; empty for none.
+	result string
+}
+
+var placeForm = regexp.MustCompile(`^(\d{1,20})(?:-(\d{1,10}))?(?:\.r([0-9a-f]{16}))?$`)
+
+// placeOf reads a place; field names where it stands.
+func placeOf(text, field string) (place, error) {
+	m := placeForm.FindStringSubmatch(text)
+	if m == nil {
+		return place{}, fault.Invalid(field, "%q: want the id of an event, such as 14-0, or a version", clip(text))
+	}
+	version, err := strconv.ParseUint(m[1], 10, 64)
+	if err != nil {
+		return place{}, fault.Invalid(field, "%q: the version is too large", clip(text))
+	}
+	p := place{version: version, whole: m[2] == "", result: m[3]}
+	if !p.whole {
+		p.index, _ = strconv.ParseUint(m[2], 10, 64) // ten digits fit
+	}
+	return p, nil
+}
+
+// after is the version from behind which the gateway is to tell.
+func (p place) after() uint64 {
+	if p.whole || p.version == 0 {
+		return p.version
+	}
+	return p.version - 1 // the rest of it may be missing
+}
+
+// see takes an event in. It is false for one that was seen before.
+func (p *place) see(id string) (bool, error) {
+	e, err := placeOf(id, "id")
+	if err != nil {
+		return false, err
+	}
+	if e.version < p.version || e.version == p.version && (p.whole || e.index <= p.index) {
+		return false, nil
+	}
+	*p = place{version: e.version, index: e.index}
+	return true, nil
+}
+
+// rest takes a result in. It is false for one that was seen before, with nothing
+// since.
+func (p *place) rest(line []byte) bool {
+	hash := resultHash(line)
+	if p.result == hash {
+		return false
+	}
+	p.result = hash
+	return true
+}
+
+func resultHash(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:8])
+}
+
+func (p place) String() string {
+	text := strconv.FormatUint(p.version, 10)
+	if !p.whole {
+		text += "-" + strconv.FormatUint(p.index, 10)
+	}
+	if p.result != "" {
+		text = fmt.Sprintf("%s.r%s", text, p.result)
+	}
+	return text
+}

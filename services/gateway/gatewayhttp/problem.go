@@ -1,0 +1,190 @@
+package gatewayhttp
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// problem is the error of an answer.
+type problem struct {
+	// Code is the gRPC code in capitals, such as INVALID_ARGUMENT.
+	Code string `json:"code"`
+	// Reason is a harness.v1.ErrorReason without its prefix; empty where none fits.
+	Reason string `json:"reason"`
+	// Message is one line for people that says what to do.
+	Message string `json:"message"`
+	// Field is the path of the field, parameter or header that is wrong; empty where
+	// it is none.
+	Field string `json:"field"`
+}
+
+var errPanic = errors.New("panic") // told as INTERNAL, without a cause
+
+// retryAfter is the wait that a client is told where the same request may be sent
+// again, in seconds.
+const retryAfter = "1"
+
+// WriteError answers with an error: a *fault.Error, a gRPC status, or any other,
+// which becomes INTERNAL with a fixed text. An answer that has begun is left as it
+// is.
+func WriteError(w http.ResponseWriter, err error) {
+	p, code := problemOf(err)
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	writeProblem(w, code, p)
+}
+
+func writeProblem(w http.ResponseWriter, code int, p problem) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(p.json(), '\n')) // who has left is not told
+}
+
+// json is the body of an answer with an error.
+func (p problem) json() []byte {
+	body, _ := json.Marshal(map[string]problem{"error": p}) // strings only: it cannot fail
+	return body
+}
+
+// problemOf is what a client is told of an error, and with which HTTP status.
+func problemOf(err error) (problem, int) {
+	var media *mediaError
+	if errors.As(err, &media) {
+		reason := fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD)
+		return problem{codeName(codes.InvalidArgument), reason, media.Error(), media.header}, media.status
+	}
+	st, _ := fault.Status(err)
+	p := problem{Code: codeName(st.Code()), Reason: fault.ReasonOf(st.Err()), Message: st.Message()}
+	if p.Reason == "UNSPECIFIED" {
+		p.Reason = ""
+	}
+	if i := infoOf(st); i != nil {
+		p.Field = i.GetMetadata()["field"]
+	}
+	p.Message, p.Field = ownNames(p.Message, p.Field)
+	return p, httpStatus(st.Code(), p.Reason)
+}
+
+// mediaError says that a header names no type that is read or written here.
+type mediaError struct {
+	status       int
+	header, text string
+}
+
+func (e *mediaError) Error() string { return e.header + ": " + e.text }
+
+func infoOf(st *status.Status) *errdetails.ErrorInfo {
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == fault.Domain {
+			return info
+		}
+	}
+	return nil
+}
+
+// codeName is a code as google.rpc.Code spells it.
+func codeName(c codes.Code) string {
+	if name, ok := codeNames[c]; ok {
+		return name
+	}
+	return "UNKNOWN"
+}
+
+var codeNames = map[codes.Code]string{
+	codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
+	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS",
+	codes.PermissionDenied: "PERMISSION_DENIED", codes.ResourceExhausted: "RESOURCE_EXHAUSTED",
+	codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE",
+	codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
+	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
+}
+
+// statusClientGone is nginx's status for a client that has left.
+const statusClientGone = 499
+
+// httpStatus is the status that google.rpc.Code names for a code, which is what
+// grpc-gateway answers too. One is otherwise: what is too large is 413, because
+// clients send again what is answered with 429.
+func httpStatus(c codes.Code, reason string) int {
+	switch c {
+	case codes.OK:
+		return http.StatusOK
+	case codes.Canceled:
+		return statusClientGone
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
+		return http.StatusBadRequest
+	case codes.DeadlineExceeded:
+		return http.StatusGatewayTimeout
+	case codes.NotFound:
+		return http.StatusNotFound
+	case codes.AlreadyExists, codes.Aborted:
+		return http.StatusConflict
+	case codes.PermissionDenied:
+		return http.StatusForbidden
+	case codes.Unauthenticated:
+		return http.StatusUnauthorized
+	case codes.ResourceExhausted:
+		if reason == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_TOO_LARGE) {
+			return http.StatusRequestEntityTooLarge
+		}
+		return http.StatusTooManyRequests
+	case codes.Unimplemented:
+		return http.StatusNotImplemented
+	case codes.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// httpNames are the names that fields of the gRPC messages have here, where they
+// are others.
+var httpNames = map[string]string{
+	"spec":                 "body",
+	"user_message.content": "content",
+	"approval.call_id":     "call_id",
+	"approval.decision":    "decision",
+	"approval.reason":      "reason",
+	"tool_answer.call_id":  "call_id",
+	"tool_answer.result":   "content",
+	"mode_change.mode":     "mode",
+	"replan.reason":        "reason",
+	"statuses":             "status",
+	"after_version":        "after",
+}
+
+// ownNames says a field of a gRPC message, and the message that begins with it, as
+// a client here wrote it.
+func ownNames(message, field string) (string, string) {
+	own, ok := httpNames[field]
+	if !ok {
+		own = strings.TrimPrefix(field, "spec.")
+	}
+	if rest, found := strings.CutPrefix(message, field+":"); found && field != "" {
+		return own + ":" + rest, own
+	}
+	// Refusals that name no field speak of the workspace and of the workflow.
+	message = strings.ReplaceAll(message, "spec.workflow", "workflow")
+	if rest, found := strings.CutPrefix(message, "spec.workspace:"); found {
+		return "workspace:" + rest, "workspace"
+	}
+	return message, own
+}
+
+// clip keeps a message that quotes a value short.
+func clip(text string) string {
+	if runes := []rune(text); len(runes) > 80 {
+		return string(runes[:79]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,214 @@
+package gatewayhttp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/harnessmesh/harnessmesh/docs/openapi"
+	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// calling is the context of the calls that a request makes: what traces it goes
+// with it.
+func calling(r *http.Request) context.Context {
+	ctx := r.Context()
+	for _, name := range []string{"traceparent", "tracestate"} {
+		if value := r.Header.Get(name); value != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+		}
+	}
+	return ctx
+}
+
+// answerJSON writes the answer to a call.
+func answerJSON(w http.ResponseWriter, code int, body []byte) error {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n')) // who has left is not told
+	return nil
+}
+
+// answerMessage writes a message as package eventjson does.
+func answerMessage(w http.ResponseWriter, code int, m protoreflect.ProtoMessage) error {
+	body, err := eventjson.Message(m)
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, code, body)
+}
+
+func (s *server) index(w http.ResponseWriter, _ *http.Request) error {
+	return answerJSON(w, http.StatusOK, []byte(`{"name":"harnessmesh","runs":"/v1/runs","openapi":"/openapi.json"}`))
+}
+
+func (s *server) description(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openapi.Document)
+	return nil
+}
+
+// start starts a run; a client that asks for a stream is told what happens in it.
+func (s *server) start(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "until", "no_deltas", "names")
+	form, err := formOf(r, formJSON, formEvents, formLines)
+	if err != nil {
+		return err
+	}
+	watch, err := s.watchOf(r, q)
+	if err != nil {
+		return err
+	}
+	body, err := bodyOf(w, r, false)
+	if err != nil {
+		return err
+	}
+	start, err := startOf(body, q.namespace())
+	if err != nil {
+		return err
+	}
+	if start.request.RequestId, err = requestID(r, start.request.GetRequestId()); err != nil {
+		return err
+	}
+	run, err := s.gateway.StartRun(calling(r), start.request)
+	if err != nil {
+		return start.written(err)
+	}
+	code := http.StatusCreated
+	if run.GetExisted() {
+		code = http.StatusOK
+	}
+	w.Header().Set("Location", locationOf(run))
+	if form == formJSON {
+		return answerMessage(w, code, run)
+	}
+	watch.request.Namespace, watch.request.RunId = run.GetNamespace(), run.GetRunId()
+	return s.stream(w, r, form, code, watch)
+}
+
+func locationOf(run *harnessv1.StartRunResponse) string {
+	return fmt.Sprintf("/v1/runs/%s?namespace=%s", run.GetRunId(), run.GetNamespace())
+}
+
+// list lists runs, newest first.
+func (s *server) list(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "status", "page_size", "page_token")
+	request := &harnessv1.ListRunsRequest{
+		Namespace: q.namespace(), Statuses: q.statuses(), PageSize: uint32(q.number("page_size", 32)), PageToken: q.text("page_token"),
+	}
+	if q.err != nil {
+		return q.err
+	}
+	page, err := s.gateway.ListRuns(calling(r), request)
+	if err != nil {
+		return err
+	}
+	runs, err := list(page.GetRuns(), eventjson.Run)
+	if err != nil {
+		return err
+	}
+	token, _ := json.Marshal(page.GetNextPageToken()) // a string: it cannot fail
+	return answerJSON(w, http.StatusOK, fmt.Appendf(nil, `{"runs":%s,"next_page_token":%s}`, runs, token))
+}
+
+// list is an array of what write makes of each message.
+func list[M any](messages []M, write func(M) ([]byte, error)) ([]byte, error) {
+	out := []byte("[")
+	for i, m := range messages {
+		item, err := write(m)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, item...)
+	}
+	return append(out, ']'), nil
+}
+
+// run says how a run stands: what the last line of its stream would say, with
+// the run itself and what waits in its inbox.
+func (s *server) run(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "spec")
+	withSpec := q.flag("spec")
+	if q.err != nil {
+		return q.err
+	}
+	ctx, id := calling(r), r.PathValue("run_id")
+	stands, err := s.gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: q.namespace(), RunId: id})
+	if err != nil {
+		return err
+	}
+	result := stands.GetResult()
+	if result == nil {
+		if result, err = s.soFar(ctx, stands.GetRun()); err != nil {
+			return err
+		}
+	}
+	if result, err = s.whole(ctx, q.namespace(), id, result); err != nil {
+		return err
+	}
+	body, err := eventjson.Result(id, result)
+	if err != nil {
+		return err
+	}
+	run, err := eventjson.Run(stands.GetRun())
+	if err != nil {
+		return err
+	}
+	waiting, err := list(stands.GetWaiting(), func(m *harnessv1.WaitingInput) ([]byte, error) { return eventjson.Message(m) })
+	if err != nil {
+		return err
+	}
+	body = with(with(body, "run", run), "waiting", waiting)
+	if withSpec {
+		spec := []byte("null")
+		if stands.GetSpec() != nil {
+			if spec, err = eventjson.Message(stands.GetSpec()); err != nil {
+				return err
+			}
+		}
+		body = with(body, "spec", spec)
+	}
+	return answerJSON(w, http.StatusOK, body)
+}
+
+// soFar is how a run stands that does not rest.
+func (s *server) soFar(ctx context.Context, run *harnessv1.Run) (*harnessv1.HarnessResult, error) {
+	state, err := s.gateway.GetState(ctx, &harnessv1.GetStateRequest{Namespace: run.GetNamespace(), RunId: run.GetRunId()})
+	if err != nil {
+		return nil, err
+	}
+	at := state.GetSnapshot()
+	return &harnessv1.HarnessResult{
+		Status: run.GetStatus(), Answer: at.GetAnswer(), Summary: at.GetSummary(), TurnCount: run.GetTurnCount(),
+		ToolCalls: at.GetSpent().GetToolCallsTotal(), Usage: at.GetSpent().GetUsage(), Duration: at.GetSpent().GetActive(),
+		Coverage: at.GetCoverageLedger().GetCoverage(),
+	}, nil
+}
+
+// with is an object with one more field.
+func with(object []byte, name string, value []byte) []byte {
+	return fmt.Appendf(object[:len(object)-1], `,%q:%s}`, name, value)
+}
+
+// delete has a run that rests deleted.
+func (s *server) delete(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	if q.err != nil {
+		return q.err
+	}
+	answer, err := s.gateway.DeleteRun(calling(r), &harnessv1.DeleteRunRequest{Namespace: q.namespace(), RunId: r.PathValue("run_id")})
+	if err != nil {
+		return err
+	}
+	return answerMessage(w, http.StatusOK, answer)
+}

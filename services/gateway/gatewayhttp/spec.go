@@ -1,0 +1,183 @@
+package gatewayhttp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// starting is the body of a request to start a run: the fields of a RunSpec, and
+// ids. Its agent may have all sections of an agent file, some of which belong
+// beside the agent in a spec.
+type starting struct {
+	request *harnessv1.StartRunRequest
+	// moved are paths in the spec, to where they stand in the body: sections of the
+	// agent that belong beside it.
+	moved map[string]string
+}
+
+// anyArguments is the schema of a client's tool that comes without one.
+const anyArguments = `{"type":"object"}`
+
+// startOf reads the body of a request to start a run in a namespace.
+func startOf(body json.RawMessage, namespace string) (*starting, error) {
+	s := &starting{
+		request: &harnessv1.StartRunRequest{Namespace: namespace, Spec: &harnessv1.RunSpec{}},
+		moved:   map[string]string{},
+	}
+	spec := s.request.GetSpec().ProtoReflect()
+	ids := s.request.ProtoReflect()
+	var agent json.RawMessage
+	err := object(body, "", func(name string, value json.RawMessage) error {
+		switch {
+		case name == "agent" && kindOf(value) != 'n':
+			agent = value
+			return nil
+		case name == "namespace":
+			return sameNamespace(value, namespace)
+		case name == "run_id", name == "request_id":
+			return fillField(ids, fieldOf(ids.Descriptor(), name), value, name, false)
+		}
+		if f := fieldOf(spec.Descriptor(), name); f != nil {
+			return fillField(spec, f, value, name, false)
+		}
+		return unknownField(clip(name), name, append(jsonNames(spec.Descriptor()), "namespace", "run_id", "request_id"))
+	})
+	if err == nil && agent != nil {
+		err = s.agent(agent)
+	}
+	for _, tool := range s.request.GetSpec().GetClientTools() {
+		if tool.GetParametersSchema() == "" {
+			tool.ParametersSchema = anyArguments
+		}
+	}
+	return s, err
+}
+
+// sameNamespace refuses a namespace that the query does not name: who guards the
+// gateway looks there.
+func sameNamespace(value json.RawMessage, inQuery string) error {
+	if kindOf(value) == 'n' {
+		return nil
+	}
+	name, err := text(value, "namespace")
+	if err != nil {
+		return err
+	}
+	const unset = "default"
+	if inQuery == "" {
+		inQuery = unset
+	}
+	if name != "" && name != inQuery {
+		return fault.Invalid("namespace", "say it in the address: ?namespace=%s", clip(name))
+	}
+	return nil
+}
+
+// inConfig and inTools are sections of an agent file that are fields of the
+// config, and of its tools.
+var (
+	inConfig = []string{"budgets", "stop", "continuation", "stall", "doom_loop", "guidance", "context"}
+	inTools  = []string{"approval_timeout", "answer_timeout"}
+)
+
+// agent reads an agent with the sections of an agent file.
+func (s *starting) agent(value json.RawMessage) error {
+	spec := s.request.GetSpec()
+	spec.Agent = &harnessv1.AgentSpec{}
+	own := spec.GetAgent().ProtoReflect()
+	sections := append(jsonNames(own.Descriptor()), "client_tools", "contract", "work_items")
+	sections = append(append(sections, inConfig...), inTools...)
+	return object(value, "agent", func(name string, value json.RawMessage) error {
+		path := join("agent", name)
+		if kindOf(value) == 'n' {
+			return nil
+		}
+		if f := fieldOf(own.Descriptor(), name); f != nil {
+			return s.section(own, name, value, path, "agent."+name)
+		}
+		switch base := strings.TrimSuffix(name, milliseconds); {
+		case name == "client_tools", name == "contract":
+			return s.section(spec.ProtoReflect(), name, value, path, name)
+		case name == "work_items":
+			return s.workItems(value, path)
+		case slices.Contains(inConfig, name):
+			return s.section(s.config().ProtoReflect(), name, value, path, "config."+name)
+		case slices.Contains(inTools, base):
+			if s.config().GetTools() == nil {
+				s.config().Tools = &harnessv1.ToolConfig{}
+			}
+			return s.section(s.config().GetTools().ProtoReflect(), name, value, path, "config.tools."+base)
+		}
+		return unknownField(path, name, sections)
+	})
+}
+
+func (s *starting) config() *harnessv1.LoopConfig {
+	spec := s.request.GetSpec()
+	if spec.Config == nil {
+		spec.Config = &harnessv1.LoopConfig{}
+	}
+	return spec.GetConfig()
+}
+
+// section sets a field of the spec, which belongs at a path of its own, from where
+// it is written.
+func (s *starting) section(m protoreflect.Message, name string, value json.RawMessage, written, belongs string) error {
+	f := fieldOf(m.Descriptor(), name)
+	if m.Has(f) {
+		return fault.Invalid(written, "is said in %s too: leave one of them out", belongs)
+	}
+	if written != belongs {
+		s.moved["spec."+belongs] = written
+	}
+	return fillField(m, f, value, written, name != string(f.Name()))
+}
+
+// workItems reads whether there are any, and those that a run begins with.
+func (s *starting) workItems(value json.RawMessage, path string) error {
+	if s.config().GetWorkItems() != nil {
+		return fault.Invalid(path, "is said in config.work_items too: leave one of them out")
+	}
+	items := &harnessv1.WorkItemConfig{}
+	s.config().WorkItems = items
+	return object(value, path, func(name string, value json.RawMessage) error {
+		switch at := join(path, name); name {
+		case "enabled":
+			return s.section(items.ProtoReflect(), name, value, at, "config.work_items.enabled")
+		case "templates":
+			return s.section(s.request.GetSpec().GetAgent().ProtoReflect(), "work_item_templates", value, at, "agent.work_item_templates")
+		default:
+			return unknownField(at, name, []string{"enabled", "templates"})
+		}
+	})
+}
+
+// written is err with the path that its field has in the body.
+func (s *starting) written(err error) error {
+	p, _ := problemOf(err)
+	st, _ := fault.Status(err)
+	info := infoOf(st)
+	if info == nil {
+		return err
+	}
+	field := info.GetMetadata()["field"]
+	for belongs, at := range s.moved {
+		rest, found := strings.CutPrefix(field, belongs)
+		if !found || rest != "" && rest[0] != '.' && rest[0] != '[' {
+			continue
+		}
+		message := strings.TrimPrefix(p.Message, p.Field)
+		if message == p.Message {
+			return err
+		}
+		reason := harnessv1.ErrorReason_value["ERROR_REASON_"+p.Reason]
+		return fault.New(st.Code(), harnessv1.ErrorReason(reason), at+rest+message, "field", at+rest)
+	}
+	return err
+}
