@@ -133,7 +133,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 func (d *Description) judge(r *http.Request, sent []byte, rec *recorder) error {
 	path, operation := d.find(r)
 	if operation == nil {
-		if rec.status == http.StatusNotFound || rec.status == http.StatusMethodNotAllowed || r.Method == http.MethodOptions || r.Method == http.MethodHead {
+		if rec.status >= 400 || r.Method == http.MethodOptions || r.Method == http.MethodHead {
 			return nil
 		}
 		return errors.New("is not described")

@@ -150,7 +150,6 @@ func httpStatus(c codes.Code, reason string) int {
 // httpNames are the names that fields of the gRPC messages have here, where they
 // are others.
 var httpNames = map[string]string{
-	"spec":                 "body",
 	"user_message.content": "content",
 	"approval.call_id":     "call_id",
 	"approval.decision":    "decision",
