@@ -89,7 +89,7 @@ func (s *schemas) start() {
 	delete(s.made, "RunSpecInput")
 	properties := body["properties"].(schema)
 	properties["goal"] = schema{"type": "string", "minLength": 1, "description": s.comments["harness.v1.RunSpec.goal"]}
-	properties["namespace"] = schema{"type": []any{"string", "null"}, "description": "The namespace of the query, or nothing."}
+	properties["namespace"] = schema{"type": []any{"string", "null"}, "description": "The namespace, unless the query names it."}
 	properties["run_id"] = schema{"type": []any{"string", "null"}, "description": s.comments["harness.v1.StartRunRequest.run_id"]}
 	properties["request_id"] = ref("RequestID")
 	properties["agent"] = described(orNull(ref("AgentInput")), s.comments["harness.v1.RunSpec.agent"])

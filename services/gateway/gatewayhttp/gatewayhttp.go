@@ -6,11 +6,6 @@
 // The JSON is that of package eventjson, which the command line writes too.
 // docs/http.md is the page for people, docs/openapi the description for programs.
 //
-// # Namespaces
-//
-// The namespace of a request stands in its query and nowhere else, each parameter
-// at most once, so that a guard in front sees what the handler sees.
-//
 // # Streams
 //
 // An event carries its own id, VERSION-INDEX; a result that of the event before

@@ -48,6 +48,19 @@ func TestARunIsStartedOnceForAKey(t *testing.T) {
 	}
 }
 
+func TestTheNamespaceMayStandInTheBody(t *testing.T) {
+	b := newBed(t)
+	r, err := http.NewRequestWithContext(b.ctx, http.MethodPost, b.http.URL+"/v1/runs", strings.NewReader("{"+small+`,"run_id":"r","namespace":"`+b.namespace+`"}`))
+	b.must(err)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := b.http.Client().Do(r)
+	b.must(err)
+	b.must(resp.Body.Close())
+	if a := b.get("/v1/runs/r"); resp.StatusCode != http.StatusCreated || a.status != http.StatusOK {
+		t.Errorf("%d, %+v", resp.StatusCode, a)
+	}
+}
+
 func TestAStartCanBeTheStreamOfWhatHappens(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1).end("Done.")
@@ -208,7 +221,7 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v1/runs", `{"goal":"x","config":{"budgets":{"wall_clock":"soon"}}}`, nil, 400, "config.budgets.wall_clock", `config.budgets.wall_clock: "soon": want a duration such as "90s" or "1h30m"`},
 		{"POST", "/v1/runs", `{"goal":"x","workspace":"/w","agent":{"model":"script:x","budgets":{"turns":0}}}`, nil, 400, "agent.budgets.turns", "agent.budgets.turns: must be at least 1"},
 		{"POST", "/v1/runs", `{"goal":"x","agent":{"budgets":{"turns":1}},"config":{"budgets":{"turns":2}}}`, nil, 400, "agent.budgets", "agent.budgets: is said in config.budgets too: leave one of them out"},
-		{"POST", "/v1/runs", `{"goal":"x","namespace":"team"}`, nil, 400, "namespace", "namespace: say it in the address: ?namespace=team"},
+		{"POST", "/v1/runs?namespace=a", `{"goal":"x","namespace":"b"}`, nil, 400, "namespace", `namespace: "b" is not that of the address, which is "a": leave one of them out`},
 		{"POST", "/v1/runs", `{` + small + `,"run_id":"a b"}`, nil, 400, "run_id", `run_id: "a b" does not match [A-Za-z0-9_-]{1,64}`},
 		{"POST", "/v1/runs", `{` + small + `,"workflow":["turn"]}`, nil, 400, "workflow", "workflow: must begin with repair"},
 		{"POST", "/v1/runs", `{` + small + `,"goal2":"` + strings.Repeat("x", 17<<20) + `"}`, nil, 413, "", "the body is larger than 16777216 bytes"},

@@ -1,6 +1,7 @@
 package gatewayhttp
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -33,13 +34,14 @@ func startOf(body json.RawMessage, namespace string) (*starting, error) {
 	spec := s.request.GetSpec().ProtoReflect()
 	ids := s.request.ProtoReflect()
 	var agent json.RawMessage
-	err := object(body, "", func(name string, value json.RawMessage) error {
+	err := object(body, "", func(name string, value json.RawMessage) (err error) {
 		switch {
 		case name == "agent" && kindOf(value) != 'n':
 			agent = value
 			return nil
 		case name == "namespace":
-			return sameNamespace(value, namespace)
+			s.request.Namespace, err = namespaceOf(value, namespace)
+			return err
 		case name == "run_id", name == "request_id":
 			return fillField(ids, fieldOf(ids.Descriptor(), name), value, name, false)
 		}
@@ -59,24 +61,16 @@ func startOf(body json.RawMessage, namespace string) (*starting, error) {
 	return s, err
 }
 
-// sameNamespace refuses a namespace that the query does not name: who guards the
-// gateway looks there.
-func sameNamespace(value json.RawMessage, inQuery string) error {
+// namespaceOf is the namespace of a request that may name it in its body too.
+func namespaceOf(value json.RawMessage, inQuery string) (string, error) {
 	if kindOf(value) == 'n' {
-		return nil
+		return inQuery, nil
 	}
 	name, err := text(value, "namespace")
-	if err != nil {
-		return err
+	if err == nil && name != "" && inQuery != "" && name != inQuery {
+		return "", fault.Invalid("namespace", "%q is not that of the address, which is %q: leave one of them out", clip(name), inQuery)
 	}
-	const unset = "default"
-	if inQuery == "" {
-		inQuery = unset
-	}
-	if name != "" && name != inQuery {
-		return fault.Invalid("namespace", "say it in the address: ?namespace=%s", clip(name))
-	}
-	return nil
+	return cmp.Or(name, inQuery), err
 }
 
 // inConfig and inTools are sections of an agent file that are fields of the
