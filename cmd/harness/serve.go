@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 
 // defaultDrain is how long work may go on after the signal.
@@ -34,6 +35,7 @@ type serveCmd struct {
 	Concurrency  int           `placeholder:"N" help:"Steps that each executor here has in work at once, from 1. Default: 256."`
 	Instance     string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
 	HostPatience *durationFlag `placeholder:"D" help:"How long a tool host that has a started call may be away while another one answers; then the call is unknown. Default: 2m."`
+	CORS         []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all; may be given again."`
 	Insecure     bool          `help:"Listen beyond this machine without TLS or without tokens. Whoever reaches the address can run commands here."`
 	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
 	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
@@ -71,6 +73,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.NATS == "" && !slices.Contains(c.Roles, "all") && len(c.Roles) < len(node.Roles) {
 		a.note("WARNING: without --nats the bus is inside this process, and nobody else can reach it: %s cannot work with others", strings.Join(c.Roles, ", "))
 	}
+	if err := gatewayhttp.CheckOrigins(c.CORS); err != nil {
+		return follow.ExitError, fmt.Errorf("--cors: %w", err)
+	}
 	if err := c.checkListen(a); err != nil {
 		return follow.ExitError, err
 	}
@@ -86,7 +91,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, fmt.Errorf("--data: %w", err)
 	}
 	cfg := node.Config{
-		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync,
+		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
 		Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		Executor: c.Executor, Target: c.Target,
 		ModelEnv: a.env, Logger: a.log, Stderr: a.err,

@@ -58,7 +58,7 @@ func WriteError(w http.ResponseWriter, statusCode int, err error) {
 		Code    string `json:"code"`
 		Reason  string `json:"reason"`
 		Message string `json:"message"`
-		Field   string `json:"field,omitempty"`
+		Field   string `json:"field"`
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -39,7 +39,7 @@ func (n *Node) openGateway(listener net.Listener, register func(grpc.ServiceRegi
 	register(s.grpc)
 	client := harnessv1.NewGatewayServiceClient(access.Confine(n.local.conn))
 	web := &http.Server{
-		Handler:           guard.HTTP(n.facade(client), n.cfg.CORS, openPaths...),
+		Handler:           n.facade(client, guard),
 		ReadHeaderTimeout: httpHeaderTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize,
 		ErrorLog: slog.NewLogLogger(n.cfg.Logger.Handler(), slog.LevelDebug),
 	}
