@@ -1,0 +1,44 @@
+# syntax=docker/dockerfile:1
+# Two images of the same program:
+#
+#   docker build -t harnessmesh/harness .                              # every role but the tool host
+#   docker build -t harnessmesh/harness-toolhost --target toolhost .   # the tool host
+FROM golang:1.26.8-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY cmd cmd
+COPY pkg pkg
+COPY services services
+COPY schemas schemas
+ARG VERSION=dev
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/harness ./cmd/harness
+RUN mkdir -m 0777 /out/tmp && mkdir -m 0750 /out/data && chown 65532:65532 /out/data
+
+# Commands of agents run in this image, so it has what they are fond of: a shell, git,
+# make, Python. Derive your own from it for compilers and the like.
+FROM debian:bookworm-slim AS toolhost
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends bash ca-certificates curl diffutils file findutils git jq less make patch procps python3 ripgrep unzip xz-utils \
+ && rm -rf /var/lib/apt/lists/* \
+ && groupadd --gid 65532 agent && useradd --uid 65532 --gid 65532 --home-dir /workspaces --shell /bin/bash agent \
+ && mkdir -p /data /workspaces && chown 65532:65532 /data /workspaces
+COPY --from=build /out/harness /usr/local/bin/harness
+USER 65532:65532
+WORKDIR /workspaces
+ENV HARNESS_DATA=/data
+ENTRYPOINT ["/usr/local/bin/harness"]
+CMD ["serve", "--roles=toolhost"]
+
+# The others need the program and the certificates of public authorities, and nothing
+# that could be started inside them.
+FROM scratch AS harness
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build --chown=65532:65532 /out/data /data
+COPY --from=build --chown=65532:65532 /out/tmp /tmp
+COPY --from=build /out/harness /harness
+USER 65532:65532
+ENV HARNESS_DATA=/data
+EXPOSE 7447 7448 9090
+ENTRYPOINT ["/harness"]
+CMD ["serve"]
