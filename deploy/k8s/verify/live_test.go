@@ -1,0 +1,230 @@
+package verify
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// The mesh of a rendering on loopback: the NATS servers with its nats.conf, the
+// provisioning job and a process for each role, with the arguments and the
+// environment that the kubelet would give them. Only what names a machine is
+// replaced: addresses by those of loopback, mounted paths by directories.
+//
+// The dev overlay has one server and plain connections. The prod overlay has a
+// cluster of three, TLS with certificates of the names that cert-manager is asked
+// for, a password for each role, and tokens.
+func TestTheRenderedMeshBecomesReady(t *testing.T) {
+	for _, overlay := range []string{"dev", "everything"} {
+		t.Run(overlay, func(t *testing.T) {
+			m := startMesh(t, overlay)
+			for _, w := range m.r.roles() {
+				m.start(w)
+			}
+			for _, p := range m.processes {
+				p.awaitReady(t)
+			}
+			for _, p := range m.processes {
+				m.probe(p)
+			}
+			for _, p := range m.processes {
+				p.stop(t)
+			}
+		})
+	}
+}
+
+// probe asks what the kubelet and Prometheus ask.
+func (m *mesh) probe(p *process) {
+	m.t.Helper()
+	w := m.r.workload(p.name)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := grpc.NewClient(p.said(m.t, "probe addr="), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, service := range []string{*w.main().StartupProbe.GRPC.Service, *w.main().LivenessProbe.GRPC.Service, ""} {
+		answer, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: service})
+		if err != nil || answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+			m.t.Errorf("the probe of %s for %q: %v, %v", p.name, service, answer.GetStatus(), err)
+		}
+	}
+	text := get(m.t, "http://"+p.said(m.t, "metrics addr=")+"/metrics")
+	if !strings.Contains(text, "# TYPE ") {
+		m.t.Errorf("%s shows no metrics: %q", p.name, text[:min(len(text), 200)])
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v: %s", url, response.Status, err, body)
+	}
+	return string(body)
+}
+
+// What the scaler looks at is what provisioning makes: each trigger's consumer is on
+// its stream, and there is no partition without a trigger.
+func TestTheScalerLooksAtConsumersThatProvisioningMakes(t *testing.T) {
+	m := startMesh(t, "prod-keda")
+	js := m.jetstream()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var streams, watched []string
+	for name := range js.StreamNames(ctx).Name() {
+		if strings.HasPrefix(name, "RUNS_") {
+			streams = append(streams, name)
+		}
+	}
+	for _, trigger := range m.r.scaledObjects[0].Spec.Triggers {
+		watched = append(watched, trigger.Metadata.Stream)
+		if _, err := js.Consumer(ctx, trigger.Metadata.Stream, trigger.Metadata.Consumer); err != nil {
+			t.Errorf("trigger %s: consumer %s on %s: %v", trigger.Name, trigger.Metadata.Consumer, trigger.Metadata.Stream, err)
+		}
+		if _, err := js.Consumer(ctx, trigger.Metadata.Stream, trigger.Metadata.Consumer+"s"); err == nil {
+			t.Errorf("a consumer that nobody made is there, so this test shows nothing")
+		}
+	}
+	slices.Sort(streams)
+	if !slices.Equal(streams, watched) {
+		t.Errorf("streams %v, watched %v", streams, watched)
+	}
+	for _, name := range streams {
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := stream.CachedInfo().Config.Replicas; got != 3 {
+			t.Errorf("%s has %d copies", name, got)
+		}
+	}
+	// The scaler reads the same over HTTP.
+	var answer struct {
+		Accounts []struct {
+			Name    string `json:"name"`
+			Streams []struct {
+				Consumers []struct {
+					Name    string `json:"name"`
+					Cluster struct {
+						Leader string `json:"leader"`
+					} `json:"cluster"`
+				} `json:"consumer_detail"`
+			} `json:"stream_detail"`
+		} `json:"account_details"`
+	}
+	account := m.r.scaledObjects[0].Spec.Triggers[0].Metadata.Account
+	if err := json.Unmarshal([]byte(get(t, "http://"+m.servers[0].MonitorAddr().String()+"/jsz?consumers=true&config=true&acc="+account)), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Accounts) != 1 || answer.Accounts[0].Name != account {
+		t.Fatalf("accounts %v, want %s", answer.Accounts, account)
+	}
+	for _, s := range answer.Accounts[0].Streams {
+		for _, c := range s.Consumers {
+			if !strings.HasPrefix(c.Cluster.Leader, "nats-") {
+				t.Errorf("the leader of %s is %q: the scaler looks for it by the name of its pod", c.Name, c.Cluster.Leader)
+			}
+		}
+	}
+}
+
+// The probes of NATS, on the servers of the rendering.
+func TestNATSAnswersItsProbes(t *testing.T) {
+	m := startMesh(t, "dev")
+	c := m.r.workload("nats").main()
+	for _, path := range []string{c.StartupProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path} {
+		get(t, "http://"+m.servers[0].MonitorAddr().String()+path)
+	}
+}
+
+// Whoever takes the tool host's password from it, as a command that runs there may
+// try, reads and writes no run with it.
+func TestTheToolHostsPasswordOpensNoRun(t *testing.T) {
+	m := startMesh(t, "prod-keda")
+	for user, allowed := range map[string]bool{"toolhost": false, "turn": true} {
+		denied := make(chan error, 16)
+		nc := m.connect(user, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		_, err = js.Publish(ctx, "hm.run.0.default.r-1.log.step.park", []byte("x"))
+		cancel()
+		if (err == nil) != allowed {
+			t.Errorf("%s writes a record: %v", user, err)
+		}
+		if !allowed && !strings.Contains(fmt.Sprint(<-denied), "Permissions Violation") {
+			t.Errorf("%s was refused for another reason", user)
+		}
+		ctx, cancel = context.WithTimeout(context.Background(), 5*time.Second)
+		err = js.DeleteStream(ctx, "RUNS_0")
+		cancel()
+		if err == nil {
+			t.Errorf("%s deletes a stream", user)
+		}
+	}
+}
+
+// jetstream is a connection as the provisioning user.
+func (m *mesh) jetstream() jetstream.JetStream {
+	m.t.Helper()
+	js, err := jetstream.New(m.connect("provision"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return js
+}
+
+func (m *mesh) connect(user string, options ...nats.Option) *nats.Conn {
+	m.t.Helper()
+	if m.authority != nil {
+		options = append(options, nats.UserInfo(user, password(user)), nats.Secure(&tls.Config{RootCAs: m.authority.pool, MinVersion: tls.VersionTLS12}))
+	}
+	nc, err := nats.Connect(m.servers[0].ClientURL(), options...)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(nc.Close)
+	return nc
+}
+
+// write makes a file below a directory.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
