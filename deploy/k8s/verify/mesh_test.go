@@ -191,7 +191,7 @@ func (m *mesh) secret(name string) map[string]string {
 	case name == "nats-passwords":
 		var text strings.Builder
 		for _, user := range append(slices.Sorted(m.roleNames()), "provision") {
-			fmt.Fprintf(&text, "%s: %q\n", strings.ToUpper(user), password(user))
+			fmt.Fprintf(&text, "PASSWORD_%s: %q\n", strings.ToUpper(user), password(user))
 		}
 		return map[string]string{"passwords.conf": text.String()}
 	case name == "gateway-tokens":
