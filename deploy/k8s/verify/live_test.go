@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,10 +43,64 @@ func TestTheRenderedMeshBecomesReady(t *testing.T) {
 			for _, p := range m.processes {
 				m.probe(p)
 			}
+			m.work()
 			for _, p := range m.processes {
 				p.stop(t)
 			}
 		})
+	}
+}
+
+// work gives the mesh a run with a command in it and deletes it, so everything is
+// asked of NATS that a role may ask of it.
+func (m *mesh) work() {
+	m.t.Helper()
+	dir := m.t.TempDir()
+	script := filepath.Join(dir, "script.yaml")
+	write(m.t, script, `turns:
+  - {text: I look., calls: [{name: run_command, arguments: {command: "echo seen >seen.txt"}}]}
+  - {calls: [{name: work_complete, arguments: {summary: "It is written."}}]}
+`)
+	var gateway *process
+	for _, p := range m.processes {
+		if p.name == "gateway" {
+			gateway = p
+		}
+	}
+	server := []string{"--server", gateway.said(m.t, "ready role=gateway addr=")}
+	if m.authority != nil {
+		write(m.t, filepath.Join(dir, "ca.crt"), m.authority.text)
+		write(m.t, filepath.Join(dir, "token"), token)
+		server = append(server, "--tls-ca", filepath.Join(dir, "ca.crt"), "--token-file", filepath.Join(dir, "token"))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	harness := func(args ...string) string {
+		m.t.Helper()
+		command := exec.CommandContext(ctx, binary(m.t).path, append(args, server...)...)
+		command.Env = []string{"HOME=" + dir}
+		out, err := command.CombinedOutput()
+		if err != nil {
+			m.t.Fatalf("harness %s: %v\n%s", args[0], err, out)
+		}
+		return string(out)
+	}
+	harness("run", "--workspace", dir, "--model", "script:"+script, "--yolo", "--output", "json", "Look.")
+	if seen, err := os.ReadFile(filepath.Join(dir, "seen.txt")); err != nil || string(seen) != "seen\n" {
+		m.t.Errorf("what the command wrote: %q, %v", seen, err)
+	}
+	var list struct {
+		Runs []struct {
+			ID     string `json:"run_id"`
+			Status string `json:"status"`
+		} `json:"runs"`
+	}
+	if err := json.Unmarshal([]byte(harness("list", "--output", "json")), &list); err != nil || len(list.Runs) != 1 || list.Runs[0].Status != "DONE" {
+		m.t.Fatalf("runs %v, %v, want one that is done", list, err)
+	}
+	harness("delete", list.Runs[0].ID)
+	if text := harness("list", "--output", "json"); strings.Contains(text, list.Runs[0].ID) {
+		m.t.Errorf("the run is still there: %s", text)
 	}
 }
 

@@ -195,7 +195,7 @@ func (m *mesh) secret(name string) map[string]string {
 		}
 		return map[string]string{"passwords.conf": text.String()}
 	case name == "gateway-tokens":
-		return map[string]string{"tokens": "a-token-of-these-tests default\n"}
+		return map[string]string{"tokens": token + " default\n"}
 	}
 	user, _ := strings.CutPrefix(name, "nats-")
 	return map[string]string{"password": password(user)}
@@ -213,3 +213,6 @@ func (m *mesh) roleNames() func(func(string) bool) {
 
 // password begins with a digit: a configuration file may take such a word for a number.
 func password(user string) string { return "12k" + user }
+
+// token may call the gateway for the namespace that runs are in by default.
+const token = "a-token-of-these-tests"
