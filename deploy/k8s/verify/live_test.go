@@ -22,7 +22,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// The mesh of a rendering on loopback: the NATS servers with its nats.conf, the
+// The mesh of a rendering works on loopback: the NATS servers with its nats.conf, the
 // provisioning job and a process for each role, with the arguments and the
 // environment that the kubelet would give them. Only what names a machine is
 // replaced: addresses by those of loopback, mounted paths by directories.
@@ -34,6 +34,11 @@ func TestTheRenderedMeshBecomesReady(t *testing.T) {
 	for _, overlay := range []string{"dev", "everything"} {
 		t.Run(overlay, func(t *testing.T) {
 			m := startMesh(t, overlay)
+			m.probeNATS()
+			if overlay == "everything" {
+				t.Run("the scaler looks at consumers that provisioning makes", m.scaler)
+				t.Run("the password of the tool host opens no run", m.passwords)
+			}
 			for _, w := range m.r.roles() {
 				m.start(w)
 			}
@@ -149,8 +154,7 @@ func get(t *testing.T, url string) string {
 
 // What the scaler looks at is what provisioning makes: each trigger's consumer is on
 // its stream, and there is no partition without a trigger.
-func TestTheScalerLooksAtConsumersThatProvisioningMakes(t *testing.T) {
-	m := startMesh(t, "prod-keda")
+func (m *mesh) scaler(t *testing.T) {
 	js := m.jetstream()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -212,19 +216,20 @@ func TestTheScalerLooksAtConsumersThatProvisioningMakes(t *testing.T) {
 	}
 }
 
-// The probes of NATS, on the servers of the rendering.
-func TestNATSAnswersItsProbes(t *testing.T) {
-	m := startMesh(t, "dev")
+// probeNATS asks the servers what the kubelet asks them.
+func (m *mesh) probeNATS() {
+	m.t.Helper()
 	c := m.r.workload("nats").main()
-	for _, path := range []string{c.StartupProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path} {
-		get(t, "http://"+m.servers[0].MonitorAddr().String()+path)
+	for _, s := range m.servers {
+		for _, path := range []string{c.StartupProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path} {
+			get(m.t, "http://"+s.MonitorAddr().String()+path)
+		}
 	}
 }
 
 // Whoever takes the tool host's password from it, as a command that runs there may
 // try, reads and writes no run with it.
-func TestTheToolHostsPasswordOpensNoRun(t *testing.T) {
-	m := startMesh(t, "prod-keda")
+func (m *mesh) passwords(t *testing.T) {
 	for user, allowed := range map[string]bool{"toolhost": false, "turn": true} {
 		denied := make(chan error, 16)
 		nc := m.connect(user, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
