@@ -1,79 +1,22 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
 )
 
-// maxMessage is the length of a message in bytes.
-const maxMessage = 400
-
-// statusError is an answer with a status of 400 or more.
-type statusError struct {
-	code   int
-	header http.Header
-	body   []byte
-}
-
-func (e *statusError) Error() string { return fmt.Sprintf("status %d", e.code) }
-
-// statusOr is the refusal that res holds, or err where there was none. The SDK
-// loses the status of a refusal whose body is not JSON; the response has it.
-func statusOr(res *http.Response, err error) error {
-	if res == nil || res.StatusCode < 400 {
-		return err
-	}
-	body, readErr := io.ReadAll(res.Body)
-	if readErr != nil {
-		body = nil // the status says enough
-	}
-	return &statusError{code: res.StatusCode, header: res.Header, body: body}
-}
-
-// cut is a try that broke off.
-func cut(what string, cause error) *model.Error {
-	return &model.Error{Retryable: true, RetryAfter: -1, Message: what, Err: cause}
-}
-
-// fail turns whatever ended a try into a *model.Error. parent is the caller's
-// context, try the one that the watch may have cancelled.
-func (p *Provider) fail(parent, try context.Context, limit time.Duration, err error) *model.Error {
-	if parent.Err() != nil {
-		return &model.Error{RetryAfter: -1, Message: "the model call was broken off: " + parent.Err().Error(), Err: parent.Err()}
-	}
-	if errors.Is(context.Cause(try), errSilent) {
-		return cut(fmt.Sprintf("%s sent nothing for %s", p.host, limit), errSilent)
-	}
-	var failed *model.Error
-	var status *statusError
-	var unreachable *url.Error
-	switch {
-	case errors.As(err, &failed):
-	case errors.As(err, &status):
-		failed = classify(status.code, status.header, status.body, time.Now())
-	case errors.As(err, &unreachable):
-		failed = cut(fmt.Sprintf("cannot reach %s: %v", p.host, unreachable.Err), unreachable.Err)
-	default:
-		failed = cut(fmt.Sprintf("the answer of %s cannot be read: %v", p.host, err), nil)
-	}
-	failed.Message = clean(failed.Message, p.key)
-	return failed
-}
-
-// classify decides what a refusal means. now serves to read an HTTP date.
-func classify(status int, header http.Header, body []byte, now time.Time) *model.Error {
-	code, said := errorText(body)
-	e := &model.Error{Status: status, RetryAfter: retryAfter(header, now), Retryable: model.RetryableStatus(status)}
+// classify decides what a refusal means.
+func classify(refused *attempt.StatusError) *model.Error {
+	status := refused.Code
+	code, said := errorText(refused.Body)
+	e := &model.Error{Status: status, RetryAfter: attempt.RetryAfter(refused.Header, time.Now()), Retryable: model.RetryableStatus(status)}
 	switch {
 	case contextExceeded(status, code, said):
 		e.Retryable, e.ContextExceeded = false, true
@@ -165,7 +108,7 @@ func errorObject(data []byte) error {
 // it says, unless it says that the request is too long.
 func reportedError(data []byte) *model.Error {
 	code, said := errorText(data)
-	e := cut("the provider reported an error in its answer", nil)
+	e := attempt.Cut("the provider reported an error in its answer", nil)
 	if said != "" {
 		e.Message += ": " + said
 	}
@@ -192,46 +135,4 @@ func scalar(raw json.RawMessage) string {
 func isNumber(s string) bool {
 	_, err := strconv.Atoi(s)
 	return err == nil
-}
-
-// retryAfter reads retry-after-ms (the service's own, milliseconds) and
-// Retry-After (RFC 9110: seconds or an HTTP date; fractions are taken too).
-// Negative means that the provider did not say.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
-		return duration(ms, time.Millisecond)
-	}
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return duration(s, time.Second)
-	}
-	if date, err := http.ParseTime(v); err == nil {
-		return max(date.Sub(now), 0)
-	}
-	return -1
-}
-
-// duration is n units, at most a day; a number that makes no sense says nothing.
-func duration(n float64, unit time.Duration) time.Duration {
-	if !(n >= 0) {
-		return -1
-	}
-	const day = 24 * time.Hour
-	if n > float64(day/unit) {
-		return day
-	}
-	return time.Duration(n * float64(unit))
-}
-
-// clean makes a message one short line without the key. Services quote a part
-// of a wrong key; that part is not the key, and 401 and 403 quote nothing.
-func clean(message, key string) string {
-	if key != "" {
-		message = strings.ReplaceAll(message, key, "[key]")
-	}
-	message = strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " ")
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
-	return message
 }

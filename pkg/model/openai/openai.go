@@ -37,23 +37,14 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
 )
 
 // DefaultBaseURL is the provider's own address; it demands a key.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-const (
-	// defaultIdleTimeout stands in for a request without one.
-	defaultIdleTimeout = 120 * time.Second
-	// plainFactor is how many idle timeouts an answer may take that is not
-	// streamed: nothing arrives before all of it is written.
-	plainFactor = 5
-	// tailTimeout bounds the wait for the usage once the response is finished.
-	tailTimeout = 5 * time.Second
-	// maxBody bounds an answer that is not streamed, maxErrorBody a refusal; in bytes.
-	maxBody      = 64 << 20
-	maxErrorBody = 1 << 20
-)
+// tailTimeout bounds the wait for the usage once the response is finished.
+const tailTimeout = 5 * time.Second
 
 // Config says which server to speak to. The zero value is the provider's own
 // address without a key.
@@ -73,8 +64,7 @@ type Provider struct {
 	chat   sdk.ChatCompletionService
 	models sdk.ModelService
 	client *http.Client
-	key    string
-	host   string
+	server attempt.Server
 
 	mu       sync.Mutex
 	resolved string
@@ -101,14 +91,14 @@ func New(cfg Config) (*Provider, error) {
 		option.WithBaseURL(base),
 		option.WithHTTPClient(client),
 		option.WithMaxRetries(0),
-		option.WithMiddleware(boundErrorBody),
+		option.WithMiddleware(attempt.BoundErrorBody),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
 	}
 	return &Provider{
 		chat: sdk.NewChatCompletionService(opts...), models: sdk.NewModelService(opts...),
-		client: client, key: cfg.APIKey, host: u.Host,
+		client: client, server: attempt.Server{Host: u.Host, Key: cfg.APIKey, Classify: classify},
 	}, nil
 }
 
@@ -119,57 +109,18 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// boundErrorBody keeps a refusal from filling the memory.
-func boundErrorBody(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err == nil && res.StatusCode >= 400 {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(res.Body, maxErrorBody), res.Body}
-	}
-	return res, err
-}
-
-// errSilent is the cancel cause when nothing came for too long.
-var errSilent = errors.New("silence")
-
-// watch breaks off a try when the server is silent. A limit that has passed
-// cancels the try's context with errSilent.
-type watch struct {
-	timer *time.Timer
-	limit time.Duration
-}
-
-func newWatch(limit time.Duration, cancel context.CancelCauseFunc) *watch {
-	return &watch{timer: time.AfterFunc(limit, func() { cancel(errSilent) }), limit: limit}
-}
-
-// pause stops the clock while what arrived is handled.
-func (w *watch) pause() { w.timer.Stop() }
-
-// resume starts it anew.
-func (w *watch) resume() { w.timer.Reset(w.limit) }
-
 // Complete makes one try. A request without a model asks the server for its
 // list first and takes the first entry; the answer is kept until the server no
 // longer knows that model.
 func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(text string)) (*model.Response, error) {
-	idle := req.IdleTimeout
-	if idle <= 0 {
-		idle = defaultIdleTimeout
-	}
-	if !req.Streaming {
-		idle *= plainFactor
-	}
 	try, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := newWatch(idle, cancel)
-	defer w.pause()
+	w := attempt.NewWatch(req, cancel)
+	defer w.Pause()
 
 	name, err := p.modelName(try, req.Model)
 	if err == nil {
-		w.resume()
+		w.Resume()
 		var resp *model.Response
 		if resp, err = p.complete(try, req, name, delta, w); err == nil {
 			return resp, nil
@@ -178,7 +129,7 @@ func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(
 	if req.Model == "" {
 		p.forget(err)
 	}
-	return nil, p.fail(ctx, try, w.limit, err)
+	return nil, p.server.Failed(ctx, try, w, err)
 }
 
 func (p *Provider) modelName(ctx context.Context, name string) (string, error) {
@@ -194,7 +145,7 @@ func (p *Provider) modelName(ctx context.Context, name string) (string, error) {
 	var raw *http.Response
 	page, err := p.models.List(ctx, option.WithResponseInto(&raw))
 	if err != nil {
-		return "", statusOr(raw, err)
+		return "", attempt.StatusOr(raw, err)
 	}
 	if len(page.Data) == 0 || page.Data[0].ID == "" {
 		return "", &model.Error{RetryAfter: -1, Message: "no model was named and the server lists none: name one, such as openai:NAME"}
@@ -207,62 +158,46 @@ func (p *Provider) modelName(ctx context.Context, name string) (string, error) {
 
 // forget drops the resolved model when the server says that it is gone.
 func (p *Provider) forget(err error) {
-	var status *statusError
-	if errors.As(err, &status) && status.code == http.StatusNotFound {
+	var status *attempt.StatusError
+	if errors.As(err, &status) && status.Code == http.StatusNotFound {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.resolved = ""
 	}
 }
 
-func (p *Provider) complete(ctx context.Context, req *model.Request, name string, delta func(string), w *watch) (*model.Response, error) {
+func (p *Provider) complete(ctx context.Context, req *model.Request, name string, delta func(string), w *attempt.Watch) (*model.Response, error) {
 	question, err := params(req, name)
 	if err != nil {
 		return nil, err
 	}
 	var raw *http.Response
 	if _, err = p.chat.New(ctx, question, option.WithResponseBodyInto(&raw)); err != nil {
-		return nil, statusOr(raw, err)
+		return nil, attempt.StatusOr(raw, err)
 	}
 	defer func() { _ = raw.Body.Close() }()
 	if !req.Streaming || delta == nil {
 		delta = func(string) {}
 	}
 	body := bufio.NewReader(raw.Body)
-	first, err := firstByte(body)
+	first, err := attempt.FirstByte(body)
 	switch {
 	case err != nil:
-		return nil, cut("the answer broke off before its first byte", err)
+		return nil, attempt.Cut("the answer broke off before its first byte", err)
 	case first == '{':
 		return plain(body, delta)
 	case first == '<':
 		return nil, &model.Error{RetryAfter: -1, Status: raw.StatusCode,
-			Message: fmt.Sprintf("%s answered with a web page: check the base URL, it includes the version path such as /v1", p.host)}
+			Message: fmt.Sprintf("%s answered with a web page: check the base URL, it includes the version path such as /v1", p.server.Host)}
 	}
 	return stream(raw, body, delta, w)
 }
 
-// firstByte looks at the first byte that is not white space.
-func firstByte(r *bufio.Reader) (byte, error) {
-	for {
-		b, err := r.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		if !strings.ContainsRune(" \t\r\n\uFEFF", rune(b)) {
-			return b, r.UnreadByte()
-		}
-	}
-}
-
 // plain reads an answer that is one JSON object.
 func plain(body io.Reader, delta func(string)) (*model.Response, error) {
-	b, err := io.ReadAll(io.LimitReader(body, maxBody+1))
+	b, err := attempt.Whole(body)
 	if err != nil {
-		return nil, cut("the answer broke off", err)
-	}
-	if len(b) > maxBody {
-		return nil, &model.Error{RetryAfter: -1, Message: fmt.Sprintf("the model's answer is longer than %d bytes", maxBody)}
+		return nil, err
 	}
 	resp, err := readCompletion(b)
 	if err == nil && resp.Text != "" {
@@ -272,7 +207,7 @@ func plain(body io.Reader, delta func(string)) (*model.Response, error) {
 }
 
 // stream reads an answer that comes as events.
-func stream(raw *http.Response, body io.Reader, delta func(string), w *watch) (*model.Response, error) {
+func stream(raw *http.Response, body io.Reader, delta func(string), w *attempt.Watch) (*model.Response, error) {
 	// An empty line after the end closes an event that the server left open; a
 	// torn one does not parse and still counts as cut.
 	raw.Body = struct {
@@ -284,7 +219,7 @@ func stream(raw *http.Response, body io.Reader, delta func(string), w *watch) (*
 	events := ssestream.NewDecoder(raw)
 	var acc accumulator
 	for events.Next() {
-		w.pause()
+		w.Pause()
 		data := bytes.TrimSpace(events.Event().Data)
 		if bytes.Equal(data, []byte("[DONE]")) {
 			break
@@ -300,13 +235,13 @@ func stream(raw *http.Response, body io.Reader, delta func(string), w *watch) (*
 			delta(text)
 		}
 		if acc.finished() {
-			w.limit = min(w.limit, tailTimeout)
+			w.Shorten(tailTimeout)
 		}
-		w.resume()
+		w.Resume()
 	}
-	w.pause()
+	w.Pause()
 	if !acc.finished() {
-		return nil, cut("the stream ended without a finish reason", events.Err())
+		return nil, attempt.Cut("the stream ended without a finish reason", events.Err())
 	}
 	return acc.response(), nil
 }

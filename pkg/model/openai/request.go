@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -78,48 +77,12 @@ func assistantParam(m *harnessv1.Message, text string) (sdk.ChatCompletionMessag
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
 				ID: c.GetId(),
 				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: acceptableName(c.GetName()), Arguments: acceptableArguments(arguments),
+					Name: model.SendableName(c.GetName()), Arguments: model.SendableArguments(arguments),
 				},
 			},
 		})
 	}
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}, nil
-}
-
-// maxName is the longest function name that the service takes.
-const maxName = 64
-
-// acceptableName makes a name that a model made up into one that the service
-// takes back: letters, digits, _ and -, at most 64.
-func acceptableName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' {
-			return r
-		}
-		return '_'
-	}, name)
-	if name == "" {
-		return "_"
-	}
-	return name[:min(len(name), maxName)]
-}
-
-// acceptableArguments gives back what a model wrote as JSON: as it is when it
-// is an object, else inside of one. Servers that fill a template with the
-// arguments refuse a conversation in which they do not parse.
-func acceptableArguments(arguments string) string {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
-		return arguments
-	}
-	if strings.TrimSpace(arguments) == "" {
-		return "{}"
-	}
-	wrapped, err := json.Marshal(map[string]string{"not_a_json_object": arguments})
-	if err != nil {
-		return "{}"
-	}
-	return string(wrapped)
 }
 
 // toolParam passes the schema on as it is written: its bytes are part of the

@@ -9,6 +9,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
 )
 
 // accumulator builds a response from the chunks of a stream. It is a fold: it
@@ -36,7 +37,7 @@ func (a *accumulator) add(data []byte) (text string, err error) {
 	}
 	var chunk sdk.ChatCompletionChunk
 	if err := json.Unmarshal(data, &chunk); err != nil {
-		return "", cut("the stream holds what is not a chunk", err)
+		return "", attempt.Cut("the stream holds what is not a chunk", err)
 	}
 	if chunk.Model != "" {
 		a.model = chunk.Model
@@ -131,10 +132,10 @@ func readCompletion(body []byte) (*model.Response, error) {
 	}
 	var c sdk.ChatCompletion
 	if err := json.Unmarshal(body, &c); err != nil {
-		return nil, cut("the answer is not JSON", err)
+		return nil, attempt.Cut("the answer is not JSON", err)
 	}
 	if len(c.Choices) == 0 {
-		return nil, cut("the answer holds no choice", nil)
+		return nil, attempt.Cut("the answer holds no choice", nil)
 	}
 	m := c.Choices[0].Message
 	r := &model.Response{Text: m.Content, Model: c.Model}

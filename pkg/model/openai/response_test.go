@@ -4,9 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
 )
 
 // FuzzAccumulator folds any events, one a line.
@@ -45,24 +45,9 @@ func FuzzCompletion(f *testing.F) {
 		if (r == nil) == (err == nil) {
 			t.Errorf("%v and %v: want a response or an error", r, err)
 		}
-		e := classify(400, nil, body, time.Unix(0, 0))
+		e := classify(&attempt.StatusError{Code: 400, Body: body})
 		if e.Message == "" || e.Retryable {
 			t.Errorf("a 400 became %+v", e)
 		}
 	})
-}
-
-func TestClean(t *testing.T) {
-	for _, c := range [][3]string{
-		{"a\n b\t c", "", "a b c"},
-		{"with s3cret in it", "s3cret", "with [key] in it"},
-		{"broken \xff text", "", "broken text"},
-	} {
-		if got := clean(c[0], c[1]); got != c[2] {
-			t.Errorf("%q became %q, want %q", c[0], got, c[2])
-		}
-	}
-	if got := clean(strings.Repeat("ä", 1000), ""); len(got) > maxMessage+len("…") {
-		t.Errorf("a long message has %d bytes", len(got))
-	}
 }
