@@ -50,6 +50,9 @@ type Response struct {
 	ToolCalls []*harnessv1.ToolCall
 	// Usage as reported; zero when the provider reported none.
 	Usage *harnessv1.Usage
+	// CacheWriteTokens are those of Usage.InputTokens that the provider wrote into
+	// its cache, which some sell at a price of its own; 0 where it does not say.
+	CacheWriteTokens uint64
 	// FinishReason is stop, tool_calls, length or content_filter.
 	FinishReason string
 	// Model is the name that the provider says answered.

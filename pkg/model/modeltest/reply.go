@@ -56,13 +56,23 @@ type Quirks struct {
 	NullErrors bool
 	// ContentType replaces the content type.
 	ContentType string
+	// Foreign sends events and blocks of kinds that nobody knows in between; in the
+	// Messages protocol only.
+	Foreign bool
+	// SameIndex gives every block of a message the index 0; in the Messages protocol
+	// only.
+	SameIndex bool
+	// Thinking sends a block of thinking before the text; in the Messages protocol
+	// only.
+	Thinking string
 }
 
 // Usage is the consumption that a reply reports.
 type Usage struct {
 	// Input counts tokens sent, Output tokens received, Cached those of Input
-	// that came from the cache.
-	Input, Output, Cached uint64
+	// that came from the cache, Written those of Input that went into it, which is
+	// said in the Messages protocol only.
+	Input, Output, Cached, Written uint64
 }
 
 // Reply is how one request is answered. The zero Reply is an empty answer with
@@ -72,7 +82,8 @@ type Reply struct {
 	Text string
 	// Calls are the tool calls.
 	Calls []Call
-	// FinishReason defaults to tool_calls with calls and to stop without.
+	// FinishReason defaults to tool_calls with calls and to stop without. These, length
+	// and content_filter are said in the words of the protocol, others as they are.
 	FinishReason string
 	// Usage is reported when set, on a stream only if the request asked for it.
 	Usage *Usage
@@ -85,7 +96,8 @@ type Reply struct {
 	Status int
 	// Header is added to the response, Retry-After for one.
 	Header map[string]string
-	// ErrorCode and ErrorMessage are those of the error object.
+	// ErrorCode and ErrorMessage are those of the error object; in the Messages protocol
+	// the code is the type, by default the one of the status.
 	ErrorCode, ErrorMessage string
 	// Body replaces the whole body, whatever the status.
 	Body string
@@ -201,6 +213,35 @@ func (r Reply) chunks(model string, usage bool) (body, tail [][]byte) {
 		tail = append(tail, chunk([]any{}, map[string]any{"usage": r.Usage.json()}))
 	}
 	return body, tail
+}
+
+// frames are the events of a streamed chat completion, those of chunks, and what
+// closes the stream.
+func (r Reply) frames(model string, usage bool) (body, tail []frame) {
+	chunks, ends := r.chunks(model, usage)
+	for _, c := range chunks {
+		body = append(body, frame{data: c})
+	}
+	for _, c := range ends {
+		tail = append(tail, frame{data: c})
+	}
+	if !r.Quirks.NoDone {
+		tail = append(tail, frame{data: []byte("[DONE]")})
+	}
+	return body, tail
+}
+
+// frame is one server-sent event; the event is not named in every protocol.
+type frame struct {
+	event string
+	data  []byte
+}
+
+func (f frame) String() string {
+	if f.event == "" {
+		return "data: " + string(f.data)
+	}
+	return "event: " + f.event + "\ndata: " + string(f.data)
 }
 
 func (r Reply) callDeltas(i int) []map[string]any {

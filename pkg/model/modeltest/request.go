@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Request is a chat-completion request that passed validation.
+// Request is a request for a chat completion, or for a message of the Messages
+// protocol told in the words of a chat completion, that passed validation.
 type Request struct {
 	// Model that was asked for; never empty.
 	Model string
@@ -19,7 +20,26 @@ type Request struct {
 	Stream bool
 	// IncludeUsage asks for a last chunk with the usage.
 	IncludeUsage bool
+	// Protocol that the request came in: chat or messages.
+	Protocol Protocol
+	// MaxTokens is the most that the answer may have; in the Messages protocol only.
+	MaxTokens int
+	// CacheMarks are the places up to which the provider is asked to cache, such as
+	// tools[1], system[0] and messages[2].content[1], in the order of the prompt; in the
+	// Messages protocol only.
+	CacheMarks []string
 }
+
+// Protocol is how a server is spoken to.
+type Protocol string
+
+// The protocols that a Server speaks.
+const (
+	// ProtocolChat is that of OpenAI's chat completions.
+	ProtocolChat Protocol = "chat"
+	// ProtocolMessages is that of Anthropic's messages.
+	ProtocolMessages Protocol = "messages"
+)
 
 // RequestMessage is one message of a Request.
 type RequestMessage struct {
@@ -33,6 +53,8 @@ type RequestMessage struct {
 	ToolCalls []Call
 	// ToolCallID of a tool message.
 	ToolCallID string
+	// IsError of a tool message; in the Messages protocol only.
+	IsError bool
 }
 
 // RequestTool is one offered tool.
@@ -73,7 +95,7 @@ func ParseRequest(body []byte) (*Request, error) {
 	if err := o.only("", "model", "messages", "tools", "stream", "stream_options"); err != nil {
 		return nil, err
 	}
-	r := &Request{}
+	r := &Request{Protocol: ProtocolChat}
 	if err := o.text("model", &r.Model); err != nil || r.Model == "" {
 		return nil, fmt.Errorf("you must provide a model parameter")
 	}

@@ -21,16 +21,19 @@ type Recorded struct {
 	Body []byte
 	// Refused is why it was answered with 400 or 401; empty if it was not.
 	Refused string
+
+	messages bool // it speaks the Messages protocol
 }
 
-// Server is a strict OpenAI-compatible server on loopback. Its fields may be
-// set before the first request.
+// Server is a strict server on loopback that is compatible with OpenAI's chat
+// completions and with Anthropic's messages; a request says by its path which of
+// them it speaks. Its fields may be set before the first request.
 type Server struct {
 	// Models are listed under /models; default test-model.
 	Models []string
 	// OnlyListed answers 404 to a model that is not in Models.
 	OnlyListed bool
-	// Key is demanded as bearer token; empty demands nothing.
+	// Key is demanded, as bearer token or as x-api-key; empty demands nothing.
 	Key string
 
 	t       testing.TB
@@ -76,6 +79,9 @@ func start(t testing.TB, reply func(int, *Request) (Reply, bool)) *Server {
 // BaseURL is the address up to and including /v1.
 func (s *Server) BaseURL() string { return s.http.URL + "/v1" }
 
+// MessagesURL is the address without /v1, as the Messages protocol wants it.
+func (s *Server) MessagesURL() string { return s.http.URL }
+
 // Client is an HTTP client for this server whose connections are closed with it.
 func (s *Server) Client() *http.Client { return s.http.Client() }
 
@@ -89,12 +95,12 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Arrived yields once for each chat-completion request that has been read;
+// Arrived yields once for each request for an answer that has been read;
 // a test waits on it instead of sleeping. It holds the first 1,024 that nobody
 // has waited for.
 func (s *Server) Arrived() <-chan struct{} { return s.arrived }
 
-// Requests are the chat-completion requests so far, the refused ones too.
+// Requests are the requests for an answer so far, the refused ones too.
 func (s *Server) Requests() []Recorded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +113,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rec := Recorded{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
-	if s.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.Key {
+	rec.messages = r.Header.Get("Anthropic-Version") != ""
+	if s.Key != "" && rec.messages && r.Header.Get("X-Api-Key") != s.Key {
+		s.refuse(w, rec, http.StatusUnauthorized, "", "invalid x-api-key "+r.Header.Get("X-Api-Key"))
+		return
+	}
+	if s.Key != "" && !rec.messages && r.Header.Get("Authorization") != "Bearer "+s.Key {
 		s.refuse(w, rec, http.StatusUnauthorized, "invalid_api_key",
 			fmt.Sprintf("Incorrect API key provided: %s.", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
 		return
@@ -116,28 +127,36 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case "GET /v1/models":
 		s.models(w)
 	case "POST /v1/chat/completions":
-		s.chat(w, r, rec)
+		rec.messages = false
+		s.chat(w, r, rec, ParseRequest)
+	case "POST /v1/messages":
+		rec.messages = true
+		s.chat(w, r, rec, ParseMessagesRequest)
 	default:
-		writeJSON(w, http.StatusNotFound, Reply{Status: 404, ErrorMessage: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"}.errorBody())
+		writeJSON(w, http.StatusNotFound, Reply{Status: 404, ErrorMessage: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"}.errorBodyIn(rec.messages))
 	}
 }
 
 func (s *Server) models(w http.ResponseWriter) {
 	data := []any{}
 	for _, id := range s.Models {
-		data = append(data, map[string]any{"id": id, "object": "model", "created": 1, "owned_by": "test"})
+		data = append(data, map[string]any{"id": id, "object": "model", "created": 1, "owned_by": "test", // of one protocol
+			"type": "model", "display_name": id, "created_at": "2026-01-01T00:00:00Z"}) // of the other
 	}
-	writeJSON(w, http.StatusOK, mustJSON(map[string]any{"object": "list", "data": data}))
+	writeJSON(w, http.StatusOK, mustJSON(map[string]any{"object": "list", "data": data, "has_more": false}))
 }
 
-func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec Recorded) {
-	req, err := ParseRequest(rec.Body)
+func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec Recorded, parse func([]byte) (*Request, error)) {
+	req, err := parse(rec.Body)
 	switch {
+	case rec.messages && r.Header.Get("Anthropic-Version") == "":
+		s.refuse(w, rec, http.StatusBadRequest, "", "anthropic-version: header is required")
+		return
 	case err != nil:
-		s.refuse(w, rec, http.StatusBadRequest, "invalid_request", err.Error())
+		s.refuse(w, rec, http.StatusBadRequest, map[bool]string{false: "invalid_request"}[rec.messages], err.Error())
 		return
 	case s.OnlyListed && !slices.Contains(s.Models, req.Model):
-		s.refuse(w, rec, http.StatusNotFound, "model_not_found",
+		s.refuse(w, rec, http.StatusNotFound, map[bool]string{false: "model_not_found"}[rec.messages],
 			fmt.Sprintf("The model %q does not exist or you do not have access to it.", req.Model))
 		return
 	}
@@ -157,7 +176,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec Recorded) {
 func (s *Server) refuse(w http.ResponseWriter, rec Recorded, status int, code, message string) {
 	rec.Refused = message
 	s.record(rec, false)
-	writeJSON(w, status, Reply{Status: status, ErrorCode: code, ErrorMessage: message}.errorBody())
+	writeJSON(w, status, Reply{Status: status, ErrorCode: code, ErrorMessage: message}.errorBodyIn(rec.messages))
 }
 
 // record keeps rec and returns how many requests were answered before it.
@@ -200,16 +219,20 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, re
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, reply.Body)
 	case reply.Status != 0 && reply.Status != http.StatusOK:
-		writeJSON(w, reply.Status, reply.errorBody())
+		writeJSON(w, reply.Status, reply.errorBodyIn(req.Protocol == ProtocolMessages))
 	case stream:
 		s.stream(w, r, req, reply, model)
 	default:
-		s.plain(w, r, reply, model)
+		s.plain(w, r, req, reply, model)
 	}
 }
 
-func (s *Server) plain(w http.ResponseWriter, r *http.Request, reply Reply, model string) {
+func (s *Server) plain(w http.ResponseWriter, r *http.Request, req *Request, reply Reply, model string) {
+	messages := req.Protocol == ProtocolMessages
 	body := reply.completion(model)
+	if messages {
+		body = reply.message(model)
+	}
 	if reply.Quirks.ContentType != "" {
 		w.Header().Set("Content-Type", reply.Quirks.ContentType)
 	}
@@ -217,7 +240,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request, reply Reply, mode
 	case FaultGarbage:
 		body = []byte("{\"choices\": [{]")
 	case FaultError:
-		body = Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBody()
+		body = Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBodyIn(messages)
 	case FaultCut, FaultSilence:
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		_, _ = w.Write(body[:len(body)/2])
@@ -237,24 +260,33 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, re
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(http.StatusOK)
-	send := func(data []byte) {
-		if reply.Quirks.KeepAlive {
+	messages := req.Protocol == ProtocolMessages
+	send := func(f frame) {
+		switch {
+		case reply.Quirks.KeepAlive && messages:
+			_, _ = io.WriteString(w, "event: ping\ndata: {\"type\": \"ping\"}\n\n")
+		case reply.Quirks.KeepAlive:
 			_, _ = io.WriteString(w, ": keep-alive\n\n")
 		}
-		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
+		_, _ = fmt.Fprintf(w, "%s\n\n", f)
 		w.(http.Flusher).Flush()
 	}
-	body, tail := reply.chunks(model, req.IncludeUsage || reply.Quirks.AlwaysStream)
+	body, tail := reply.frames(model, req.IncludeUsage || reply.Quirks.AlwaysStream)
+	failed := frame{data: Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBodyIn(messages)}
+	if messages {
+		body, tail = reply.messageFrames(model)
+		failed.event = "error"
+	}
 	switch reply.Fault {
 	case FaultCut, FaultSilence, FaultError, FaultGarbage:
-		for _, c := range body[:(len(body)+1)/2] {
-			send(c)
+		for _, f := range body[:(len(body)+1)/2] {
+			send(f)
 		}
 		switch reply.Fault {
 		case FaultError:
-			send(Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBody())
+			send(failed)
 		case FaultGarbage:
-			send([]byte("{\"choices\": [{]"))
+			send(frame{data: []byte("{\"choices\": [{]")})
 		case FaultSilence:
 			s.hang(r)
 			panic(http.ErrAbortHandler)
@@ -264,15 +296,12 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, re
 		return
 	}
 	events := append(body, tail...)
-	if !reply.Quirks.NoDone {
-		events = append(events, []byte("[DONE]"))
-	}
-	for i, c := range events {
+	for i, f := range events {
 		if i == len(events)-1 && reply.Quirks.NoLastNewline {
-			_, _ = fmt.Fprintf(w, "data: %s", c)
+			_, _ = fmt.Fprint(w, f)
 			return
 		}
-		send(c)
+		send(f)
 	}
 }
 
