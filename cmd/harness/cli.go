@@ -71,6 +71,8 @@ type app struct {
 	given map[string]bool
 	// inherited are the flags that come from the environment.
 	inherited map[string]bool
+	// catalogue is the file that extends what is known of models; empty: none.
+	catalogue string
 }
 
 // exited is how kong's wish to exit, after --help, comes back.

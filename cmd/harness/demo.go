@@ -56,7 +56,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 	tell("The mended program is in %s; see what was said and done with", quote(place.Workspace))
 	tell("  harness list --data %s", quote(place.Data))
 	tell("With a model of your own, in a directory of your own:")
-	tell("  export OPENAI_API_KEY=...    # or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 for a compatible server")
+	tell("  export OPENAI_API_KEY=...    # or ANTHROPIC_API_KEY, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 for a compatible server")
 	tell("  harness run --model openai:gpt-5 'Find out why the tests fail and mend the program.'")
 	return code, nil
 }

@@ -39,12 +39,16 @@ func (f *following) carryOn(ctx context.Context, a *app, stands *harnessv1.GetRu
 // usable says whether one of the models of a run can be opened in this process. A
 // turn without a model fails the run for good, so it is refused beforehand.
 func usable(a *app, stands *harnessv1.GetRunResponse) error {
-	_, _, err := provider.Open(stands.GetRun().GetModel(), a.env)
+	models, err := a.models()
+	if err != nil {
+		return err
+	}
+	_, _, err = provider.OpenWith(models, stands.GetRun().GetModel(), a.env)
 	if err == nil {
 		return nil
 	}
 	for _, fallback := range stands.GetSpec().GetAgent().GetFallbackModels() {
-		if _, _, other := provider.Open(fallback, a.env); other == nil {
+		if _, _, other := provider.OpenWith(models, fallback, a.env); other == nil {
 			a.note("%s cannot be used, so that %s answers in its place: %s", stands.GetRun().GetModel(), fallback, err)
 			return nil
 		}

@@ -24,6 +24,7 @@ type runCmd struct {
 	target    `embed:""`
 	RunID     string   `placeholder:"ID" help:"Id of the run. The same id with the same run again follows that run."`
 	Continue  string   `placeholder:"RUN" help:"Give a run that exists more to do instead of starting one."`
+	Catalogue string   `placeholder:"FILE" help:"File with windows and prices of models, over the built-in ones."`
 	Output    string   `enum:"text,json,jsonl" default:"text" help:"What stdout gets: the answer (text), one object (json), or a line for each event (jsonl)."`
 	Render    string   `enum:"auto,markdown,plain" default:"auto" help:"How text shows the run: live, with the model's Markdown rendered (markdown), or line by line as it is written (plain). auto: markdown on a terminal."`
 	NoStream  bool     `help:"Ask the model for whole responses, without text as it is written."`
@@ -37,6 +38,10 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {
 		return follow.ExitError, err
 	}
+	if a.given["catalogue"] && c.Server != "" {
+		return follow.ExitError, errors.New("--catalogue: with --server it is said to the processes there: harness serve --catalogue FILE")
+	}
+	a.catalogue = c.Catalogue
 	if c.Namespace == "*" {
 		return follow.ExitError, errors.New("--namespace: a run has one namespace, not *")
 	}

@@ -37,6 +37,7 @@ type serveCmd struct {
 	HostPatience *durationFlag `placeholder:"D" help:"How long a tool host that has a started call may be away while another one answers; then the call is unknown. Default: 2m."`
 	CORS         []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all; may be given again."`
 	Insecure     bool          `help:"Listen beyond this machine without TLS or without tokens. Whoever reaches the address can run commands here."`
+	Catalogue    string        `placeholder:"FILE" help:"File with windows and prices of models, over the built-in ones; for the gateway and the turn role."`
 	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
 	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
 
@@ -90,11 +91,16 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, fmt.Errorf("--data: %w", err)
 	}
+	a.catalogue = c.Catalogue
+	models, err := a.models()
+	if err != nil {
+		return follow.ExitError, err
+	}
 	cfg := node.Config{
 		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
 		Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		Executor: c.Executor, Target: c.Target,
-		ModelEnv: a.env, Logger: a.log, Stderr: a.err,
+		ModelEnv: a.env, Catalogue: models, Logger: a.log, Stderr: a.err,
 	}
 	if c.TargetTime != nil {
 		cfg.TargetTimeout = c.TargetTime.d

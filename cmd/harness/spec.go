@@ -16,7 +16,7 @@ import (
 
 // specFlags say what a run is.
 type specFlags struct {
-	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5 or script:FILE."`
+	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE. Default: the provider whose key is set."`
 	Workspace    string        `placeholder:"DIR" help:"Directory that the agent works in. Default: the current one."`
 	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets, contract, hooks."`
 	Contract     string        `placeholder:"FILE" help:"Contract file: what has to be there before the run counts as done."`
@@ -51,9 +51,9 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 		agent.Model = model
 	}
 	if agent.GetModel() == "" && local {
-		model, err := modelOfKey(a.env)
+		model, err := provider.Default(a.env)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("--model: %w, or name one in an --agent file; harness demo needs none", err)
 		}
 		agent.Model = model
 	}
@@ -217,7 +217,7 @@ func absoluteModel(model, dir string, local bool) (string, error) {
 	}
 	provider, name, found := strings.Cut(model, ":")
 	if !found || provider == "" {
-		return "", fmt.Errorf("%q: want PROVIDER:NAME, such as openai:gpt-5 or script:FILE", model)
+		return "", fmt.Errorf("%q: want PROVIDER:NAME, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE", model)
 	}
 	if provider != "script" && provider != "replay" {
 		return model, nil
@@ -240,14 +240,4 @@ func absoluteModel(model, dir string, local bool) (string, error) {
 		}
 	}
 	return provider + ":" + name, nil
-}
-
-// modelOfKey is the model of the provider whose key is set; its name is left
-// to the provider's own list.
-func modelOfKey(env func(string) string) (string, error) {
-	if strings.TrimSpace(env(provider.EnvOpenAIKey)) != "" || strings.TrimSpace(env(provider.EnvOpenAIBaseURL)) != "" {
-		return "openai:", nil
-	}
-	return "", errors.New("--model: no model: give --model openai:NAME or script:FILE, name one in an --agent file, " +
-		"or set OPENAI_API_KEY, or OPENAI_BASE_URL for any compatible server; harness demo needs none")
 }

@@ -70,6 +70,10 @@ func (t *target) check(a *app) error {
 func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ...string) (*backend.Session, error) {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
+	models, err := a.models()
+	if err != nil {
+		return nil, err
+	}
 	for i, run := range keep {
 		keep[i] = t.Namespace + "/" + run
 	}
@@ -77,7 +81,7 @@ func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ..
 		a.warnOpenFile("--token-file", t.TokenFile)
 	}
 	session, err := backend.Connect(ctx, backend.Options{
-		Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.env, Logger: a.log,
+		Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.env, Catalogue: models, Logger: a.log,
 	}, need)
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, context.Cause(ctx)

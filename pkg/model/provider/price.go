@@ -1,10 +1,18 @@
 package provider
 
 import (
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 )
 
-// Price is what a usage of the model ref costs by the embedded catalogue, in
-// millionths of a US dollar; 0 where the price is not known.
-func Price(ref string, u *harnessv1.Usage) uint64 { return catalogue.Lookup(ref).Cost(u) }
+// Price is what the answer of the model ref costs by a catalogue, in millionths
+// of a US dollar; 0 where the price is not known. A ref without a name is the model
+// that the provider says answered.
+func Price(c *catalogue.Catalogue, ref string, r *model.Response) uint64 {
+	if strings.HasSuffix(ref, ":") {
+		ref += r.Model
+	}
+	return c.Lookup(ref).Cost(r.Usage, r.CacheWriteTokens)
+}

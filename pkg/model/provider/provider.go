@@ -1,8 +1,9 @@
 // Package provider opens a model from its reference: a prefix that names the
 // provider, a colon, and what the provider calls the model.
 //
-//	openai:NAME   an OpenAI-compatible server; openai: alone takes the first of its list
-//	script:FILE   a scripted model
+//	openai:NAME      an OpenAI-compatible server; openai: alone takes the first of its list
+//	anthropic:NAME   Anthropic, or a server that speaks its Messages protocol; anthropic: alone likewise
+//	script:FILE      a scripted model
 //
 // Opening sends nothing. It fails with one line that says what to set; the
 // line never holds a key.
@@ -15,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
 )
@@ -25,30 +28,64 @@ const (
 	EnvOpenAIKey = "OPENAI_API_KEY"
 	// EnvOpenAIBaseURL is the address of a compatible server, with /v1.
 	EnvOpenAIBaseURL = "OPENAI_BASE_URL"
+	// EnvAnthropicKey is the key; required for the provider's own address only.
+	EnvAnthropicKey = "ANTHROPIC_API_KEY"
+	// EnvAnthropicBaseURL is the address of a compatible server, without /v1.
+	EnvAnthropicBaseURL = "ANTHROPIC_BASE_URL"
 )
 
-const ways = "openai:NAME or script:FILE"
+const (
+	ways = "openai:NAME, anthropic:NAME or script:FILE"
+	// keys are the ways to have a model without naming one.
+	keys = EnvOpenAIKey + " or " + EnvAnthropicKey + ", or " + EnvOpenAIBaseURL + " or " + EnvAnthropicBaseURL + " for a compatible server"
+)
 
-// Open resolves ref. name is the provider's own name of the model, which goes
-// into model.Request.Model; it may be empty, and is the file of a script. An
-// empty ref means the provider whose key or address is set. env reads the
-// environment, os.Getenv for one; spaces around a value are ignored.
+// ErrNoModel says that no model was named and none follows from the environment.
+var ErrNoModel = errors.New("no model: name one (" + ways + "), or set " + keys)
+
+// Default is the reference of the model where none was named: that of the provider
+// whose key or address is set, without a name, so that the first model of its list
+// answers. Where both are set it is openai:. The error is ErrNoModel.
+func Default(env func(string) string) (ref string, err error) {
+	set := func(name string) bool { return strings.TrimSpace(env(name)) != "" }
+	switch {
+	case set(EnvOpenAIKey), set(EnvOpenAIBaseURL):
+		return "openai:", nil
+	case set(EnvAnthropicKey), set(EnvAnthropicBaseURL):
+		return "anthropic:", nil
+	}
+	return "", ErrNoModel
+}
+
+// Open is OpenWith and the embedded catalogue.
 func Open(ref string, env func(string) string) (p model.Provider, name string, err error) {
+	return OpenWith(catalogue.Default(), ref, env)
+}
+
+// OpenWith resolves ref. name is the provider's own name of the model, which goes
+// into model.Request.Model; it may be empty, and is the file of a script. An
+// empty ref means Default. env reads the environment, os.Getenv for one; spaces
+// around a value are ignored. The catalogue says how much a model writes, where the
+// protocol wants to be told.
+func OpenWith(c *catalogue.Catalogue, ref string, env func(string) string) (p model.Provider, name string, err error) {
 	get := func(name string) string { return strings.TrimSpace(env(name)) }
 	if ref == "" {
-		if get(EnvOpenAIKey) == "" && get(EnvOpenAIBaseURL) == "" {
-			return nil, "", fmt.Errorf("no model: name one (%s), or set %s, or %s for a compatible server", ways, EnvOpenAIKey, EnvOpenAIBaseURL)
+		if ref, err = Default(env); err != nil {
+			return nil, "", err
 		}
-		ref = "openai:"
 	}
 	prefix, name, ok := strings.Cut(ref, ":")
 	switch {
 	case ok && prefix == "openai":
 		p, err = openOpenAI(get(EnvOpenAIBaseURL), get(EnvOpenAIKey))
+	case ok && prefix == "anthropic":
+		p, err = openAnthropic(get(EnvAnthropicBaseURL), get(EnvAnthropicKey), c)
 	case ok && prefix == "script":
 		p, err = openScript(name)
 	case ok:
 		err = fmt.Errorf("model %q: there is no provider %q; a model is %s", ref, prefix, ways)
+	case strings.HasPrefix(ref, "claude"):
+		err = fmt.Errorf("model %q names no provider; a model is %s, such as anthropic:%s", ref, ways, ref)
 	default:
 		err = fmt.Errorf("model %q names no provider; a model is %s, such as openai:%s", ref, ways, ref)
 	}
@@ -58,27 +95,47 @@ func Open(ref string, env func(string) string) (p model.Provider, name string, e
 	return p, name, nil
 }
 
+func openAnthropic(base, key string, c *catalogue.Catalogue) (model.Provider, error) {
+	if base == "" {
+		base = anthropic.DefaultBaseURL
+	}
+	if err := checkKey(EnvAnthropicKey, key, EnvAnthropicBaseURL, base, "anthropic.com"); err != nil {
+		return nil, err
+	}
+	p, err := anthropic.New(anthropic.Config{
+		BaseURL: base, APIKey: key,
+		MaxOutput: func(name string) uint32 { return c.Lookup("anthropic:" + name).MaxOutput },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", EnvAnthropicBaseURL, err)
+	}
+	return p, nil
+}
+
+// checkKey wants a key for the provider's own address, in the domain own, and that
+// it can stand in a header.
+func checkKey(keyName, key, baseName, base, own string) error {
+	if strings.ContainsAny(key, "\r\n") {
+		return fmt.Errorf("%s holds a line break: set it to the key alone", keyName)
+	}
+	if u, err := url.Parse(base); key == "" && err == nil && (u.Hostname() == own || strings.HasSuffix(u.Hostname(), "."+own)) {
+		return fmt.Errorf("%s is not set: set it, or %s for a compatible server that needs no key", keyName, baseName)
+	}
+	return nil
+}
+
 func openOpenAI(base, key string) (model.Provider, error) {
 	if base == "" {
 		base = openai.DefaultBaseURL
 	}
-	if strings.ContainsAny(key, "\r\n") {
-		return nil, fmt.Errorf("%s holds a line break: set it to the key alone", EnvOpenAIKey)
-	}
-	if key == "" && ownAddress(base) {
-		return nil, fmt.Errorf("%s is not set: set it, or %s for a compatible server that needs no key", EnvOpenAIKey, EnvOpenAIBaseURL)
+	if err := checkKey(EnvOpenAIKey, key, EnvOpenAIBaseURL, base, "openai.com"); err != nil {
+		return nil, err
 	}
 	p, err := openai.New(openai.Config{BaseURL: base, APIKey: key})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", EnvOpenAIBaseURL, err)
 	}
 	return p, nil
-}
-
-// ownAddress says that base is the provider's own, which demands a key.
-func ownAddress(base string) bool {
-	u, err := url.Parse(base)
-	return err == nil && (u.Hostname() == "openai.com" || strings.HasSuffix(u.Hostname(), ".openai.com"))
 }
 
 func openScript(file string) (model.Provider, error) {

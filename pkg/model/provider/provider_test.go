@@ -8,6 +8,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 )
@@ -30,14 +31,18 @@ func TestOpenRefuses(t *testing.T) {
 		env  func(string) string
 		says []string
 	}{
-		{"", environment(), []string{"openai:NAME", "script:FILE", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
+		{"", environment(), []string{"openai:NAME", "anthropic:NAME", "script:FILE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}},
 		{"", environment("OPENAI_API_KEY", "  "), []string{"OPENAI_API_KEY"}},
 		{"openai:gpt-5", environment(), []string{"OPENAI_API_KEY is not set"}},
 		{"openai:gpt-5", environment("OPENAI_BASE_URL", "https://eu.api.openai.com/v1"), []string{"OPENAI_API_KEY is not set"}},
 		{"openai:gpt-5", environment("OPENAI_BASE_URL", "localhost:8000"), []string{"OPENAI_BASE_URL", "/v1"}},
-		{"gpt-5", key, []string{`"gpt-5" names no provider`, "openai:NAME or script:FILE"}},
-		{"anthropic:claude", key, []string{`no provider "anthropic"`, "openai:NAME or script:FILE"}},
-		{"replay:a.json", key, []string{`no provider "replay"`, "openai:NAME or script:FILE"}},
+		{"gpt-5", key, []string{`"gpt-5" names no provider`, "openai:NAME, anthropic:NAME or script:FILE"}},
+		{"claude-opus-5-5", key, []string{`"claude-opus-5-5" names no provider`, "such as anthropic:claude-opus-5-5"}},
+		{"anthropic:claude", key, []string{"ANTHROPIC_API_KEY is not set", "ANTHROPIC_BASE_URL"}},
+		{"anthropic:claude", environment("ANTHROPIC_BASE_URL", "https://eu.anthropic.com"), []string{"ANTHROPIC_API_KEY is not set"}},
+		{"anthropic:claude", environment("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/v1"), []string{"ANTHROPIC_BASE_URL", "leave /v1 away"}},
+		{"anthropic:claude", environment("ANTHROPIC_API_KEY", "sk-secret\nx"), []string{"ANTHROPIC_API_KEY", "line break"}},
+		{"replay:a.json", key, []string{`no provider "replay"`, "openai:NAME, anthropic:NAME or script:FILE"}},
 		{"script:", key, []string{"script:FILE"}},
 		{"script:none.yaml", key, []string{"none.yaml: "}},
 	} {
@@ -57,6 +62,8 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpen(t *testing.T) {
 	s := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply { return modeltest.Reply{Text: "hello"} })
 	local := environment("OPENAI_BASE_URL", s.BaseURL()+" ")
+	claude := environment("ANTHROPIC_BASE_URL", s.MessagesURL()+" ")
+	both := environment("OPENAI_BASE_URL", s.BaseURL(), "ANTHROPIC_API_KEY", "k")
 	file := filepath.Join(t.TempDir(), "a:b.yaml")
 	if err := os.WriteFile(file, []byte("turns: [{text: hello}]"), 0o600); err != nil {
 		t.Fatal(err)
@@ -69,6 +76,10 @@ func TestOpen(t *testing.T) {
 		{"openai:some/model:7b", local, "some/model:7b", "some/model:7b"},
 		{"openai:", local, "", "test-model"},
 		{"", local, "", "test-model"},
+		{"", both, "", "test-model"},
+		{"", claude, "", "test-model"},
+		{"anthropic:", claude, "", "test-model"},
+		{"anthropic:claude-opus-5-5", claude, "claude-opus-5-5", "claude-opus-5-5"},
 		{"script:" + file, environment(), file, file},
 	} {
 		p, name, err := provider.Open(c.ref, c.env)
@@ -101,9 +112,40 @@ func TestOpenWithKey(t *testing.T) {
 
 func TestPrice(t *testing.T) {
 	usage := &harnessv1.Usage{InputTokens: 1_000_000}
-	for ref, want := range map[string]uint64{"openai:gpt-4o": 2_500_000, "openai:local": 0, "script:a.yaml": 0} {
-		if got := provider.Price(ref, usage); got != want {
-			t.Errorf("%s costs %d, want %d", ref, got, want)
+	for _, c := range []struct {
+		ref, answered string
+		want          uint64
+	}{
+		{"openai:gpt-4o", "gpt-4o-2024-08-06", 2_500_000},
+		{"openai:", "gpt-4o-2024-08-06", 2_500_000},
+		{"anthropic:claude-haiku-4-5", "", 1_250_000},
+		{"openai:local", "local", 0},
+		{"openai:", "", 0},
+		{"script:a.yaml", "", 0},
+	} {
+		if got := provider.Price(catalogue.Default(), c.ref, &model.Response{Usage: usage, Model: c.answered, CacheWriteTokens: 1_000_000}); got != c.want {
+			t.Errorf("%s, answered by %q, costs %d, want %d", c.ref, c.answered, got, c.want)
 		}
+	}
+}
+
+func TestAnthropicIsAskedForWhatTheCatalogueSays(t *testing.T) {
+	var asked int
+	s := modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
+		asked = r.MaxTokens
+		return modeltest.Reply{}
+	})
+	own, err := catalogue.Default().Extend("own.yaml", []byte("models: [{ref: anthropic:own, window: 9000, max_output: 777}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, name, err := provider.OpenWith(own, "anthropic:own", environment("ANTHROPIC_BASE_URL", s.MessagesURL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := modeltest.Conversation(true)
+	req.Model = name
+	if _, err := p.Complete(t.Context(), req, nil); err != nil || asked != 777 {
+		t.Errorf("%d tokens were asked for (%v), want 777", asked, err)
 	}
 }

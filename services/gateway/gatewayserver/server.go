@@ -62,6 +62,10 @@ type Config struct {
 	// Hooks calls at the HookServices of an agent; its error refuses the start. Nil
 	// means that nobody calls.
 	Hooks func(ctx context.Context, hooks []*harnessv1.Hook) error
+	// Window is the most input that a model takes, in tokens, where this process
+	// knows it and the others may not; 0 else. It goes into the spec of a run that says
+	// nothing of it. Nil means that nothing is known.
+	Window func(model string) uint32
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Instance names this process in the records that it writes; unique over
@@ -87,6 +91,7 @@ type Server struct {
 	workspaces func(ctx context.Context, workspace string) error
 	tools      func(ctx context.Context) ([]string, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
+	window     func(model string) uint32
 	logger     *slog.Logger
 	instance   string
 	now        func() time.Time
@@ -128,6 +133,7 @@ func New(cfg Config) *Server {
 		log:        cfg.Log,
 		workspaces: cfg.Workspaces,
 		tools:      cfg.Tools,
+		window:     cfg.Window,
 		hooks:      cfg.Hooks,
 		logger:     cfg.Logger,
 		instance:   cfg.Instance,

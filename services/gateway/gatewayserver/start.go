@@ -46,6 +46,7 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	if err := s.startable(ctx, r.GetSpec()); err != nil {
 		return run, false, err
 	}
+	r = s.windowed(r)
 	for i := 1; ; i++ {
 		var madeUp bool
 		run.ID, madeUp = gateway.RunID(r, s.now(), s.random())
@@ -59,6 +60,27 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 			return run, false, fmt.Errorf("%d ids in a row were taken, the last is %s", i, run)
 		}
 	}
+}
+
+// windowed is a request whose spec says how much the model reads, where this process
+// alone knows it. It is a part of what is stored, so that nobody has to look it up again.
+func (s *Server) windowed(r *harnessv1.StartRunRequest) *harnessv1.StartRunRequest {
+	if s.window == nil || r.GetSpec().GetConfig().GetContext().GetMaxInputTokens() != 0 {
+		return r
+	}
+	window := s.window(r.GetSpec().GetAgent().GetModel())
+	if window == 0 {
+		return r
+	}
+	r = proto.CloneOf(r)
+	if r.Spec.Config == nil {
+		r.Spec.Config = &harnessv1.LoopConfig{}
+	}
+	if r.Spec.Config.Context == nil {
+		r.Spec.Config.Context = &harnessv1.ContextConfig{}
+	}
+	r.Spec.Config.Context.MaxInputTokens = &window
+	return r
 }
 
 // startable refuses what nobody could carry out.

@@ -2,6 +2,7 @@ package turnserver
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -35,8 +36,18 @@ func (t *working) ask(ctx, keep context.Context) error {
 	preparation := t.w.cfg.Now().Sub(began)
 	var failures []*harnessv1.ModelRetried
 	tries := t.p.FailedTries
-	for _, ref := range append([]string{t.s.GetModel()}, t.s.GetFallbackModels()...) {
+	for i, ref := range append([]string{t.s.GetModel()}, t.s.GetFallbackModels()...) {
 		start := t.w.cfg.Now()
+		if i > 0 {
+			failure, err := t.tooSmall(keep, ref, &tries)
+			if err != nil {
+				return err
+			}
+			if failure != nil {
+				failures = append(failures, failure)
+				continue
+			}
+		}
 		response, failure, err := t.askModel(ctx, keep, ref, request, &tries)
 		if err != nil {
 			return err
@@ -74,8 +85,8 @@ func (t *working) askModel(ctx, keep context.Context, ref string, request *model
 	}
 	p, err := t.w.provider(ref)
 	if err != nil {
-		return nil, &harnessv1.ModelRetried{Model: ref, Error: runlog.Cut(err.Error(), runlog.MaxPreview), Last: true,
-			Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR}, nil
+		passed, err := t.passOver(keep, ref, tries, harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, err.Error())
+		return nil, passed, err
 	}
 	request.Model = p.name
 	for try := made + 1; ; try++ {
@@ -111,6 +122,27 @@ func (t *working) askModel(ctx, keep context.Context, ref string, request *model
 	}
 }
 
+// tooSmall passes over a fallback model whose window is known to be smaller than
+// the prompt; nil: it is not.
+func (t *working) tooSmall(keep context.Context, ref string, tries *uint32) (*harnessv1.ModelRetried, error) {
+	if _, last := t.p.Tries(ref); last != nil {
+		return last, nil
+	}
+	window, used := t.w.cfg.Window(ref), t.s.GetTokenBudget().GetUsedTokens()
+	if window == 0 || used <= window {
+		return nil, nil
+	}
+	return t.passOver(keep, ref, tries, harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED,
+		fmt.Sprintf("it was not asked: it reads %d tokens at most, and the prompt has about %d", window, used))
+}
+
+// passOver records that a model is not asked in this step, and why.
+func (t *working) passOver(keep context.Context, ref string, tries *uint32, kind harnessv1.TurnErrorKind, why string) (*harnessv1.ModelRetried, error) {
+	*tries++
+	passed := &harnessv1.ModelRetried{Try: *tries, Model: ref, Error: runlog.Cut(why, runlog.MaxPreview), Last: true, Kind: kind}
+	return passed, t.noteRetry(keep, passed)
+}
+
 // deltas publishes the text of one try as it is written.
 func (t *working) deltas(try uint32) func(string) {
 	offset := uint64(0)
@@ -135,7 +167,7 @@ func (t *working) record(ctx context.Context, ref string, r *model.Response, in 
 	if r.Usage == nil {
 		r.Usage = &harnessv1.Usage{}
 	}
-	r.Usage.CostMicroUsd = t.w.cfg.Price(ref, r.Usage)
+	r.Usage.CostMicroUsd = t.w.cfg.Price(ref, r)
 	a := turn.Answer(t.s, t.p, r, in)
 	if err := t.keepArtifacts(ctx, a.Entry.GetModelResponded().GetWorkItems()); err != nil {
 		return err

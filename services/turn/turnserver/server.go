@@ -47,9 +47,12 @@ type Config struct {
 	// Open resolves PROVIDER:NAME to a provider and the provider's name of the
 	// model. It is called once per model.
 	Open func(ref string) (model.Provider, string, error)
-	// Price returns the price of a usage in millionths of a US dollar; nil or 0
+	// Price returns the price of an answer in millionths of a US dollar; nil or 0
 	// where it is not known.
-	Price func(ref string, u *harnessv1.Usage) uint64
+	Price func(ref string, r *model.Response) uint64
+	// Window is the most input that a model takes, in tokens; nil or 0 where it is
+	// not known. A fallback model with less than the prompt has is passed over.
+	Window func(ref string) uint32
 	// Hooks calls subscribers. Nil: agents cannot have any but CEL rules.
 	Hooks *hookcaller.Caller
 	// HostPatience is how long the tool host that has a started call may be away
@@ -116,7 +119,10 @@ func New(cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	if cfg.Price == nil {
-		cfg.Price = func(string, *harnessv1.Usage) uint64 { return 0 }
+		cfg.Price = func(string, *model.Response) uint64 { return 0 }
+	}
+	if cfg.Window == nil {
+		cfg.Window = func(string) uint32 { return 0 }
 	}
 	return &Server{
 		cfg:           cfg,

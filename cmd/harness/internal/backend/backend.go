@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 )
 
 // Need is what a verb wants to do, which decides what is started for it when
@@ -48,6 +49,8 @@ type Options struct {
 	Keep []string
 	// Env looks up the environment, for the keys of model providers.
 	Env func(string) string
+	// Catalogue is what a local mesh knows of models; nil means the embedded one.
+	Catalogue *catalogue.Catalogue
 	// Logger takes what the mesh logs.
 	Logger *slog.Logger
 }

@@ -29,7 +29,7 @@ func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error
 			return remote(conn), nil
 		}
 	}
-	cfg := node.Config{Data: opts.Data, ModelEnv: opts.Env, Logger: opts.Logger, Keep: opts.Keep}
+	cfg := node.Config{Data: opts.Data, ModelEnv: opts.Env, Logger: opts.Logger, Keep: opts.Keep, Catalogue: opts.Catalogue}
 	if need == Read || need == Store {
 		cfg.Roles = []string{"gateway"}
 	} else {

@@ -31,6 +31,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/access"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 	"github.com/harnessmesh/harnessmesh/services/bridge"
@@ -97,6 +98,9 @@ type Config struct {
 	Program string
 	// ModelEnv is where the turn worker finds providers and their keys. Default os.Getenv.
 	ModelEnv func(string) string
+	// Catalogue is what is known of models: for the gateway and the turn worker. Nil
+	// means the embedded one.
+	Catalogue *catalogue.Catalogue
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Interrupt first interrupts every unfinished run that is not in Keep, so
@@ -170,6 +174,9 @@ func (c *Config) complete() error {
 		c.ModelEnv = os.Getenv
 	}
 	bridging := slices.Contains(c.Roles, Bridge)
+	if c.Catalogue == nil {
+		c.Catalogue = catalogue.Default()
+	}
 	if len(c.Roles) == 0 || slices.Contains(c.Roles, "all") {
 		c.Roles = slices.Clone(Roles)
 		if bridging {

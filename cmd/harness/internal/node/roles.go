@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -80,8 +81,12 @@ func (n *Node) startRoles(ctx context.Context) error {
 			Log: n.log, ToolHost: toolHost, Hooks: hooks, Remote: outside, Conversations: conversations, Logger: n.cfg.Logger,
 		}),
 		"turn": turnserver.New(turnserver.Config{
-			Log: n.log, ToolHost: toolHost, Hooks: hooks, Conversations: conversations, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger, Price: provider.Price,
-			Open: func(ref string) (model.Provider, string, error) { return provider.Open(ref, n.cfg.ModelEnv) },
+			Log: n.log, ToolHost: toolHost, Hooks: hooks, Conversations: conversations, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
+			Open: func(ref string) (model.Provider, string, error) {
+				return provider.OpenWith(n.cfg.Catalogue, ref, n.cfg.ModelEnv)
+			},
+			Price:  func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
+			Window: n.window,
 		}),
 	}
 	var working []worker
@@ -108,7 +113,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	var gateway *gatewayserver.Server
 	if has("gateway") {
-		cfg := gatewayserver.Config{Log: n.log, Logger: n.cfg.Logger, Instance: "gateway-" + n.instance}
+		cfg := gatewayserver.Config{Log: n.log, Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow}
 		cfg.Workspaces = func(ctx context.Context, workspace string) error {
 			_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
 			return err
@@ -159,6 +164,24 @@ func (n *Node) startRoles(ctx context.Context) error {
 		}
 	}
 	return n.mesh.join(ctx, func() { n.startWork(working) })
+}
+
+// window is the most input that a model takes, in tokens; 0 where the catalogue
+// does not know it.
+func (n *Node) window(ref string) uint32 {
+	if e := n.cfg.Catalogue.Lookup(ref); e.Known {
+		return e.Window
+	}
+	return 0
+}
+
+// ownWindow is the window of a model of which the embedded catalogue, which is all
+// that other processes have, says another one or none; 0 for all others.
+func (n *Node) ownWindow(ref string) uint32 {
+	if window := n.window(ref); window != catalogue.Lookup(ref).Window {
+		return window
+	}
+	return 0
 }
 
 // drainTools waits for the calls that run, as long as drain.
