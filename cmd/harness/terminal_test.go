@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,15 +21,26 @@ func capable(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// seen plays what a program wrote on a terminal of 80 columns and 24 rows.
-func seen(t *testing.T, written string) string {
+// seen is what stands in the end on a terminal of 80 columns and 24 rows.
+func seen(t *testing.T, written *text) string {
 	t.Helper()
-	terminal := rendertest.New(80, 24)
-	_, _ = terminal.Write([]byte(written))
-	if fault := terminal.Faults(); fault != "" {
-		t.Errorf("on the terminal: %s\n%q", fault, written)
+	timeout := time.After(20 * time.Second)
+	for {
+		written.mu.Lock()
+		got, changed := written.buf.String(), written.changed
+		written.mu.Unlock()
+		terminal := rendertest.New(80, 24)
+		_, _ = terminal.Write([]byte(got))
+		fault := terminal.Faults()
+		if fault == "" {
+			return strings.Join(terminal.All(), "\n")
+		}
+		select {
+		case <-changed: // the last of it was not read yet
+		case <-timeout:
+			t.Fatalf("on the terminal: %s\n%q", fault, got)
+		}
 	}
-	return strings.Join(terminal.All(), "\n")
 }
 
 func TestTheDemoOnATerminal(t *testing.T) {
@@ -44,7 +56,7 @@ func TestTheDemoOnATerminal(t *testing.T) {
 	}
 	screen.expect(t, "harness run --model openai:gpt-5 'Find", 1)
 	written := screen.String()
-	got := seen(t, strings.ReplaceAll(written, "\r\r\n", "\r\n"))
+	got := seen(t, screen)
 	for _, want := range []string{
 		"▌ run r-", "── turn 3/50 ─", "\nNow I want to see the failure with my own eyes.\n", "  ✗ run_command go test ./...", "  ✓ edit_file ",
 		"✓ DONE · agent_done: The agent completed the work.", "\nThe tests pass. There were two faults in Total (till.go):\n\n• the loop left out",
@@ -79,7 +91,7 @@ func TestApprovalsBelowALiveRun(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	screen.expect(t, "DONE", 1)
-	got := seen(t, screen.String())
+	got := seen(t, screen)
 	if !strings.Contains(got, "[n] no: y\n") || !strings.Contains(got, "[n] no: n not now\n") || !strings.Contains(got, "run_command allowed once") {
 		t.Errorf("%s", got)
 	}
@@ -101,7 +113,7 @@ func TestControlCUnderALiveRunLeavesTheTerminalAsItWas(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	screen.expect(t, "harness resume", 1)
-	if got := seen(t, screen.String()); !strings.Contains(got, "PARKED · interrupted") || strings.Contains(got, "thinking") {
+	if got := seen(t, screen); !strings.Contains(got, "PARKED · interrupted") || strings.Contains(got, "thinking") {
 		t.Errorf("%s", got)
 	}
 }
