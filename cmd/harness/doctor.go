@@ -61,7 +61,7 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	log, err := jetstream.Open(ctx, bus)
 	if err != nil {
-		return follow.ExitError, fmt.Errorf("--nats: %w", err)
+		return follow.ExitError, ofBus(err)
 	}
 	defer log.Close()
 	var d diagnosis

@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
@@ -60,6 +61,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if c.Takeover != nil && c.NATS != "" {
 		return follow.ExitError, errors.New("--takeover: with --nats it is set on the bus: say it to `harness provision`")
+	}
+	if c.Takeover != nil && c.Takeover.d < runlog.MinTakeover {
+		return follow.ExitError, fmt.Errorf("--takeover: %s is too short: workers are to show a sign of life five times in it, so it is at least %s", c.Takeover.d, runlog.MinTakeover)
 	}
 	if c.Instance != "" && !nameForm.MatchString(c.Instance) {
 		return follow.ExitError, fmt.Errorf("--instance: %q: want letters, digits, - and _, at most 64", c.Instance)
@@ -186,10 +190,18 @@ func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bus.Wait+time.Minute)
 	defer cancel()
 	if err := backend.Provision(ctx, bus, layout); err != nil {
-		return follow.ExitError, fmt.Errorf("--nats: %w", err)
+		return follow.ExitError, ofBus(err)
 	}
 	a.note("%s is provisioned", jetstream.Redacted(c.NATS))
 	return follow.ExitDone, nil
+}
+
+// ofBus is an error of the bus with the flag that it is about.
+func ofBus(err error) error {
+	if strings.HasPrefix(err.Error(), "--") {
+		return err
+	}
+	return fmt.Errorf("--nats: %w", err)
 }
 
 // maxPartitions is more than a NATS cluster can spread.

@@ -55,7 +55,7 @@ func TestWrongCredentials(t *testing.T) {
 	refused(t, words, "provision", "--nats", wrong)
 	refused(t, words, serve(t, "turn", wrong)...)
 	refused(t, words, "doctor", "--nats", wrong)
-	refused(t, []string{"credentials", "nowhere.creds"}, serve(t, "turn", bus.URL(), "--nats-creds", "nowhere.creds")...)
+	refused(t, []string{"--nats-creds", "nowhere.creds"}, serve(t, "turn", bus.URL(), "--nats-creds", "nowhere.creds")...)
 	out, err := exec.Command(bin.Harness, "provision", "--nats", right).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "s3cret") {
 		t.Errorf("with the right password: %v\n%s", err, out)
@@ -160,7 +160,8 @@ func TestOtherSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := m.Start("compaction-"+name, meshtest.Args("--instance", name+"-mine"))
+		p := m.Start("compaction-"+name, meshtest.Args("--instance", name+"-mine", "--probe", "127.0.0.1:0"))
+		probe, _ := p.Line("probe addr=")
 		line, ok := p.Line("waiting role=compaction reason=")
 		for _, w := range c.words {
 			if !ok || !strings.Contains(line, w) {
@@ -169,6 +170,12 @@ func TestOtherSchema(t *testing.T) {
 		}
 		if strings.Contains(p.Said(), "\nready role=") {
 			t.Errorf("%s: ready all the same", name)
+		}
+		if got, err := healthOf(t, probe, "", insecure.NewCredentials()); err != nil || got != healthv1.HealthCheckResponse_NOT_SERVING {
+			t.Errorf("%s: health is %s, %v", name, got, err)
+		}
+		if out, err := with(t, "doctor", "--nats", m.Bus.URL()); err == nil || !strings.Contains(out, "compaction "+name+"-mine is not ready") || !strings.Contains(out, c.words[0]) {
+			t.Errorf("%s: doctor: %v\n%s", name, err, out)
 		}
 		leave()
 		if _, ok := p.Line("ready role=compaction"); !ok {

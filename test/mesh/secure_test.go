@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -262,6 +264,7 @@ func TestABusThatSpeaksTLS(t *testing.T) {
 		tls { cert_file: "` + server.Cert + `", key_file: "` + server.Key + `", ca_file: "` + ca.File + `", verify: true }
 		authorization { users: [
 			{user: all, password: all},
+			{user: role, password: role, permissions: {publish: ["hm.>", "$JS.API.>", "$JS.ACK.>", "_INBOX.>"], subscribe: ["hm.>", "_INBOX.>"]}},
 			{user: little, password: little, permissions: {publish: {deny: "$JS.API.>"}}} ] }`})
 	by := func(user, host string) string {
 		return "nats://" + user + ":" + user + "@" + host + strings.TrimPrefix(bus.URL(), "nats://127.0.0.1")
@@ -284,6 +287,39 @@ func TestABusThatSpeaksTLS(t *testing.T) {
 	refused(t, []string{"does not let this user", "$JS.API"}, append(serve(t, "compaction", by("little", "localhost")), trusted...)...)
 	if out, err := with(t, append([]string{"doctor", "--nats", by("all", "localhost")}, trusted...)...); err == nil || !strings.Contains(out, "no process has the role gateway") {
 		t.Errorf("%v: %s", err, out)
+	}
+	// The permissions that docs/security.md gives are enough for a run.
+	mesh, stop := context.WithCancel(t.Context())
+	defer stop()
+	node := exec.CommandContext(mesh, bin.Harness, append(append([]string{"serve", "--nats", by("role", "localhost"), "--listen", "127.0.0.1:0", "--data", t.TempDir()}, trusted...), "--log-level", "warn")...)
+	said, err := node.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	address := ""
+	read := bufio.NewScanner(said)
+	for address == "" && read.Scan() {
+		lines = append(lines, read.Text())
+		address, _ = strings.CutPrefix(read.Text(), "ready role=gateway addr=")
+		if !strings.Contains(read.Text(), "ready role=gateway") {
+			address = ""
+		}
+	}
+	script := filepath.Join(t.TempDir(), "script.yaml")
+	if err := os.WriteFile(script, []byte("turns:\n  - {calls: [{name: list_directory, arguments: {}}]}\n  - {text: Seen., calls: [{name: work_complete, arguments: {summary: seen}}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := with(t, "run", "--server", address, "--workspace", t.TempDir(), "--model", "script:"+script, "look")
+	_ = node.Process.Signal(syscall.SIGTERM)
+	for read.Scan() {
+		lines = append(lines, read.Text())
+	}
+	if ended := node.Wait(); err != nil || ended != nil || strings.Contains(strings.ToLower(strings.Join(lines, "\n")), "permission") {
+		t.Errorf("%v, %v: %s\n%s", err, ended, out, strings.Join(lines, "\n"))
 	}
 	plain := meshtest.StartNATS(t, bin, meshtest.NATSConfig{})
 	refused(t, []string{"does not speak TLS", "--nats-ca"}, provision(plain.URL(), "--nats-ca", ca.File)...)

@@ -154,7 +154,7 @@ func connect(cfg Config) (*Log, error) {
 	}
 	if cfg.Credentials != "" {
 		if _, err := os.Stat(cfg.Credentials); err != nil {
-			return nil, fmt.Errorf("NATS credentials: %w", err)
+			return nil, fmt.Errorf("--nats-creds: %w", err)
 		}
 		options = append(options, nats.UserCredentials(cfg.Credentials))
 	}
