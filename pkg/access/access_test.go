@@ -149,11 +149,7 @@ func dial(t *testing.T, options ...grpc.ServerOption) *grpc.ClientConn {
 
 // withToken are the headers of a call.
 func withToken(t *testing.T, values ...string) context.Context {
-	ctx := t.Context()
-	for _, v := range values {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", v)
-	}
-	return ctx
+	return metadata.NewOutgoingContext(t.Context(), metadata.MD{"authorization": values})
 }
 
 func TestACallNeedsATokenThatIsKnown(t *testing.T) {

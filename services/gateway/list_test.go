@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,4 +110,25 @@ func FuzzParsePlace(f *testing.F) {
 			t.Fatalf("%q: %v became %v, %v", token, p, again, err)
 		}
 	})
+}
+
+// TestAListShowsWhatItsCallerMaySee: all that was asked for, of what is allowed.
+func TestAListShowsWhatItsCallerMaySee(t *testing.T) {
+	for _, c := range []struct {
+		asked   string
+		allowed []string
+		sees    string
+	}{
+		{"", nil, "a b c"}, {"", []string{"a", "c"}, "a c"}, {"", []string{}, ""}, {"b", nil, "b"}, {"b", []string{"b", "c"}, "b"},
+	} {
+		var sees []string
+		for _, namespace := range []string{"a", "b", "c"} {
+			if Within(c.asked, c.allowed).has(namespace) {
+				sees = append(sees, namespace)
+			}
+		}
+		if got := strings.Join(sees, " "); got != c.sees {
+			t.Errorf("%q of %v shows %q", c.asked, c.allowed, got)
+		}
+	}
 }

@@ -187,7 +187,10 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 // outside bus nobody else has to reach it, and it knows no tokens.
 func (n *Node) private(host string) bool {
 	ip := net.ParseIP(host)
-	return len(n.cfg.Roles) > 1 && n.cfg.NATS == "" && !(n.cfg.TLS != nil && n.cfg.TLS.Mutual()) &&
+	if n.cfg.TLS != nil && n.cfg.TLS.Mutual() {
+		return false
+	}
+	return len(n.cfg.Roles) > 1 && n.cfg.NATS == "" &&
 		host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
