@@ -52,7 +52,7 @@ func (c *clientCredentials) ClientHandshake(ctx context.Context, authority strin
 	if cfg.ServerName == "" {
 		cfg.ServerName = hostOf(authority)
 	}
-	conn, info, err := credentials.NewTLS(cfg).ClientHandshake(ctx, authority, raw)
+	conn, info, err := credentials.NewTLS(cfg).ClientHandshake(ctx, cfg.ServerName, raw)
 	if err != nil {
 		return nil, nil, explainHandshake(err, authority, cfg.ServerName, time.Now())
 	}

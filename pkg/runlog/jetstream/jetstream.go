@@ -186,15 +186,13 @@ const dialPause = 100 * time.Millisecond
 func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
 	for end := time.Now().Add(cfg.Wait); ; time.Sleep(dialPause) {
 		nc, err := nats.Connect(cfg.URL, options...)
-		switch {
-		case err == nil:
+		if err == nil {
 			return nc, nil
 		}
 		if refused := refusedConnection(cfg.URL, err); refused != nil {
 			return nil, refused
 		}
-		switch {
-		case !errors.Is(err, nats.ErrNoServers) || time.Now().After(end):
+		if !errors.Is(err, nats.ErrNoServers) || time.Now().After(end) {
 			return nil, fmt.Errorf("cannot reach NATS at %s within %s: %w; is the server running and the URL right?", Redacted(cfg.URL), cfg.Wait, err)
 		}
 	}
