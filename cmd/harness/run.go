@@ -42,6 +42,11 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, errors.New("--catalogue: with --server it is said to the processes there: harness serve --catalogue FILE")
 	}
 	a.catalogue = c.Catalogue
+	if c.Server == "" {
+		if _, err := a.models(); err != nil {
+			return follow.ExitError, err
+		}
+	}
 	if c.Namespace == "*" {
 		return follow.ExitError, errors.New("--namespace: a run has one namespace, not *")
 	}
