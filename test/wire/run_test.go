@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -18,7 +19,10 @@ func TestRun(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", harness, "../../cmd/harness").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	for name, more := range map[string][]string{"streaming": nil, "plain": {"--no-stream"}} {
+	for name, more := range map[string][]string{
+		"streaming": {"--model", "openai:gpt-4o"}, "plain": {"--model", "openai:gpt-4o", "--no-stream"},
+		"Anthropic": {"--model", "anthropic:claude-sonnet-5-5"}, "Anthropic, plain": {"--model", "anthropic:claude-sonnet-5-5", "--no-stream"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			workspace := t.TempDir()
 			for _, file := range []string{"a.txt", "b.txt"} {
@@ -26,9 +30,10 @@ func TestRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			args := append([]string{"run", "--data", t.TempDir(), "--workspace", workspace, "--model", "openai:gpt-4o", "--output", "json"}, more...)
+			args := append([]string{"run", "--data", t.TempDir(), "--workspace", workspace, "--output", "json"}, more...)
 			cmd := exec.CommandContext(t.Context(), harness, append(args, "What is in a.txt?")...)
-			cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+address, "OPENAI_API_KEY=any")
+			cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+address, "OPENAI_API_KEY=any",
+				"ANTHROPIC_BASE_URL="+strings.TrimSuffix(address, "/v1"), "ANTHROPIC_API_KEY=any")
 			out, err := cmd.Output()
 			var result struct {
 				Status    string `json:"status"`

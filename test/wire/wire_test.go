@@ -21,6 +21,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 )
@@ -120,6 +121,26 @@ func TestOpenAI(t *testing.T) {
 				req.Messages[1].Content = inline("What is in a.txt?")
 				if resp, err := p.Complete(t.Context(), req, nil); err != nil || resp.Model == "" {
 					t.Errorf("%v, %v: want an answer of the first model", resp, err)
+				}
+			})
+		})
+	}
+}
+
+func TestAnthropic(t *testing.T) {
+	p, err := anthropic.New(anthropic.Config{BaseURL: strings.TrimSuffix(start(t), "/v1"), APIKey: "any"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, streaming := range []bool{true, false} {
+		t.Run(fmt.Sprintf("streaming %t", streaming), func(t *testing.T) {
+			t.Run("exchange", func(t *testing.T) { exchange(t, p, streaming) })
+			t.Run("error", func(t *testing.T) {
+				req := modeltest.Conversation(streaming)
+				req.Messages[1].Content = inline("Fail, please.")
+				_, err := p.Complete(t.Context(), req, nil)
+				if e := model.AsError(err); err == nil || e.Status != 429 || !e.Retryable || !strings.Contains(e.Message, "Rate limited") {
+					t.Errorf("error %+v, want a retryable 429 that says why", err)
 				}
 			})
 		})
