@@ -16,6 +16,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 )
 
@@ -122,7 +123,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 			delete(a.inherited, path.Flag.Name)
 		}
 	}
-	a.log = slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level(c.LogLevel)}))
+	a.log = slog.New(telemetry.Handler(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level(c.LogLevel)})))
 	verb, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
 		return a.fail(follow.ExitError, fmt.Errorf("%s does nothing yet", parsed.Selected().Name))

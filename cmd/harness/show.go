@@ -151,6 +151,7 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	line("started", run.GetCreateTime().AsTime().Local().Format(time.DateTime))
 	line("updated", run.GetUpdateTime().AsTime().Local().Format(time.DateTime))
 	line("version", fmt.Sprint(run.GetVersion()))
+	text.WriteString(traceText(run.GetTraceIds(), a.env(envTraceURL)))
 	text.WriteString(workText(a.style(a.out), state.GetSnapshot()))
 	if result := answer.GetResult(); result != nil {
 		text.WriteString("\n" + strings.Join(a.style(a.out).ResultLines(result), "\n") + "\n")

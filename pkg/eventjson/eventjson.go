@@ -91,7 +91,7 @@ func Event(e *harnessv1.Event) ([]byte, error) {
 	w.key("type")
 	w.str(Type(e))
 	m := e.ProtoReflect()
-	w.fields(m, "id", "version", "time", "turn_number", "max_turns")
+	w.fields(m, "id", "version", "time", "turn_number", "max_turns", "trace_id")
 	w.key("data")
 	if set := eventCase(e); set != nil {
 		w.message(m.Get(set).Message())
@@ -154,7 +154,7 @@ func Run(r *harnessv1.Run) ([]byte, error) {
 	w := newWriter(sparse)
 	w.open('{')
 	w.fields(r.ProtoReflect(), "run_id", "status", "goal", "turn_count", "max_turns",
-		"namespace", "model", "segment", "version", "create_time", "update_time", "reason")
+		"namespace", "model", "segment", "version", "create_time", "update_time", "reason", "trace_id", "trace_ids")
 	w.close('}')
 	return w.bytes(), nil
 }

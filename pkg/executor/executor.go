@@ -26,6 +26,8 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -74,6 +76,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// Tracer makes the spans of runs that are traced; nil makes none.
+	Tracer trace.Tracer
 }
 
 func (c Config) withDefaults() Config {

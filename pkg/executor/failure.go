@@ -55,10 +55,10 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 // decoded, on the newest step of the run that can be: a broken record must not
 // be silence. why is the error, newest the newest record, readable or not.
 func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, newest runlog.Entry, why error, logger *slog.Logger) {
-	logger.Error("record cannot be decoded", "error", why)
+	logger.ErrorContext(ctx, "record cannot be decoded", "error", why)
 	last, err := l.newestReadable(ctx, newest)
 	if err != nil {
-		logger.Warn("step put back", "error", err)
+		logger.WarnContext(ctx, "step put back", "error", err)
 		_ = d.Nak(unavailableDelay)
 		return
 	}

@@ -100,7 +100,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 	e := d.Entry()
 	logger := l.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace, "version", e.Header.Version)
 	if errors.Is(e.Err, runlog.ErrSchemaTooNew) {
-		logger.Warn("step left to a newer worker", "schema", e.Header.Schema)
+		logger.WarnContext(ctx, "step left to a newer worker", "schema", e.Header.Schema)
 		_ = d.Nak(schemaDelay)
 		return
 	}
@@ -116,7 +116,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 	if d.Redelivered() || e.Record == nil {
 		view, err := l.cfg.Log.View(ctx, e.Run, e.Sequence)
 		if err != nil {
-			logger.Warn("step put back", "error", err)
+			logger.WarnContext(ctx, "step put back", "error", err)
 			_ = d.Nak(unavailableDelay)
 			return
 		}
@@ -135,13 +135,15 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 			l.failUnreadable(ctx, d, view.Newest, err, logger)
 			return
 		default:
-			logger.Warn("step put back", "error", err)
+			logger.WarnContext(ctx, "step put back", "error", err)
 			_ = d.Nak(unavailableDelay)
 			return
 		}
 	}
 	failpoint.Hit(l.x.Name(), "received")
 	task := newTask(l.cfg, l.x.Name(), d, journal)
+	ctx, span := l.span(ctx, task)
+	defer span.End()
 	outcome, err := l.execute(ctx, d, task)
 	var illegal *runstate.IllegalTransition
 	if errors.As(err, &illegal) { // trying again cannot mend it
@@ -151,6 +153,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 		failpoint.Hit(l.x.Name(), "executed")
 		err = l.commit(ctx, task, outcome)
 	}
+	describe(ctx, span, outcome, err)
 	l.finish(ctx, d, task, err, logger)
 }
 
@@ -166,15 +169,15 @@ func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err er
 	case err == nil:
 		failpoint.Hit(l.x.Name(), "committed")
 		if aerr := d.Ack(); aerr != nil {
-			logger.Debug("acknowledge", "error", aerr) // delivered again and dropped then
+			logger.DebugContext(ctx, "acknowledge", "error", aerr) // delivered again and dropped then
 		}
 		failpoint.Hit(l.x.Name(), "acked")
 	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
-		logger.Debug("step is another worker's", "error", err)
+		logger.DebugContext(ctx, "step is another worker's", "error", err)
 	case ctx.Err() != nil:
 		_ = d.Nak(0) // stopping: someone else goes on at once
 	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
-		logger.Warn("step put back", "error", err)
+		logger.WarnContext(ctx, "step put back", "error", err)
 		_ = d.Nak(unavailableDelay)
 	default:
 		l.failed(ctx, d, task, err, logger)
@@ -190,7 +193,7 @@ func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outc
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			l.logger.Error("executor panicked", "run", task.Run.ID, "panic", p, "stack", string(debug.Stack()))
+			l.logger.ErrorContext(ctx, "executor panicked", "run", task.Run.ID, "panic", p, "stack", string(debug.Stack()))
 		}
 		if err != nil && errors.Is(context.Cause(ctx), errLost) {
 			err = errLost
@@ -277,7 +280,7 @@ func (l *loop) commit(ctx context.Context, task *Task, outcome *harnessv1.Outcom
 // too many.
 func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) {
 	count := task.failures + 1
-	logger.Error("executor failed", "error", err, "count", count)
+	logger.ErrorContext(ctx, "executor failed", "error", err, "count", count)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	message := runlog.Cut(err.Error(), runlog.MaxPreview)

@@ -14,6 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
 // Task is one step in work. Its methods may be called by several goroutines.
@@ -250,12 +251,14 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	rec.AppendedBefore = runlog.AppendedBefore(tail)
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(t.cfg.Now())
+	ended := t.trace(rec)
 	rec.Writer = &harnessv1.Writer{Executor: t.executor, Instance: t.cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // tells records apart, keeps no secret
 	t.offer(rec.GetWriter())
 	sequence, err := t.insist(ctx, func() (uint64, error) { return t.store(ctx, rec) })
 	if err != nil {
 		return err // the writer stays: nobody knows whether its record is stored
 	}
+	spans.End(t.cfg.Tracer, t.Run, rec.GetStep(), ended)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.offered = nil

@@ -61,6 +61,9 @@ var ErrBusy = errors.New("too many connections are in use at once")
 // Pool is a set of connections. The zero Pool is empty and ready. It is safe for
 // concurrent use.
 type Pool struct {
+	// Options are further options of each connection. Not to be changed once it is used.
+	Options []grpc.DialOption
+
 	mu     sync.Mutex
 	conns  map[string]*conn
 	uses   uint64
@@ -139,7 +142,7 @@ func (p *Pool) take(target string) (*conn, error) {
 		if err := p.makeRoom(); err != nil {
 			return nil, err
 		}
-		made, err := open(target)
+		made, err := open(target, p.Options)
 		if err != nil {
 			return nil, err
 		}
@@ -181,8 +184,8 @@ func (p *Pool) giveBack(c *conn) {
 	c.busy--
 }
 
-func open(target string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("dns:///"+target,
+func open(target string, more []grpc.DialOption) (*grpc.ClientConn, error) {
+	return grpc.NewClient("dns:///"+target, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
@@ -192,7 +195,7 @@ func open(target string) (*grpc.ClientConn, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-	)
+	}, more...)...)
 }
 
 // way is a way to a target over whatever connection the pool has then.

@@ -91,6 +91,9 @@ type Header struct {
 	Version     uint64
 	Schema      uint32
 	InboxCursor uint64
+	// Traceparent names the span that wrote the record, as in W3C Trace Context; empty
+	// when the run is not traced. It stands in the headers alone.
+	Traceparent string
 }
 
 // View is a consistent look at one run that is known to contain a given message.

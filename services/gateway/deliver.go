@@ -8,6 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -19,11 +20,15 @@ func Deliver(e runlog.Entry) []*harnessv1.Event {
 		return nil
 	}
 	events := make([]*harnessv1.Event, len(rec.GetEvents()))
+	traceID := ""
+	if ref, ok := runtrace.Parse(e.Header.Traceparent); ok {
+		traceID = ref.Trace.String()
+	}
 	for i, stored := range rec.GetEvents() {
 		ev := proto.CloneOf(stored)
 		ev.Version = rec.GetVersion()
 		ev.Id = strconv.FormatUint(ev.Version, 10) + "-" + strconv.Itoa(i)
-		ev.Time = rec.GetCommitTime()
+		ev.Time, ev.TraceId = rec.GetCommitTime(), traceID
 		switch body := ev.GetEvent().(type) {
 		case *harnessv1.Event_ModelResponse:
 			if body.ModelResponse.GetText() == nil {
@@ -81,10 +86,22 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 		Segment:    s.GetSegment(),
 		Model:      s.GetModel(),
 	}
+	if s.GetTrace() != nil {
+		run.TraceId = runtrace.ID(s.GetTrace()).String()
+	}
 	if result := ResultOf(step); result != nil {
 		run.Status, run.Reason = result.GetStatus(), result.GetReason()
 	}
 	return run
+}
+
+// TracesOf are the ids of the traces of a run, oldest first.
+func TracesOf(s *harnessv1.Snapshot) []string {
+	var ids []string
+	for _, id := range runtrace.IDs(s.GetTrace()) {
+		ids = append(ids, id.String())
+	}
+	return ids
 }
 
 // ResultOf is what a watcher is told of a run that rests at a step, without what is

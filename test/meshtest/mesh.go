@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,8 @@ type Config struct {
 	Workers int
 	// Without are roles that are not started.
 	Without []string
+	// Env is further environment of every process, NAME=VALUE.
+	Env []string
 }
 
 // Mesh is a running mesh.
@@ -47,6 +50,7 @@ type Mesh struct {
 
 	tb      testing.TB
 	bin     Binaries
+	env     []string
 	dir     string
 	gateway string // HOST:PORT, the same in every life
 
@@ -65,7 +69,7 @@ func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
 		cfg.Takeover = runlog.MinTakeover
 	}
 	m := &Mesh{
-		tb: tb, bin: bin, dir: tb.TempDir(), processes: map[string]*Process{},
+		tb: tb, bin: bin, env: cfg.Env, dir: tb.TempDir(), processes: map[string]*Process{},
 		Bus: StartNATS(tb, bin, cfg.NATS), gateway: fmt.Sprintf("127.0.0.1:%d", freePorts(tb, 1)[0]),
 	}
 	m.Harness("provision", "--nats", m.Bus.URL(), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8<<30),
@@ -114,7 +118,7 @@ func (m *Mesh) Start(name string, options ...Option) *Process {
 	if name == "gateway" {
 		listen = m.gateway
 	}
-	l := launch{args: []string{"serve", "--roles", role, "--nats", m.Bus.URL(), "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name)}}
+	l := launch{env: slices.Clone(m.env), args: []string{"serve", "--roles", role, "--nats", m.Bus.URL(), "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name)}}
 	for _, o := range options {
 		o(&l)
 	}

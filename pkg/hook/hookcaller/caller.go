@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
 // ErrKill is the cause, or wrapped by it, of a context whose end has commands killed,
@@ -79,6 +82,12 @@ type Where struct {
 // same request. The end of ctx ends it, with an error in the outcome.
 func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, where Where) *harnessv1.HookOutcome {
 	timeout := c.timeout(h, where)
+	ctx, span := spans.Start(ctx, "hook "+req.GetHookId(), trace.SpanKindInternal, func() []attribute.KeyValue {
+		return []attribute.KeyValue{
+			spans.RunID.String(req.GetRunId()), spans.HookID.String(req.GetHookId()), spans.HookTopic.String(hook.TopicName(req.GetTopic())),
+		}
+	})
+	defer span.End()
 	verdict, err := c.ask(ctx, h, req, where, timeout)
 	if err == nil {
 		return hook.Bounded(&harnessv1.HookOutcome{Verdict: verdict})
@@ -89,7 +98,8 @@ func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.Hoo
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("no answer within %v", timeout)
 	}
-	c.cfg.Logger.Warn("hook failed", "namespace", req.GetNamespace(), "run", req.GetRunId(), "turn", req.GetTurnNumber(),
+	spans.Fail(span, "hook_error", err.Error())
+	c.cfg.Logger.WarnContext(ctx, "hook failed", "namespace", req.GetNamespace(), "run", req.GetRunId(), "turn", req.GetTurnNumber(),
 		"hook", req.GetHookId(), "topic", hook.TopicName(req.GetTopic()), "error", err)
 	return hook.Bounded(&harnessv1.HookOutcome{Error: err.Error()})
 }

@@ -118,7 +118,7 @@ func (c *Caller) kill(ctx context.Context, check *harnessv1.CheckCommandRequest)
 		Namespace: check.GetNamespace(), RunId: check.GetRunId(), CallIds: []string{check.GetKey()}, FirstSequence: check.GetFirstSequence(),
 	})
 	if err != nil {
-		c.cfg.Logger.Warn("the command of a hook may go on until its time is over", "namespace", check.GetNamespace(), "run", check.GetRunId(),
+		c.cfg.Logger.WarnContext(ctx, "the command of a hook may go on until its time is over", "namespace", check.GetNamespace(), "run", check.GetRunId(),
 			"key", check.GetKey(), "error", err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
 // Headers of a record, so that even one that cannot be decoded can be failed.
@@ -32,8 +34,8 @@ const (
 // retryPause is the wait before an undecided append is sent again.
 const retryPause = 5 * time.Millisecond
 
-// fenced is the one constructor of writes to a run's log.
-func (l *Log) fenced(run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
+// fenced is the one constructor of writes to a run's log. The span of ctx goes along.
+func (l *Log) fenced(ctx context.Context, run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
 	data, err := runlog.Encode(rec)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func (l *Log) fenced(run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
 		subject = runlog.StepSubject(p, run, step.GetTo())
 	}
 	header := runlog.HeaderOf(rec)
-	return &nats.Msg{
+	msg := &nats.Msg{
 		Subject: subject,
 		Data:    data,
 		Header: nats.Header{
@@ -54,7 +56,11 @@ func (l *Log) fenced(run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
 			headerSchema:                            {strconv.FormatUint(uint64(header.Schema), 10)},
 			headerCursor:                            {strconv.FormatUint(header.InboxCursor, 10)},
 		},
-	}, nil
+	}
+	if traceparent := runtrace.Traceparent(spans.Ref(ctx)); traceparent != "" {
+		msg.Header[runtrace.Header] = []string{traceparent}
+	}
+	return msg, nil
 }
 
 // Append stores rec behind the record that it names as its predecessor.
@@ -63,7 +69,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	if err := runlog.Appendable(run, rec); err != nil {
 		return 0, fmt.Errorf("append: %w", err)
 	}
-	msg, err := l.fenced(run, rec)
+	msg, err := l.fenced(ctx, run, rec)
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +78,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	for {
 		ack, err := l.publish(ctx, msg)
 		if err == nil {
-			l.remember(run, ack.Sequence, rec, len(msg.Data))
+			l.remember(run, ack.Sequence, rec, msg)
 			return ack.Sequence, nil
 		}
 		if !undecided(err) {
@@ -90,7 +96,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 			return 0, fmt.Errorf("version %d of %s: %w", rec.GetVersion(), run, runlog.ErrFenced)
 		case settled:
 			l.counts.landed.Add(1)
-			l.remember(run, sequence, rec, len(msg.Data))
+			l.remember(run, sequence, rec, msg)
 			return sequence, nil
 		}
 		select { // nothing is there: the same bytes may be sent again
@@ -186,8 +192,10 @@ func (l *Log) settle(ctx context.Context, run runlog.Run, rec *harnessv1.Record)
 	return 0, true, nil
 }
 
-func (l *Log) remember(run runlog.Run, sequence uint64, rec *harnessv1.Record, size int) {
-	l.cache.put(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}, l.partition(run), size)
+func (l *Log) remember(run runlog.Run, sequence uint64, rec *harnessv1.Record, msg *nats.Msg) {
+	header := runlog.HeaderOf(rec)
+	header.Traceparent = single(msg.Header[runtrace.Header])
+	l.cache.put(runlog.Entry{Run: run, Sequence: sequence, Header: header, Record: rec}, l.partition(run), len(msg.Data))
 }
 
 // AppendInbox stores an input behind the newest one.

@@ -14,6 +14,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
 )
 
 // lagPause is the wait before a replica that lags is asked again.
@@ -204,7 +205,14 @@ func parseHeader(h nats.Header) (runlog.Header, error) {
 			return runlog.Header{}, fmt.Errorf("headers of a record: %w", err)
 		}
 	}
-	return runlog.Header{Version: version, Schema: uint32(schema), InboxCursor: cursor}, nil
+	return runlog.Header{Version: version, Schema: uint32(schema), InboxCursor: cursor, Traceparent: single(h[runtrace.Header])}, nil
+}
+
+func single(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 // View reads the newest message of every subject of a run in one batch. It

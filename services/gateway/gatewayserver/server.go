@@ -40,6 +40,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -81,6 +82,8 @@ type Config struct {
 	// Patience is how long a watch outlives a log that cannot be reached.
 	// Default 60 s.
 	Patience time.Duration
+	// Tracer makes the traces of runs; nil: runs that are started here are not traced.
+	Tracer trace.Tracer
 }
 
 // Server serves harness.v1.GatewayService. Make it with New.
@@ -98,6 +101,7 @@ type Server struct {
 	random     func() uint64
 	timeout    time.Duration
 	patience   time.Duration
+	tracer     trace.Tracer
 
 	mu      sync.Mutex // guards closed, stop, and that nothing is spawned after it
 	closed  bool
@@ -141,6 +145,7 @@ func New(cfg Config) *Server {
 		random:     cfg.Random,
 		timeout:    cfg.Timeout,
 		patience:   cfg.Patience,
+		tracer:     cfg.Tracer,
 		closing:    make(chan struct{}),
 		stop:       func() {},
 		executors:  executors{log: cfg.Log, now: cfg.Now},

@@ -17,6 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -37,6 +39,8 @@ func (s *Server) StartRun(ctx context.Context, r *harnessv1.StartRunRequest) (*h
 }
 
 func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run runlog.Run, existed bool, err error) {
+	ctx, span := s.startSpan(ctx)
+	defer func() { endStart(span, run, existed, err) }()
 	if err := gateway.CheckStart(r); err != nil {
 		return run, false, err
 	}
@@ -178,6 +182,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	rec := gateway.StartRecord(run, r.GetRequestId(), spec, tools, s.now(), &harnessv1.Writer{
 		Executor: gateway.Writer, Instance: s.instance, Nonce: nonce,
 	})
+	rec.GetStep().GetSnapshot().Trace = runtrace.Begin(spans.Ref(ctx), spec.GetAgent().GetName(), rec.GetCommitTime().AsTime())
 	sequence, err := s.log.Append(ctx, rec)
 	switch {
 	case err == nil:

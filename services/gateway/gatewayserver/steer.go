@@ -117,7 +117,7 @@ func (s *Server) store(ctx context.Context, standing gateway.Standing, item *har
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
 	item = proto.CloneOf(item)
-	item.Time = timestamppb.New(s.now())
+	item.Time, item.Traceparent = timestamppb.New(s.now()), s.sender(ctx)
 	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult()} {
 		if len(content.GetInline()) <= runlog.MaxInline {
 			continue

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -30,6 +31,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -295,6 +298,9 @@ func (s *Server) inbox(ctx context.Context, task *executor.Task) (*harnessv1.Inb
 		return nil, err
 	}
 	for i, item := range items {
+		if link, ok := spans.Link(item.GetTraceparent(), spans.Cause.String("input")); ok {
+			trace.SpanFromContext(ctx).AddLink(link)
+		}
 		if item.GetInput() != nil {
 			continue
 		}
@@ -342,7 +348,7 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 			return
 		}
 		failpoint.Hit(repair.Name, "wake_seen")
-		_, err = s.log.Append(ctx, s.envelope(cfg, view, &harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}}))
+		err = s.append(ctx, cfg, view, &harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}})
 		switch {
 		case err == nil:
 			failpoint.Hit(repair.Name, "woken")
@@ -367,6 +373,23 @@ func (s *Server) envelope(cfg executor.Config, view runlog.View, rec *harnessv1.
 	rec.CommitTime = timestamppb.New(s.now())
 	rec.Writer = &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // tells records apart
 	return rec
+}
+
+// append stores a record behind the newest one of a view, with where the run then stands
+// in its trace. The cycle that it begins, which is made at its end, counts as its writer.
+func (s *Server) append(ctx context.Context, cfg executor.Config, view runlog.View, rec *harnessv1.Record) error {
+	rec = s.envelope(cfg, view, rec)
+	state := view.Step.Record.GetStep().GetSnapshot().GetTrace()
+	var ended []runtrace.Span
+	if step := rec.GetStep(); step.GetSnapshot() != nil {
+		state, ended = runtrace.Next(state, step, rec.GetVersion(), rec.GetCommitTime().AsTime())
+		step.Snapshot.Trace = state
+	}
+	_, err := s.log.Append(spans.Under(ctx, runtrace.Current(state)), rec)
+	if err == nil {
+		spans.End(cfg.Tracer, view.Newest.Run, rec.GetStep(), ended)
+	}
+	return err
 }
 
 // fired turns a timer into an inbox item. The item's id names the park, so a

@@ -158,7 +158,7 @@ func (s *Server) sweepRun(ctx context.Context, cfg executor.Config, run runlog.R
 	}
 	s.logger.Error("a run stands still", "run", run.ID, "namespace", run.Namespace, "version", view.Newest.Header.Version,
 		"executor", view.Step.Record.GetStep().GetTo(), "served", at.Exists)
-	_, err = s.log.Append(ctx, s.envelope(cfg, view, rec))
+	err = s.append(ctx, cfg, view, rec)
 	if errors.Is(err, runlog.ErrFenced) {
 		return nil // it has moved
 	}

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
@@ -14,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
@@ -100,12 +104,19 @@ func (o *observing) one(ctx context.Context, needs *harnessv1.Needs, key string)
 	if !ok || o.made.Contract == nil {
 		return nil, fmt.Errorf("the stop decision does not observe %q", key)
 	}
+	ctx, span := spans.Start(ctx, "check "+id, trace.SpanKindInternal, func() []attribute.KeyValue {
+		return append(spans.RunAttributes(o.task.Run), spans.CheckOutput.String(id))
+	})
+	defer span.End()
 	found, err := o.made.Contract.Check(ctx, id, &sources{observing: o})
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}
 		return nil, err
+	}
+	if span.IsRecording() {
+		span.SetAttributes(spans.CheckStatus.String(strings.ToLower(strings.TrimPrefix(found.GetStatus().String(), "REQUIREMENT_STATUS_"))))
 	}
 	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Check{Check: found}}, nil
 }

@@ -104,7 +104,7 @@ func (s *sources) kill(ctx context.Context, request *harnessv1.CheckCommandReque
 		Namespace: request.GetNamespace(), RunId: request.GetRunId(), CallIds: []string{request.GetKey()}, FirstSequence: request.GetFirstSequence(),
 	})
 	if err != nil {
-		s.s.cfg.Logger.Warn("a command of the contract could not be killed", "run", s.task.Run.ID, "error", err)
+		s.s.cfg.Logger.WarnContext(ctx, "a command of the contract could not be killed", "run", s.task.Run.ID, "error", err)
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *sources) patiently(ctx context.Context, ask func() error) error {
 		case status.Code(err) != codes.Unavailable:
 			return err
 		}
-		s.s.cfg.Logger.Warn("tool host", "run", s.task.Run.ID, "error", err)
+		s.s.cfg.Logger.WarnContext(ctx, "tool host", "run", s.task.Run.ID, "error", err)
 		timer := time.NewTimer(commandPause)
 		select {
 		case <-ctx.Done():

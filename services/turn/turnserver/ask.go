@@ -92,7 +92,7 @@ func (t *working) askModel(ctx, keep context.Context, ref string, request *model
 	for try := made + 1; ; try++ {
 		*tries++
 		request.FailedTries = t.s.GetFailedTries() + t.p.FailedTries
-		response, err := p.provider.Complete(ctx, request, t.deltas(*tries))
+		response, err := t.complete(ctx, p, ref, request, *tries)
 		if err == nil {
 			failpoint.Hit(turn.Name, "answered")
 			return response, nil, nil
@@ -141,6 +141,15 @@ func (t *working) passOver(keep context.Context, ref string, tries *uint32, kind
 	*tries++
 	passed := &harnessv1.ModelRetried{Try: *tries, Model: ref, Error: runlog.Cut(why, runlog.MaxPreview), Last: true, Kind: kind}
 	return passed, t.noteRetry(keep, passed)
+}
+
+// complete makes one try at a model, as a span.
+func (t *working) complete(ctx context.Context, p *opened, ref string, request *model.Request, try uint32) (*model.Response, error) {
+	ctx, span := t.chatSpan(ctx, p, ref, request, try)
+	defer span.End()
+	response, err := p.provider.Complete(ctx, request, t.deltas(try))
+	t.answered(ctx, span, ref, response, err)
+	return response, err
 }
 
 // deltas publishes the text of one try as it is written.

@@ -230,7 +230,7 @@ func (t *working) facts(ctx context.Context) turn.Facts {
 		Workspace: t.s.GetWorkspace(), Namespace: t.run.Namespace, RunId: t.run.ID, FirstSequence: t.s.GetFirstSequence(), InstructionsOnly: !changes,
 	})
 	if err != nil {
-		t.w.cfg.Logger.Warn("workspace", "run", t.run.ID, "error", err)
+		t.w.cfg.Logger.WarnContext(ctx, "workspace", "run", t.run.ID, "error", err)
 		return f
 	}
 	if f.Instructions = r.GetInstructionFiles(); changes {

@@ -63,6 +63,8 @@ type Config struct {
 	Conversations *conversationcache.Cache
 	// CacheBytes bounds the folded conversations in memory. Default 256 MiB.
 	CacheBytes uint64
+	// Content puts what models and tools are told and say into spans.
+	Content bool
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Random is in [0, 1), for the jitter of retries. Default math/rand.

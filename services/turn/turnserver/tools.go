@@ -62,7 +62,7 @@ func (t *working) runBeside(ctx, keep context.Context, group []turn.Call) error 
 		running.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			ends <- t.send(ctx, c, ledger, fresh)
+			ends <- t.execute(ctx, c, ledger, fresh)
 		})
 	}
 	for _, c := range group {
@@ -91,7 +91,7 @@ func (t *working) runBeside(ctx, keep context.Context, group []turn.Call) error 
 
 func (t *working) runTool(ctx, keep context.Context, c turn.Call) error {
 	for fresh := !t.takeover; ; fresh = true {
-		end := t.send(ctx, c, t.p.Ledgers[c.ID], fresh)
+		end := t.execute(ctx, c, t.p.Ledgers[c.ID], fresh)
 		switch {
 		case end.err != nil:
 			return end.err
@@ -106,7 +106,7 @@ func (t *working) runTool(ctx, keep context.Context, c turn.Call) error {
 
 // move records that a call is for another host from now on.
 func (t *working) move(ctx context.Context, c turn.Call, to *host) error {
-	t.w.cfg.Logger.Warn("call is moved to another tool host", "run", t.run.ID, "call", c.ID)
+	t.w.cfg.Logger.WarnContext(ctx, "call is moved to another tool host", "run", t.run.ID, "call", c.ID)
 	return t.note(ctx, turn.Move(c, to.ledgerID), nil, nil)
 }
 
@@ -181,7 +181,7 @@ func (t *working) send(ctx context.Context, c turn.Call, ledger string, fresh bo
 				Result: fmt.Sprintf("The tool host refused the call: %s", status.Convert(err).Message()),
 			}}
 		}
-		t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "call", c.ID, "error", err)
+		t.w.cfg.Logger.WarnContext(ctx, "tool host", "run", t.run.ID, "call", c.ID, "error", err)
 		if fault.ReasonOf(err) != notStarted {
 			fresh = false // nobody knows whether it began: by its id it is joined
 		}
@@ -295,7 +295,7 @@ func (t *working) cancelCalls(ctx context.Context, ledger string, ids []string) 
 		if err == nil {
 			return r, nil
 		}
-		t.w.cfg.Logger.Warn("tool host", "run", t.run.ID, "cancel", len(ids), "error", err)
+		t.w.cfg.Logger.WarnContext(ctx, "tool host", "run", t.run.ID, "cancel", len(ids), "error", err)
 		timer := time.NewTimer(hostPause)
 		select {
 		case <-timer.C:

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -35,7 +36,7 @@ func (n *Node) openGateway(listener net.Listener, register func(grpc.ServiceRegi
 		cfg = n.cfg.TLS.Server(false, frontdoor.Protocols...)
 	}
 	door := frontdoor.New(listener, cfg, n.cfg.Logger)
-	s := newRoleServer(n.cfg.Logger, n.instance, append(guard.ServerOptions(), grpc.Creds(tlsfiles.Accepted()))...)
+	s := newRoleServer(n.cfg.Logger, n.instance, slices.Concat(guard.ServerOptions(), n.telemetry.ServerOptions(), []grpc.ServerOption{grpc.Creds(tlsfiles.Accepted())})...)
 	register(s.grpc)
 	client := harnessv1.NewGatewayServiceClient(access.Confine(n.local.conn))
 	web := &http.Server{

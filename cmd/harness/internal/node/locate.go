@@ -29,12 +29,12 @@ type locator func(ctx context.Context, role string) (*harnessv1.Presence, error)
 // dialRole connects to a role of another process: where it is is asked on the
 // bus, and asked again when the connection breaks. secure verifies the host that it
 // has announced; nil means without TLS.
-func dialRole(role string, locate locator, secure credentials.TransportCredentials) (*grpc.ClientConn, error) {
+func dialRole(role string, locate locator, secure credentials.TransportCredentials, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	m := &meshResolver{locate: locate, secure: secure != nil, first: make(chan struct{})}
 	if secure == nil {
 		secure = insecure.NewCredentials()
 	}
-	return grpc.NewClient("mesh:///"+role, dialOptions(
+	return grpc.NewClient("mesh:///"+role, append(dialOptions(
 		grpc.WithResolvers(m),
 		grpc.WithChainUnaryInterceptor(m.meant),
 		grpc.WithTransportCredentials(secure),
@@ -46,7 +46,7 @@ func dialRole(role string, locate locator, secure credentials.TransportCredentia
 			MinConnectTimeout: 2 * time.Second,
 		}),
 		grpc.WithIdleTimeout(0),
-	)...)
+	), more...)...)
 }
 
 // meshResolver resolves mesh:///ROLE.

@@ -33,6 +33,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 	"github.com/harnessmesh/harnessmesh/services/bridge"
 )
@@ -142,6 +143,8 @@ type Node struct {
 	workEnded chan struct{}
 	workErr   error
 	working   atomic.Bool
+
+	telemetry *telemetry.Telemetry
 }
 
 // Start starts a node and returns when all of it is ready. On an error nothing
@@ -158,12 +161,26 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.instance = executor.NewInstance()
 	}
 	n.mesh = newMesh(n)
+	var err error
+	if n.telemetry, err = telemetry.Start(ctx, telemetry.Config{
+		Role: cfg.role(), Instance: n.instance, Version: cfg.Program, Env: cfg.ModelEnv, Logger: cfg.Logger,
+	}); err != nil {
+		return nil, err
+	}
 	if err := n.start(ctx); err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		return nil, errors.Join(err, n.Stop(stop))
 	}
 	return n, nil
+}
+
+// role is the role of a process that has one only.
+func (c *Config) role() string {
+	if len(c.Roles) == 1 {
+		return c.Roles[0]
+	}
+	return ""
 }
 
 func (c *Config) complete() error {
@@ -352,6 +369,7 @@ func (n *Node) Stop(ctx context.Context) error {
 			err = errors.Join(err, n.lock.Unlock())
 		}
 		n.probe.stop()
+		err = errors.Join(err, n.telemetry.Shutdown(context.WithoutCancel(ctx)))
 	})
 	return err
 }

@@ -65,7 +65,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	toolHost := n.toolHosts(here)
 	n.mesh.toolHost = toolHost
-	outside := &remote.Pool{}
+	outside := &remote.Pool{Options: n.telemetry.DialOptions()}
 	n.closers = append(n.closers, func(context.Context) error {
 		outside.Close()
 		return nil
@@ -86,7 +86,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 				return provider.OpenWith(n.cfg.Catalogue, ref, n.cfg.ModelEnv)
 			},
 			Price:  func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
-			Window: n.window,
+			Window: n.window, Content: n.telemetry.Content(),
 		}),
 	}
 	var working []worker
@@ -113,7 +113,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	var gateway *gatewayserver.Server
 	if has("gateway") {
-		cfg := gatewayserver.Config{Log: n.log, Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow}
+		cfg := gatewayserver.Config{Log: n.log, Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Tracer: n.telemetry.Tracer()}
 		cfg.Workspaces = func(ctx context.Context, workspace string) error {
 			_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
 			return err
@@ -198,7 +198,9 @@ func drainTools(ctx context.Context, host *toolhostserver.Server, drain time.Dur
 // toolHosts calls tool hosts: the one in this process, or wherever one has
 // announced itself.
 func (n *Node) toolHosts(here harnessv1.ToolHostServiceServer) *toolHosts {
-	hosts := &toolHosts{ledger: n.mesh.ledger, dial: func(role string) (*grpc.ClientConn, error) { return dialRole(role, n.locate, n.dialCredentials()) }}
+	hosts := &toolHosts{ledger: n.mesh.ledger, dial: func(role string) (*grpc.ClientConn, error) {
+		return dialRole(role, n.locate, n.dialCredentials(), n.telemetry.DialOptions()...)
+	}}
 	if here != nil {
 		hosts.inside = &insideToolHost{host: here, unary: fault.Unary(n.cfg.Logger)}
 	}
@@ -216,7 +218,7 @@ func (n *Node) startWork(working []worker) {
 	n.work = g
 	for _, w := range working {
 		g.Go(func() error {
-			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Concurrency: n.cfg.Concurrency, Drain: n.cfg.Drain, Logger: n.cfg.Logger})
+			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Concurrency: n.cfg.Concurrency, Drain: n.cfg.Drain, Logger: n.cfg.Logger, Tracer: n.telemetry.Tracer()})
 		})
 	}
 	go func() {

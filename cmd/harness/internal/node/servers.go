@@ -110,7 +110,7 @@ func (n *Node) listen() error {
 	}
 	s := &servers{logger: n.cfg.Logger, socket: path, inside: bufconn.Listen(bufferSize)}
 	n.local = s
-	local := newRoleServer(n.cfg.Logger, n.instance)
+	local := newRoleServer(n.cfg.Logger, n.instance, n.telemetry.ServerOptions()...)
 	s.all = append(s.all, local)
 	s.conn, err = grpc.NewClient("passthrough:///inside", dialOptions(
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -160,7 +160,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	if role == "gateway" {
 		s = n.openGateway(listener, register)
 	} else {
-		s = newRoleServer(n.cfg.Logger, n.instance, n.roleCredentials()...)
+		s = newRoleServer(n.cfg.Logger, n.instance, append(n.roleCredentials(), n.telemetry.ServerOptions()...)...)
 		register(s.grpc)
 		n.pending = append(n.pending, func() { s.serve(listener) })
 	}

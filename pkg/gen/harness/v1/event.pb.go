@@ -37,6 +37,9 @@ type Event struct {
 	TurnNumber uint32 `protobuf:"varint,4,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
 	// Turns after which the run ends.
 	MaxTurns uint32 `protobuf:"varint,5,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"`
+	// Id of the trace in which it was made, 32 hexadecimal digits; empty when the run is
+	// not traced. Filled on delivery, empty when stored.
+	TraceId string `protobuf:"bytes,6,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// What happened.
 	//
 	// Types that are valid to be assigned to Event:
@@ -147,6 +150,13 @@ func (x *Event) GetMaxTurns() uint32 {
 		return x.MaxTurns
 	}
 	return 0
+}
+
+func (x *Event) GetTraceId() string {
+	if x != nil {
+		return x.TraceId
+	}
+	return ""
 }
 
 func (x *Event) GetEvent() isEvent_Event {
@@ -3166,14 +3176,15 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/workitem.proto\"\x86\x15\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/workitem.proto\"\xa1\x15\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1f\n" +
 	"\vturn_number\x18\x04 \x01(\rR\n" +
 	"turnNumber\x12\x1b\n" +
-	"\tmax_turns\x18\x05 \x01(\rR\bmaxTurns\x12?\n" +
+	"\tmax_turns\x18\x05 \x01(\rR\bmaxTurns\x12\x19\n" +
+	"\btrace_id\x18\x06 \x01(\tR\atraceId\x12?\n" +
 	"\rsession_start\x18\n" +
 	" \x01(\v2\x18.harness.v1.SessionStartH\x00R\fsessionStart\x12?\n" +
 	"\rsession_pause\x18\v \x01(\v2\x18.harness.v1.SessionPauseH\x00R\fsessionPause\x12B\n" +

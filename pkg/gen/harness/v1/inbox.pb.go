@@ -91,6 +91,8 @@ type InboxItem struct {
 	PrevSequence uint64 `protobuf:"varint,3,opt,name=prev_sequence,json=prevSequence,proto3" json:"prev_sequence,omitempty"`
 	// Stream sequence of the item itself; filled by the reader, 0 when stored.
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The span that sent it, as a W3C traceparent of 55 characters; empty when none did.
+	Traceparent string `protobuf:"bytes,5,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	// What it is.
 	//
 	// Types that are valid to be assigned to Input:
@@ -166,6 +168,13 @@ func (x *InboxItem) GetSequence() uint64 {
 		return x.Sequence
 	}
 	return 0
+}
+
+func (x *InboxItem) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 func (x *InboxItem) GetInput() isInboxItem_Input {
@@ -841,12 +850,13 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\"\xc4\x05\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\"\xe6\x05\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
 	"\rprev_sequence\x18\x03 \x01(\x04R\fprevSequence\x12\x1a\n" +
-	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12<\n" +
+	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12 \n" +
+	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +
 	"\bapproval\x18\v \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapproval\x125\n" +

@@ -513,7 +513,13 @@ type Run struct {
 	// Number of the user message that it works on, from 1.
 	Segment uint32 `protobuf:"varint,11,opt,name=segment,proto3" json:"segment,omitempty"`
 	// PROVIDER:NAME of its model.
-	Model         string `protobuf:"bytes,12,opt,name=model,proto3" json:"model,omitempty"`
+	Model string `protobuf:"bytes,12,opt,name=model,proto3" json:"model,omitempty"`
+	// Id of the trace that its newest record belongs to, 32 hexadecimal digits; empty when
+	// it is not traced. A new trace begins after each 100 turns.
+	TraceId string `protobuf:"bytes,13,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	// Ids of all its traces, oldest first: for turns 1 to 100, 101 to 200 and so on.
+	// GetRun only.
+	TraceIds      []string `protobuf:"bytes,14,rep,name=trace_ids,json=traceIds,proto3" json:"trace_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -632,6 +638,20 @@ func (x *Run) GetModel() string {
 	return ""
 }
 
+func (x *Run) GetTraceId() string {
+	if x != nil {
+		return x.TraceId
+	}
+	return ""
+}
+
+func (x *Run) GetTraceIds() []string {
+	if x != nil {
+		return x.TraceIds
+	}
+	return nil
+}
+
 var File_harness_v1_run_proto protoreflect.FileDescriptor
 
 const file_harness_v1_run_proto_rawDesc = "" +
@@ -672,7 +692,7 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x14work_complete_called\x18\x02 \x01(\bR\x12workCompleteCalled\x12+\n" +
 	"\x11contract_verified\x18\x03 \x01(\bR\x10contractVerified\x12.\n" +
 	"\x13work_items_verified\x18\x04 \x01(\bR\x11workItemsVerified\x12E\n" +
-	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\"\xad\x03\n" +
+	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\"\xe5\x03\n" +
 	"\x03Run\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
@@ -689,7 +709,9 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x06reason\x18\n" +
 	" \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x12\x18\n" +
 	"\asegment\x18\v \x01(\rR\asegment\x12\x14\n" +
-	"\x05model\x18\f \x01(\tR\x05model*\xb4\x01\n" +
+	"\x05model\x18\f \x01(\tR\x05model\x12\x19\n" +
+	"\btrace_id\x18\r \x01(\tR\atraceId\x12\x1b\n" +
+	"\ttrace_ids\x18\x0e \x03(\tR\btraceIds*\xb4\x01\n" +
 	"\tRunStatus\x12\x1a\n" +
 	"\x16RUN_STATUS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RUN_STATUS_RUNNING\x10\x01\x12\x15\n" +

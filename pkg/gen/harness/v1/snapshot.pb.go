@@ -439,7 +439,10 @@ type Snapshot struct {
 	Goal *Content `protobuf:"bytes,79,opt,name=goal,proto3" json:"goal,omitempty"`
 	// The last turn with which the model was told what there was to tell it: one that
 	// begins anew does not say it again.
-	ToldTurn      uint32 `protobuf:"varint,78,opt,name=told_turn,json=toldTurn,proto3" json:"told_turn,omitempty"`
+	ToldTurn uint32 `protobuf:"varint,78,opt,name=told_turn,json=toldTurn,proto3" json:"told_turn,omitempty"`
+	// Where the run stands in its trace. Absent: it is not traced. Made by whoever commits
+	// a record, never by a decision.
+	Trace         *TraceState `protobuf:"bytes,80,opt,name=trace,proto3" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -873,6 +876,145 @@ func (x *Snapshot) GetToldTurn() uint32 {
 	return 0
 }
 
+func (x *Snapshot) GetTrace() *TraceState {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
+}
+
+// TraceState is where a run stands in its trace: what the spans of the record's
+// successors hang on, and what is needed to make those that span processes when they
+// end. A run has one trace for 100 turns each, its chapters; the ids of all but the
+// first are derived from that.
+type TraceState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the first chapter's trace, 16 bytes.
+	TraceId []byte `protobuf:"bytes,1,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	// Number of the chapter, from 0.
+	Chapter uint32 `protobuf:"varint,2,opt,name=chapter,proto3" json:"chapter,omitempty"`
+	// The span that started the run, 8 bytes: in the first chapter the parent of its root.
+	// Empty when there is none.
+	ParentSpanId []byte `protobuf:"bytes,3,opt,name=parent_span_id,json=parentSpanId,proto3" json:"parent_span_id,omitempty"`
+	// Version of the record that the chapter begins with.
+	ChapterVersion uint64 `protobuf:"varint,4,opt,name=chapter_version,json=chapterVersion,proto3" json:"chapter_version,omitempty"`
+	// Version of the record that the stretch of work under way begins with: the start of the
+	// run, of a chapter, or a wake; 0 while the run rests.
+	StretchVersion uint64 `protobuf:"varint,5,opt,name=stretch_version,json=stretchVersion,proto3" json:"stretch_version,omitempty"`
+	// Commit time of that record.
+	StretchTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=stretch_time,json=stretchTime,proto3" json:"stretch_time,omitempty"`
+	// Version of the record that the stretch before began with; 0 for the first.
+	PreviousStretchVersion uint64 `protobuf:"varint,7,opt,name=previous_stretch_version,json=previousStretchVersion,proto3" json:"previous_stretch_version,omitempty"`
+	// Version of the record that the cycle under way begins with; 0 while the run rests.
+	TurnVersion uint64 `protobuf:"varint,8,opt,name=turn_version,json=turnVersion,proto3" json:"turn_version,omitempty"`
+	// Commit time of that record.
+	TurnTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=turn_time,json=turnTime,proto3" json:"turn_time,omitempty"`
+	// Name of the agent, up to 64 bytes of it; may be empty.
+	AgentName     string `protobuf:"bytes,10,opt,name=agent_name,json=agentName,proto3" json:"agent_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceState) Reset() {
+	*x = TraceState{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceState) ProtoMessage() {}
+
+func (x *TraceState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceState.ProtoReflect.Descriptor instead.
+func (*TraceState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TraceState) GetTraceId() []byte {
+	if x != nil {
+		return x.TraceId
+	}
+	return nil
+}
+
+func (x *TraceState) GetChapter() uint32 {
+	if x != nil {
+		return x.Chapter
+	}
+	return 0
+}
+
+func (x *TraceState) GetParentSpanId() []byte {
+	if x != nil {
+		return x.ParentSpanId
+	}
+	return nil
+}
+
+func (x *TraceState) GetChapterVersion() uint64 {
+	if x != nil {
+		return x.ChapterVersion
+	}
+	return 0
+}
+
+func (x *TraceState) GetStretchVersion() uint64 {
+	if x != nil {
+		return x.StretchVersion
+	}
+	return 0
+}
+
+func (x *TraceState) GetStretchTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StretchTime
+	}
+	return nil
+}
+
+func (x *TraceState) GetPreviousStretchVersion() uint64 {
+	if x != nil {
+		return x.PreviousStretchVersion
+	}
+	return 0
+}
+
+func (x *TraceState) GetTurnVersion() uint64 {
+	if x != nil {
+		return x.TurnVersion
+	}
+	return 0
+}
+
+func (x *TraceState) GetTurnTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TurnTime
+	}
+	return nil
+}
+
+func (x *TraceState) GetAgentName() string {
+	if x != nil {
+		return x.AgentName
+	}
+	return ""
+}
+
 // TokenBudget is how full the model's window is.
 type TokenBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -899,7 +1041,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1053,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1066,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TokenBudget) GetMaxInputTokens() uint32 {
@@ -1017,7 +1159,7 @@ type PendingCall struct {
 
 func (x *PendingCall) Reset() {
 	*x = PendingCall{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1171,7 @@ func (x *PendingCall) String() string {
 func (*PendingCall) ProtoMessage() {}
 
 func (x *PendingCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1184,7 @@ func (x *PendingCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingCall.ProtoReflect.Descriptor instead.
 func (*PendingCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PendingCall) GetCallId() string {
@@ -1154,7 +1296,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1308,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1321,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Spent) GetToolCalls() uint32 {
@@ -1259,7 +1401,7 @@ type TurnState struct {
 
 func (x *TurnState) Reset() {
 	*x = TurnState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1413,7 @@ func (x *TurnState) String() string {
 func (*TurnState) ProtoMessage() {}
 
 func (x *TurnState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1426,7 @@ func (x *TurnState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnState.ProtoReflect.Descriptor instead.
 func (*TurnState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TurnState) GetNumber() uint32 {
@@ -1338,7 +1480,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x9d\x14\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xcb\x14\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1409,7 +1551,22 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\rrejected_kind\x18L \x01(\tR\frejectedKind\x12%\n" +
 	"\x0erejected_count\x18M \x01(\rR\rrejectedCount\x12'\n" +
 	"\x04goal\x18O \x01(\v2\x13.harness.v1.ContentR\x04goal\x12\x1b\n" +
-	"\ttold_turn\x18N \x01(\rR\btoldTurnJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xc4\x02\n" +
+	"\ttold_turn\x18N \x01(\rR\btoldTurn\x12,\n" +
+	"\x05trace\x18P \x01(\v2\x16.harness.v1.TraceStateR\x05traceJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xad\x03\n" +
+	"\n" +
+	"TraceState\x12\x19\n" +
+	"\btrace_id\x18\x01 \x01(\fR\atraceId\x12\x18\n" +
+	"\achapter\x18\x02 \x01(\rR\achapter\x12$\n" +
+	"\x0eparent_span_id\x18\x03 \x01(\fR\fparentSpanId\x12'\n" +
+	"\x0fchapter_version\x18\x04 \x01(\x04R\x0echapterVersion\x12'\n" +
+	"\x0fstretch_version\x18\x05 \x01(\x04R\x0estretchVersion\x12=\n" +
+	"\fstretch_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vstretchTime\x128\n" +
+	"\x18previous_stretch_version\x18\a \x01(\x04R\x16previousStretchVersion\x12!\n" +
+	"\fturn_version\x18\b \x01(\x04R\vturnVersion\x127\n" +
+	"\tturn_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bturnTime\x12\x1d\n" +
+	"\n" +
+	"agent_name\x18\n" +
+	" \x01(\tR\tagentName\"\xc4\x02\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -1503,84 +1660,88 @@ func file_harness_v1_snapshot_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Phase)(0),                    // 0: harness.v1.Phase
 	(PhaseInput)(0),               // 1: harness.v1.PhaseInput
 	(PendingClass)(0),             // 2: harness.v1.PendingClass
 	(*PhaseChange)(nil),           // 3: harness.v1.PhaseChange
 	(*Snapshot)(nil),              // 4: harness.v1.Snapshot
-	(*TokenBudget)(nil),           // 5: harness.v1.TokenBudget
-	(*PendingCall)(nil),           // 6: harness.v1.PendingCall
-	(*Spent)(nil),                 // 7: harness.v1.Spent
-	(*TurnState)(nil),             // 8: harness.v1.TurnState
-	(RunStatus)(0),                // 9: harness.v1.RunStatus
-	(*StopReason)(nil),            // 10: harness.v1.StopReason
-	(*LoopConfig)(nil),            // 11: harness.v1.LoopConfig
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*ToolRule)(nil),              // 13: harness.v1.ToolRule
-	(*Content)(nil),               // 14: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 15: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 16: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 17: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 18: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 19: harness.v1.DoomLoop
-	(*HookState)(nil),             // 20: harness.v1.HookState
-	(*JitState)(nil),              // 21: harness.v1.JitState
-	(*ToolUsage)(nil),             // 22: harness.v1.ToolUsage
-	(*Activity)(nil),              // 23: harness.v1.Activity
-	(*Definition)(nil),            // 24: harness.v1.Definition
-	(*FileDigest)(nil),            // 25: harness.v1.FileDigest
-	(ToolOrigin)(0),               // 26: harness.v1.ToolOrigin
-	(*Usage)(nil),                 // 27: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(*TraceState)(nil),            // 5: harness.v1.TraceState
+	(*TokenBudget)(nil),           // 6: harness.v1.TokenBudget
+	(*PendingCall)(nil),           // 7: harness.v1.PendingCall
+	(*Spent)(nil),                 // 8: harness.v1.Spent
+	(*TurnState)(nil),             // 9: harness.v1.TurnState
+	(RunStatus)(0),                // 10: harness.v1.RunStatus
+	(*StopReason)(nil),            // 11: harness.v1.StopReason
+	(*LoopConfig)(nil),            // 12: harness.v1.LoopConfig
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*ToolRule)(nil),              // 14: harness.v1.ToolRule
+	(*Content)(nil),               // 15: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 16: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 17: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 18: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 19: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 20: harness.v1.DoomLoop
+	(*HookState)(nil),             // 21: harness.v1.HookState
+	(*JitState)(nil),              // 22: harness.v1.JitState
+	(*ToolUsage)(nil),             // 23: harness.v1.ToolUsage
+	(*Activity)(nil),              // 24: harness.v1.Activity
+	(*Definition)(nil),            // 25: harness.v1.Definition
+	(*FileDigest)(nil),            // 26: harness.v1.FileDigest
+	(ToolOrigin)(0),               // 27: harness.v1.ToolOrigin
+	(*Usage)(nil),                 // 28: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
 	1,  // 1: harness.v1.PhaseChange.input:type_name -> harness.v1.PhaseInput
 	0,  // 2: harness.v1.PhaseChange.to:type_name -> harness.v1.Phase
-	9,  // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
+	10, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
 	0,  // 4: harness.v1.Snapshot.phase:type_name -> harness.v1.Phase
 	0,  // 5: harness.v1.Snapshot.paused_phase:type_name -> harness.v1.Phase
-	10, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
-	11, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
-	5,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
-	6,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
-	7,  // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
-	8,  // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
-	12, // 12: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	13, // 13: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	14, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	14, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	12, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	12, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	14, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	12, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	16, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	17, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	18, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	19, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	20, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	21, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	22, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	23, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	24, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	25, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	14, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	14, // 32: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 33: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	12, // 34: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	26, // 35: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	27, // 36: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	28, // 37: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	27, // 38: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	28, // 39: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	40, // [40:40] is the sub-list for method output_type
-	40, // [40:40] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	11, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
+	12, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
+	6,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
+	7,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
+	8,  // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
+	9,  // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
+	13, // 12: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	14, // 13: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	15, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	15, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	13, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	13, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	15, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	13, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	16, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	17, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	18, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	19, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	20, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	21, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	22, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	23, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	24, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	25, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	26, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	15, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	5,  // 32: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	13, // 33: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	13, // 34: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	15, // 35: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 36: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	13, // 37: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	27, // 38: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	28, // 39: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	29, // 40: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	28, // 41: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	29, // 42: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -1602,7 +1763,7 @@ func file_harness_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_snapshot_proto_rawDesc), len(file_harness_v1_snapshot_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,108 @@
+package executor
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
+)
+
+// span begins the span of one execution of a step, under the cycle that the step belongs
+// to. It is linked to the span that wrote the step, and where another worker has begun
+// before, to the one that wrote the newest record of its. Without a tracer, or for a
+// run that is not traced, it does nothing.
+func (l *loop) span(ctx context.Context, task *Task) (context.Context, trace.Span) {
+	state := task.Step().GetSnapshot().GetTrace()
+	if l.cfg.Tracer == nil || state == nil {
+		return ctx, noop.Span{}
+	}
+	above := runtrace.Current(state)
+	attributes := append(spans.RunAttributes(task.Run),
+		spans.Executor.String(l.x.Name()), spans.Version.Int64(int64(task.Entry.Header.Version))) //nolint:gosec // versions stay small
+	if task.Redelivered {
+		attributes = append(attributes, spans.Redelivered.Bool(true))
+	}
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
+	if written := task.Entry.Header.Traceparent; written != runtrace.Traceparent(above) {
+		if link, ok := spans.Link(written, spans.Cause.String("handed on")); ok {
+			options = append(options, trace.WithLinks(link))
+		}
+	}
+	if n := len(task.Journal); n > 0 {
+		attributes = append(attributes, spans.Attempt.Int(attempts(task.Journal)+1))
+		if link, ok := spans.Link(task.Journal[n-1].Header.Traceparent, spans.Cause.String("taken over")); ok {
+			options = append(options, trace.WithLinks(link))
+		}
+	}
+	options = append(options, trace.WithAttributes(attributes...))
+	return l.cfg.Tracer.Start(spans.Under(ctx, above), l.x.Name(), options...)
+}
+
+// attempts is how many workers have claimed the turn that a journal is of.
+func attempts(journal []runlog.Entry) int {
+	n := 0
+	for _, e := range journal {
+		if e.Record.GetJournal().GetTurnStarted() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// describe says on a span what became of the step.
+func describe(ctx context.Context, span trace.Span, outcome *harnessv1.Outcome, err error) {
+	if !span.IsRecording() {
+		return
+	}
+	step := outcome.GetStep()
+	switch {
+	case err == nil:
+		span.SetAttributes(spans.Outcome.String("committed"), spans.StepTo.String(step.GetTo()))
+	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
+		span.SetAttributes(spans.Outcome.String("lost"))
+		return
+	case ctx.Err() != nil, errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
+		span.SetAttributes(spans.Outcome.String("put_back"))
+		return
+	default:
+		span.SetAttributes(spans.Outcome.String("failed"))
+		spans.Fail(span, "executor_error", err.Error())
+		return
+	}
+	if t := step.GetTurnComplete(); t != nil {
+		span.SetAttributes(spans.TurnNumber.Int(int(t.GetTurnNumber())))
+		if e := t.GetError(); e != nil {
+			spans.Fail(span, runstate.ErrorKind(e.GetKind()), e.GetMessage())
+		}
+	}
+	if c := step.GetCompactionComplete(); c != nil {
+		span.SetAttributes(compacted(c, step.GetSnapshot().GetTokenBudget().GetUsedTokens())...)
+	}
+}
+
+// compacted are the tokens of a compaction. What was freed is not in the window any more.
+func compacted(c *harnessv1.CompactionComplete, after uint32) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		spans.TokensBefore.Int64(int64(after) + int64(c.GetFreedTokens())),
+		spans.TokensAfter.Int64(int64(after)), spans.TokensFreed.Int64(int64(c.GetFreedTokens())),
+	}
+}
+
+// trace puts into a record that holds a step where the run then stands in its trace, and
+// says what ends with it. An executor has no say in it.
+func (t *Task) trace(rec *harnessv1.Record) (ended []runtrace.Span) {
+	step := rec.GetStep()
+	if step.GetSnapshot() == nil {
+		return nil
+	}
+	step.Snapshot.Trace, ended = runtrace.Next(t.Step().GetSnapshot().GetTrace(), step, rec.GetVersion(), rec.GetCommitTime().AsTime())
+	return ended
+}

@@ -1,0 +1,138 @@
+package spans
+
+import (
+	"path"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+)
+
+// Attributes of the semantic conventions for generative AI. They are in development and
+// no longer in the Go package of the conventions.
+const (
+	OperationName   = attribute.Key("gen_ai.operation.name")
+	ProviderName    = attribute.Key("gen_ai.provider.name")
+	ConversationID  = attribute.Key("gen_ai.conversation.id")
+	AgentName       = attribute.Key("gen_ai.agent.name")
+	RequestModel    = attribute.Key("gen_ai.request.model")
+	RequestStream   = attribute.Key("gen_ai.request.stream")
+	ResponseModel   = attribute.Key("gen_ai.response.model")
+	FinishReasons   = attribute.Key("gen_ai.response.finish_reasons")
+	InputTokens     = attribute.Key("gen_ai.usage.input_tokens")
+	OutputTokens    = attribute.Key("gen_ai.usage.output_tokens")
+	CacheReadTokens = attribute.Key("gen_ai.usage.cache_read.input_tokens")
+	ToolName        = attribute.Key("gen_ai.tool.name")
+	ToolCallID      = attribute.Key("gen_ai.tool.call.id")
+	ToolType        = attribute.Key("gen_ai.tool.type")
+	ToolArguments   = attribute.Key("gen_ai.tool.call.arguments") // content
+	ToolResult      = attribute.Key("gen_ai.tool.call.result")    // content
+	InputMessages   = attribute.Key("gen_ai.input.messages")      // content
+	OutputMessages  = attribute.Key("gen_ai.output.messages")     // content
+	ErrorType       = attribute.Key("error.type")
+)
+
+// Attributes of our own.
+const (
+	RunID         = attribute.Key("harness.run.id")
+	Namespace     = attribute.Key("harness.namespace")
+	TurnNumber    = attribute.Key("harness.turn")        // number, from 1
+	Chapter       = attribute.Key("harness.chapter")     // number of the trace, from 0
+	Version       = attribute.Key("harness.version")     // of the step that was received
+	Executor      = attribute.Key("harness.executor")    // its name
+	StepTo        = attribute.Key("harness.to")          // whom the next step is addressed to
+	Outcome       = attribute.Key("harness.outcome")     // committed, lost, put_back or failed
+	Redelivered   = attribute.Key("harness.redelivered") // the step was delivered before
+	Attempt       = attribute.Key("harness.attempt")     // of a turn, from 1
+	Status        = attribute.Key("harness.status")      // of the run, as done
+	Reason        = attribute.Key("harness.reason")      // kind of the stop reason
+	Cause         = attribute.Key("harness.cause")       // what a link leads to
+	Try           = attribute.Key("harness.try")         // of the model, from 1
+	CostMicroUSD  = attribute.Key("harness.cost_micro_usd")
+	ToolOutcome   = attribute.Key("harness.tool.outcome")
+	TokensBefore  = attribute.Key("harness.compaction.tokens_before")
+	TokensAfter   = attribute.Key("harness.compaction.tokens_after")
+	TokensFreed   = attribute.Key("harness.compaction.tokens_freed")
+	HookID        = attribute.Key("harness.hook.id")
+	HookTopic     = attribute.Key("harness.hook.topic")
+	CheckOutput   = attribute.Key("harness.check.output")
+	CheckStatus   = attribute.Key("harness.check.status") // of the requirement, as met
+	AlreadyExists = attribute.Key("harness.existed")      // the run was there already
+)
+
+// Operations.
+const (
+	invokeAgent = "invoke_agent"
+	Chat        = "chat"
+	ExecuteTool = "execute_tool"
+)
+
+// RunAttributes are those by which spans of a run are found.
+func RunAttributes(run runlog.Run) []attribute.KeyValue {
+	return []attribute.KeyValue{RunID.String(run.ID), Namespace.String(run.Namespace), ConversationID.String(run.ID)}
+}
+
+// Usage are the attributes of a usage.
+func Usage(u *harnessv1.Usage) []attribute.KeyValue {
+	out := []attribute.KeyValue{
+		InputTokens.Int64(int64(u.GetInputTokens())), OutputTokens.Int64(int64(u.GetOutputTokens())), //nolint:gosec // far below
+	}
+	if n := u.GetCachedInputTokens(); n > 0 {
+		out = append(out, CacheReadTokens.Int64(int64(n))) //nolint:gosec // far below
+	}
+	if n := u.GetCostMicroUsd(); n > 0 {
+		out = append(out, CostMicroUSD.Int64(int64(n))) //nolint:gosec // far below
+	}
+	return out
+}
+
+// grouping are the attributes of a span that spans processes.
+func grouping(s runtrace.Span, step *harnessv1.Step) []attribute.KeyValue {
+	snapshot := step.GetSnapshot()
+	out := []attribute.KeyValue{Chapter.Int(int(s.Chapter)), Status.String(StatusName(snapshot.GetStatus()))}
+	if reason := snapshot.GetStopReason().GetKind(); reason != "" && runlog.IsRest(step.GetTo()) {
+		out = append(out, Reason.String(reason))
+	}
+	if s.Kind == runtrace.Turn {
+		return append(out, TurnNumber.Int(int(snapshot.GetTurn().GetNumber())))
+	}
+	out = append(out, OperationName.String(invokeAgent), ProviderName.String(Provider(snapshot.GetModel())), RequestModel.String(ModelName(snapshot.GetModel())))
+	if name := snapshot.GetTrace().GetAgentName(); name != "" {
+		out = append(out, AgentName.String(name))
+	}
+	return out
+}
+
+// failed is the kind of the error that a step ends its run with, empty for none.
+func failed(step *harnessv1.Step) string {
+	if s := step.GetSnapshot(); step.GetTo() == runlog.End && s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_FAILED {
+		return s.GetStopReason().GetKind()
+	}
+	return ""
+}
+
+// StatusName is a status as people write it, such as done.
+func StatusName(s harnessv1.RunStatus) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "RUN_STATUS_"))
+}
+
+// Provider is the provider's part of PROVIDER:NAME.
+func Provider(ref string) string {
+	provider, _, _ := strings.Cut(ref, ":")
+	return provider
+}
+
+// ModelName is the name in PROVIDER:NAME, without the folders of a file.
+func ModelName(ref string) string {
+	name := ref
+	if _, after, ok := strings.Cut(ref, ":"); ok {
+		name = after
+	}
+	if Provider(ref) == "script" {
+		return path.Base(name)
+	}
+	return name
+}
