@@ -29,7 +29,7 @@ const Scope = "github.com/harnessmesh/harnessmesh"
 const StartRun = "start_run"
 
 // none is what there is without a span.
-var none = noop.Span{}
+var none trace.Span = noop.Span{}
 
 // Recording says whether what happens under ctx is recorded.
 func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
