@@ -31,11 +31,11 @@ func build(b *testing.B) string {
 
 // runMesh runs the scenario through the binary and returns what its process
 // and the device did meanwhile.
-func runMesh(ctx context.Context, b *testing.B, harness, data, mode string) effort {
+func runMesh(ctx context.Context, b *testing.B, harness, data, mode string, env []string) effort {
 	b.Helper()
 	dir, script := workspace(b)
 	serve := exec.CommandContext(ctx, harness, "serve", "--data", data, "--sync", mode, "--listen", "127.0.0.1:0")
-	serve.Env = append(os.Environ(), "HARNESS_LOG_LEVEL=error")
+	serve.Env = append(append(os.Environ(), "HARNESS_LOG_LEVEL=error"), env...)
 	stderr, err := serve.StderrPipe()
 	must(b, err)
 	must(b, serve.Start())

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/test/oteltest"
 )
 
 // The scenario.
@@ -22,11 +24,19 @@ const (
 // BenchmarkTurnOverhead runs the scenario once per iteration and reports the
 // last one: mesh and floor in microseconds a turn and their ratio, growth as
 // late over early, and on both sides appends, bytes, write calls and device
-// flushes a turn.
+// flushes a turn. Traced means that every span goes to a collector in the process of the
+// benchmark, on the same machine.
 func BenchmarkTurnOverhead(b *testing.B) {
 	harness := build(b)
-	for _, mode := range []string{"interval", "always"} {
-		b.Run("sync="+mode, func(b *testing.B) {
+	for _, scenario := range []struct{ mode, traced string }{{mode: "interval"}, {mode: "interval", traced: ",traced"}, {mode: "always"}} {
+		mode := scenario.mode
+		b.Run("sync="+mode+scenario.traced, func(b *testing.B) {
+			var env []string
+			if scenario.traced != "" {
+				collector := oteltest.Start(b)
+				env = collector.Env()
+				defer func() { b.Logf("%d spans", len(collector.Spans())) }()
+			}
 			var mesh, floor figures
 			var growth, bytesGrowth float64
 			var snapshot int
@@ -34,7 +44,7 @@ func BenchmarkTurnOverhead(b *testing.B) {
 			for range b.N {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				data := filepath.Join(b.TempDir(), "data")
-				spent := runMesh(ctx, b, harness, data, mode)
+				spent := runMesh(ctx, b, harness, data, mode, env)
 				records := readLog(ctx, b, data)
 				b.StopTimer()
 				cancel()

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -120,7 +121,7 @@ func fenceStrings(r *replicas) {
 	l := r.at(leader)
 	rec, sequence := r.grown(l, "r")
 	publish := func(filter string, nonce uint64) jetstream.PubAckFuture {
-		msg, err := l.fenced(runOf(rec), after(rec, sequence, nonce))
+		msg, err := l.fenced(context.Background(), runOf(rec), after(rec, sequence, nonce))
 		r.must(err)
 		if filter != "" {
 			msg.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, filter)
