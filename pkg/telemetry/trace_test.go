@@ -87,7 +87,7 @@ func TestCallsThatOnlyLookHaveNoSpan(t *testing.T) {
 		harnessv1.GatewayService_GetRun_FullMethodName: false, harnessv1.GatewayService_ListRuns_FullMethodName: false,
 		harnessv1.GatewayService_Run_FullMethodName: false, harnessv1.GatewayService_WatchRun_FullMethodName: false,
 		"/grpc.health.v1.Health/Check": false, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": false,
-		harnessv1.ToolHostService_ExecuteTool_FullMethodName: true,
+		harnessv1.ToolHostService_ExecuteTool_FullMethodName: true, harnessv1.ToolHostService_DescribeHost_FullMethodName: false,
 	} {
 		if got := served(&stats.RPCTagInfo{FullMethodName: method}); got != want {
 			t.Errorf("%s: %v", method, got)

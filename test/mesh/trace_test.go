@@ -127,3 +127,55 @@ func TestTraceIsOnePicture(t *testing.T) {
 		t.Error("nothing leads from the approval to the repair that took it in")
 	}
 }
+
+// TestTakeoverIsLinked: a worker dies in a turn. The attempt that goes on says so and
+// leads to the one before, whose span died with its process; nothing else is loose.
+func TestTakeoverIsLinked(t *testing.T) {
+	t.Parallel()
+	collector := oteltest.Start(t)
+	m := meshtest.Start(t, bin, meshtest.Config{Env: collector.Env()})
+	m.Process("turn").Kill()
+	first := m.Start("turn", meshtest.Arm("turn.responded=kill"))
+	m.AwaitReady("turn")
+	a := &asker{T: t, ctx: t.Context(), m: m, client: m.Client(), run: "taken"}
+	script := m.Write("taken.yaml", "turns:\n  - {calls: [{name: work_complete, arguments: {summary: told}}]}\n")
+	_, err := a.client.StartRun(a.ctx, &harnessv1.StartRunRequest{RunId: a.run, Spec: &harnessv1.RunSpec{
+		Goal: runlog.Inline("Tell."), Workspace: newWorkspace(t), Agent: &harnessv1.AgentSpec{Model: "script:" + script},
+	}})
+	a.must(err)
+	first.Wait()
+	m.Start("turn")
+	a.rests("agent_done")
+	for _, role := range meshtest.Roles {
+		m.Process(role).Terminate()
+	}
+	spans := collector.Spans()
+	t.Logf("\n%s", oteltest.Tree(spans))
+	var lost string // the span of the attempt that died
+	for _, e := range m.Entries(runlog.Run{Namespace: "default", ID: a.run}) {
+		if e.Record.GetJournal().GetTurnStarted().GetAttempt() == 1 {
+			ref, ok := runtrace.Parse(e.Header.Traceparent)
+			if !ok {
+				t.Fatalf("the turn was claimed by span %q", e.Header.Traceparent)
+			}
+			lost = ref.Trace.String() + "/" + ref.Span.String()
+		}
+	}
+	for _, line := range oteltest.Loose(spans, lost) {
+		t.Error(line)
+	}
+	found := false
+	for _, s := range spans {
+		if s.Name != "turn" {
+			continue
+		}
+		for _, l := range s.Links {
+			if l.Attributes["harness.cause"] == "taken over" {
+				found = l.Trace+"/"+l.ID == lost && s.Attributes["harness.attempt"] == int64(2) && s.Attributes["harness.redelivered"] == true
+			}
+		}
+	}
+	if !found {
+		t.Errorf("no attempt leads to %s", lost)
+	}
+}

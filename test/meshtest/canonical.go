@@ -18,6 +18,7 @@ var volatile = map[protoreflect.Name]bool{
 	"version": true, "prev_sequence": true, "appended_before": true, "writer": true, "attempt": true, "sequence": true, "first_sequence": true,
 	"inbox_cursor": true, "inbox_sequence": true, "cursor": true, "park_version": true, "ledger_id": true, "worker": true,
 	"run_id": true, "id": true, "drained": true, "workspace": true, "item_id": true, "drained_items": true, "request_id": true, "waited_since": true,
+	"trace": true, "traceparent": true,
 }
 
 // Canonical is a log as text, without what volatile names, without times and
