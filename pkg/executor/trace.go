@@ -43,7 +43,7 @@ func (l *loop) span(ctx context.Context, task *Task) (context.Context, trace.Spa
 		}
 	}
 	options = append(options, trace.WithAttributes(attributes...))
-	return l.cfg.Tracer.Start(spans.Under(ctx, above), l.x.Name(), options...)
+	return l.cfg.Tracer.Start(spans.Under(ctx, above), l.x.Name(), options...) //nolint:spancheck // the caller ends it
 }
 
 // attempts is how many workers have claimed the turn that a journal is of.

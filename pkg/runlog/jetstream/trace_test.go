@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
@@ -79,7 +77,7 @@ func TestARecordNamesTheSpanThatWroteIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := nats.Header(m.Header)["traceparent"]; len(got) > 1 || (len(got) == 1) != (want != "") || len(got) == 1 && got[0] != want {
+		if got := m.Header["traceparent"]; len(got) > 1 || (len(got) == 1) != (want != "") || len(got) == 1 && got[0] != want {
 			t.Errorf("stored with traceparent %q, want %q", got, want)
 		}
 	}

@@ -19,7 +19,7 @@ func (s *Server) startSpan(ctx context.Context) (context.Context, trace.Span) {
 	if s.tracer == nil {
 		return ctx, noop.Span{}
 	}
-	return s.tracer.Start(spans.Incoming(ctx), spans.StartRun)
+	return s.tracer.Start(spans.Incoming(ctx), spans.StartRun) //nolint:spancheck // endStart ends it
 }
 
 func endStart(span trace.Span, run runlog.Run, existed bool, err error) {
