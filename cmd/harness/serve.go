@@ -39,6 +39,7 @@ type serveCmd struct {
 	CORS         []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all; may be given again."`
 	Insecure     bool          `help:"Listen beyond this machine without TLS or without tokens. Whoever reaches the address can run commands here."`
 	Catalogue    string        `placeholder:"FILE" help:"File with windows and prices of models, over the built-in ones; for the gateway and the turn role."`
+	Metrics      string        `placeholder:"ADDR" help:"HTTP address of /metrics for Prometheus, /healthz and /readyz, such as 127.0.0.1:9464; it tells no secrets. Default: none."`
 	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
 	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
 
@@ -104,7 +105,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
 		Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		Executor: c.Executor, Target: c.Target,
-		ModelEnv: a.env, Catalogue: models, Logger: a.log, Stderr: a.err,
+		ModelEnv: a.env, Catalogue: models, Metrics: c.Metrics, Logger: a.log, Stderr: a.err,
 	}
 	if c.TargetTime != nil {
 		cfg.TargetTimeout = c.TargetTime.d

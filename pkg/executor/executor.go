@@ -30,6 +30,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
 // MaxFailures is the number of errors at one step after which a run is failed.
@@ -78,6 +79,8 @@ type Config struct {
 	Now func() time.Time
 	// Tracer makes the spans of runs that are traced; nil makes none.
 	Tracer trace.Tracer
+	// Metrics count what becomes of steps; nil counts nothing.
+	Metrics *telemetry.Metrics
 }
 
 func (c Config) withDefaults() Config {

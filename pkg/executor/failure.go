@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
 // failure is the outcome of a step that cannot be executed: a failed turn for
@@ -54,18 +55,21 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 // failUnreadable fails a run whose step, or whose journal behind it, cannot be
 // decoded, on the newest step of the run that can be: a broken record must not
 // be silence. why is the error, newest the newest record, readable or not.
-func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, newest runlog.Entry, why error, logger *slog.Logger) {
+func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, newest runlog.Entry, why error, logger *slog.Logger) telemetry.Outcome {
 	logger.ErrorContext(ctx, "record cannot be decoded", "error", why)
 	last, err := l.newestReadable(ctx, newest)
 	if err != nil {
 		logger.WarnContext(ctx, "step put back", "error", err)
 		_ = d.Nak(unavailableDelay)
-		return
+		return telemetry.PutBack
 	}
 	task := &Task{Run: newest.Run, Entry: last, cfg: l.cfg, executor: l.x.Name(), tail: newest, appending: make(chan struct{}, 1)}
 	err = l.commit(ctx, task, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON,
 		fmt.Sprintf("a record up to version %d cannot be decoded: %v", newest.Header.Version, why)))
-	l.finish(ctx, d, task, err, logger)
+	if err == nil {
+		l.cfg.Metrics.DeadLetter(ctx, l.x.Name())
+	}
+	return l.finish(ctx, d, task, err, logger)
 }
 
 // newestReadable looks below the newest record for a step that can be read: an

@@ -13,6 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
 // Delays before a step is delivered again.
@@ -33,10 +34,14 @@ var errLost = errors.New("another worker has the step")
 func Run(ctx context.Context, cfg Config, x Executor) error {
 	cfg = cfg.withDefaults()
 	l := &loop{cfg: cfg, x: x, logger: cfg.Logger.With("executor", x.Name())}
+	cfg.Metrics.Serves(ctx, x.Name())
 	work, cancel := draining(ctx, cfg.Drain)
 	defer cancel()
 	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, func(_ context.Context, d runlog.Delivery) {
-		l.handle(work, d)
+		began := l.cfg.Now()
+		l.cfg.Metrics.StepReceived(work, x.Name(), d.Redelivered(), committed(d.Entry()), began)
+		outcome := l.handle(work, d)
+		l.cfg.Metrics.StepEnded(work, x.Name(), outcome, l.cfg.Now().Sub(began))
 	})
 	if ctx.Err() != nil {
 		return nil
@@ -95,21 +100,29 @@ func (l *loop) begin(e runlog.Entry) (end func(), first bool) {
 	}, true
 }
 
+// committed is when a record was made, the zero time where that cannot be read.
+func committed(e runlog.Entry) time.Time {
+	if at := e.Record.GetCommitTime(); at != nil {
+		return at.AsTime()
+	}
+	return time.Time{}
+}
+
 // handle takes one delivery to its end.
-func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
+func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome {
 	e := d.Entry()
 	logger := l.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace, "version", e.Header.Version)
 	if errors.Is(e.Err, runlog.ErrSchemaTooNew) {
 		logger.WarnContext(ctx, "step left to a newer worker", "schema", e.Header.Schema)
 		_ = d.Nak(schemaDelay)
-		return
+		return telemetry.PutBack
 	}
 	end, first := l.begin(e)
 	if !first {
 		// A copy that waited for its turn while the original was begun: to
 		// claim the step again would rob ourselves. Should that work die, the
 		// next delivery finds it gone.
-		return
+		return telemetry.NotMine
 	}
 	defer end()
 	var journal []runlog.Entry
@@ -118,26 +131,24 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 		if err != nil {
 			logger.WarnContext(ctx, "step put back", "error", err)
 			_ = d.Nak(unavailableDelay)
-			return
+			return telemetry.PutBack
 		}
 		if view.Step.Sequence > e.Sequence {
 			_ = d.Ack() // done before
-			return
+			return telemetry.NotMine
 		}
 		if e.Record == nil {
-			l.failUnreadable(ctx, d, view.Newest, e.Err, logger)
-			return
+			return l.failUnreadable(ctx, d, view.Newest, e.Err, logger)
 		}
 		journal, err = runlog.Back(ctx, l.cfg.Log, view.Newest, e.Header.Version)
 		switch {
 		case err == nil:
 		case !passing(err):
-			l.failUnreadable(ctx, d, view.Newest, err, logger)
-			return
+			return l.failUnreadable(ctx, d, view.Newest, err, logger)
 		default:
 			logger.WarnContext(ctx, "step put back", "error", err)
 			_ = d.Nak(unavailableDelay)
-			return
+			return telemetry.PutBack
 		}
 	}
 	failpoint.Hit(l.x.Name(), "received")
@@ -154,7 +165,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) {
 		err = l.commit(ctx, task, outcome)
 	}
 	describe(ctx, span, outcome, err)
-	l.finish(ctx, d, task, err, logger)
+	return l.finish(ctx, d, task, err, logger)
 }
 
 // passing says that a record that cannot be read now may be readable later, or
@@ -164,7 +175,7 @@ func passing(err error) bool {
 }
 
 // finish acknowledges a step, puts it back, or falls silent.
-func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) {
+func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) telemetry.Outcome {
 	switch {
 	case err == nil:
 		failpoint.Hit(l.x.Name(), "committed")
@@ -172,16 +183,19 @@ func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err er
 			logger.DebugContext(ctx, "acknowledge", "error", aerr) // delivered again and dropped then
 		}
 		failpoint.Hit(l.x.Name(), "acked")
+		return telemetry.Committed
 	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
 		logger.DebugContext(ctx, "step is another worker's", "error", err)
+		return telemetry.FencedOff
 	case ctx.Err() != nil:
 		_ = d.Nak(0) // stopping: someone else goes on at once
+		return telemetry.PutBack
 	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
 		logger.WarnContext(ctx, "step put back", "error", err)
 		_ = d.Nak(unavailableDelay)
-	default:
-		l.failed(ctx, d, task, err, logger)
+		return telemetry.PutBack
 	}
+	return l.failed(ctx, d, task, err, logger)
 }
 
 // execute runs the executor, with a heartbeat, and turns a panic into an error.
@@ -278,7 +292,7 @@ func (l *loop) commit(ctx context.Context, task *Task, outcome *harnessv1.Outcom
 
 // failed records an error of the executor, and fails the run when there were
 // too many.
-func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) {
+func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) telemetry.Outcome {
 	count := task.failures + 1
 	logger.ErrorContext(ctx, "executor failed", "error", err, "count", count)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
@@ -299,11 +313,13 @@ func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err er
 			fmt.Sprintf("%s failed %d times at the same step: %s", l.x.Name(), count, message)))
 		if note == nil {
 			_ = d.Ack()
-			return
+			l.cfg.Metrics.DeadLetter(ctx, l.x.Name())
+			return telemetry.Committed
 		}
 	}
 	if note != nil && errors.Is(note, runlog.ErrFenced) {
-		return
+		return telemetry.FencedOff
 	}
 	_ = d.Nak(failureDelay << min(count, MaxFailures))
+	return telemetry.Failed
 }

@@ -12,18 +12,40 @@ import (
 
 // The environment variables that are read here.
 const (
-	envDisabled       = "OTEL_SDK_DISABLED"
-	envTracesExporter = "OTEL_TRACES_EXPORTER"
-	envEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
-	envTracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-	envProtocol       = "OTEL_EXPORTER_OTLP_PROTOCOL"
-	envTracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
-	envSampler        = "OTEL_TRACES_SAMPLER"
-	envSamplerArg     = "OTEL_TRACES_SAMPLER_ARG"
-	envService        = "OTEL_SERVICE_NAME"
-	envResource       = "OTEL_RESOURCE_ATTRIBUTES"
-	envContent        = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+	envDisabled   = "OTEL_SDK_DISABLED"
+	envEndpoint   = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	envProtocol   = "OTEL_EXPORTER_OTLP_PROTOCOL"
+	envSampler    = "OTEL_TRACES_SAMPLER"
+	envSamplerArg = "OTEL_TRACES_SAMPLER_ARG"
+	envService    = "OTEL_SERVICE_NAME"
+	envResource   = "OTEL_RESOURCE_ATTRIBUTES"
+	envContent    = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 )
+
+// signal is a kind of telemetry: how the variables of its own are called, and its path.
+type signal struct {
+	exporter, endpoint, protocol string
+	path                         string
+	hint                         string // said of an exporter that is not known
+}
+
+var (
+	tracesSignal = signal{
+		exporter: "OTEL_TRACES_EXPORTER", endpoint: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", protocol: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+		path: "traces",
+	}
+	metricsSignal = signal{
+		exporter: "OTEL_METRICS_EXPORTER", endpoint: "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", protocol: "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
+		path: "metrics", hint: "; for Prometheus say --metrics ADDR",
+	}
+)
+
+// target is where a signal goes.
+type target struct {
+	sends    bool
+	protocol string
+	endpoint string // URL, whole
+}
 
 // Protocols of OTLP.
 const (
@@ -33,9 +55,8 @@ const (
 
 // settings is what the environment says.
 type settings struct {
-	traces   bool
-	protocol string
-	endpoint string // URL, whole
+	traces   target
+	metrics  target
 	sampler  sdktrace.Sampler
 	service  string
 	resource []attribute.KeyValue
@@ -59,19 +80,14 @@ func readSettings(env func(string) string) (settings, error) {
 	if s.sampler, err = sampler(env); err != nil {
 		return s, err
 	}
-	if err := s.target(env); err != nil {
+	if s.traces, err = readTarget(env, tracesSignal); err != nil {
 		return s, err
 	}
-	switch exporter := env(envTracesExporter); exporter {
-	case "":
-		s.traces = env(envEndpoint) != "" || env(envTracesEndpoint) != ""
-	case "otlp":
-		s.traces = true
-	case "none":
-	default:
-		return s, fmt.Errorf("%s: %q: want otlp or none", envTracesExporter, exporter)
+	if s.metrics, err = readTarget(env, metricsSignal); err != nil {
+		return s, err
 	}
-	s.traces = s.traces && !disabled && s.sampler != nil
+	s.traces.sends = s.traces.sends && !disabled && s.sampler != nil
+	s.metrics.sends = s.metrics.sends && !disabled
 	return s, nil
 }
 
@@ -81,42 +97,51 @@ const (
 	portHTTP = "4318"
 )
 
-// target reads where spans go and how.
-func (s *settings) target(env func(string) string) error {
+// readTarget reads where a signal goes and how.
+func readTarget(env func(string) string, of signal) (target, error) {
 	protocolName := envProtocol
-	if env(envTracesProtocol) != "" {
-		protocolName = envTracesProtocol
+	if env(of.protocol) != "" {
+		protocolName = of.protocol
 	}
 	name, whole := envEndpoint, false
-	if env(envTracesEndpoint) != "" {
-		name, whole = envTracesEndpoint, true
+	if env(of.endpoint) != "" {
+		name, whole = of.endpoint, true
 	}
-	s.protocol, s.endpoint = env(protocolName), env(name)
+	t := target{protocol: env(protocolName), endpoint: env(name)}
+	switch exporter := env(of.exporter); exporter {
+	case "":
+		t.sends = t.endpoint != ""
+	case "otlp":
+		t.sends = true
+	case "none":
+	default:
+		return t, fmt.Errorf("%s: %q: want otlp or none%s", of.exporter, exporter, of.hint)
+	}
 	at := &url.URL{Scheme: "http", Host: "localhost:" + portHTTP}
-	if s.protocol == protocolGRPC {
+	if t.protocol == protocolGRPC {
 		at.Host = "localhost:" + portGRPC
 	}
-	if s.endpoint != "" {
+	if t.endpoint != "" {
 		var err error
-		if at, err = url.Parse(s.endpoint); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" {
-			return fmt.Errorf("%s: %q: want http://HOST:PORT or https://HOST:PORT, such as http://localhost:%s", name, s.endpoint, portGRPC)
+		if at, err = url.Parse(t.endpoint); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" {
+			return t, fmt.Errorf("%s: %q: want http://HOST:PORT or https://HOST:PORT, such as http://localhost:%s", name, t.endpoint, portGRPC)
 		}
 	}
-	switch s.protocol {
+	switch t.protocol {
 	case "":
-		s.protocol = protocolHTTP
+		t.protocol = protocolHTTP
 		if at.Port() == portGRPC {
-			s.protocol = protocolGRPC
+			t.protocol = protocolGRPC
 		}
 	case protocolGRPC, protocolHTTP:
 	default:
-		return fmt.Errorf("%s: %q: want %s or %s", protocolName, s.protocol, protocolGRPC, protocolHTTP)
+		return t, fmt.Errorf("%s: %q: want %s or %s", protocolName, t.protocol, protocolGRPC, protocolHTTP)
 	}
-	if s.protocol == protocolHTTP && !whole {
-		at = at.JoinPath("v1", "traces")
+	if t.protocol == protocolHTTP && !whole {
+		at = at.JoinPath("v1", of.path)
 	}
-	s.endpoint = at.String()
-	return nil
+	t.endpoint = at.String()
+	return t, nil
 }
 
 // sampler reads the sampler; nil for one that never samples.

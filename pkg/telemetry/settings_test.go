@@ -28,8 +28,8 @@ func TestNothingIsExportedUnlessItIsSaidWhere(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317 OTEL_TRACES_SAMPLER=always_off": false,
 	} {
 		s, err := readSettings(env(strings.Fields(vars)...))
-		if err != nil || s.traces != want {
-			t.Errorf("%q: traces %v, %v", vars, s.traces, err)
+		if err != nil || s.traces.sends != want {
+			t.Errorf("%q: traces %v, %v", vars, s.traces.sends, err)
 		}
 	}
 }
@@ -49,8 +49,26 @@ func TestWhereSpansGoAndHow(t *testing.T) {
 			want[1] = "http://localhost:4317"
 		}
 		s, err := readSettings(env(strings.Fields(vars)...))
-		if err != nil || s.protocol != want[0] || s.endpoint != want[1] {
-			t.Errorf("%q: %s to %s, %v; want %v", vars, s.protocol, s.endpoint, err, want)
+		if err != nil || s.traces.protocol != want[0] || s.traces.endpoint != want[1] {
+			t.Errorf("%q: %s to %s, %v; want %v", vars, s.traces.protocol, s.traces.endpoint, err, want)
+		}
+	}
+}
+
+func TestWhereMetricsGoAndHow(t *testing.T) {
+	for vars, want := range map[string]target{
+		"": {false, protocolHTTP, "http://localhost:4318/v1/metrics"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317":                                {true, protocolGRPC, "http://c:4317"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318":                                {true, protocolHTTP, "http://c:4318/v1/metrics"},
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://c:9/mine":                      {true, protocolHTTP, "http://c:9/mine"},
+		"OTEL_METRICS_EXPORTER=otlp OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=grpc":      {true, protocolGRPC, "http://localhost:4317"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317 OTEL_METRICS_EXPORTER=none":     {false, protocolGRPC, "http://c:4317"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317 OTEL_SDK_DISABLED=true":         {false, protocolGRPC, "http://c:4317"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317 OTEL_TRACES_SAMPLER=always_off": {true, protocolGRPC, "http://c:4317"},
+	} {
+		s, err := readSettings(env(strings.Fields(vars)...))
+		if err != nil || s.metrics != want {
+			t.Errorf("%q: %+v, %v; want %+v", vars, s.metrics, err, want)
 		}
 	}
 }

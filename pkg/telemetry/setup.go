@@ -1,6 +1,7 @@
 // Package telemetry is what a process tells of its work beside its logs: spans, which
-// package spans makes, to whoever collects them by OTLP. It is set up by the standard
-// environment variables alone; docs/tracing.md names them.
+// package spans makes, and figures (see Metrics), to whoever collects them by OTLP, and
+// figures to Prometheus. Where OTLP goes is set up by the standard environment variables
+// alone; docs/tracing.md and docs/metrics.md name them.
 //
 // # Failing
 //
@@ -16,8 +17,7 @@ import (
 	"os"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -41,8 +41,10 @@ type Config struct {
 
 // Telemetry is the telemetry of a process. A nil one is switched off.
 type Telemetry struct {
-	traces  *sdktrace.TracerProvider // nil when nothing is traced
-	content bool
+	traces   *sdktrace.TracerProvider // nil when nothing is traced
+	content  bool
+	resource *resource.Resource
+	metrics  target
 }
 
 // flushTime bounds the last hand-over.
@@ -61,19 +63,19 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{content: s.content}
-	if !s.traces {
+	t := &Telemetry{content: s.content, resource: resourceOf(cfg, s), metrics: s.metrics}
+	if !s.traces.sends {
 		return t, nil
 	}
-	exporter, err := newExporter(ctx, s)
+	exporter, err := newExporter(ctx, s.traces)
 	if err != nil {
 		return nil, err
 	}
 	t.traces = sdktrace.NewTracerProvider(
-		sdktrace.WithResource(resourceOf(cfg, s)),
+		sdktrace.WithResource(t.resource),
 		sdktrace.WithSampler(entrance{s.sampler}),
 		sdktrace.WithIDGenerator(ids{}),
-		sdktrace.WithBatcher(&patient{next: exporter, logger: cfg.Logger, now: time.Now, endpoint: s.endpoint}),
+		sdktrace.WithBatcher(&patient{next: exporter, logger: cfg.Logger, now: time.Now, endpoint: s.traces.endpoint}),
 	)
 	return t, nil
 }
@@ -96,9 +98,6 @@ func (t *Telemetry) TracerProvider() trace.TracerProvider {
 
 // Content says whether spans may hold what models and tools are told and say.
 func (t *Telemetry) Content() bool { return t != nil && t.content }
-
-// Meter makes instruments.
-func (t *Telemetry) Meter() metric.Meter { return metricnoop.Meter{} }
 
 // Shutdown hands over what is left, for 3 s at most. What a collector does not take in
 // that time is lost, which is no error.

@@ -40,7 +40,7 @@ func resourceOf(cfg Config, s settings) *resource.Resource {
 	return resource.NewSchemaless(attributes...) // of two with one key the later one counts
 }
 
-func newExporter(ctx context.Context, s settings) (*otlptrace.Exporter, error) {
+func newExporter(ctx context.Context, s target) (*otlptrace.Exporter, error) {
 	var client otlptrace.Client
 	if s.protocol == protocolGRPC {
 		client = otlptracegrpc.NewClient(otlptracegrpc.WithEndpointURL(s.endpoint))

@@ -28,6 +28,7 @@ type Index struct {
 	// deleted has the sequence of the deletion of runs, deletions their order.
 	deleted   map[runlog.Run]uint64
 	deletions []runlog.Run
+	tally     tally
 }
 
 // remembered is how many deletions an index remembers, so at most about half a
@@ -91,7 +92,9 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 		c.After.Deleted = true
 		return c, true
 	}
-	if !same {
+	if same {
+		x.tally.count(r, -1)
+	} else {
 		if r != nil {
 			x.remove(r)
 		}
@@ -103,7 +106,14 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 	}
 	r.version = max(r.version, e.Header.Version)
 	r.status = uint8(run.GetStatus()) //nolint:gosec // a handful of values
-	r.awaits = step.GetTo() == runlog.Park && len(Awaited(step.GetSnapshot())) > 0
+	r.rest = 0
+	if runlog.IsRest(step.GetTo()) {
+		r.rest = x.tally.number(step.GetSnapshot().GetStopReason().GetKind())
+	}
+	if step.GetTo() == runlog.Park && len(Awaited(step.GetSnapshot())) > 0 {
+		r.rest |= awaiting
+	}
+	x.tally.count(r, 1)
 	c.After = x.rows.stands(r)
 	return c, true
 }
@@ -153,6 +163,7 @@ func (x *Index) drop(r *row) Change {
 
 func (x *Index) remove(r *row) {
 	delete(x.ahead, r.number)
+	x.tally.count(r, -1)
 	x.rows.remove(r)
 }
 

@@ -100,7 +100,7 @@ func (x *Index) Awaiting(within Namespaces, from Place, size int) (page []Row, m
 	}
 	for ; i < len(x.rows.order); i++ {
 		r := x.rows.oldest(i)
-		if !r.awaits || !x.rows.in(r, within) {
+		if !r.awaits() || !x.rows.in(r, within) {
 			continue
 		}
 		if len(page) == size {

@@ -20,14 +20,20 @@ type row struct {
 	number    uint32
 	namespace uint32
 	status    uint8
-	// awaits says that the run is parked for answers.
-	awaits bool
+	// rest is why the run rests, a number of Index.reasons, with awaiting.
+	rest uint8
 	// confirmed says that a step of the run came since the last Relist.
 	confirmed bool
 	// length is that of the id; one that does not fit is among rows.long.
 	length uint8
 	id     [28]byte
 }
+
+// awaiting in row.rest says that the run is parked for answers.
+const awaiting = 1 << 7
+
+func (r *row) awaits() bool  { return r.rest&awaiting != 0 }
+func (r *row) reason() uint8 { return r.rest &^ awaiting }
 
 // slab is how many rows are made at a time.
 const slab = 128

@@ -36,11 +36,11 @@ func (n *Node) openGateway(listener net.Listener, register func(grpc.ServiceRegi
 		cfg = n.cfg.TLS.Server(false, frontdoor.Protocols...)
 	}
 	door := frontdoor.New(listener, cfg, n.cfg.Logger)
-	s := newRoleServer(n.cfg.Logger, n.instance, slices.Concat(guard.ServerOptions(), n.telemetry.ServerOptions(), []grpc.ServerOption{grpc.Creds(tlsfiles.Accepted())})...)
+	s := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, slices.Concat(guard.ServerOptions(), n.telemetry.ServerOptions(), []grpc.ServerOption{grpc.Creds(tlsfiles.Accepted())})...)
 	register(s.grpc)
 	client := harnessv1.NewGatewayServiceClient(access.Confine(n.local.conn))
 	web := &http.Server{
-		Handler:           n.facade(client, guard),
+		Handler:           n.observed.metrics.HTTP(n.facade(client, guard)),
 		ReadHeaderTimeout: httpHeaderTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize,
 		ErrorLog: slog.NewLogLogger(n.cfg.Logger.Handler(), slog.LevelDebug),
 	}

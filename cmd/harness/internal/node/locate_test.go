@@ -32,7 +32,7 @@ func listening(t *testing.T, instance string, host bool) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newRoleServer(slog.New(slog.DiscardHandler), instance)
+	s := newRoleServer(slog.New(slog.DiscardHandler), instance, nil)
 	if host {
 		harnessv1.RegisterToolHostServiceServer(s.grpc, describes{name: instance})
 	}

@@ -64,6 +64,8 @@ func newMesh(n *Node) *mesh {
 // add notes a role and where it listens.
 func (m *mesh) add(name, address string, server *roleServer) {
 	m.n.addresses[name] = address
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.roles = append(m.roles, &role{name: name, address: address, server: server, reason: "it is starting"})
 }
 

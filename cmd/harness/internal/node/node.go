@@ -109,6 +109,8 @@ type Config struct {
 	Interrupt bool
 	// Keep are runs, as NAMESPACE/RUN.
 	Keep []string
+	// Metrics is the HTTP address of metrics, liveness and readiness; empty means none.
+	Metrics string
 	// Stderr gets a line for each role that is ready; nil means none.
 	Stderr io.Writer
 }
@@ -132,6 +134,7 @@ type Node struct {
 	unserved []net.Listener // until then, to be closed by hand
 	mesh     *mesh
 	probe    *probe
+	observed observation
 
 	interrupted []*harnessv1.Run // at the start
 
@@ -242,7 +245,13 @@ func (n *Node) start(ctx context.Context) error {
 	if n.lock, err = hold(n.cfg.Data); err != nil {
 		return err
 	}
+	if err := n.observe(ctx); err != nil {
+		return err
+	}
 	if err := n.openLog(ctx); err != nil {
+		return err
+	}
+	if err := n.watchLog(); err != nil {
 		return err
 	}
 	if err := n.listen(); err != nil {

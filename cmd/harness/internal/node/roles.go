@@ -70,20 +70,24 @@ func (n *Node) startRoles(ctx context.Context) error {
 		outside.Close()
 		return nil
 	})
-	hooks := hookcaller.New(hookcaller.Config{ToolHost: toolHost, Log: n.log, Remote: outside, Logger: n.cfg.Logger})
-	conversations := conversationcache.New(n.log, conversationBytes)
+	hooks := hookcaller.New(hookcaller.Config{ToolHost: toolHost, Log: n.runs(), Remote: outside, Logger: n.cfg.Logger})
+	conversations := conversationcache.New(n.runs(), conversationBytes)
 	workers := map[string]worker{
 		"repair": repairserver.New(repairserver.Config{
-			Log: n.log, ToolHost: toolHost, Hooks: hooks, Remote: outside, Logger: n.cfg.Logger, Attended: n.attended(),
+			Log: n.runs(), ToolHost: toolHost, Hooks: hooks, Remote: outside, Logger: n.cfg.Logger, Attended: n.attended(),
 		}),
-		"compaction": compactionserver.New(n.log),
+		"compaction": compactionserver.New(n.runs()),
 		"stopdecision": stopdecisionserver.New(stopdecisionserver.Config{
-			Log: n.log, ToolHost: toolHost, Hooks: hooks, Remote: outside, Conversations: conversations, Logger: n.cfg.Logger,
+			Log: n.runs(), ToolHost: toolHost, Hooks: hooks, Remote: outside, Conversations: conversations, Logger: n.cfg.Logger,
 		}),
 		"turn": turnserver.New(turnserver.Config{
-			Log: n.log, ToolHost: toolHost, Hooks: hooks, Conversations: conversations, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
+			Log: n.runs(), ToolHost: toolHost, Hooks: hooks, Conversations: conversations, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
 			Open: func(ref string) (model.Provider, string, error) {
-				return provider.OpenWith(n.cfg.Catalogue, ref, n.cfg.ModelEnv)
+				p, name, err := provider.OpenWith(n.cfg.Catalogue, ref, n.cfg.ModelEnv)
+				if err != nil {
+					return nil, "", err
+				}
+				return n.observed.metrics.Provider(ref, p), name, nil
 			},
 			Price:  func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
 			Window: n.window, Content: n.telemetry.Content(),
@@ -113,7 +117,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	var gateway *gatewayserver.Server
 	if has("gateway") {
-		cfg := gatewayserver.Config{Log: n.log, Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Tracer: n.telemetry.Tracer()}
+		cfg := gatewayserver.Config{Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Tracer: n.telemetry.Tracer()}
 		cfg.Workspaces = func(ctx context.Context, workspace string) error {
 			_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
 			return err
@@ -139,6 +143,9 @@ func (n *Node) startRoles(ctx context.Context) error {
 		}
 		gateway = gatewayserver.New(cfg)
 		n.mesh.gateway = gateway.Ready
+		if err := n.watchMesh(gateway); err != nil {
+			return err
+		}
 		if err := n.register("gateway", func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) }); err != nil {
 			return err
 		}
@@ -218,7 +225,7 @@ func (n *Node) startWork(working []worker) {
 	n.work = g
 	for _, w := range working {
 		g.Go(func() error {
-			return w.Run(ctx, executor.Config{Log: n.log, Instance: n.instance, Concurrency: n.cfg.Concurrency, Drain: n.cfg.Drain, Logger: n.cfg.Logger, Tracer: n.telemetry.Tracer()})
+			return w.Run(ctx, executor.Config{Log: n.runs(), Instance: n.instance, Concurrency: n.cfg.Concurrency, Drain: n.cfg.Drain, Logger: n.cfg.Logger, Tracer: n.telemetry.Tracer(), Metrics: n.observed.metrics})
 		})
 	}
 	go func() {

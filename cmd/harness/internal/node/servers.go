@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
 // servers are the gRPC servers of a node: one for this machine with every role
@@ -42,8 +44,8 @@ type roleServer struct {
 	served chan struct{}
 }
 
-func newRoleServer(logger *slog.Logger, instance string, more ...grpc.ServerOption) *roleServer {
-	options := append(append(fault.ServerOptions(logger), more...),
+func newRoleServer(logger *slog.Logger, instance string, m *telemetry.Metrics, more ...grpc.ServerOption) *roleServer {
+	options := append(slices.Concat(m.ServerOptions(), fault.ServerOptions(logger), more),
 		grpc.ChainUnaryInterceptor(onlyMeant(instance)),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		// Clients behind proxies ping more often than the default allows.
@@ -110,7 +112,7 @@ func (n *Node) listen() error {
 	}
 	s := &servers{logger: n.cfg.Logger, socket: path, inside: bufconn.Listen(bufferSize)}
 	n.local = s
-	local := newRoleServer(n.cfg.Logger, n.instance, n.telemetry.ServerOptions()...)
+	local := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, n.telemetry.ServerOptions()...)
 	s.all = append(s.all, local)
 	s.conn, err = grpc.NewClient("passthrough:///inside", dialOptions(
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -160,7 +162,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	if role == "gateway" {
 		s = n.openGateway(listener, register)
 	} else {
-		s = newRoleServer(n.cfg.Logger, n.instance, append(n.roleCredentials(), n.telemetry.ServerOptions()...)...)
+		s = newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, append(n.roleCredentials(), n.telemetry.ServerOptions()...)...)
 		register(s.grpc)
 		n.pending = append(n.pending, func() { s.serve(listener) })
 	}

@@ -1,0 +1,183 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+)
+
+// observation is what of this node is looked at from outside: its instruments, and
+// the address where they are served.
+type observation struct {
+	metrics *telemetry.Metrics // nil when nobody asked for any
+	log     *telemetry.Log     // nil with it
+	address string             // empty without Config.Metrics
+}
+
+// headerTime bounds how long a client may take to send a request's header.
+const headerTime = 5 * time.Second
+
+// observe makes the instruments where Config.Metrics or the environment asks for
+// them, and serves them at once: who looks sees why nothing is ready yet.
+func (n *Node) observe(ctx context.Context) error {
+	if !n.telemetry.SendsMetrics() && n.cfg.Metrics == "" {
+		return nil
+	}
+	var err error
+	var listener net.Listener
+	var registry *prometheus.Registry
+	if n.cfg.Metrics != "" {
+		if _, _, err := net.SplitHostPort(n.cfg.Metrics); err != nil {
+			return fmt.Errorf("--metrics: %q: want HOST:PORT, such as 127.0.0.1:9464", n.cfg.Metrics)
+		}
+		if listener, err = net.Listen("tcp", n.cfg.Metrics); err != nil {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				err = fmt.Errorf("%w; give another port, such as 127.0.0.1:0 for a free one", err)
+			}
+			return fmt.Errorf("--metrics: %w", err)
+		}
+		n.unserved = append(n.unserved, listener) // until serveMetrics has it
+		registry = prometheus.NewRegistry()
+	}
+	provider, err := n.telemetry.NewMeterProvider(ctx, registry)
+	if err != nil {
+		return err
+	}
+	n.closers = append(n.closers, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, telemetry.FlushTime)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			n.cfg.Logger.Warn("metrics of the last moments are lost", "error", err)
+		}
+		return nil
+	})
+	m, err := telemetry.NewMetrics(provider.Meter("github.com/harnessmesh/harnessmesh"))
+	if err != nil {
+		return err
+	}
+	n.observed.metrics = m
+	if err := m.ObserveProcess(cmp.Or(n.cfg.Program, "dev"), n.mesh.ready); err != nil {
+		return err
+	}
+	if listener != nil {
+		n.serveMetrics(listener, m.Handler(registry, n.mesh.reasons))
+	}
+	return nil
+}
+
+// serveMetrics serves until the node stops.
+func (n *Node) serveMetrics(listener net.Listener, handler http.Handler) {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTime}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with the server, which reports nothing else
+	}()
+	n.closers = append(n.closers, func(context.Context) error {
+		err := server.Close()
+		<-served
+		return err
+	})
+	n.observed.address = listener.Addr().String()
+	if n.cfg.Stderr != nil {
+		_, _ = fmt.Fprintf(n.cfg.Stderr, "metrics addr=%s\n", n.observed.address)
+	}
+}
+
+// MetricsAddr is where the metrics are served; empty when they are not.
+func (n *Node) MetricsAddr() string { return n.observed.address }
+
+// watchLog counts what is stored through the log from now on.
+func (n *Node) watchLog() error {
+	m := n.observed.metrics
+	if m == nil {
+		return nil
+	}
+	n.observed.log = telemetry.NewLog(n.log, m)
+	n.closers = append(n.closers, func(context.Context) error {
+		n.observed.log.Close()
+		return nil
+	})
+	return m.ObserveConnection(func() telemetry.BusCounters {
+		c := n.log.Counts()
+		return telemetry.BusCounters{
+			Connected: n.log.Connected() == nil, Reconnects: c.Reconnects,
+			Conflicts: c.Conflicts, ConflictsReplicated: c.ConflictsReplicated, Unanswered: c.Unanswered,
+			Landed: c.Landed, Resent: c.Resent, Stale: c.Stale,
+		}
+	})
+}
+
+// runs is the log as the roles use it.
+func (n *Node) runs() runlog.Log {
+	if n.observed.log != nil {
+		return n.observed.log
+	}
+	return n.log
+}
+
+// watchMesh shows what only one role should: how many runs there are and how the
+// bus stands. The gateway does, because it sees executors that nobody serves.
+func (n *Node) watchMesh(gateway *gatewayserver.Server) error {
+	m := n.observed.metrics
+	err := m.ObserveRuns(func() []telemetry.RunsState {
+		var all []telemetry.RunsState
+		for _, c := range gateway.Counts() {
+			all = append(all, telemetry.RunsState{Status: telemetry.StatusName(c.Status), Reason: c.Reason, Count: uint64(max(c.Runs, 0))})
+		}
+		return all
+	})
+	if err != nil {
+		return err
+	}
+	return m.ObserveBus(func(ctx context.Context) (telemetry.BusState, error) {
+		streams, consumers, err := n.log.Standing(ctx)
+		var state telemetry.BusState
+		for _, c := range consumers {
+			state.Consumers = append(state.Consumers, telemetry.ConsumerState{
+				Executor: c.Name, Pending: c.Pending, AckPending: c.AckPending, Redelivered: c.Redelivered, Waiting: c.Waiting,
+			})
+		}
+		for _, s := range streams {
+			state.Streams = append(state.Streams, telemetry.StreamState{Name: s.Name, Size: s.Size, Limit: s.Limit})
+		}
+		return state, err
+	})
+}
+
+// reasons says why the roles of this node wait; empty for those that do not.
+func (m *mesh) reasons() map[string]string {
+	all := map[string]string{}
+	for _, name := range m.n.cfg.Roles {
+		all[name] = "it is starting"
+	}
+	m.mu.Lock()
+	roles := m.roles
+	m.mu.Unlock()
+	for _, r := range roles {
+		r.mu.Lock()
+		all[r.name] = r.reason
+		r.mu.Unlock()
+	}
+	return all
+}
+
+// ready says which roles of this node can do their work.
+func (m *mesh) ready() map[string]bool {
+	all := map[string]bool{}
+	for name, reason := range m.reasons() {
+		all[name] = reason == ""
+	}
+	return all
+}

@@ -1,0 +1,147 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// cycle is what a sample of the loop shows.
+type cycle struct {
+	whole    time.Duration
+	overhead time.Duration // whole, less model, tools and the making of the request
+}
+
+// measure takes the times of a cycle from its records, oldest first: from the
+// RepairTrigger that began it to the step that ended it. ok is false for one that
+// shows no usual turn: no model answered, one was given up, or another worker took
+// the turn over, so that some of the model's time stands nowhere.
+func measure(records []*harnessv1.Record) (c cycle, ok bool) {
+	if len(records) == 0 {
+		return cycle{}, false
+	}
+	var elsewhere time.Duration
+	var tools []span
+	for _, r := range records {
+		j := r.GetJournal()
+		switch {
+		case j.GetTurnStarted().GetAttempt() > 1, j.GetModelRetried().GetLast(), j.GetExecutorFailed() != nil:
+			return cycle{}, false
+		case j.GetModelResponded() != nil:
+			ok = true
+			elsewhere += j.GetModelResponded().GetLatency().AsDuration() + j.GetModelResponded().GetPreparation().AsDuration()
+		case j.GetToolFinished() != nil:
+			end := r.GetCommitTime().AsTime()
+			tools = append(tools, span{end.Add(-j.GetToolFinished().GetDuration().AsDuration()), end})
+		}
+	}
+	c.whole = records[len(records)-1].GetCommitTime().AsTime().Sub(records[0].GetCommitTime().AsTime())
+	c.overhead = max(c.whole-elsewhere-covered(tools), 0)
+	return c, ok
+}
+
+type span struct{ from, to time.Time }
+
+// covered is the time in at least one of the spans: calls run beside each other.
+func covered(spans []span) (sum time.Duration) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from.UnixNano(), b.from.UnixNano()) })
+	var until time.Time
+	for _, s := range spans {
+		if s.from.Before(until) {
+			s.from = until
+		}
+		if s.to.After(s.from) {
+			sum += s.to.Sub(s.from)
+			until = s.to
+		}
+	}
+	return sum
+}
+
+const (
+	// sampleEvery is the least time between two samples: reading a cycle back costs
+	// a read for each of its records where others wrote them.
+	sampleEvery = 200 * time.Millisecond
+	// sampleTime bounds the reading of one.
+	sampleTime = 2 * time.Second
+	// sampleRecords bounds the records of one; a cycle has about 10.
+	sampleRecords = 200
+)
+
+// cycles measures cycles of the loop beside the work, one at a time.
+type cycles struct {
+	log     runlog.Log
+	m       *Metrics
+	ends    chan runlog.Entry
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+func startCycles(log runlog.Log, m *Metrics) *cycles {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &cycles{log: log, m: m, ends: make(chan runlog.Entry, 1), stop: stop}
+	s.running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e := <-s.ends:
+				s.sample(ctx, e)
+			}
+		}
+	})
+	return s
+}
+
+func (s *cycles) close() {
+	s.stop()
+	s.running.Wait()
+}
+
+// offer has a cycle measured that ended with e, unless one was a moment ago.
+func (s *cycles) offer(e runlog.Entry, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.last) < sampleEvery {
+		return
+	}
+	select {
+	case s.ends <- e:
+		s.last = now
+	default:
+	}
+}
+
+// sample reads a cycle back. What cannot be read is no sample.
+func (s *cycles) sample(ctx context.Context, end runlog.Entry) {
+	ctx, cancel := context.WithTimeout(ctx, sampleTime)
+	defer cancel()
+	records := []*harnessv1.Record{end.Record}
+	for before := end.Record.GetPrevSequence(); before > 0 && len(records) < sampleRecords; {
+		e, err := s.log.Read(ctx, end.Run, before)
+		if err != nil || e.Record == nil {
+			return
+		}
+		records = append(records, e.Record)
+		if e.Record.GetStep().GetRepairTrigger() != nil {
+			break
+		}
+		before = e.Record.GetPrevSequence()
+	}
+	slices.Reverse(records)
+	if records[0].GetStep().GetRepairTrigger() == nil {
+		return
+	}
+	if c, ok := measure(records); ok {
+		s.m.turnDuration.record(ctx, c.whole.Seconds())
+		s.m.turnOverhead.record(ctx, c.overhead.Seconds())
+	}
+}

@@ -1,0 +1,98 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// maxSets bounds the combinations of labels that one instrument has in a process.
+// What comes beyond them is counted under Other: a client that makes up names of
+// models or tools must not fill the memory of everybody who collects.
+const maxSets = 400
+
+// Other is the label of what has no label of its own.
+const Other = "other"
+
+type values [4]string
+
+// family makes the labels of one instrument, each combination once.
+type family struct {
+	keys []string
+
+	mu   sync.RWMutex
+	sets map[values]metric.MeasurementOption
+}
+
+// with returns the labels for values, in the order of the instrument's attributes.
+func (f *family) with(list ...string) metric.MeasurementOption {
+	var v values
+	copy(v[:], list)
+	f.mu.RLock()
+	set, known := f.sets[v]
+	full := len(f.sets) >= maxSets
+	f.mu.RUnlock()
+	switch {
+	case known:
+		return set
+	case full:
+		for i := range f.keys {
+			v[i] = Other
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if set, known := f.sets[v]; known {
+		return set
+	}
+	var attributes []attribute.KeyValue
+	for i, key := range f.keys {
+		if v[i] != "" {
+			attributes = append(attributes, attribute.String(key, v[i]))
+		}
+	}
+	set = metric.WithAttributeSet(attribute.NewSet(attributes...))
+	if f.sets == nil {
+		f.sets = map[values]metric.MeasurementOption{}
+	}
+	f.sets[v] = set
+	return set
+}
+
+type histogram struct {
+	family
+	to metric.Float64Histogram
+}
+
+func (h *histogram) record(ctx context.Context, value float64, labels ...string) {
+	h.to.Record(ctx, value, h.with(labels...))
+}
+
+type counter struct {
+	family
+	to metric.Int64Counter
+}
+
+func (c *counter) add(ctx context.Context, n uint64, labels ...string) {
+	c.to.Add(ctx, int64(n), c.with(labels...)) //nolint:gosec // far below the bound
+}
+
+type sum struct {
+	family
+	to metric.Float64Counter
+}
+
+func (c *sum) add(ctx context.Context, value float64, labels ...string) {
+	c.to.Add(ctx, value, c.with(labels...))
+}
+
+type upDown struct {
+	family
+	to metric.Int64UpDownCounter
+}
+
+func (u *upDown) add(ctx context.Context, n int64, labels ...string) {
+	u.to.Add(ctx, n, u.with(labels...))
+}

@@ -1,0 +1,94 @@
+package telemetry
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Handler serves what is looked at from outside:
+//
+//	/metrics   the registry, as Prometheus text
+//	/healthz   200 while the process answers at all
+//	/readyz    200 when no role waits, else 503 and a line for each that does: ROLE: REASON
+//
+// reasons returns why roles wait, empty for those that do not.
+func (m *Metrics) Handler(registry *prometheus.Registry, reasons func() map[string]string) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		waits := reasons()
+		maps.DeleteFunc(waits, func(_, reason string) bool { return reason == "" })
+		if len(waits) == 0 {
+			fmt.Fprintln(w, "ok")
+			return
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		for _, role := range slices.Sorted(maps.Keys(waits)) {
+			fmt.Fprintf(w, "%s: %s\n", role, waits[role])
+		}
+	})
+	return m.HTTP(mux)
+}
+
+// HTTP counts the requests to next, by the pattern under which a mux inside has
+// served them. A nil m returns next.
+func (m *Metrics) HTTP(next http.Handler) http.Handler {
+	if m == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(seen, r)
+		method := r.Method
+		if !slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method) {
+			method = "_OTHER" // a client can make up any
+		}
+		m.httpDuration.record(r.Context(), time.Since(began).Seconds(), method, route(r.Pattern), strconv.Itoa(seen.status))
+	})
+}
+
+// route is a pattern without its method; empty where nothing matched.
+func route(pattern string) string {
+	for i := range pattern {
+		if pattern[i] == '/' {
+			return pattern[i:]
+		}
+	}
+	return ""
+}
+
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+	wrote  bool
+}
+
+// WriteHeader notes the first status.
+func (w *statusWriter) WriteHeader(status int) {
+	if !w.wrote {
+		w.status, w.wrote = status, status >= http.StatusOK // 1xx are followed by another
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write makes the status 200 where none was set.
+func (w *statusWriter) Write(p []byte) (int, error) {
+	w.wrote = true
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController flush streams.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush sends what is buffered, for handlers that look for http.Flusher.
+func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }

@@ -1,0 +1,158 @@
+package telemetry
+
+import "slices"
+
+// Kind is what an instrument does with its values.
+type Kind string
+
+// The kinds of instruments.
+const (
+	Counter   Kind = "counter"   // what has happened so far; a float only where the unit is money
+	UpDown    Kind = "updown"    // what is under way in this process
+	Histogram Kind = "histogram" // how values are spread
+	Gauge     Kind = "gauge"     // how something stands when it is looked at
+)
+
+// Instrument describes one instrument. Prometheus shows it under its name with
+// underscores, its unit, and _total for a counter.
+type Instrument struct {
+	Name string
+	Kind Kind
+	// Unit in UCUM: s, By, or a word in braces, which no name shows.
+	Unit        string
+	Description string
+	// Attributes that a value can have, at most 4, none of them unbounded. One
+	// that is empty is left out.
+	Attributes []string
+	// Buckets are the upper bounds of a histogram.
+	Buckets []float64
+}
+
+// Upper bounds of histograms.
+var (
+	// quick is for what the mesh does itself: 100 µs to a minute.
+	quick = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+	// long is for what models and tools do: 1 ms to an hour.
+	long = []float64{0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+	// answers and tokens are those of the GenAI conventions.
+	answers = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	tokens  = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+)
+
+// Attributes of the GenAI conventions, and the general ones.
+const (
+	attrOperation = "gen_ai.operation.name"
+	attrProvider  = "gen_ai.provider.name"
+	attrModel     = "gen_ai.request.model"
+	attrTokenType = "gen_ai.token.type" //nolint:gosec // no credential
+	attrTool      = "gen_ai.tool.name"
+	attrError     = "error.type"
+	attrMethod    = "http.request.method"
+	attrRoute     = "http.route"
+	attrStatus    = "http.response.status_code"
+)
+
+// The instruments. docs/metrics.md has them as a table.
+var (
+	stepDuration = Instrument{Name: "harness.step.duration", Kind: Histogram, Unit: "s", Buckets: long,
+		Description: "Time from the begin of a step to its commit, with the model and the tools of a turn.", Attributes: []string{"executor", "outcome"}}
+	hopLatency = Instrument{Name: "harness.hop.latency", Kind: Histogram, Unit: "s", Buckets: quick,
+		Description: "Time from a record's commit to the begin of the step by the executor that it is addressed to; first deliveries only.", Attributes: []string{"executor"}}
+	redeliveries = Instrument{Name: "harness.step.redeliveries", Kind: Counter, Unit: "{delivery}",
+		Description: "Steps that came to a worker and had been delivered before.", Attributes: []string{"executor"}}
+	takeovers = Instrument{Name: "harness.step.takeovers", Kind: Counter, Unit: "{takeover}",
+		Description: "Turns that a worker has taken over from another one.", Attributes: []string{"executor"}}
+	deadLetters = Instrument{Name: "harness.step.dead_letters", Kind: Counter, Unit: "{step}",
+		Description: "Steps that nobody can execute or read: their runs were failed as poison.", Attributes: []string{"executor"}}
+	failures = Instrument{Name: "harness.step.failures", Kind: Counter, Unit: "{failure}",
+		Description: "Errors and panics of executors; five at one step make a dead letter.", Attributes: []string{"executor"}}
+
+	turns = Instrument{Name: "harness.turns", Kind: Counter, Unit: "{turn}",
+		Description: "Turns that were carried out, or that failed with error.type.", Attributes: []string{attrError}}
+	turnOverhead = Instrument{Name: "harness.turn.overhead", Kind: Histogram, Unit: "s", Buckets: quick,
+		Description: "Time of a cycle of the loop less that of its model, tools and making of the request; a sample of the cycles.", Attributes: nil}
+	turnDuration = Instrument{Name: "harness.turn.duration", Kind: Histogram, Unit: "s", Buckets: long,
+		Description: "Time of a cycle of the loop, all of it; the same sample.", Attributes: nil}
+
+	runsStarted = Instrument{Name: "harness.run.started", Kind: Counter, Unit: "{run}",
+		Description: "Runs that were started.", Attributes: nil}
+	runsEnded = Instrument{Name: "harness.run.ended", Kind: Counter, Unit: "{run}",
+		Description: "Ends of runs. A run that a message reopens ends again.", Attributes: []string{"status", "reason"}}
+	runsParked = Instrument{Name: "harness.run.parked", Kind: Counter, Unit: "{park}",
+		Description: "Times that a run came to rest to wait for something.", Attributes: []string{"reason"}}
+	runs = Instrument{Name: "harness.runs", Kind: Gauge, Unit: "{run}",
+		Description: "Runs by how they stand, deleted ones left out; from each gateway, so take the max.", Attributes: []string{"status", "reason"}}
+
+	modelDuration = Instrument{Name: "gen_ai.client.operation.duration", Kind: Histogram, Unit: "s", Buckets: answers,
+		Description: "Time of one try at a model.", Attributes: []string{attrOperation, attrProvider, attrModel, attrError}}
+	modelTokens = Instrument{Name: "gen_ai.client.token.usage", Kind: Histogram, Unit: "{token}", Buckets: tokens,
+		Description: "Tokens of an answer as the provider reports them, cached input included.", Attributes: []string{attrOperation, attrProvider, attrModel, attrTokenType}}
+	modelCached = Instrument{Name: "harness.model.cached_tokens", Kind: Counter, Unit: "{token}",
+		Description: "Input tokens that the provider served from its cache.", Attributes: []string{attrProvider, attrModel}}
+	modelCost = Instrument{Name: "harness.model.cost_usd", Kind: Counter, Unit: "{USD}",
+		Description: "Price of the answers; nothing for models whose price is not known.", Attributes: []string{attrProvider, attrModel}}
+	modelRetries = Instrument{Name: "harness.model.retries", Kind: Counter, Unit: "{try}",
+		Description: "Tries at a model that failed. outcome: retried, or given_up where the next model is asked or the turn fails.", Attributes: []string{attrProvider, attrModel, attrError, "outcome"}}
+
+	toolDuration = Instrument{Name: "gen_ai.execute_tool.duration", Kind: Histogram, Unit: "s", Buckets: long,
+		Description: "Time that a tool ran. error.type: error, cancelled or unknown.", Attributes: []string{attrTool, attrError}}
+	toolCalls = Instrument{Name: "harness.tool.calls", Kind: Counter, Unit: "{call}",
+		Description: "Calls in the models' answers by what becomes of them. A tool that is not offered is other.", Attributes: []string{attrTool, "disposition"}}
+
+	appends = Instrument{Name: "harness.bus.append.duration", Kind: Histogram, Unit: "s", Buckets: quick,
+		Description: "Time of a write to a run's log. outcome: stored, fenced_off, unsettled, refused.", Attributes: []string{"executor", "outcome"}}
+	undecided = Instrument{Name: "harness.bus.undecided", Kind: Counter, Unit: "{append}",
+		Description: "Writes whose first answer decided nothing, by cause: conflict, conflict_replicated, unanswered.", Attributes: []string{"cause"}}
+	settled = Instrument{Name: "harness.bus.settled", Kind: Counter, Unit: "{append}",
+		Description: "What undecided writes came to: landed, resent.", Attributes: []string{"outcome"}}
+	stale = Instrument{Name: "harness.bus.stale_reads", Kind: Counter, Unit: "{read}",
+		Description: "Answers of replicas that were behind and were asked again.", Attributes: nil}
+	connected = Instrument{Name: "harness.bus.connected", Kind: Gauge, Unit: "{connection}",
+		Description: "1 while this process is connected to NATS.", Attributes: nil}
+	reconnects = Instrument{Name: "harness.bus.reconnects", Kind: Counter, Unit: "{reconnect}",
+		Description: "Times that this process had to connect to NATS again.", Attributes: nil}
+	pending = Instrument{Name: "harness.consumer.pending", Kind: Gauge, Unit: "{message}",
+		Description: "Steps that wait for their executor and were never delivered: its lag. From each gateway, so take the max; wake and timers are consumers of repair.", Attributes: []string{"executor"}}
+	ackPending = Instrument{Name: "harness.consumer.ack_pending", Kind: Gauge, Unit: "{message}",
+		Description: "Steps that were delivered and are not done.", Attributes: []string{"executor"}}
+	redelivering = Instrument{Name: "harness.consumer.redelivered", Kind: Gauge, Unit: "{message}",
+		Description: "Of those, steps that were delivered more than once.", Attributes: []string{"executor"}}
+	waiting = Instrument{Name: "harness.consumer.waiting", Kind: Gauge, Unit: "{request}",
+		Description: "Requests for steps that workers have open: 0 where nobody serves, or all are full.", Attributes: []string{"executor"}}
+	streamBytes = Instrument{Name: "harness.stream.size", Kind: Gauge, Unit: "By",
+		Description: "Bytes that a stream holds; from each gateway.", Attributes: []string{"stream"}}
+	streamLimit = Instrument{Name: "harness.stream.limit", Kind: Gauge, Unit: "By",
+		Description: "Bytes at which a stream refuses new records.", Attributes: []string{"stream"}}
+
+	rpcDuration = Instrument{Name: "harness.rpc.duration", Kind: Histogram, Unit: "s", Buckets: quick,
+		Description: "Time of a unary gRPC call to this process.", Attributes: []string{"method", "code"}}
+	rpcStreams = Instrument{Name: "harness.rpc.streams", Kind: Counter, Unit: "{stream}",
+		Description: "gRPC streams that have ended, by code.", Attributes: []string{"method", "code"}}
+	rpcOpen = Instrument{Name: "harness.rpc.open_streams", Kind: UpDown, Unit: "{stream}",
+		Description: "gRPC streams that are open: watchers, sessions.", Attributes: []string{"method"}}
+	httpDuration = Instrument{Name: "http.server.request.duration", Kind: Histogram, Unit: "s", Buckets: quick,
+		Description: "Time of an HTTP request to this process, streams included.", Attributes: []string{attrMethod, attrRoute, attrStatus}}
+
+	roleReady = Instrument{Name: "harness.role.ready", Kind: Gauge, Unit: "{role}",
+		Description: "1 while a role of this process can do its work, else 0; /readyz says why.", Attributes: []string{"role"}}
+	buildInfo = Instrument{Name: "harness.build.info", Kind: Gauge, Unit: "{process}",
+		Description: "Always 1; which program this process is.", Attributes: []string{"version", "goversion"}}
+)
+
+// Instruments are all that a process can have, by name.
+func Instruments() []Instrument {
+	all := []Instrument{
+		stepDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
+		runsStarted, runsEnded, runsParked, runs,
+		modelDuration, modelTokens, modelCached, modelCost, modelRetries, toolDuration, toolCalls,
+		appends, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
+		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
+	}
+	slices.SortFunc(all, func(a, b Instrument) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return all
+}

@@ -1,0 +1,55 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// Log is a run log that counts what is stored through it. Close it when nobody
+// appends any more.
+type Log struct {
+	runlog.Log
+	m      *Metrics
+	cycles *cycles
+}
+
+// NewLog counts what is stored through log.
+func NewLog(log runlog.Log, m *Metrics) *Log {
+	return &Log{Log: log, m: m, cycles: startCycles(log, m)}
+}
+
+// Close ends what the log does beside the work.
+func (l *Log) Close() { l.cycles.close() }
+
+// Append appends and counts.
+func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	began := time.Now()
+	sequence, err := l.Log.Append(ctx, rec)
+	now := time.Now()
+	outcome := "stored"
+	switch {
+	case err == nil:
+	case errors.Is(err, runlog.ErrFenced):
+		outcome = "fenced_off"
+	case errors.Is(err, runlog.ErrUnavailable):
+		outcome = "unsettled"
+	default:
+		outcome = "refused"
+	}
+	l.m.appends.record(ctx, now.Sub(began).Seconds(), rec.GetWriter().GetExecutor(), outcome)
+	if err != nil {
+		return sequence, err
+	}
+	l.m.stored(ctx, rec)
+	if step := rec.GetStep(); step != nil && endsCycle(step) {
+		l.cycles.offer(runlog.Entry{
+			Run:      runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()},
+			Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec,
+		}, now)
+	}
+	return sequence, nil
+}

@@ -1,0 +1,52 @@
+package telemetry
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+)
+
+// Provider counts the tries at the model ref of p. A nil m returns p.
+func (m *Metrics) Provider(ref string, p model.Provider) model.Provider {
+	if m == nil {
+		return p
+	}
+	provider, name := named(ref)
+	return &countedProvider{Provider: p, m: m, provider: provider, model: name}
+}
+
+type countedProvider struct {
+	model.Provider
+	m               *Metrics
+	provider, model string
+}
+
+// Complete makes one try.
+func (p *countedProvider) Complete(ctx context.Context, req *model.Request, delta func(text string)) (*model.Response, error) {
+	began := time.Now()
+	response, err := p.Provider.Complete(ctx, req, delta)
+	p.m.modelDuration.record(ctx, time.Since(began).Seconds(), chat, p.provider, p.model, failureOf(ctx, err))
+	return response, err
+}
+
+// failureOf names a failed try: its HTTP status, or what kept it from one.
+func failureOf(ctx context.Context, err error) string {
+	if err == nil {
+		return ""
+	}
+	failure := model.AsError(err)
+	switch {
+	case ctx.Err() != nil:
+		return "cancelled" // an interrupt, the end of a budget, or a worker that stops
+	case failure.ContextExceeded:
+		return "context_exceeded"
+	case failure.Status >= http.StatusBadRequest && failure.Status <= 599:
+		return strconv.Itoa(failure.Status)
+	case failure.Retryable:
+		return "unreachable"
+	}
+	return "refused"
+}

@@ -1,0 +1,131 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// chat is the operation of the GenAI conventions that a turn asks of a model.
+const chat = "chat"
+
+// micros is how many of a usage's units are a US dollar.
+const micros = 1e6
+
+// stored counts what a record tells that this process has stored.
+func (m *Metrics) stored(ctx context.Context, rec *harnessv1.Record) {
+	for _, e := range rec.GetEvents() {
+		if e.GetWorkerTakeover() != nil {
+			m.takeovers.add(ctx, 1, rec.GetWriter().GetExecutor())
+		}
+	}
+	if step := rec.GetStep(); step != nil {
+		m.handedOff(ctx, rec, step)
+		return
+	}
+	journal := rec.GetJournal()
+	switch {
+	case journal.GetModelRetried() != nil:
+		r := journal.GetModelRetried()
+		outcome := "retried"
+		if r.GetLast() {
+			outcome = "given_up"
+		}
+		provider, model := named(r.GetModel())
+		m.modelRetries.add(ctx, 1, provider, model, runstate.ErrorKind(r.GetKind()), outcome)
+	case journal.GetModelResponded() != nil:
+		r := journal.GetModelResponded()
+		m.answered(ctx, r.GetModel(), r.GetUsage())
+		if !r.GetUnjudged() {
+			m.called(ctx, r.GetCalls())
+		}
+	case journal.GetCallsJudged() != nil:
+		m.called(ctx, journal.GetCallsJudged().GetCalls())
+	case journal.GetToolFinished() != nil:
+		m.toolEnded(ctx, journal.GetToolFinished(), rec.GetAppended())
+	case journal.GetExecutorFailed() != nil:
+		m.failures.add(ctx, 1, journal.GetExecutorFailed().GetExecutor())
+	}
+}
+
+// handedOff counts a step.
+func (m *Metrics) handedOff(ctx context.Context, rec *harnessv1.Record, step *harnessv1.Step) {
+	snapshot := step.GetSnapshot()
+	switch {
+	case step.GetRepairTrigger().GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_START:
+		m.runsStarted.add(ctx, 1)
+	case step.GetTurnComplete() != nil && step.GetFrom() == turnExecutor:
+		reason := ""
+		if e := step.GetTurnComplete().GetError(); e != nil {
+			reason = runstate.ErrorKind(e.GetKind())
+		}
+		m.turns.add(ctx, 1, reason)
+	case step.GetParked() != nil && snapshot.GetParkVersion() == rec.GetVersion():
+		m.runsParked.add(ctx, 1, step.GetParked().GetReason().GetKind())
+	case step.GetResult() != nil && step.GetFrom() == runstate.StopDecision && !runstate.Expired(snapshot):
+		r := step.GetResult()
+		m.runsEnded.add(ctx, 1, StatusName(r.GetStatus()), r.GetReason().GetKind())
+	}
+}
+
+// turnExecutor is who carries out turns. Others hand a TurnComplete on too, where
+// they cannot go on or where they stand behind it in the workflow.
+const turnExecutor = "turn"
+
+// StatusName is a run's status as labels have it: running, parked, done and so on.
+func StatusName(s harnessv1.RunStatus) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "RUN_STATUS_"))
+}
+
+// named splits PROVIDER:NAME.
+func named(ref string) (provider, model string) {
+	provider, model, _ = strings.Cut(ref, ":")
+	return provider, model
+}
+
+func (m *Metrics) answered(ctx context.Context, ref string, u *harnessv1.Usage) {
+	provider, model := named(ref)
+	m.modelTokens.record(ctx, float64(u.GetInputTokens()), chat, provider, model, "input")
+	m.modelTokens.record(ctx, float64(u.GetOutputTokens()), chat, provider, model, "output")
+	m.modelCached.add(ctx, u.GetCachedInputTokens(), provider, model)
+	m.modelCost.add(ctx, float64(u.GetCostMicroUsd())/micros, provider, model)
+}
+
+func (m *Metrics) called(ctx context.Context, calls []*harnessv1.PreparedCall) {
+	for _, c := range calls {
+		tool := c.GetTool()
+		if !c.GetOffered() {
+			tool = Other
+		}
+		m.toolCalls.add(ctx, 1, tool, strings.ToLower(strings.TrimPrefix(c.GetDisposition().String(), "CALL_DISPOSITION_")))
+	}
+}
+
+// toolEnded counts the end of a call, whose tool stands in the message that answers
+// it. One that nobody knows the end of has none yet.
+func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appended []*harnessv1.Message) {
+	tool, failed := Other, ""
+	for _, a := range appended {
+		if a.GetToolCallId() == f.GetCallId() {
+			tool = a.GetToolName()
+			if a.GetIsError() {
+				failed = "error"
+			}
+		}
+	}
+	switch f.GetOutcome() {
+	case harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
+		failed = "unknown"
+	case harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED:
+		failed = "cancelled"
+	}
+	m.toolDuration.record(ctx, f.GetDuration().AsDuration().Seconds(), tool, failed)
+}
+
+// endsCycle says that a step is the last of its cycle of the loop.
+func endsCycle(step *harnessv1.Step) bool {
+	return step.GetFrom() == runstate.StopDecision && (step.GetRepairTrigger() != nil || runlog.IsRest(step.GetTo()))
+}

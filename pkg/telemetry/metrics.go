@@ -1,0 +1,124 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Metrics are the instruments of one process. Whoever has something to count is
+// given them; a nil one counts nothing. The methods are safe for concurrent use
+// and do not block.
+//
+// What happens to runs, turns, models and tools is counted from the records that a
+// process has stored (see Log): a record is stored once, whoever crashes or is
+// fenced off, so each thing counts once over all processes.
+type Metrics struct {
+	meter metric.Meter
+
+	stepDuration, hopLatency, turnOverhead, turnDuration histogram
+	modelDuration, modelTokens, toolDuration             histogram
+	appends, rpcDuration, httpDuration                   histogram
+	redeliveries, takeovers, deadLetters, failures       counter
+	turns, runsStarted, runsEnded, runsParked            counter
+	modelCached, modelRetries, toolCalls, rpcStreams     counter
+	modelCost                                            sum
+	rpcOpen                                              upDown
+}
+
+// NewMetrics makes the instruments on a meter. Those that are observed come with
+// the Observe methods.
+func NewMetrics(meter metric.Meter) (*Metrics, error) {
+	m := &Metrics{meter: meter}
+	var errs []error
+	for _, h := range []struct {
+		of Instrument
+		to *histogram
+	}{
+		{stepDuration, &m.stepDuration}, {hopLatency, &m.hopLatency}, {turnOverhead, &m.turnOverhead}, {turnDuration, &m.turnDuration},
+		{modelDuration, &m.modelDuration}, {modelTokens, &m.modelTokens}, {toolDuration, &m.toolDuration},
+		{appends, &m.appends}, {rpcDuration, &m.rpcDuration}, {httpDuration, &m.httpDuration},
+	} {
+		var err error
+		h.to.keys = h.of.Attributes
+		h.to.to, err = meter.Float64Histogram(h.of.Name, metric.WithUnit(h.of.Unit), metric.WithDescription(h.of.Description), metric.WithExplicitBucketBoundaries(h.of.Buckets...))
+		errs = append(errs, err)
+	}
+	for _, c := range []struct {
+		of Instrument
+		to *counter
+	}{
+		{redeliveries, &m.redeliveries}, {takeovers, &m.takeovers}, {deadLetters, &m.deadLetters}, {failures, &m.failures},
+		{turns, &m.turns}, {runsStarted, &m.runsStarted}, {runsEnded, &m.runsEnded}, {runsParked, &m.runsParked},
+		{modelCached, &m.modelCached}, {modelRetries, &m.modelRetries}, {toolCalls, &m.toolCalls}, {rpcStreams, &m.rpcStreams},
+	} {
+		var err error
+		c.to.keys = c.of.Attributes
+		c.to.to, err = meter.Int64Counter(c.of.Name, metric.WithUnit(c.of.Unit), metric.WithDescription(c.of.Description))
+		errs = append(errs, err)
+	}
+	var err error
+	m.modelCost.keys = modelCost.Attributes
+	m.modelCost.to, err = meter.Float64Counter(modelCost.Name, metric.WithUnit(modelCost.Unit), metric.WithDescription(modelCost.Description))
+	errs = append(errs, err)
+	m.rpcOpen.keys = rpcOpen.Attributes
+	m.rpcOpen.to, err = meter.Int64UpDownCounter(rpcOpen.Name, metric.WithUnit(rpcOpen.Unit), metric.WithDescription(rpcOpen.Description))
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("make instruments: %w", err)
+	}
+	return m, nil
+}
+
+// Outcome says what became of a step that came to a worker.
+type Outcome string
+
+// The outcomes of steps.
+const (
+	Committed Outcome = "committed"  // what it led to is stored, be it that the run failed
+	FencedOff Outcome = "fenced_off" // another worker has it
+	Failed    Outcome = "failed"     // an error or a panic; it comes again
+	PutBack   Outcome = "put_back"   // something could not be reached, or the worker stops; it comes again
+	NotMine   Outcome = "not_mine"   // done before, or in work here already
+)
+
+// Serves says that this process is an executor: what seldom happens to its steps is
+// shown as 0 from now on, so that the first time is seen as a change.
+func (m *Metrics) Serves(ctx context.Context, executor string) {
+	if m == nil {
+		return
+	}
+	for _, c := range []*counter{&m.redeliveries, &m.takeovers, &m.deadLetters, &m.failures} {
+		c.add(ctx, 0, executor)
+	}
+}
+
+// StepReceived counts a delivery to an executor. committed is when the record was
+// made, zero where nobody knows.
+func (m *Metrics) StepReceived(ctx context.Context, executor string, redelivered bool, committed, now time.Time) {
+	switch {
+	case m == nil:
+	case redelivered:
+		m.redeliveries.add(ctx, 1, executor)
+	case !committed.IsZero():
+		// The clocks of two machines differ by a little.
+		m.hopLatency.record(ctx, max(now.Sub(committed), 0).Seconds(), executor)
+	}
+}
+
+// StepEnded counts what became of a delivery.
+func (m *Metrics) StepEnded(ctx context.Context, executor string, outcome Outcome, took time.Duration) {
+	if m != nil {
+		m.stepDuration.record(ctx, max(took, 0).Seconds(), executor, string(outcome))
+	}
+}
+
+// DeadLetter counts a step that an executor has given up.
+func (m *Metrics) DeadLetter(ctx context.Context, executor string) {
+	if m != nil {
+		m.deadLetters.add(ctx, 1, executor)
+	}
+}
