@@ -64,9 +64,11 @@ func covered(spans []span) (sum time.Duration) {
 }
 
 const (
-	// sampleEvery is the least time between two samples: reading a cycle back costs
-	// a read for each of its records where others wrote them.
-	sampleEvery = 200 * time.Millisecond
+	// samplesPerSecond bounds the samples, of which sampleBurst may come at once:
+	// reading a cycle back costs a read for each of its records where others wrote
+	// them. A mesh with little to do is measured whole.
+	samplesPerSecond = 5
+	sampleBurst      = 10
 	// sampleTime bounds the reading of one.
 	sampleTime = 2 * time.Second
 	// sampleRecords bounds the records of one; a cycle has about 10.
@@ -82,12 +84,13 @@ type cycles struct {
 	running sync.WaitGroup
 
 	mu   sync.Mutex
+	left float64 // samples that may be taken at last
 	last time.Time
 }
 
 func startCycles(log runlog.Log, m *Metrics) *cycles {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &cycles{log: log, m: m, ends: make(chan runlog.Entry, 1), stop: stop}
+	s := &cycles{log: log, m: m, ends: make(chan runlog.Entry, sampleBurst), stop: stop, left: sampleBurst}
 	s.running.Go(func() {
 		for {
 			select {
@@ -106,16 +109,17 @@ func (s *cycles) close() {
 	s.running.Wait()
 }
 
-// offer has a cycle measured that ended with e, unless one was a moment ago.
+// offer has a cycle measured that ended with e, unless too many were of late.
 func (s *cycles) offer(e runlog.Entry, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.last) < sampleEvery {
+	s.left = min(s.left+samplesPerSecond*max(now.Sub(s.last), 0).Seconds(), sampleBurst)
+	if s.last = now; s.left < 1 {
 		return
 	}
 	select {
 	case s.ends <- e:
-		s.last = now
+		s.left--
 	default:
 	}
 }

@@ -68,7 +68,7 @@ var (
 		Description: "Errors and panics of executors; five at one step make a dead letter.", Attributes: []string{"executor"}}
 
 	turns = Instrument{Name: "harness.turns", Kind: Counter, Unit: "{turn}",
-		Description: "Turns that were carried out, or that failed with error.type.", Attributes: []string{attrError}}
+		Description: "Turns by outcome: completed, or the kind of their error.", Attributes: []string{"outcome"}}
 	turnOverhead = Instrument{Name: "harness.turn.overhead", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time of a cycle of the loop less that of its model, tools and making of the request; a sample of the cycles.", Attributes: nil}
 	turnDuration = Instrument{Name: "harness.turn.duration", Kind: Histogram, Unit: "s", Buckets: long,

@@ -58,11 +58,11 @@ func (m *Metrics) handedOff(ctx context.Context, rec *harnessv1.Record, step *ha
 	case step.GetRepairTrigger().GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_START:
 		m.runsStarted.add(ctx, 1)
 	case step.GetTurnComplete() != nil && step.GetFrom() == turnExecutor:
-		reason := ""
+		outcome := "completed"
 		if e := step.GetTurnComplete().GetError(); e != nil {
-			reason = runstate.ErrorKind(e.GetKind())
+			outcome = runstate.ErrorKind(e.GetKind())
 		}
-		m.turns.add(ctx, 1, reason)
+		m.turns.add(ctx, 1, outcome)
 	case step.GetParked() != nil && snapshot.GetParkVersion() == rec.GetVersion():
 		m.runsParked.add(ctx, 1, step.GetParked().GetReason().GetKind())
 	case step.GetResult() != nil && step.GetFrom() == runstate.StopDecision && !runstate.Expired(snapshot):

@@ -1,0 +1,292 @@
+package observe
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// script makes an agent do a bit of everything: a try that fails, tools that work
+// and fail, one that does not exist, one that somebody has to allow.
+const script = `turns:
+  - {error: {status: 429, retry_after: 0}}
+  - {text: Looking., calls: [{name: read_file, arguments: {path: a.txt}}, {name: read_file, arguments: {path: missing.txt}}, {name: nonesuch, arguments: {}}], usage: {input_tokens: 900, output_tokens: 20}}
+  - {calls: [{name: run_command, arguments: {command: "echo hi"}}], usage: {input_tokens: 950, output_tokens: 20}}
+  - {calls: [{name: work_complete, arguments: {summary: done}}], usage: {input_tokens: 990, output_tokens: 20}}
+`
+
+// live is a mesh in a process of its own, as it is shipped.
+type live struct {
+	t                         *testing.T
+	harness, dir              string
+	gateway, metrics, scripts string
+	scrapes                   int
+	seen                      samples
+}
+
+// patience bounds every wait; nothing comes near it unless something hangs.
+const patience = 90 * time.Second
+
+func startLive(t *testing.T) *live {
+	t.Helper()
+	l := &live{t: t, dir: t.TempDir(), seen: samples{}}
+	l.harness = filepath.Join(l.dir, "harness")
+	build := exec.Command("go", "build", "-o", l.harness, "./cmd/harness")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for name, text := range map[string]string{"script.yaml": script, "a.txt": "hello\n"} {
+		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve := l.command(context.Background(), "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", filepath.Join(l.dir, "data"), "--sync", "interval")
+	errs, err := serve.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	t.Cleanup(func() {
+		_ = serve.Process.Kill()
+		reading.Wait()
+		_ = serve.Wait()
+	})
+	ready := make(chan string, 1)
+	reading.Go(func() {
+		var said []string
+		for lines := bufio.NewScanner(errs); lines.Scan(); {
+			said = append(said, lines.Text())
+			if address, ok := strings.CutPrefix(lines.Text(), "metrics addr="); ok {
+				l.metrics = address
+			}
+			if address, ok := strings.CutPrefix(lines.Text(), "ready role=gateway addr="); ok {
+				l.gateway = address
+				ready <- ""
+			}
+		}
+		select {
+		case ready <- strings.Join(said, "\n"):
+		default:
+		}
+	})
+	select {
+	case said := <-ready:
+		if said != "" || l.metrics == "" {
+			t.Fatalf("the mesh ended, or serves no metrics: %s", said)
+		}
+	case <-time.After(patience):
+		t.Fatal("the mesh is not ready")
+	}
+	return l
+}
+
+func (l *live) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, l.harness, args...)
+	cmd.Dir = l.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "TMPDIR=" + os.TempDir(), "NO_COLOR=1"}
+	return cmd
+}
+
+// do runs a verb, which has to exit with code.
+func (l *live) do(code int, args ...string) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := l.command(ctx, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		l.t.Fatalf("harness %s: exit %d, want %d\n%s", strings.Join(args, " "), got, code, out.String())
+	}
+}
+
+func (l *live) read(path string) (status int, text string) {
+	l.t.Helper()
+	r, err := http.Get("http://" + l.metrics + path)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
+// scrape takes in what the mesh shows now, as the next scrape. The cut is the time
+// of the newest one.
+func (l *live) scrape() (cut time.Time) {
+	l.t.Helper()
+	_, text := l.read("/metrics")
+	cut = start.Add(time.Duration(l.scrapes) * every)
+	l.scrapes++
+	l.seen.scraped(l.t, text, cut, "harness", l.metrics)
+	return cut
+}
+
+// park starts a run, which stops at the command that somebody has to allow; finish
+// allows it and waits for the end.
+func (l *live) park(run string) {
+	l.t.Helper()
+	l.do(4, "run", "--server", l.gateway, "--run-id", run, "--model", "script:"+filepath.Join(l.dir, "script.yaml"), "--workspace", l.dir, "go")
+}
+
+func (l *live) finish(run string) {
+	l.t.Helper()
+	l.do(0, "approve", "--server", l.gateway, run)
+	l.do(0, "watch", "--server", l.gateway, run)
+}
+
+// rare are values of labels that a mesh shows only when something is wrong.
+var rare = map[string][]string{
+	"outcome": {"unsettled", "fenced_off", "given_up"}, "error_type": {"unknown", "cancelled"}, "reason": {"provider_unavailable"},
+}
+
+func TestALiveMesh(t *testing.T) {
+	l := startLive(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if status, text := l.read(path); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	l.park("one")
+	l.scrape()
+	l.finish("one")
+	l.scrape()
+	l.park("two")
+	l.scrape()
+	l.finish("two")
+	l.park("three")
+	until := l.scrape()
+
+	t.Run("answers each query of the dashboard", func(t *testing.T) {
+		for _, p := range readDashboard(t).Panels {
+			for _, target := range p.Targets {
+				expr := filled(target.Expr)
+				if strange := l.seen.strangers(t, expr, rare); len(strange) > 0 {
+					t.Errorf("%s: %s: the mesh does not show %v", p.Title, target.Expr, strange)
+				}
+				if len(l.seen.ask(t, expr, until)) == 0 {
+					t.Errorf("%s: %s: no data", p.Title, target.Expr)
+				}
+				for _, label := range legend.FindAllStringSubmatch(target.LegendFormat, -1) {
+					if !strings.Contains(target.Expr, label[1]) && label[1] != "job" && label[1] != "instance" {
+						t.Errorf("%s: the legend names %s, which its query does not keep", p.Title, label[1])
+					}
+				}
+			}
+		}
+	})
+	t.Run("shows all that alerts ask for, and raises none", func(t *testing.T) {
+		for _, g := range readAlerts(t) {
+			if g.Name == outside {
+				continue
+			}
+			for _, r := range g.Rules {
+				if strange := l.seen.strangers(t, r.Expr, rare); len(strange) > 0 {
+					t.Errorf("%s: the mesh does not show %v", r.Alert, strange)
+				}
+				hold, _ := time.ParseDuration(r.For)
+				if r.Alert != "HarnessModelErrors" && l.seen.fires(t, r.Expr, hold) { // one try in four fails here
+					t.Errorf("%s: comes in a mesh that is well", r.Alert)
+				}
+			}
+		}
+	})
+	t.Run("shows what the documentation has, and nothing else", func(t *testing.T) {
+		documented := documentedNames(t)
+		var shown []string
+		for name := range l.seen.names() {
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				if base := strings.TrimSuffix(name, suffix); slices.Contains(documented, base) {
+					name = base
+				}
+			}
+			if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") && name != "target_info" {
+				shown = append(shown, name)
+			}
+		}
+		slices.Sort(shown)
+		if shown = slices.Compact(shown); !slices.Equal(shown, documented) {
+			t.Errorf("shown and not documented: %v; documented and not shown: %v", without(shown, documented), without(documented, shown))
+		}
+	})
+	t.Run("does not know a name that is misspelt", func(t *testing.T) {
+		for _, expr := range []string{
+			`sum(rate(harness_run_startd_total[1m]))`, `sum by (executr) (harness_consumer_pending)`,
+			`harness_runs{status="parkd"}`, `harness_runs{state="parked"}`,
+			`harness_stream_size_bytes / on (strem) harness_stream_limit_bytes`,
+		} {
+			if len(l.seen.strangers(t, expr, rare)) == 0 {
+				t.Errorf("%s: passes", expr)
+			}
+		}
+		if got := l.seen.ask(t, `sum(rate(harness_run_startd_total[1m]))`, until); len(got) > 0 {
+			t.Errorf("it has data: %v", got)
+		}
+	})
+	t.Run("has the verbs and flags that alerts name", func(t *testing.T) {
+		help := map[string]string{}
+		for _, g := range readAlerts(t) {
+			for _, r := range g.Rules {
+				for _, c := range command.FindAllStringSubmatch(r.Annotations["action"], -1) {
+					words := strings.Fields(c[1])
+					if help[words[0]] == "" {
+						out, err := l.command(t.Context(), words[0], "--help").Output()
+						if err != nil {
+							t.Errorf("%s: harness %s: %v", r.Alert, words[0], err)
+						}
+						help[words[0]] = string(out)
+					}
+					for _, w := range words {
+						if strings.HasPrefix(w, "--") && !strings.Contains(help[words[0]], w) {
+							t.Errorf("%s: harness %s has no %s", r.Alert, words[0], w)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+var (
+	legend  = regexp.MustCompile(`{{(\w+)}}`)
+	command = regexp.MustCompile("`harness ([^`{]+)")
+	named   = regexp.MustCompile("(?m)^\\| `([a-z_A-Z]+)` \\|")
+)
+
+// documentedNames are those of the tables of docs/metrics.md, sorted.
+func documentedNames(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range named.FindAllSubmatch(data, -1) {
+		names = append(names, string(m[1]))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func without(list, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
+}

@@ -1,0 +1,105 @@
+package telemetry
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+const ms = time.Millisecond
+
+// at is a record that was made so long after noon.
+func at(after time.Duration, entry *harnessv1.Journal) *harnessv1.Record {
+	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Journal{Journal: entry}}
+}
+
+func step(after time.Duration) *harnessv1.Record {
+	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Step{Step: &harnessv1.Step{}}}
+}
+
+func claimed(attempt uint32) *harnessv1.Journal {
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{Attempt: attempt}}}
+}
+
+func responded(latency, preparation time.Duration) *harnessv1.Journal {
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: &harnessv1.ModelResponded{
+		Model: "openai:m", Latency: durationpb.New(latency), Preparation: durationpb.New(preparation),
+	}}}
+}
+
+func finished(ran time.Duration) *harnessv1.Journal {
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
+		CallId: "c", Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Duration: durationpb.New(ran),
+	}}}
+}
+
+func givenUp() *harnessv1.Journal {
+	return &harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{Model: "openai:m", Last: true}}}
+}
+
+func TestTheOverheadOfACycleIsWhatModelAndToolsLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		records         []*harnessv1.Record
+		whole, overhead time.Duration
+		none            bool
+	}{
+		"one tool": {
+			records: []*harnessv1.Record{step(0), at(2*ms, claimed(1)), at(60*ms, responded(50*ms, 5*ms)), at(90*ms, finished(20*ms)), step(100 * ms)},
+			whole:   100 * ms, overhead: 25 * ms,
+		},
+		"tools beside each other count once": {
+			records: []*harnessv1.Record{step(0), at(60*ms, responded(50*ms, 0)), at(100*ms, finished(30*ms)), at(110*ms, finished(30*ms)), step(120 * ms)},
+			whole:   120 * ms, overhead: 30 * ms,
+		},
+		"tools one after the other count both": {
+			records: []*harnessv1.Record{step(0), at(60*ms, responded(50*ms, 0)), at(80*ms, finished(10*ms)), at(100*ms, finished(10*ms)), step(120 * ms)},
+			whole:   120 * ms, overhead: 50 * ms,
+		},
+		"clocks that differ give no negative time": {
+			records: []*harnessv1.Record{step(0), at(10*ms, responded(50*ms, 0)), step(20 * ms)},
+			whole:   20 * ms,
+		},
+		"without an answer of a model": {records: []*harnessv1.Record{step(0), step(10 * ms)}, none: true},
+		"with a model that was given up": {
+			records: []*harnessv1.Record{step(0), at(2*ms, givenUp()), at(9*ms, responded(ms, ms)), step(10 * ms)}, none: true,
+		},
+		"with a takeover": {
+			records: []*harnessv1.Record{step(0), at(2*ms, claimed(1)), at(5*ms, claimed(2)), at(9*ms, responded(ms, ms)), step(10 * ms)}, none: true,
+		},
+		"of nothing": {none: true},
+	} {
+		got, ok := measure(c.records)
+		if ok == c.none || ok && (got.whole != c.whole || got.overhead != c.overhead) {
+			t.Errorf("%s: got %v, %v; want %v and %v", name, got, ok, c.whole, c.overhead)
+		}
+	}
+}
+
+func TestABusyMeshIsSampledAndAQuietOneMeasuredWhole(t *testing.T) {
+	s := &sampler{ends: make(chan runlog.Entry, 1000), left: sampleBurst}
+	now := noon
+	offer := func(n int, pause time.Duration) (taken int) {
+		for range n {
+			now = now.Add(pause)
+			s.offer(runlog.Entry{}, now)
+		}
+		taken = len(s.ends)
+		for range taken {
+			<-s.ends
+		}
+		return taken
+	}
+	if got := offer(100, time.Second); got != 100 {
+		t.Errorf("%d of 100 at one a second", got)
+	}
+	if got := offer(10_000, ms); got != 10*samplesPerSecond+sampleBurst {
+		t.Errorf("%d samples in ten busy seconds", got)
+	}
+}
