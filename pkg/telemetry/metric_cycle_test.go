@@ -99,7 +99,7 @@ func TestABusyMeshIsSampledAndAQuietOneMeasuredWhole(t *testing.T) {
 	if got := offer(100, time.Second); got != 100 {
 		t.Errorf("%d of 100 at one a second", got)
 	}
-	if got := offer(10_000, ms); got != 10*samplesPerSecond+sampleBurst {
+	if got := offer(10_000, ms); got < 10*samplesPerSecond || got > 10*samplesPerSecond+sampleBurst {
 		t.Errorf("%d samples in ten busy seconds", got)
 	}
 }

@@ -1,0 +1,226 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+func noEnv(string) string { return "" }
+
+// measured are metrics that a registry shows.
+func measured(t *testing.T) (*Metrics, *prometheus.Registry) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	provider, err := NewMeterProvider(t.Context(), noEnv, resource.Empty(), registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
+	m, err := NewMetrics(provider.Meter("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, registry
+}
+
+// shown are the values of the harness's own metrics: NAME{label="value"} VALUE, of
+// histograms the count and the sum, those that are 0 left out.
+func shown(t *testing.T, registry *prometheus.Registry) []string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range families {
+		name := f.GetName()
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") || name == "target_info" {
+			continue
+		}
+		for _, one := range f.GetMetric() {
+			var labels []string
+			for _, l := range one.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%s", strings.TrimPrefix(l.GetName(), "gen_ai_"), l.GetValue()))
+			}
+			value := fmt.Sprint(one.GetCounter().GetValue() + one.GetGauge().GetValue())
+			if h := one.GetHistogram(); h != nil {
+				value = fmt.Sprintf("%d %g", h.GetSampleCount(), h.GetSampleSum())
+			}
+			if value != "0" {
+				all = append(all, fmt.Sprintf("%s{%s} %s", name, strings.Join(labels, ","), value))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func handed(from, to string, s *harnessv1.Snapshot, set func(*harnessv1.Step)) *harnessv1.Record {
+	step := &harnessv1.Step{From: from, To: to, Snapshot: s}
+	set(step)
+	return &harnessv1.Record{Version: 7, Writer: &harnessv1.Writer{Executor: from}, Body: &harnessv1.Record_Step{Step: step}}
+}
+
+func TestRecordsCountAsWhatTheySay(t *testing.T) {
+	result := func(s *harnessv1.Step) {
+		s.Message = &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{
+			Status: harnessv1.RunStatus_RUN_STATUS_DONE, Reason: &harnessv1.StopReason{Kind: "agent_done"},
+		}}
+	}
+	parked := func(s *harnessv1.Step) {
+		s.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{Reason: &harnessv1.StopReason{Kind: "approval"}}}
+	}
+	answer := responded(time.Second, 0)
+	answer.GetModelResponded().Usage = &harnessv1.Usage{InputTokens: 900, OutputTokens: 20, CachedInputTokens: 300, CostMicroUsd: 2_500_000}
+	answer.GetModelResponded().Calls = []*harnessv1.PreparedCall{
+		{Tool: "read_file", Offered: true, Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN},
+		{Tool: "made_up", Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_INVALID},
+	}
+	unjudged := responded(time.Second, 0)
+	unjudged.GetModelResponded().Unjudged = true
+	unjudged.GetModelResponded().Calls = answer.GetModelResponded().GetCalls()
+	withMessage := func(entry *harnessv1.Journal, failed bool) *harnessv1.Record {
+		r := at(0, entry)
+		r.Appended = []*harnessv1.Message{{ToolCallId: "c", ToolName: "read_file", IsError: failed}}
+		return r
+	}
+	unknown := finished(2 * time.Second)
+	unknown.GetToolFinished().Outcome = harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
+	tokens := []string{
+		"gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=input} 1 900",
+		"gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=output} 1 20",
+	}
+	for name, c := range map[string]struct {
+		rec  *harnessv1.Record
+		want []string
+	}{
+		"a start": {
+			handed("gateway", "repair", nil, func(s *harnessv1.Step) {
+				s.Message = &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_START}}
+			}), []string{"harness_run_started_total{} 1"},
+		},
+		"a wake is no start": {
+			handed("repair", "repair", nil, func(s *harnessv1.Step) {
+				s.Message = &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE}}
+			}), nil,
+		},
+		"a park":                    {handed("stopdecision", "park", &harnessv1.Snapshot{ParkVersion: 7}, parked), []string{"harness_run_parked_total{reason=approval} 1"}},
+		"the same park once more":   {handed("repair", "park", &harnessv1.Snapshot{ParkVersion: 3}, parked), nil},
+		"an end":                    {handed(runstate.StopDecision, "end", &harnessv1.Snapshot{}, result), []string{"harness_run_ended_total{reason=agent_done,status=done} 1"}},
+		"the same end once more":    {handed("repair", "end", &harnessv1.Snapshot{}, result), nil},
+		"a model's answer":          {at(0, answer), append([]string{"harness_model_cached_tokens_total{provider_name=openai,request_model=m} 300", "harness_model_cost_usd_total{provider_name=openai,request_model=m} 2.5", "harness_tool_calls_total{disposition=invalid,tool_name=other} 1", "harness_tool_calls_total{disposition=run,tool_name=read_file} 1"}, tokens...)},
+		"an answer to be judged":    {at(0, unjudged), []string{"gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=input} 1 0", "gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=output} 1 0"}},
+		"a model that was given up": {at(0, givenUp()), []string{"harness_model_retries_total{error_type=failed,provider_name=openai,request_model=m,outcome=given_up} 1"}},
+		"a tool's end":              {withMessage(finished(2*time.Second), false), []string{"gen_ai_execute_tool_duration_seconds{tool_name=read_file} 1 2"}},
+		"a tool's error":            {withMessage(finished(2*time.Second), true), []string{"gen_ai_execute_tool_duration_seconds{error_type=error,tool_name=read_file} 1 2"}},
+		"an end that nobody knows":  {at(0, unknown), []string{"gen_ai_execute_tool_duration_seconds{error_type=unknown,tool_name=other} 1 2"}},
+		"a failure": {
+			at(0, &harnessv1.Journal{Entry: &harnessv1.Journal_ExecutorFailed{ExecutorFailed: &harnessv1.ExecutorFailed{Executor: "turn"}}}),
+			[]string{"harness_step_failures_total{executor=turn} 1"},
+		},
+		"a takeover": {
+			&harnessv1.Record{Writer: &harnessv1.Writer{Executor: "turn"}, Events: []*harnessv1.Event{{Event: &harnessv1.Event_WorkerTakeover{WorkerTakeover: &harnessv1.WorkerTakeover{}}}}},
+			[]string{"harness_step_takeovers_total{executor=turn} 1"},
+		},
+		"a turn": {
+			handed("turn", "stopdecision", nil, func(s *harnessv1.Step) {
+				s.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{}}
+			}),
+			[]string{"harness_turns_total{outcome=completed} 1"},
+		},
+		"a turn that another executor hands on": {
+			handed("reviewer", "stopdecision", nil, func(s *harnessv1.Step) {
+				s.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{}}
+			}), nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, registry := measured(t)
+			m.stored(t.Context(), c.rec)
+			slices.Sort(c.want)
+			if got := shown(t, registry); !slices.Equal(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestMadeUpNamesAreOther(t *testing.T) {
+	m, registry := measured(t)
+	for i := range 2 * maxSets {
+		m.DeadLetter(t.Context(), fmt.Sprintf("made-up-%d", i))
+	}
+	got := shown(t, registry)
+	want := fmt.Sprintf("harness_step_dead_letters_total{executor=other} %d", maxSets)
+	if len(got) != maxSets+1 || !slices.Contains(got, want) {
+		t.Errorf("%d series, without %s", len(got), want)
+	}
+}
+
+func TestNoMetricsCountNothing(t *testing.T) {
+	var m *Metrics
+	m.Serves(t.Context(), "turn")
+	m.StepReceived(t.Context(), "turn", true, noon, noon)
+	m.StepEnded(t.Context(), "turn", Committed, time.Second)
+	m.DeadLetter(t.Context(), "turn")
+	if m.ServerOptions() != nil || m.HTTP(nil) != nil || m.Provider("x:y", nil) != nil {
+		t.Error("nothing is to be put around what there is")
+	}
+	for _, err := range []error{m.ObserveProcess("v", nil), m.ObserveConnection(nil), m.ObserveRuns(nil), m.ObserveBus(nil)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestADeliveryCountsAsAHopOrARedelivery(t *testing.T) {
+	m, registry := measured(t)
+	m.StepReceived(t.Context(), "turn", false, noon, noon.Add(2*time.Second))
+	m.StepReceived(t.Context(), "turn", false, noon, noon.Add(-time.Second)) // a clock that is behind
+	m.StepReceived(t.Context(), "turn", true, noon, noon.Add(time.Hour))
+	m.StepReceived(t.Context(), "turn", false, time.Time{}, noon)
+	want := []string{"harness_hop_latency_seconds{executor=turn} 2 2", "harness_step_redeliveries_total{executor=turn} 1"}
+	if got := shown(t, registry); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// fails is a provider whose tries fail so.
+type fails struct{ err error }
+
+func (f fails) Complete(context.Context, *model.Request, func(string)) (*model.Response, error) {
+	return nil, f.err
+}
+
+func TestAFailedTryCountsByWhatItWas(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for want, c := range map[string]struct {
+		ctx context.Context
+		err error
+	}{
+		"429":              {t.Context(), &model.Error{Status: 429, Retryable: true}},
+		"unreachable":      {t.Context(), errors.New("connection refused")},
+		"context_exceeded": {t.Context(), &model.Error{Status: 400, ContextExceeded: true}},
+		"refused":          {t.Context(), &model.Error{Status: 42}},
+		"cancelled":        {over, context.Canceled},
+	} {
+		m, registry := measured(t)
+		_, _ = m.Provider("openai:m", fails{c.err}).Complete(c.ctx, &model.Request{}, nil)
+		if got := shown(t, registry); len(got) != 1 || !strings.Contains(got[0], "error_type="+want+",") {
+			t.Errorf("%s: got %v", want, got)
+		}
+	}
+}
