@@ -150,6 +150,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"run", "--model", "script:" + agent, "go"}, "--model"},
 		{[]string{"run", "--workspace", dir + "/none", "--model", "openai:m", "go"}, ""},
 		{[]string{"serve", "--roles", "king"}, "--roles"},
+		{[]string{"serve", "--data", dir + "/data", "--metrics", "9464"}, "--metrics"},
 		{[]string{"serve", "--sync", "never"}, "--sync"},
 		{[]string{"serve", "--nats", "nats://x:1", "--sync", "always"}, "--sync"},
 		{[]string{"provision", "--executor", "a b"}, "--executor"},

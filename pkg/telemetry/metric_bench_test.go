@@ -1,0 +1,44 @@
+package telemetry
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// BenchmarkTurn is what a turn with one tool call costs in measuring: four steps and
+// its eight records.
+func BenchmarkTurn(b *testing.B) {
+	provider, err := NewMeterProvider(b.Context(), noEnv, resource.Empty(), prometheus.NewRegistry())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = provider.Shutdown(context.Background()) }()
+	m, err := NewMetrics(provider.Meter("test"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer := responded(time.Second, 0)
+	answer.GetModelResponded().Calls = []*harnessv1.PreparedCall{{Tool: "read_file", Offered: true, Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN}}
+	tool := at(0, finished(ms))
+	tool.Appended = []*harnessv1.Message{{ToolCallId: "c", ToolName: "read_file"}}
+	records := []*harnessv1.Record{step(0), step(0), at(0, claimed(1)), at(0, answer), at(0, &harnessv1.Journal{}), tool, step(0), step(0)}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, executor := range runstate.DefaultWorkflow() {
+			m.StepReceived(b.Context(), executor, false, noon, noon)
+			m.StepEnded(b.Context(), executor, Committed, ms)
+		}
+		for _, rec := range records {
+			m.appends.record(b.Context(), 0.001, "turn", "stored")
+			m.stored(b.Context(), rec)
+		}
+		m.modelDuration.record(b.Context(), 1, chat, "openai", "m", "")
+	}
+}
