@@ -100,7 +100,7 @@ func (s samples) described(t *testing.T, list ...string) {
 func (s samples) names() map[string]map[string]map[string]bool {
 	all := map[string]map[string]map[string]bool{}
 	for _, one := range s {
-		name := one.labels.Get(labels.MetricName)
+		name := one.labels.Get("__name__")
 		if all[name] == nil {
 			all[name] = map[string]map[string]bool{}
 		}
@@ -205,7 +205,7 @@ func (s samples) strangers(t *testing.T, expr string, rare map[string][]string) 
 		}
 		for _, m := range selector.LabelMatchers {
 			switch {
-			case m.Name == labels.MetricName || known == nil:
+			case m.Name == "__name__" || known == nil:
 			case known[m.Name] == nil:
 				strange = append(strange, fmt.Sprintf("label %s of %s", m.Name, selector.Name))
 			case m.Type == labels.MatchEqual && !known[m.Name][m.Value] && !slices.Contains(rare[m.Name], m.Value):

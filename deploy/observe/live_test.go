@@ -28,11 +28,11 @@ const script = `turns:
 
 // live is a mesh in a process of its own, as it is shipped.
 type live struct {
-	t                         *testing.T
-	harness, dir              string
-	gateway, metrics, scripts string
-	scrapes                   int
-	seen                      samples
+	t                *testing.T
+	harness, dir     string
+	gateway, metrics string
+	scrapes          int
+	seen             samples
 }
 
 // patience bounds every wait; nothing comes near it unless something hangs.
