@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/sdk/resource"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -15,10 +14,7 @@ import (
 // BenchmarkTurn is what a turn with one tool call costs in measuring: four steps and
 // its eight records.
 func BenchmarkTurn(b *testing.B) {
-	provider, err := NewMeterProvider(b.Context(), noEnv, resource.Empty(), prometheus.NewRegistry())
-	if err != nil {
-		b.Fatal(err)
-	}
+	provider := meters(b, prometheus.NewRegistry())
 	defer func() { _ = provider.Shutdown(context.Background()) }()
 	m, err := NewMetrics(provider.Meter("test"))
 	if err != nil {

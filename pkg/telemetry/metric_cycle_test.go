@@ -83,7 +83,7 @@ func TestTheOverheadOfACycleIsWhatModelAndToolsLeave(t *testing.T) {
 }
 
 func TestABusyMeshIsSampledAndAQuietOneMeasuredWhole(t *testing.T) {
-	s := &sampler{ends: make(chan runlog.Entry, 1000), left: sampleBurst}
+	s := &cycles{ends: make(chan runlog.Entry, 1000), left: sampleBurst}
 	now := noon
 	offer := func(n int, pause time.Duration) (taken int) {
 		for range n {

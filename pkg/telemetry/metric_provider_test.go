@@ -9,20 +9,24 @@ import (
 	"strings"
 	"testing"
 
-	"go.opentelemetry.io/otel/sdk/resource"
+	"github.com/prometheus/client_golang/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	"google.golang.org/grpc"
 )
 
-func envOf(list ...string) func(string) string {
-	return func(name string) string {
-		for _, pair := range list {
-			if key, value, _ := strings.Cut(pair, "="); key == name {
-				return value
-			}
-		}
-		return ""
+// meters makes a provider as an environment of VARIABLE=VALUE asks for it.
+func meters(tb testing.TB, registry *prometheus.Registry, vars ...string) *sdkmetric.MeterProvider {
+	tb.Helper()
+	t, err := Start(tb.Context(), Config{Env: env(append(vars, "OTEL_TRACES_EXPORTER=none")...)})
+	if err != nil {
+		tb.Fatal(err)
 	}
+	provider, err := t.NewMeterProvider(tb.Context(), registry)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return provider
 }
 
 func TestTheEnvironmentSaysWhetherMetricsAreSent(t *testing.T) {
@@ -42,7 +46,8 @@ func TestTheEnvironmentSaysWhetherMetricsAreSent(t *testing.T) {
 		{[]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://"}, false, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"},
 		{[]string{"OTEL_EXPORTER_OTLP_PROTOCOL=http/json"}, false, "OTEL_EXPORTER_OTLP_PROTOCOL"},
 	} {
-		sends, err := Exports(envOf(c.env...))
+		of, err := Start(t.Context(), Config{Env: env(append(c.env, "OTEL_TRACES_EXPORTER=none")...)})
+		sends := of.SendsMetrics()
 		if sends != c.sends || (err == nil) != (c.says == "") || err != nil && (!strings.HasPrefix(err.Error(), c.says+": ") || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%v: %v, %v", c.env, sends, err)
 		}
@@ -78,10 +83,7 @@ func TestMetricsGoToAReceiverBesidePrometheus(t *testing.T) {
 	collector.RegisterMetricsServiceServer(server, r)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	provider, err := NewMeterProvider(t.Context(), envOf("OTEL_EXPORTER_OTLP_ENDPOINT=http://"+listener.Addr().String()), resource.Empty(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := meters(t, nil, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+listener.Addr().String(), "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")
 	m, err := NewMetrics(provider.Meter("test"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,23 +10,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/sdk/resource"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-func noEnv(string) string { return "" }
-
 // measured are metrics that a registry shows.
 func measured(t *testing.T) (*Metrics, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	provider, err := NewMeterProvider(t.Context(), noEnv, resource.Empty(), registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := meters(t, registry)
 	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	m, err := NewMetrics(provider.Meter("test"))
 	if err != nil {
