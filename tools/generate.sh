@@ -1,20 +1,30 @@
 #!/usr/bin/env bash
-# Generates Go from proto/ with the pinned plugins; works offline once these are built.
+# Generates from proto/ with the pinned plugins: Go, and the stubs of the clients in
+# Python and TypeScript. Works offline once the plugins are there.
 #
-#   tools/generate.sh            writes pkg/gen
-#   tools/generate.sh --check    fails, with the difference, unless pkg/gen is what proto/ gives
+#   tools/generate.sh            writes pkg/gen and clients/*
+#   tools/generate.sh --check    fails, with the difference, unless they are what proto/ gives
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(tools/install.sh tools)
 export PATH=$bin:$PATH
 
 if [ "${1-}" != --check ]; then
-	exec buf generate
+	buf generate
+	for client in clients/*/generate.sh; do
+		"$client"
+	done
+	exit
 fi
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 buf generate -o "$fresh"
+failed=0
 if ! diff -ru pkg/gen "$fresh/pkg/gen"; then
 	echo "pkg/gen is not what proto/ gives: run make generate and commit the result" >&2
-	exit 1
+	failed=1
 fi
+for client in clients/*/generate.sh; do
+	"$client" --check || failed=1
+done
+exit $failed

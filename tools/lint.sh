@@ -4,12 +4,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 buf=$(tools/install.sh tools)/buf
 golangci=$(tools/install.sh tools/lint)/golangci-lint
+root=$PWD
 export GOLANGCI_LINT_CACHE=$PWD/.cache/golangci-lint
 
 failed=0
 "$buf" format --diff --exit-code || failed=1
 "$buf" lint || failed=1
 "$golangci" run ./... || failed=1
-# The Go of tools/ is a module of its own.
-(cd tools && "$golangci" run --config ../.golangci.yml ./...) || failed=1
+# Modules of their own, so that what they need stays out of the product.
+for module in tools deploy/observe deploy/k8s/verify; do
+	(cd "$module" && "$golangci" run --config "$root/.golangci.yml" ./...) || failed=1
+done
 exit $failed

@@ -160,13 +160,13 @@ func TestACallNeedsATokenThatIsKnown(t *testing.T) {
 		ctx    context.Context
 		reason string
 	}{
-		"none":          {t.Context(), access.ReasonNoToken},
-		"basic":         {withToken(t, "Basic "+forAll), access.ReasonNoToken},
-		"two":           {withToken(t, "Bearer "+forAll, "Bearer "+forAll), access.ReasonNoToken},
-		"bare":          {withToken(t, forAll), access.ReasonNoToken},
-		"empty":         {withToken(t, "Bearer "), access.ReasonBadToken},
-		"wrong":         {withToken(t, "Bearer not-"+forAll), access.ReasonBadToken},
-		"a part of one": {withToken(t, "Bearer "+forAll[:20]), access.ReasonBadToken},
+		"none":          {t.Context(), "TOKEN_MISSING"},
+		"basic":         {withToken(t, "Basic "+forAll), "TOKEN_MISSING"},
+		"two":           {withToken(t, "Bearer "+forAll, "Bearer "+forAll), "TOKEN_MISSING"},
+		"bare":          {withToken(t, forAll), "TOKEN_MISSING"},
+		"empty":         {withToken(t, "Bearer "), "TOKEN_UNKNOWN"},
+		"wrong":         {withToken(t, "Bearer not-"+forAll), "TOKEN_UNKNOWN"},
+		"a part of one": {withToken(t, "Bearer "+forAll[:20]), "TOKEN_UNKNOWN"},
 		"right":         {withToken(t, "Bearer "+forAll), ""},
 		"in lower case": {withToken(t, "bearer "+forAll), ""},
 	} {
@@ -258,7 +258,7 @@ func TestATokenIsForItsNamespacesInEveryCall(t *testing.T) {
 			request.Header.Set("Authorization", "Bearer "+c.token)
 			handler.ServeHTTP(httptest.NewRecorder(), request)
 			for way, err := range over {
-				forbidden := status.Code(err) == codes.PermissionDenied && fault.ReasonOf(err) == access.ReasonForbidden
+				forbidden := status.Code(err) == codes.PermissionDenied && fault.ReasonOf(err) == "NAMESPACE_FORBIDDEN"
 				if forbidden != c.refused || status.Code(err) == codes.Unauthenticated {
 					t.Errorf("%s of %q with %s over %s: %v", method.Name(), c.namespace, c.token, way, err)
 				}
@@ -326,13 +326,13 @@ func TestHTTPIsAnsweredAsTheFacadeAnswers(t *testing.T) {
 		code   int
 		reason string
 	}{
-		"none":      {ask("GET", "/v1/runs"), 401, access.ReasonNoToken},
-		"wrong":     {ask("GET", "/v1/runs", "Authorization", "Bearer nothing-like-it"), 401, access.ReasonBadToken},
+		"none":      {ask("GET", "/v1/runs"), 401, "TOKEN_MISSING"},
+		"wrong":     {ask("GET", "/v1/runs", "Authorization", "Bearer nothing-like-it"), 401, "TOKEN_UNKNOWN"},
 		"right":     {ask("GET", "/v1/runs", "Authorization", "Bearer "+forAll), 204, ""},
 		"open":      {ask("GET", "/"), 204, ""},
-		"under it":  {ask("GET", "//"), 401, access.ReasonNoToken},
+		"under it":  {ask("GET", "//"), 401, "TOKEN_MISSING"},
 		"preflight": {ask("OPTIONS", "/v1/runs", "Access-Control-Request-Method", "POST"), 204, ""},
-		"options":   {ask("OPTIONS", "/v1/runs"), 401, access.ReasonNoToken},
+		"options":   {ask("OPTIONS", "/v1/runs"), 401, "TOKEN_MISSING"},
 	} {
 		if c.answer.Code != c.code || !strings.Contains(c.answer.Body.String(), c.reason) {
 			t.Errorf("%s: %d %s", name, c.answer.Code, c.answer.Body)

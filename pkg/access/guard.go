@@ -5,21 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-)
-
-// Reasons of refusals, in ErrorInfo and in errors over HTTP.
-const (
-	ReasonNoToken   = "TOKEN_MISSING"
-	ReasonBadToken  = "TOKEN_UNKNOWN" //nolint:gosec // the name of a reason
-	ReasonForbidden = "NAMESPACE_FORBIDDEN"
 )
 
 // Guard lets those in who have a token.
@@ -93,15 +84,15 @@ func (s *guarded) RecvMsg(m any) error {
 // caller is who has a token, from the values of the header authorization.
 func (g *Guard) caller(headers []string) (Caller, error) {
 	if len(headers) == 0 {
-		return Caller{}, refuse(codes.Unauthenticated, ReasonNoToken, "a token is missing: send `authorization: Bearer TOKEN` with a token of the gateway's --tokens file")
+		return Caller{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "a token is missing: send `authorization: Bearer TOKEN` with a token of the gateway's --tokens file")
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
 	if len(headers) > 1 || !strings.EqualFold(scheme, "bearer") {
-		return Caller{}, refuse(codes.Unauthenticated, ReasonNoToken, "authorization is not `Bearer TOKEN`: send it once, with a token of the gateway's --tokens file")
+		return Caller{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "authorization is not `Bearer TOKEN`: send it once, with a token of the gateway's --tokens file")
 	}
 	caller, ok := g.tokens.Find(strings.TrimSpace(token))
 	if !ok {
-		return Caller{}, refuse(codes.Unauthenticated, ReasonBadToken, "the gateway does not know this token: it may be mistyped or withdrawn; ask for one of its --tokens file")
+		return Caller{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_UNKNOWN, "the gateway does not know this token: it may be mistyped or withdrawn; ask for one of its --tokens file")
 	}
 	return caller, nil
 }
@@ -130,7 +121,7 @@ func check(c Caller, method string, req any) error {
 }
 
 func forbidden(c Caller, what string) error {
-	return refuse(codes.PermissionDenied, ReasonForbidden, fmt.Sprintf("%s: it is for %s", what, strings.Join(c.Namespaces, ", ")))
+	return refuse(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_NAMESPACE_FORBIDDEN, fmt.Sprintf("%s: it is for %s", what, strings.Join(c.Namespaces, ", ")))
 }
 
 // all is the namespace that means all of them, in lists.
@@ -163,10 +154,8 @@ func lists(req any) bool {
 	return false
 }
 
-func refuse(code codes.Code, reason, message string) error {
-	st := status.New(code, message)
-	if with, err := st.WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: fault.Domain}); err == nil {
-		st = with
-	}
+// refuse makes the error of a refusal, as a gRPC status.
+func refuse(code codes.Code, reason harnessv1.ErrorReason, message string) error {
+	st, _ := fault.Status(fault.New(code, reason, message))
 	return st.Err()
 }

@@ -70,6 +70,12 @@ const (
 	// The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
 	// metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
 	ErrorReason_ERROR_REASON_RUN_ACTIVE ErrorReason = 19
+	// The call came without a bearer token, or with a malformed one. UNAUTHENTICATED.
+	ErrorReason_ERROR_REASON_TOKEN_MISSING ErrorReason = 20
+	// The gateway does not know the token. UNAUTHENTICATED.
+	ErrorReason_ERROR_REASON_TOKEN_UNKNOWN ErrorReason = 21
+	// The token is for other namespaces. PERMISSION_DENIED.
+	ErrorReason_ERROR_REASON_NAMESPACE_FORBIDDEN ErrorReason = 22
 )
 
 // Enum value maps for ErrorReason.
@@ -95,6 +101,9 @@ var (
 		17: "ERROR_REASON_NOT_STARTED",
 		18: "ERROR_REASON_RUN_EXPIRED",
 		19: "ERROR_REASON_RUN_ACTIVE",
+		20: "ERROR_REASON_TOKEN_MISSING",
+		21: "ERROR_REASON_TOKEN_UNKNOWN",
+		22: "ERROR_REASON_NAMESPACE_FORBIDDEN",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -117,6 +126,9 @@ var (
 		"ERROR_REASON_NOT_STARTED":           17,
 		"ERROR_REASON_RUN_EXPIRED":           18,
 		"ERROR_REASON_RUN_ACTIVE":            19,
+		"ERROR_REASON_TOKEN_MISSING":         20,
+		"ERROR_REASON_TOKEN_UNKNOWN":         21,
+		"ERROR_REASON_NAMESPACE_FORBIDDEN":   22,
 	}
 )
 
@@ -152,7 +164,7 @@ var File_harness_v1_error_proto protoreflect.FileDescriptor
 const file_harness_v1_error_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/error.proto\x12\n" +
-	"harness.v1*\x82\x05\n" +
+	"harness.v1*\xe8\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -174,7 +186,10 @@ const file_harness_v1_error_proto_rawDesc = "" +
 	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x10\x12\x1c\n" +
 	"\x18ERROR_REASON_NOT_STARTED\x10\x11\x12\x1c\n" +
 	"\x18ERROR_REASON_RUN_EXPIRED\x10\x12\x12\x1b\n" +
-	"\x17ERROR_REASON_RUN_ACTIVE\x10\x13BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x17ERROR_REASON_RUN_ACTIVE\x10\x13\x12\x1e\n" +
+	"\x1aERROR_REASON_TOKEN_MISSING\x10\x14\x12\x1e\n" +
+	"\x1aERROR_REASON_TOKEN_UNKNOWN\x10\x15\x12$\n" +
+	" ERROR_REASON_NAMESPACE_FORBIDDEN\x10\x16BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_error_proto_rawDescOnce sync.Once

@@ -910,9 +910,9 @@ func (x *DoomLoopDetected) GetCorrection() uint32 {
 type GuidanceInjected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// contract, tools, work_items, planning, items_state, control, jit, mode,
-	// instructions, doom_loop, hook or plan.
+	// instructions, doom_loop, hook, plan or executor.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// jit: the rule. hook: the hook.
+	// jit: the rule. hook: the hook. executor: the executor behind a bridge.
 	RuleId string `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
 	// The first 512 bytes of what it was told.
 	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16harness/v1/error.proto\x12\nharness.v1*\x82\x05\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45RROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n\x1a\x45RROR_REASON_RUN_NOT_FOUND\x10\x02\x12\x1b\n\x17\x45RROR_REASON_RUN_EXISTS\x10\x03\x12!\n\x1d\x45RROR_REASON_CALL_NOT_PENDING\x10\x04\x12\x1e\n\x1a\x45RROR_REASON_CALL_ANSWERED\x10\x05\x12\x1a\n\x16\x45RROR_REASON_TOO_LARGE\x10\x06\x12\x1a\n\x16\x45RROR_REASON_RUN_ENDED\x10\x07\x12 \n\x1c\x45RROR_REASON_LOG_UNAVAILABLE\x10\x08\x12!\n\x1d\x45RROR_REASON_EXECUTOR_MISSING\x10\t\x12#\n\x1f\x45RROR_REASON_WORKSPACE_UNUSABLE\x10\n\x12\x1b\n\x17\x45RROR_REASON_NOT_STORED\x10\x0b\x12\x19\n\x15\x45RROR_REASON_CONFLICT\x10\x0c\x12\x19\n\x15\x45RROR_REASON_INTERNAL\x10\r\x12\x1f\n\x1b\x45RROR_REASON_SCHEMA_TOO_NEW\x10\x0e\x12&\n\"ERROR_REASON_TOOL_HOST_UNAVAILABLE\x10\x0f\x12\x1e\n\x1a\x45RROR_REASON_SHUTTING_DOWN\x10\x10\x12\x1c\n\x18\x45RROR_REASON_NOT_STARTED\x10\x11\x12\x1c\n\x18\x45RROR_REASON_RUN_EXPIRED\x10\x12\x12\x1b\n\x17\x45RROR_REASON_RUN_ACTIVE\x10\x13\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16harness/v1/error.proto\x12\nharness.v1*\xe8\x05\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45RROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n\x1a\x45RROR_REASON_RUN_NOT_FOUND\x10\x02\x12\x1b\n\x17\x45RROR_REASON_RUN_EXISTS\x10\x03\x12!\n\x1d\x45RROR_REASON_CALL_NOT_PENDING\x10\x04\x12\x1e\n\x1a\x45RROR_REASON_CALL_ANSWERED\x10\x05\x12\x1a\n\x16\x45RROR_REASON_TOO_LARGE\x10\x06\x12\x1a\n\x16\x45RROR_REASON_RUN_ENDED\x10\x07\x12 \n\x1c\x45RROR_REASON_LOG_UNAVAILABLE\x10\x08\x12!\n\x1d\x45RROR_REASON_EXECUTOR_MISSING\x10\t\x12#\n\x1f\x45RROR_REASON_WORKSPACE_UNUSABLE\x10\n\x12\x1b\n\x17\x45RROR_REASON_NOT_STORED\x10\x0b\x12\x19\n\x15\x45RROR_REASON_CONFLICT\x10\x0c\x12\x19\n\x15\x45RROR_REASON_INTERNAL\x10\r\x12\x1f\n\x1b\x45RROR_REASON_SCHEMA_TOO_NEW\x10\x0e\x12&\n\"ERROR_REASON_TOOL_HOST_UNAVAILABLE\x10\x0f\x12\x1e\n\x1a\x45RROR_REASON_SHUTTING_DOWN\x10\x10\x12\x1c\n\x18\x45RROR_REASON_NOT_STARTED\x10\x11\x12\x1c\n\x18\x45RROR_REASON_RUN_EXPIRED\x10\x12\x12\x1b\n\x17\x45RROR_REASON_RUN_ACTIVE\x10\x13\x12\x1e\n\x1a\x45RROR_REASON_TOKEN_MISSING\x10\x14\x12\x1e\n\x1a\x45RROR_REASON_TOKEN_UNKNOWN\x10\x15\x12$\n ERROR_REASON_NAMESPACE_FORBIDDEN\x10\x16\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
   _globals['_ERRORREASON']._serialized_start=39
-  _globals['_ERRORREASON']._serialized_end=681
+  _globals['_ERRORREASON']._serialized_end=783
 # @@protoc_insertion_point(module_scope)

@@ -70,6 +70,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
     metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
     """
+    ERROR_REASON_TOKEN_MISSING: _ErrorReason.ValueType  # 20
+    """The call came without a bearer token, or with a malformed one. UNAUTHENTICATED."""
+    ERROR_REASON_TOKEN_UNKNOWN: _ErrorReason.ValueType  # 21
+    """The gateway does not know the token. UNAUTHENTICATED."""
+    ERROR_REASON_NAMESPACE_FORBIDDEN: _ErrorReason.ValueType  # 22
+    """The token is for other namespaces. PERMISSION_DENIED."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason says precisely why a call was refused. It travels as the reason
@@ -124,4 +130,10 @@ ERROR_REASON_RUN_ACTIVE: ErrorReason.ValueType  # 19
 """The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
 metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
 """
+ERROR_REASON_TOKEN_MISSING: ErrorReason.ValueType  # 20
+"""The call came without a bearer token, or with a malformed one. UNAUTHENTICATED."""
+ERROR_REASON_TOKEN_UNKNOWN: ErrorReason.ValueType  # 21
+"""The gateway does not know the token. UNAUTHENTICATED."""
+ERROR_REASON_NAMESPACE_FORBIDDEN: ErrorReason.ValueType  # 22
+"""The token is for other namespaces. PERMISSION_DENIED."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -60,6 +60,7 @@ class InboxItem(_message.Message):
     TIME_FIELD_NUMBER: _builtins.int
     PREV_SEQUENCE_FIELD_NUMBER: _builtins.int
     SEQUENCE_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     USER_MESSAGE_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
     INTERRUPT_FIELD_NUMBER: _builtins.int
@@ -76,6 +77,8 @@ class InboxItem(_message.Message):
     """Stream sequence of the item before it in this inbox; 0 for the first."""
     sequence: _builtins.int
     """Stream sequence of the item itself; filled by the reader, 0 when stored."""
+    traceparent: _builtins.str
+    """The span that sent it, as a W3C traceparent of 55 characters; empty when none did."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """When it was sent."""
@@ -127,6 +130,7 @@ class InboxItem(_message.Message):
         time: _timestamp_pb2.Timestamp | None = ...,
         prev_sequence: _builtins.int = ...,
         sequence: _builtins.int = ...,
+        traceparent: _builtins.str = ...,
         user_message: Global___UserMessage | None = ...,
         approval: Global___Approval | None = ...,
         interrupt: Global___Interrupt | None = ...,
@@ -140,7 +144,7 @@ class InboxItem(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "id", b"id", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "id", b"id", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015

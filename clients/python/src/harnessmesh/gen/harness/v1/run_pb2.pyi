@@ -303,6 +303,8 @@ class Run(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     SEGMENT_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    TRACE_ID_FIELD_NUMBER: _builtins.int
+    TRACE_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The namespace."""
     run_id: _builtins.str
@@ -321,6 +323,10 @@ class Run(_message.Message):
     """Number of the user message that it works on, from 1."""
     model: _builtins.str
     """PROVIDER:NAME of its model."""
+    trace_id: _builtins.str
+    """Id of the trace that its newest record belongs to, 32 hexadecimal digits; empty when
+    it is not traced. A new trace begins after each 100 turns.
+    """
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was started."""
@@ -332,6 +338,12 @@ class Run(_message.Message):
     @_builtins.property
     def reason(self) -> Global___StopReason:
         """Why it rests or ended; unset while it runs."""
+
+    @_builtins.property
+    def trace_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of all its traces, oldest first: for turns 1 to 100, 101 to 200 and so on.
+        GetRun only.
+        """
 
     def __init__(
         self,
@@ -348,10 +360,12 @@ class Run(_message.Message):
         reason: Global___StopReason | None = ...,
         segment: _builtins.int = ...,
         model: _builtins.str = ...,
+        trace_id: _builtins.str = ...,
+        trace_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "reason", b"reason", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "reason", b"reason", "run_id", b"run_id", "segment", b"segment", "status", b"status", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "reason", b"reason", "run_id", b"run_id", "segment", b"segment", "status", b"status", "trace_id", b"trace_id", "trace_ids", b"trace_ids", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

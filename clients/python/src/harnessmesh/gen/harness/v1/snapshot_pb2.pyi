@@ -263,6 +263,7 @@ class Snapshot(_message.Message):
     REJECTED_COUNT_FIELD_NUMBER: _builtins.int
     GOAL_FIELD_NUMBER: _builtins.int
     TOLD_TURN_FIELD_NUMBER: _builtins.int
+    TRACE_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
     """How the run stands."""
     phase: Global___Phase.ValueType
@@ -457,6 +458,12 @@ class Snapshot(_message.Message):
         unset otherwise.
         """
 
+    @_builtins.property
+    def trace(self) -> Global___TraceState:
+        """Where the run stands in its trace. Absent: it is not traced. Made by whoever commits
+        a record, never by a decision.
+        """
+
     def __init__(
         self,
         *,
@@ -517,14 +524,85 @@ class Snapshot(_message.Message):
         rejected_count: _builtins.int = ...,
         goal: _content_pb2.Content | None = ...,
         told_turn: _builtins.int = ...,
+        trace: Global___TraceState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "progress_tracker", b"progress_tracker", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "progress_tracker", b"progress_tracker", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "client_tools", b"client_tools", "config", b"config", "continuation_count", b"continuation_count", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "client_tools", b"client_tools", "config", b"config", "continuation_count", b"continuation_count", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Snapshot: _TypeAlias = Snapshot  # noqa: Y015
+
+@_typing.final
+class TraceState(_message.Message):
+    """TraceState is where a run stands in its trace: what the spans of the record's
+    successors hang on, and what is needed to make those that span processes when they
+    end. A run has one trace for 100 turns each, its chapters; the ids of all but the
+    first are derived from that.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRACE_ID_FIELD_NUMBER: _builtins.int
+    CHAPTER_FIELD_NUMBER: _builtins.int
+    PARENT_SPAN_ID_FIELD_NUMBER: _builtins.int
+    CHAPTER_VERSION_FIELD_NUMBER: _builtins.int
+    STRETCH_VERSION_FIELD_NUMBER: _builtins.int
+    STRETCH_TIME_FIELD_NUMBER: _builtins.int
+    PREVIOUS_STRETCH_VERSION_FIELD_NUMBER: _builtins.int
+    TURN_VERSION_FIELD_NUMBER: _builtins.int
+    TURN_TIME_FIELD_NUMBER: _builtins.int
+    AGENT_NAME_FIELD_NUMBER: _builtins.int
+    trace_id: _builtins.bytes
+    """Id of the first chapter's trace, 16 bytes."""
+    chapter: _builtins.int
+    """Number of the chapter, from 0."""
+    parent_span_id: _builtins.bytes
+    """The span that started the run, 8 bytes: in the first chapter the parent of its root.
+    Empty when there is none.
+    """
+    chapter_version: _builtins.int
+    """Version of the record that the chapter begins with."""
+    stretch_version: _builtins.int
+    """Version of the record that the stretch of work under way begins with: the start of the
+    run, of a chapter, or a wake; 0 while the run rests.
+    """
+    previous_stretch_version: _builtins.int
+    """Version of the record that the stretch before began with; 0 for the first."""
+    turn_version: _builtins.int
+    """Version of the record that the cycle under way begins with; 0 while the run rests."""
+    agent_name: _builtins.str
+    """Name of the agent, up to 64 bytes of it; may be empty."""
+    @_builtins.property
+    def stretch_time(self) -> _timestamp_pb2.Timestamp:
+        """Commit time of that record."""
+
+    @_builtins.property
+    def turn_time(self) -> _timestamp_pb2.Timestamp:
+        """Commit time of that record."""
+
+    def __init__(
+        self,
+        *,
+        trace_id: _builtins.bytes = ...,
+        chapter: _builtins.int = ...,
+        parent_span_id: _builtins.bytes = ...,
+        chapter_version: _builtins.int = ...,
+        stretch_version: _builtins.int = ...,
+        stretch_time: _timestamp_pb2.Timestamp | None = ...,
+        previous_stretch_version: _builtins.int = ...,
+        turn_version: _builtins.int = ...,
+        turn_time: _timestamp_pb2.Timestamp | None = ...,
+        agent_name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stretch_time", b"stretch_time", "turn_time", b"turn_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_name", b"agent_name", "chapter", b"chapter", "chapter_version", b"chapter_version", "parent_span_id", b"parent_span_id", "previous_stretch_version", b"previous_stretch_version", "stretch_time", b"stretch_time", "stretch_version", b"stretch_version", "trace_id", b"trace_id", "turn_time", b"turn_time", "turn_version", b"turn_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TraceState: _TypeAlias = TraceState  # noqa: Y015
 
 @_typing.final
 class TokenBudget(_message.Message):
