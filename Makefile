@@ -52,6 +52,17 @@ test-wire: ## Run against independent npm implementations of the provider APIs (
 	npm ci --prefix test/wire --no-audit --no-fund
 	$(GO) test -tags wire $(TESTFLAGS) ./test/wire/...
 
+.PHONY: test-clients
+test-clients: ## Test the clients in Python and TypeScript against a real server, and all together (needs Python and npm)
+	clients/python/test.sh
+	clients/typescript/test.sh
+	$(GO) test -tags polyglot $(TESTFLAGS) ./test/polyglot
+
+.PHONY: test-deploy
+test-deploy: ## Test the manifests, the dashboard and the alerts against the program
+	$(GO) -C deploy/k8s/verify test $(TESTFLAGS) ./...
+	$(GO) -C deploy/observe test $(TESTFLAGS) ./...
+
 .PHONY: soak
 soak: ## Run 100,000 seeds of the simulator (SOAKFLAGS='-from 100000' for others)
 	$(GO) test ./test/simulation -run TestSeeds -timeout 24h -v -seeds 100000 -progress $(SOAKFLAGS)
@@ -61,11 +72,11 @@ check: ## Run all that CI runs: tests, lint, drift, breaking, fuzz seeds, benchm
 	@.ci/run
 
 .PHONY: generate
-generate: ## Regenerate pkg/gen from proto/
+generate: ## Regenerate pkg/gen and the stubs of the clients from proto/ (needs Python and npm)
 	@tools/generate.sh
 
 .PHONY: drift
-drift: ## Fail unless pkg/gen is what proto/ gives
+drift: ## Fail unless pkg/gen and the clients' stubs are what proto/ gives
 	@tools/generate.sh --check
 
 .PHONY: lint
