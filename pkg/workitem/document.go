@@ -2,7 +2,6 @@ package workitem
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"unicode"
 )
@@ -58,13 +57,13 @@ const (
 const sample = 300
 
 var (
-	listItem     = regexp.MustCompile(`^\s*([-*+•‣]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[[ xX]\])\s+\S`)
-	ruleLine     = regexp.MustCompile(`^\s*(-{3,}|\*{3,}|_{3,}|={3,}|~{3,}|(\* ){2,}\*|(- ){2,}-)\s*$`)
-	fenceLine    = regexp.MustCompile("^\\s*(```|~~~)")
-	speaker      = regexp.MustCompile(`^\s*(?:\[[\d:.]+\]\s*)?[*_]{0,2}\p{Lu}[\p{L}\d.' -]{0,24}[*_]{0,2}:[*_]{0,2}\s+\S`)
-	secondPerson = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:[Yy]ou(?:['’](?:ve|ll|d|re))?|[Yy]ours?|[Pp]lease)(?:[^A-Za-z0-9_]|$)`)
-	speech       = regexp.MustCompile(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
-	codeStart    = regexp.MustCompile(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
+	listItem     = lazily(`^\s*([-*+•‣]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[[ xX]\])\s+\S`)
+	ruleLine     = lazily(`^\s*(-{3,}|\*{3,}|_{3,}|={3,}|~{3,}|(\* ){2,}\*|(- ){2,}-)\s*$`)
+	fenceLine    = lazily("^\\s*(```|~~~)")
+	speaker      = lazily(`^\s*(?:\[[\d:.]+\]\s*)?[*_]{0,2}\p{Lu}[\p{L}\d.' -]{0,24}[*_]{0,2}:[*_]{0,2}\s+\S`)
+	secondPerson = lazily(`(?:^|[^A-Za-z0-9])(?:[Yy]ou(?:['’](?:ve|ll|d|re))?|[Yy]ours?|[Pp]lease)(?:[^A-Za-z0-9_]|$)`)
+	speech       = lazily(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
+	codeStart    = lazily(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
 )
 
 // readDocument splits an artifact into lines and says what each of them is.

@@ -1,7 +1,6 @@
 package workitem
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -9,11 +8,11 @@ import (
 // signature is content, also where it says "Let me know".
 
 var (
-	salutation = regexp.MustCompile(`^(dear|hi|hello|hey|hiya|good (morning|afternoon|evening|day)|greetings|to whom it may concern|to the)\b[^.?:]{0,48}[,:!–—-]?$|^(?:hi|hello|hey|dear|hallo|hola|bonjour|salut|liebe[rs]?) (?:[\p{L}'.@-]+ ){0,3}?[\p{L}'.@-]+, \S.*$|^good (?:morning|afternoon|evening),? [^.]{1,30}[.!]$|^(?:sehr geehrte[rs]?|liebe[rs]?|hallo|guten (?:tag|morgen|abend)|werte[rs]?|moin|cher|chère|chers|chères|bonjour|bonsoir|madame|monsieur|mesdames|salut|hola|querid[oa]s?|estimad[oa]s?|apreciad[oa]s?|buen[oa]s (?:días|tardes|noches))[^.?]{0,48}[,:!]$|^(team|all|everyone|folks|colleagues|friends|hi|hello|@\w+)[,:!]$`)
-	header     = regexp.MustCompile(`^(subject|to|from|cc|bcc|sent|re|betreff|an|von|objet|à|de|asunto|para|bezug) ?:\s*\S`)
-	closing    = regexp.MustCompile(`^(?:(?:with )?(?:my |our )?(?:best|kind|kindest|warm|warmest|many|sincere|friendly)?(?: and (?:kind|warm|best))? ?(?:regards|wishes|thanks|greetings)|(?:very )?sincerely(?: yours)?|yours(?: (?:sincerely|faithfully|truly|ever))?|cheers|best|warmly|love|cordially|respectfully(?: (?:yours|submitted))?|take care|talk soon|(?:see|speak to|talk to) you(?: \w+){0,3}|until (?:then|soon|\w+day)|looking forward(?: to [^.]{1,40})?|have a (?:great|nice|good|lovely) [\w ]{1,20}|bye(?: for now)?|hugs|all (?:the|my) best|with (?:gratitude|appreciation|thanks|love|sympathy)|thanks(?: (?:again|all|so much|very much|in advance|a lot|everyone|team))?|thank you(?: (?:again|all|so much|very much|in advance))?|in gratitude|onwards?|stay safe|(?:mit )?(?:(?:freundlichen?|besten?|herzlichen?|vielen?|lieben?|schönen?) )+(?:grüßen?|dank|gruß)(?: aus \w+)?|hochachtungsvoll|(?:bien |très )?cordialement|amicalement|(?:bien )?à (?:vous|toi|bientôt)|sincères salutations|meilleures salutations|(?:un |muchos )?(?:cordial )?(?:saludos?|abrazos?|besos?)(?: cordial(?:es)?)?|atentamente|cordialmente)[,.!]?$`)
-	dashSigned = regexp.MustCompile(`^(?:--\s?|–\s?|—\s?|-)\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}$`)
-	postscript = regexp.MustCompile(`^p\.?\s?s\.?[:,. ]`)
+	salutation = lazily(`^(dear|hi|hello|hey|hiya|good (morning|afternoon|evening|day)|greetings|to whom it may concern|to the)\b[^.?:]{0,48}[,:!–—-]?$|^(?:hi|hello|hey|dear|hallo|hola|bonjour|salut|liebe[rs]?) (?:[\p{L}'.@-]+ ){0,3}?[\p{L}'.@-]+, \S.*$|^good (?:morning|afternoon|evening),? [^.]{1,30}[.!]$|^(?:sehr geehrte[rs]?|liebe[rs]?|hallo|guten (?:tag|morgen|abend)|werte[rs]?|moin|cher|chère|chers|chères|bonjour|bonsoir|madame|monsieur|mesdames|salut|hola|querid[oa]s?|estimad[oa]s?|apreciad[oa]s?|buen[oa]s (?:días|tardes|noches))[^.?]{0,48}[,:!]$|^(team|all|everyone|folks|colleagues|friends|hi|hello|@\w+)[,:!]$`)
+	header     = lazily(`^(subject|to|from|cc|bcc|sent|re|betreff|an|von|objet|à|de|asunto|para|bezug) ?:\s*\S`)
+	closing    = lazily(`^(?:(?:with )?(?:my |our )?(?:best|kind|kindest|warm|warmest|many|sincere|friendly)?(?: and (?:kind|warm|best))? ?(?:regards|wishes|thanks|greetings)|(?:very )?sincerely(?: yours)?|yours(?: (?:sincerely|faithfully|truly|ever))?|cheers|best|warmly|love|cordially|respectfully(?: (?:yours|submitted))?|take care|talk soon|(?:see|speak to|talk to) you(?: \w+){0,3}|until (?:then|soon|\w+day)|looking forward(?: to [^.]{1,40})?|have a (?:great|nice|good|lovely) [\w ]{1,20}|bye(?: for now)?|hugs|all (?:the|my) best|with (?:gratitude|appreciation|thanks|love|sympathy)|thanks(?: (?:again|all|so much|very much|in advance|a lot|everyone|team))?|thank you(?: (?:again|all|so much|very much|in advance))?|in gratitude|onwards?|stay safe|(?:mit )?(?:(?:freundlichen?|besten?|herzlichen?|vielen?|lieben?|schönen?) )+(?:grüßen?|dank|gruß)(?: aus \w+)?|hochachtungsvoll|(?:bien |très )?cordialement|amicalement|(?:bien )?à (?:vous|toi|bientôt)|sincères salutations|meilleures salutations|(?:un |muchos )?(?:cordial )?(?:saludos?|abrazos?|besos?)(?: cordial(?:es)?)?|atentamente|cordialmente)[,.!]?$`)
+	dashSigned = lazily(`^(?:--\s?|–\s?|—\s?|-)\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}$`)
+	postscript = lazily(`^p\.?\s?s\.?[:,. ]`)
 )
 
 // maxClosing is how long a closing may be, in bytes.
@@ -112,4 +111,4 @@ func (d *document) ofTheText(n int) bool {
 }
 
 // ofTheText speaks of a letter as a text, which the letter itself does not do.
-var ofTheText = regexp.MustCompile(`\b(?:the|this) (?:tone|wording|draft|length|artifact|deliverable|work item)\b|\b(?:saved|stored)\b.*\b(?:as|to|in)\b|\b(?:i've|i have) (?:written|drafted|kept|saved|stored|created|put together) |\bmeets your needs\b|\bwhat you (?:wanted|had in mind|were looking for)\b|(?:adjust|revise|change|modify|shorten|rewrite|tweak|refine)\b.*\b(?:email|e-mail|letter|message|draft|tone|it)\b`)
+var ofTheText = lazily(`\b(?:the|this) (?:tone|wording|draft|length|artifact|deliverable|work item)\b|\b(?:saved|stored)\b.*\b(?:as|to|in)\b|\b(?:i've|i have) (?:written|drafted|kept|saved|stored|created|put together) |\bmeets your needs\b|\bwhat you (?:wanted|had in mind|were looking for)\b|(?:adjust|revise|change|modify|shorten|rewrite|tweak|refine)\b.*\b(?:email|e-mail|letter|message|draft|tone|it)\b`)

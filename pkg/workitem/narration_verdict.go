@@ -1,7 +1,6 @@
 package workitem
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -94,7 +93,7 @@ func (d *document) boldTitle(n int) bool {
 }
 
 // keyed is an entry of a configuration, a dictionary or a conversation.
-var keyed = regexp.MustCompile(`^[\p{L}_][\p{L}_.-]*: `)
+var keyed = lazily(`^[\p{L}_][\p{L}_.-]*: `)
 
 // signedBefore says that line n stands behind the signature of a letter.
 func (d *document) signedBefore(n int) bool {

@@ -1,7 +1,6 @@
 package workitem
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -127,7 +126,7 @@ func (d *document) mixed(n, from, to int) bool {
 	return false
 }
 
-var sentenceEnd = regexp.MustCompile(`[.!?]\s+`)
+var sentenceEnd = lazily(`[.!?]\s+`)
 
 // remarkOf reads a line in lower case.
 func remarkOf(text string) remark {
