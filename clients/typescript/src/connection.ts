@@ -1,0 +1,204 @@
+/** The connection to a gateway: address, TLS, token, trace context, and calls that are tried again. */
+
+import { readFileSync } from "node:fs";
+import { connect as connectSocket, isIPv4 } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { SecureClientSessionOptions } from "node:http2";
+import { type CallOptions, type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { fromRpc, invalid, isPassing } from "./errors.js";
+import { GatewayService } from "./gen/harness/v1/gateway_pb.js";
+
+/** Longest time that one try of a call may take, in milliseconds. */
+const ATTEMPT = 30_000;
+// The gateway takes a ping every 10 s. A machine that vanishes without a word is noticed within
+// half a minute.
+const PINGS = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 };
+
+export interface ConnectionOptions {
+  token?: string | undefined;
+  tls: boolean | string;
+  traceparent?: string | (() => string | undefined) | undefined;
+  patience: number;
+}
+
+export interface Call {
+  signal?: AbortSignal | undefined;
+  patience?: number;
+  traceparent?: string | undefined;
+}
+
+/** A connection to one gateway and what goes with each call. */
+export class Connection {
+  /** Every call of the protocol. Token and trace context go along. */
+  readonly rpc: Client<typeof GatewayService>;
+  /** Milliseconds for which the gateway may be out of reach before a call fails. */
+  readonly patience: number;
+  readonly #session: Http2SessionManager;
+
+  constructor(
+    readonly address: string,
+    options: ConnectionOptions,
+  ) {
+    checkAddress(address);
+    checkToken(address, options);
+    checkTrace(present(options.traceparent)); // a wrong one fails here, not at the first call
+    this.patience = options.patience;
+    const unix = address.startsWith("unix:");
+    const baseUrl = `${options.tls === false ? "http" : "https"}://${unix ? "localhost" : address}`;
+    const nodeOptions: SecureClientSessionOptions = {};
+    if (unix) {
+      nodeOptions.createConnection = () => connectSocket(address.slice("unix:".length));
+    }
+    if (typeof options.tls === "string") {
+      nodeOptions.ca = certificates(options.tls);
+    }
+    this.#session = new Http2SessionManager(baseUrl, PINGS, nodeOptions);
+    const interceptors = [headers(options)];
+    this.rpc = createClient(GatewayService, createGrpcTransport({ baseUrl, interceptors, sessionManager: this.#session }));
+  }
+
+  /**
+   * Makes a call, again and again while the gateway is out of reach. Every request that changes
+   * something carries an id, so that it has one effect.
+   */
+  async call<T>(make: (rpc: Client<typeof GatewayService>, options: CallOptions) => Promise<T>, call: Call = {}): Promise<T> {
+    const again = new Again(call.patience ?? this.patience);
+    const options: CallOptions = { timeoutMs: Math.max(1, Math.round(Math.min(ATTEMPT, again.patience))) };
+    if (call.signal) {
+      options.signal = call.signal;
+    }
+    if (call.traceparent !== undefined) {
+      options.headers = { traceparent: checkTrace(call.traceparent) };
+    }
+    for (;;) {
+      call.signal?.throwIfAborted();
+      try {
+        return await make(this.rpc, options);
+      } catch (error) {
+        await this.orAgain(error, again, call.signal);
+      }
+    }
+  }
+
+  /** Waits for the next try after an error; throws when there is none, or the signal's reason. */
+  async orAgain(error: unknown, again: Again, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    if (!(error instanceof ConnectError)) {
+      throw error;
+    }
+    if (!isPassing(error) || !(await again.wait(signal))) {
+      throw fromRpc(error, this.address);
+    }
+  }
+
+  close(): void {
+    this.#session.abort();
+  }
+}
+
+/** Counts tries that failed: with growing pauses, for `patience` milliseconds since the last success. */
+export class Again {
+  #end: number | undefined;
+  #pause = 100;
+
+  constructor(readonly patience: number) {}
+
+  /** Something went well. */
+  reset(): void {
+    this.#end = undefined;
+    this.#pause = 100;
+  }
+
+  /** Waits for the next try; false, at once, when patience is at its end. */
+  async wait(signal?: AbortSignal): Promise<boolean> {
+    const now = performance.now();
+    this.#end ??= now + this.patience;
+    if (now >= this.#end) {
+      return false;
+    }
+    const pause = this.#pause * (0.8 + 0.4 * Math.random());
+    this.#pause = Math.min(this.#pause * 2, 2_000);
+    try {
+      await sleep(Math.min(pause, this.#end - now), undefined, signal ? { signal } : {});
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    }
+    return true;
+  }
+}
+
+/** Throws unless an address is HOST:PORT or unix:PATH. */
+export function checkAddress(address: string): void {
+  const port = /^(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(address)?.[1];
+  if (!/^unix:.+/.test(address) && !(Number(port) > 0 && Number(port) < 65_536)) {
+    throw invalid("address", `${JSON.stringify(address)} is neither HOST:PORT, such as 127.0.0.1:7447, nor unix:PATH`);
+  }
+}
+
+/** Says that what is sent to an address does not leave this machine. */
+export function isLocal(address: string): boolean {
+  const host = address.slice(0, address.lastIndexOf(":"));
+  return address.startsWith("unix:") || host === "localhost" || host === "[::1]" || (isIPv4(host) && host.startsWith("127."));
+}
+
+function checkToken(address: string, { token, tls }: ConnectionOptions): void {
+  if (tls !== false && address.startsWith("unix:")) {
+    throw invalid("tls", `${address} is a socket of this machine: leave tls out`);
+  }
+  if (token === undefined) {
+    return;
+  }
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw invalid("token", "must be one word of visible ASCII characters, without `Bearer` in front");
+  }
+  if (tls === false && !isLocal(address)) {
+    throw invalid("token", `it would travel to ${address} in clear text; say tls: true or tls: CA_FILE`);
+  }
+}
+
+function checkTrace(traceparent: string | undefined): string {
+  if (traceparent && !/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent)) {
+    throw invalid(
+      "traceparent",
+      `${JSON.stringify(traceparent)} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, as W3C has it`,
+    );
+  }
+  return traceparent ?? "";
+}
+
+function present(traceparent: ConnectionOptions["traceparent"]): string | undefined {
+  return typeof traceparent === "function" ? traceparent() : traceparent;
+}
+
+/** Puts token and trace context on each call; a trace context that the call brings along stands. */
+function headers(options: ConnectionOptions): Interceptor {
+  return (next) => (request) => {
+    request.header.set("user-agent", "harnessmesh-typescript");
+    if (options.token !== undefined) {
+      request.header.set("authorization", `Bearer ${options.token}`);
+    }
+    if (!request.header.get("traceparent")) {
+      const trace = checkTrace(present(options.traceparent));
+      request.header.delete("traceparent");
+      if (trace) {
+        request.header.set("traceparent", trace);
+      }
+    }
+    return next(request);
+  };
+}
+
+function certificates(file: string): Buffer {
+  let roots: Buffer;
+  try {
+    roots = readFileSync(file);
+  } catch (error) {
+    throw invalid("tls", `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!roots.includes("-----BEGIN CERTIFICATE-----")) {
+    throw invalid("tls", `${file} holds no certificate in PEM form`);
+  }
+  return roots;
+}

@@ -1,0 +1,186 @@
+/** What an iteration over a run yields: events, pieces of the model's text, and how the run rests. */
+
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import * as pb from "./gen/pb.js";
+
+/** A case of Event.event with what belongs to it. */
+type Case = Exclude<pb.Event["event"], { case: undefined }>;
+
+/** sessionStart → session_start. */
+type Snake<S extends string> = S extends `${infer Head}${infer Tail}`
+  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Snake<Tail>}`
+  : "";
+/** work_item_changed → work_item.changed: the last underscore is the dot. */
+type Dotted<S extends string> = S extends `${infer Head}_${infer Tail}`
+  ? Tail extends `${string}_${string}`
+    ? `${Head}_${Dotted<Tail>}`
+    : `${Head}.${Tail}`
+  : S;
+
+/** What each event of docs/events.md tells, by the event's name. */
+export type EventData = { [C in Case as Dotted<Snake<C["case"]>>]: C["value"] };
+
+/** The names of docs/events.md. */
+export type EventName = keyof EventData;
+
+interface Envelope {
+  /** VERSION-INDEX, unique in the run. Give it to `run.events({ after })` to go on behind this event. */
+  readonly id: string;
+  /** Version of the record that holds it; one record may hold several events. */
+  readonly version: number;
+  /** When the record was made. */
+  readonly time: Date;
+  /** The turn that it belongs to, 0 before the first. */
+  readonly turnNumber: number;
+  /** The turn after which the run ends. */
+  readonly maxTurns: number;
+}
+
+/** Something that was committed to the run's log, with one name of docs/events.md. */
+export type EventOf<Name extends EventName> = Envelope & { readonly name: Name; readonly data: EventData[Name] };
+
+/** An event of a newer server. */
+export type UnknownEvent = Envelope & { readonly name: "unknown"; readonly data: undefined };
+
+/** Something that was committed to the run's log: `name` says what `data` is. */
+export type Event = { [Name in EventName]: EventOf<Name> }[EventName] | UnknownEvent;
+
+/**
+ * A piece of the model's text. The pieces of a turn, from the last that `rewinds` on, add up to the
+ * text of its event `model.response`, which follows them.
+ */
+export interface Delta {
+  readonly name: "delta";
+  readonly turnNumber: number;
+  /** Claim of the turn and try that wrote it; both 0 when it was not seen being written but taken from the response. */
+  readonly attempt: number;
+  readonly try: number;
+  /** Bytes (UTF-8) of the text that came before. */
+  readonly offset: number;
+  readonly text: string;
+  /**
+   * What was yielded of this turn's text before is void, and this piece begins it anew: an earlier
+   * try broke off, or another worker took the turn over.
+   */
+  readonly rewinds: boolean;
+}
+
+/** How a run stands. */
+export type Status = Exclude<keyof typeof pb.RunStatus, "UNSPECIFIED">;
+
+/** A call that waits for somebody outside. */
+export interface PendingCall {
+  readonly callId: string;
+  readonly tool: string;
+  /** The JSON value that they are, or a string where the model wrote something else. */
+  readonly arguments: unknown;
+  /** approval, client_tool, question or review. */
+  readonly kind: string;
+  /** Why it has to wait, or the question, for the person who is asked. */
+  readonly why: string;
+  readonly turnNumber: number;
+  /** When it is answered with an error; undefined means never. */
+  readonly deadline: Date | undefined;
+}
+
+/** Something that was made for the user, with its whole text. */
+export interface Deliverable {
+  readonly itemId: string;
+  readonly title: string;
+  readonly content: string;
+}
+
+/** How a run rests or has ended. Texts are whole. */
+export interface Result {
+  readonly name: "result";
+  readonly status: Status;
+  /** It has ended; only a message, or after a cancel a resume, lets it go on. */
+  readonly ended: boolean;
+  /** The work counts as done: the agent said so and no gate objected. */
+  readonly accepted: boolean;
+  /** A kind of docs/events.md, such as agent_done, approval or budget_exceeded:turns. */
+  readonly reason: string;
+  /** The same for people, one sentence. */
+  readonly message: string;
+  /** The agent's last text. */
+  readonly answer: string;
+  /** What the agent said when it said that it is done. */
+  readonly summary: string;
+  readonly turnCount: number;
+  readonly toolCalls: number;
+  /** The calls that wait, while it is parked. */
+  readonly pending: readonly PendingCall[];
+  /** When a parked run goes on by itself; undefined means never. */
+  readonly wakeAt: Date | undefined;
+  readonly deliverables: readonly Deliverable[];
+  /** The protocol's message, with coverage, usage and the facts behind the reason. */
+  readonly raw: pb.HarnessResult;
+}
+
+/** What `run.events` yields: `name` says which. */
+export type Update = Event | Delta | Result;
+
+/** Fetches a text that may be stored apart. */
+export type Texts = (content: pb.Content | undefined) => Promise<string>;
+
+export function eventOf(event: pb.Event): Event {
+  const { id, turnNumber, maxTurns } = event;
+  const name = event.event.case === undefined ? "unknown" : nameOf(event.event.case);
+  const envelope = { id, version: Number(event.version), time: date(event.time) ?? new Date(0), turnNumber, maxTurns };
+  // The name and the value come from the same case.
+  return { name, ...envelope, data: event.event.value } as Event;
+}
+
+export async function pendingOf(call: pb.PendingCall, text: Texts): Promise<PendingCall> {
+  const { callId, tool, kind, why, turnNumber } = call;
+  return {
+    callId,
+    tool,
+    arguments: parseArguments(await text(call.arguments)),
+    kind,
+    why,
+    turnNumber,
+    deadline: date(call.deadline),
+  };
+}
+
+export async function resultOf(result: pb.HarnessResult, text: Texts): Promise<Result> {
+  const status = pb.RunStatus[result.status] as Status;
+  return {
+    name: "result",
+    status,
+    ended: status !== "PARKED",
+    accepted: result.accepted,
+    reason: result.reason?.kind ?? "",
+    message: result.reason?.message ?? "",
+    answer: await text(result.answer),
+    summary: await text(result.summary),
+    turnCount: result.turnCount,
+    toolCalls: result.toolCalls,
+    pending: await Promise.all(result.pending.map((call) => pendingOf(call, text))),
+    wakeAt: date(result.wakeAt),
+    deliverables: await Promise.all(
+      result.deliverables.map(async ({ itemId, title, content }) => ({ itemId, title, content: await text(content) })),
+    ),
+    raw: result,
+  };
+}
+
+/** The dotted name of a case of Event.event: workItemChanged → work_item.changed. */
+export function nameOf(name: string): string {
+  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return snake.replace(/_(?=[^_]*$)/, ".");
+}
+
+/** A call's arguments: the JSON value that they are, else the text. */
+export function parseArguments(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function date(time: Timestamp | undefined): Date | undefined {
+  return time && timestampDate(time);
+}

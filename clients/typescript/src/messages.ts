@@ -1,0 +1,24 @@
+/** Messages of the protocol out of what programs have at hand. */
+
+import { randomUUID } from "node:crypto";
+import { create, type DescMessage, type MessageInitShape, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { invalid } from "./errors.js";
+
+/** The message that an object stands for. InvalidError, with the field, for a value that does not fit. */
+export function message<Desc extends DescMessage>(
+  desc: Desc,
+  field: string,
+  init: MessageInitShape<Desc>,
+): MessageShape<Desc> {
+  try {
+    const made = create(desc, init);
+    toBinary(desc, made); // where the types were not heeded, it shows here and not in the middle of a call
+    return made;
+  } catch (error) {
+    throw invalid(field, error instanceof Error ? error.message.replace(/\s+/g, " ") : String(error));
+  }
+}
+
+export function newId(): string {
+  return `ts-${randomUUID().replaceAll("-", "")}`;
+}

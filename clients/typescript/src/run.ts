@@ -1,0 +1,287 @@
+/** One run: follow it, steer it, answer it. */
+
+import { createHash } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Again, type Connection } from "./connection.js";
+import { HarnessError, UnavailableError } from "./errors.js";
+import { eventOf, type PendingCall, pendingOf, type Result, resultOf, type Update } from "./events.js";
+import * as pb from "./gen/pb.js";
+import { message, newId } from "./messages.js";
+import { Serving } from "./serving.js";
+import type { Tool } from "./tools.js";
+import { Seen, watch, type Watched } from "./watching.js";
+
+/** When an iteration ends: when the run has ended; when it has ended or rests; when all that is stored was yielded. */
+export type Until = "end" | "rest" | "now";
+
+const UNTIL = { end: pb.WatchUntil.END, rest: pb.WatchUntil.REST, now: pb.WatchUntil.NOW } as const;
+
+export interface Signal {
+  /** Ends the call with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface EventsOptions extends Signal {
+  /** An event's id, such as "14-0", or a version that was seen in full. Default 0, the start. */
+  after?: number | string;
+  /**
+   * "end", the default: when the run has ended; a run that is parked is waited for. "rest": when it
+   * has ended or is parked. "now": when all that is stored has been yielded.
+   */
+  until?: Until;
+  /**
+   * Also yield the model's text, while it is written; default true. Until its `model.response` comes,
+   * the deltas of a turn have added up to the whole text, also where it was not seen being written.
+   */
+  deltas?: boolean;
+}
+
+export interface InputOptions extends Signal {
+  /** The same input sent again, also by another process, has one effect. Default: a new one. */
+  requestId?: string;
+}
+
+/**
+ * A run, as `client.start` and `client.attach` give it. It belongs to its log and not to this object:
+ * any number of them, in any number of processes, may stand for one run.
+ */
+export class Run {
+  /** Id of the last event that `events` has yielded here, "" before the first. */
+  position = "";
+
+  /** Made by `client.start` and `client.attach`. */
+  constructor(
+    private readonly connection: Connection,
+    readonly namespace: string,
+    readonly id: string,
+    /** It had been started before, by the same request. */
+    readonly existed: boolean,
+    private readonly tools: ReadonlyMap<string, Tool>,
+  ) {}
+
+  /**
+   * Yields what happens in the run: stored events from `after` on, then live ones, with the model's
+   * text between them, and a Result whenever the run rests or has ended.
+   *
+   * A connection that breaks is made again, and the iteration goes on where it was: each event is
+   * yielded once, in order, none is left out. Of a text that was under way nothing is yielded twice;
+   * a delta that `rewinds` says that it was written anew.
+   *
+   * While it is iterated, the client's tools are run. A park that waits for them alone yields no
+   * Result.
+   *
+   * @throws UnavailableError when the gateway is away for longer than the client's patience,
+   * NotFoundError when there is no such run, the signal's reason when it aborts.
+   */
+  async *events(options: EventsOptions = {}): AsyncGenerator<Update, void, undefined> {
+    const { after = 0, until = "end", deltas = true } = options;
+    const seen = Seen.after(after);
+    const serving = this.tools.size > 0 && until !== "now" ? this.#serving() : undefined;
+    const signals = [options.signal, serving?.signal].filter((each) => each !== undefined);
+    const signal = AbortSignal.any(signals);
+    const request = create(pb.WatchRunRequestSchema, {
+      ...this.#name,
+      until: serving ? pb.WatchUntil.END : UNTIL[until],
+      noDeltas: !deltas,
+    });
+    try {
+      for await (const update of watch(this.connection, request, seen, signal)) {
+        if (update.case !== "result") {
+          if (update.case === "event" && serving && update.value.version > seen.attached) {
+            serving.announced(update.value);
+          }
+          yield* this.#told(update, seen, deltas, signal);
+        } else if (!serving?.rests(update.value)) {
+          await serving?.finish(signal);
+          yield await resultOf(update.value, (content) => this.text(content, { signal }));
+          if (serving && until === "rest") {
+            return;
+          }
+        }
+      }
+    } finally {
+      serving?.stop();
+    }
+  }
+
+  /**
+   * Waits until the run has ended or is parked, and says how it stands. The client's tools are run
+   * meanwhile; a park that waits for them alone is not the end of it.
+   */
+  async result(options: Signal = {}): Promise<Result> {
+    const after = Number((await this.info(options)).version);
+    let result: Result | undefined;
+    for await (const update of this.events({ ...options, after, until: "rest", deltas: false })) {
+      if (update.name === "result") {
+        result = update;
+      }
+    }
+    if (!result) {
+      throw new HarnessError(`the gateway ended the watch of ${this.namespace}/${this.id} without a result: ask again`);
+    }
+    return result;
+  }
+
+  /** How the run stands, without its texts. */
+  async info(options: Signal = {}): Promise<pb.Run> {
+    return (await this.#get(options)).run ?? create(pb.RunSchema, this.#name);
+  }
+
+  /** What the run waits for, oldest first; empty while it works. */
+  async pending(options: Signal = {}): Promise<PendingCall[]> {
+    const { result } = await this.#get(options);
+    return Promise.all((result?.pending ?? []).map((call) => pendingOf(call, (content) => this.text(content, options))));
+  }
+
+  /** The conversation as it is stored, up to a version; 0 is the newest. */
+  async conversation(options: Signal & { version?: number } = {}): Promise<pb.Message[]> {
+    const request = create(pb.GetConversationRequestSchema, { ...this.#name, version: BigInt(options.version ?? 0) });
+    return (await this.connection.call((rpc, call) => rpc.getConversation(request, call), options)).messages;
+  }
+
+  /**
+   * Says something to the run. One that works reads it in its next request to the model, one that is
+   * parked wakes, one that has ended takes up work again. Returns the input's id, which the event
+   * `input.accepted` names.
+   */
+  send(text: string, options: InputOptions = {}): Promise<string> {
+    return this.#input({ case: "userMessage", value: { content: inline(text) } }, options);
+  }
+
+  /**
+   * Gives a call its result: of a tool that a client runs, or a question. `error`: the call failed,
+   * and the text says how.
+   *
+   * @throws ExistsError when it has an answer, PreconditionError when it does not wait.
+   */
+  answer(callId: string, text: string, options: InputOptions & { error?: boolean } = {}): Promise<string> {
+    return this.#input({ case: "toolAnswer", value: { callId, result: inline(text), isError: options.error ?? false } }, options);
+  }
+
+  /** Lets a call run; `always`: and all later ones of its tool in this run. */
+  approve(callId: string, options: InputOptions & { always?: boolean } = {}): Promise<string> {
+    const decision = options.always ? pb.ApprovalDecision.RUN : pb.ApprovalDecision.ONCE;
+    return this.#input({ case: "approval", value: { callId, decision } }, options);
+  }
+
+  /** Forbids a call. The model is told the reason. */
+  deny(callId: string, reason = "", options: InputOptions = {}): Promise<string> {
+    return this.#input({ case: "approval", value: { callId, decision: pb.ApprovalDecision.DENY, reason } }, options);
+  }
+
+  /** Changes the mode of work from the next call on: plan, execute or one of the agent's own. */
+  setMode(mode: string, options: InputOptions = {}): Promise<string> {
+    return this.#input({ case: "modeChange", value: { mode } }, options);
+  }
+
+  /** Kills what the run is doing and parks it. Returns when that is stored; `result` waits for it. */
+  async interrupt(reason = "", options: InputOptions = {}): Promise<string> {
+    const request = message(pb.InterruptRunRequestSchema, "interrupt", { ...this.#named(options), reason });
+    return (await this.connection.call((rpc, call) => rpc.interruptRun(request, call), options)).requestId;
+  }
+
+  /**
+   * Lets a parked or cancelled run go on. `budgets` replace the present ones, such as
+   * `{ toolCalls: 600 }`. False when it was running already; then only budgets have an effect.
+   */
+  async resume(
+    options: InputOptions & { budgets?: MessageInitShape<typeof pb.BudgetsSchema> } = {},
+  ): Promise<boolean> {
+    const budgets = options.budgets && message(pb.BudgetsSchema, "budgets", options.budgets);
+    const request = create(pb.ResumeRunRequestSchema, { ...this.#named(options), ...(budgets && { budgets }) });
+    return !(await this.connection.call((rpc, call) => rpc.resumeRun(request, call), options)).alreadyRunning;
+  }
+
+  /** Ends the run for good. Returns when that is stored; `result` waits for it. */
+  async cancel(reason = "", options: InputOptions = {}): Promise<string> {
+    const request = message(pb.CancelRunRequestSchema, "cancel", { ...this.#named(options), reason });
+    return (await this.connection.call((rpc, call) => rpc.cancelRun(request, call), options)).requestId;
+  }
+
+  /** Deletes a run that rests or has ended, and all that is stored of it. */
+  async delete(options: Signal = {}): Promise<void> {
+    await this.connection.call((rpc, call) => rpc.deleteRun(this.#name, call), options);
+  }
+
+  /** The text of a content, fetched where it was too large to travel. */
+  async text(content: pb.Content | undefined, options: Signal = {}): Promise<string> {
+    switch (content?.value.case) {
+      case "inline":
+        return content.value.value;
+      case "blob":
+        return (await this.#blob(content.value.value, options.signal)).toString();
+      default:
+        return "";
+    }
+  }
+
+  async #blob({ digest }: pb.BlobRef, signal?: AbortSignal): Promise<Buffer> {
+    const again = new Again(this.connection.patience);
+    for (;;) {
+      try {
+        const chunks: Uint8Array[] = [];
+        for await (const { chunk } of this.connection.rpc.getBlob({ ...this.#name, digest }, signal ? { signal } : {})) {
+          chunks.push(chunk);
+        }
+        const data = Buffer.concat(chunks);
+        if (createHash("sha256").update(data).digest("hex") !== digest) {
+          throw new UnavailableError(`blob ${digest} of ${this.namespace}/${this.id} came with other bytes: ask again`);
+        }
+        return data;
+      } catch (error) {
+        await this.connection.orAgain(error, again, signal);
+      }
+    }
+  }
+
+  /** What an iteration yields for an event or a piece of text. */
+  async *#told(
+    update: Exclude<Watched, { case: "result" }>,
+    seen: Seen,
+    deltas: boolean,
+    signal: AbortSignal,
+  ): AsyncGenerator<Update, void, undefined> {
+    if (update.case === "delta") {
+      yield update.value;
+      return;
+    }
+    const { event, id, turnNumber } = update.value;
+    if (deltas && event.case === "modelResponse") {
+      const rest = seen.response(turnNumber, await this.text(event.value.text, { signal }));
+      if (rest) {
+        yield rest;
+      }
+    }
+    this.position = id;
+    yield eventOf(update.value);
+  }
+
+  #serving(): Serving {
+    return new Serving(
+      this.tools,
+      (content) => this.text(content),
+      (callId, text, error, requestId, signal) => this.answer(callId, text, { error, requestId, signal }),
+    );
+  }
+
+  #get(options: Signal): Promise<pb.GetRunResponse> {
+    return this.connection.call((rpc, call) => rpc.getRun(this.#name, call), options);
+  }
+
+  async #input(input: MessageInitShape<typeof pb.SendInputRequestSchema>["input"], options: InputOptions): Promise<string> {
+    const request = message(pb.SendInputRequestSchema, "input", { ...this.#named(options), ...(input && { input }) });
+    return (await this.connection.call((rpc, call) => rpc.sendInput(request, call), options)).requestId;
+  }
+
+  get #name(): { namespace: string; runId: string } {
+    return { namespace: this.namespace, runId: this.id };
+  }
+
+  #named(options: InputOptions): { namespace: string; runId: string; requestId: string } {
+    return { ...this.#name, requestId: options.requestId ?? newId() };
+  }
+}
+
+function inline(text: string): { value: { case: "inline"; value: string } } {
+  return { value: { case: "inline", value: text } };
+}

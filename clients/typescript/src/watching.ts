@@ -1,0 +1,210 @@
+/**
+ * Watching a run over connections that break.
+ *
+ * A gateway delivers strictly by version. {@link Seen} is what was delivered so far: it says where
+ * to go on, and keeps what comes a second time from being yielded twice. {@link watch} is the shell
+ * around it.
+ */
+
+import { create, equals } from "@bufbuild/protobuf";
+import { Again, type Connection } from "./connection.js";
+import { invalid } from "./errors.js";
+import type { Delta } from "./events.js";
+import * as pb from "./gen/pb.js";
+
+/** Turn, attempt and try that wrote a text. */
+type Try = readonly [turn: number, attempt: number, number: number];
+
+/** What a watch yields. */
+export type Watched =
+  | { case: "event"; value: pb.Event }
+  | { case: "delta"; value: Delta }
+  | { case: "result"; value: pb.HarnessResult };
+
+/** What was delivered of a run. */
+export class Seen {
+  /** Version of the log when the watch began, 0 before. */
+  attached = 0;
+  // The text that was delivered last, and what of it.
+  #try: Try = [0, 0, 0];
+  #shown = "";
+  #shownBytes = 0;
+  /** The rest that was delivered; undefined once something happened. */
+  #result: pb.HarnessResult | undefined;
+
+  private constructor(
+    /** The last event's version and index; index Infinity when the whole version was delivered. */
+    private version: number,
+    private index: number,
+  ) {}
+
+  /** Begins behind a version that was seen in full, or behind an event's id. InvalidError for anything else. */
+  static after(position: number | string): Seen {
+    if (typeof position === "number" && Number.isSafeInteger(position) && position >= 0) {
+      return new Seen(position, Infinity);
+    }
+    const id = typeof position === "string" ? /^(\d{1,15})-(\d{1,9})$/.exec(position) : null;
+    if (!id) {
+      throw invalid(
+        "after",
+        `${JSON.stringify(position)} is neither a version, such as 14, nor an event's id, such as "14-0"`,
+      );
+    }
+    return new Seen(Number(id[1]), Number(id[2]));
+  }
+
+  /** The version to go on behind: the last one may hold more events. */
+  get resume(): number {
+    return this.index === Infinity ? this.version : Math.max(this.version - 1, 0);
+  }
+
+  /** Says that all up to a version of the log was delivered. */
+  reaches(version: number): boolean {
+    return this.version >= version;
+  }
+
+  /** Takes an event in; false when it was delivered before. */
+  event(event: pb.Event): boolean {
+    const version = Number(event.version);
+    const index = Number(event.id.slice(event.id.lastIndexOf("-") + 1));
+    if (version < this.version || (version === this.version && index <= this.index)) {
+      return false;
+    }
+    this.version = version;
+    this.index = index;
+    this.#result = undefined;
+    return true;
+  }
+
+  /** Takes a piece of text in, and returns what is new of it. Undefined when nothing is, or something before it is missing. */
+  delta(delta: pb.Delta): Delta | undefined {
+    const at: Try = [delta.turnNumber, delta.attempt, delta.try];
+    const offset = Number(delta.offset);
+    const order = compare(at, this.#try);
+    if (order < 0) {
+      return undefined;
+    }
+    let rewinds = false;
+    if (order > 0) {
+      if (offset !== 0) {
+        return undefined;
+      }
+      rewinds = at[0] === this.#try[0] && this.#shown !== "";
+      this.#try = at;
+      this.#forget();
+    }
+    if (offset > this.#shownBytes) {
+      return undefined;
+    }
+    return this.#add(at, skip(delta.text, this.#shownBytes - offset), rewinds);
+  }
+
+  /** Takes the whole text of a turn in, and returns what of it was not delivered piece by piece. */
+  response(turnNumber: number, text: string): Delta | undefined {
+    if (turnNumber !== this.#try[0]) {
+      this.#forget();
+    }
+    const rewinds = !text.startsWith(this.#shown);
+    if (rewinds) {
+      this.#forget();
+    }
+    const rest = this.#add([turnNumber, 0, 0], text.slice(this.#shown.length), rewinds);
+    this.#try = [turnNumber, Infinity, Infinity]; // what comes late of this turn is not new
+    return rest;
+  }
+
+  /** Takes a result in; false when the same rest was delivered before. */
+  result(result: pb.HarnessResult): boolean {
+    if (this.#result && equals(pb.HarnessResultSchema, result, this.#result)) {
+      return false;
+    }
+    this.#result = result;
+    return true;
+  }
+
+  #add([turnNumber, attempt, number]: Try, text: string, rewinds: boolean): Delta | undefined {
+    const offset = this.#shownBytes;
+    this.#shown += text;
+    this.#shownBytes += Buffer.byteLength(text);
+    return text === "" ? undefined : { name: "delta", turnNumber, attempt, try: number, offset, text, rewinds };
+  }
+
+  #forget(): void {
+    this.#shown = "";
+    this.#shownBytes = 0;
+  }
+}
+
+/**
+ * Yields what happens in a run behind what was seen, each thing once, until the gateway says that
+ * the watch is over. A connection that breaks is taken up again, for `patience` milliseconds each
+ * time. The signal ends it, with the signal's reason.
+ *
+ * A result is yielded only if the run rests like that now: one that it has left again is history, of
+ * which the events tell.
+ */
+export async function* watch(
+  connection: Connection,
+  request: pb.WatchRunRequest,
+  seen: Seen,
+  signal: AbortSignal,
+): AsyncGenerator<Watched, void, undefined> {
+  const again = new Again(connection.patience);
+  for (;;) {
+    const leaving = new AbortController();
+    const from = { ...request, afterVersion: BigInt(seen.resume) };
+    let attached = 0;
+    try {
+      const options = { signal: AbortSignal.any([signal, leaving.signal]) };
+      for await (const { update } of connection.rpc.watchRun(from, options)) {
+        again.reset();
+        const what = update?.update;
+        if (what?.case === "attached") {
+          attached = Number(what.value.version);
+          seen.attached ||= attached;
+        } else if (what?.case === "event" && seen.event(what.value)) {
+          yield what;
+        } else if (what?.case === "delta") {
+          const piece = seen.delta(what.value);
+          if (piece) {
+            yield { case: "delta", value: piece };
+          }
+        } else if (what?.case === "result") {
+          const stands = seen.reaches(attached) || (await isNow(connection, request, what.value, signal));
+          if (stands && seen.result(what.value)) {
+            yield what;
+          }
+        }
+      }
+      return;
+    } catch (error) {
+      await connection.orAgain(error, again, signal);
+    } finally {
+      leaving.abort();
+    }
+  }
+}
+
+/**
+ * Says that a result is how the run stands. Behind the newest version it always is; before, where
+ * results come along with the history, the run is asked.
+ */
+async function isNow(
+  connection: Connection,
+  { namespace, runId }: pb.WatchRunRequest,
+  result: pb.HarnessResult,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const question = create(pb.GetRunRequestSchema, { namespace, runId });
+  const now = await connection.call((rpc, options) => rpc.getRun(question, options), { signal });
+  return now.result !== undefined && equals(pb.HarnessResultSchema, now.result, result);
+}
+
+/** What is left of a text behind so many bytes of UTF-8. */
+function skip(text: string, bytes: number): string {
+  return bytes === 0 ? text : Buffer.from(text).subarray(bytes).toString();
+}
+
+function compare(a: Try, b: Try): number {
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || 0;
+}

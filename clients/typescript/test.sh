@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Type-checks the package, and tests it against a real server.
+#
+#   clients/typescript/test.sh [NODE ARGUMENTS], such as --test-name-pattern=TLS
+#
+# HARNESS names the binary to test against; without it one is built. The last lines are those of
+# node's test runner.
+set -euo pipefail
+cd "$(dirname "$0")"
+./modules.sh
+if [ -z "${HARNESS-}" ]; then
+	HARNESS=$(cd ../.. && pwd)/.cache/typescript/harness
+	(cd ../.. && CGO_ENABLED=0 go build -o "$HARNESS" ./cmd/harness)
+fi
+export HARNESS
+rm -rf dist
+node_modules/.bin/tsc
+exec node --test --test-reporter=spec "$@" dist/test/

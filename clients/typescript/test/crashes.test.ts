@@ -1,0 +1,149 @@
+/** What a client sees when servers and clients die. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HarnessClient, tool, UnavailableError, type Result } from "harnessmesh";
+import { DONE, gather, ids, Server, stored } from "./server.js";
+
+const TURNS = 8;
+const LONG =
+  "turns:\n" +
+  Array.from(
+    { length: TURNS - 1 },
+    (_, n) =>
+      `  - {text: Turn ${n + 1} goes by slowly., delay: 150ms, calls: [{name: list_directory, arguments: {path: '.'}}]}\n`,
+  ).join("");
+
+test("an iteration goes on over a server that is killed, without loss or repeat", async () => {
+  await using server = await Server.start();
+  await using client = await server.connect();
+  const run = await client.start({
+    goal: "go on",
+    model: server.script(LONG + DONE),
+    workspace: server.workspace(),
+    config: { stall: { enabled: false }, doomLoop: { enabled: false } },
+  });
+  const seen: string[] = [];
+  const text = new Map<number, string>();
+  const whole = new Map<number, string>();
+  let kills = 0;
+  let result: Result | undefined;
+  for await (const update of run.events()) {
+    if (update.name === "delta") {
+      const turn = update.turnNumber;
+      text.set(turn, update.rewinds ? update.text : (text.get(turn) ?? "") + update.text);
+      if (kills < 2 && turn === 2 + 3 * kills) {
+        kills += 1; // in the middle of the model's text
+        await server.kill();
+        await server.start();
+      }
+    } else if (update.name === "result") {
+      result = update;
+    } else {
+      seen.push(update.id);
+      const response = update.name === "model.response" ? await run.text(update.data.text) : "";
+      if (response !== "") {
+        whole.set(update.turnNumber, response);
+      }
+    }
+  }
+  assert.equal(kills, 2);
+  assert.equal(result?.accepted, true);
+  assert.equal(result.turnCount, TURNS);
+  assert.deepEqual(seen, await stored(run));
+  assert.deepEqual(text, whole);
+});
+
+test("a call waits out a server that is away, and starts one run", async () => {
+  await using server = await Server.start();
+  await using client = await server.connect();
+  await server.kill();
+  const starting = client.start({ goal: "go on", model: server.script(`turns:\n${DONE}`), workspace: server.workspace() });
+  await server.start();
+  const run = await starting;
+  assert.equal((await run.result()).accepted, true);
+  assert.deepEqual((await gather(client.runs())).map((each) => each.runId), [run.id]);
+});
+
+test("patience ends with one clear error", async () => {
+  await using server = await Server.start();
+  await using client = await HarnessClient.connect(server.address, { patience: 300 });
+  const run = await client.start({ goal: "go on", model: server.script(LONG + DONE), workspace: server.workspace() });
+  const expected = { name: "UnavailableError", message: /^no gateway can be reached at 127\.0\.0\.1/ };
+  const following = assert.rejects(gather(run.events()), expected);
+  await server.kill();
+  await following;
+  await assert.rejects(run.info(), UnavailableError);
+  await assert.rejects(run.info(), expected);
+});
+
+test("calls of client tools are made again by the next client, and answered ones are not", async () => {
+  await using server = await Server.start();
+  await using client = await server.connect();
+  const begun: string[] = [];
+  const leaving = new AbortController();
+  let hanging = (): void => undefined;
+  const hangs = new Promise<void>((resolve) => (hanging = resolve));
+  const lookUp = tool({
+    name: "look_up",
+    description: "Looks up an order.",
+    parameters: { type: "object", properties: { order: { type: "integer" } }, required: ["order"] },
+    async run({ order }, { callId, signal }) {
+      begun.push(callId);
+      if (order === 2 && begun.filter((each) => each === callId).length === 1) {
+        hanging();
+        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      }
+      return `order ${order} is on its way`;
+    },
+  });
+  const calls = [1, 2].map((n) => `{name: look_up, arguments: {order: ${n}}}`).join(", ");
+  const model = server.script(`turns:\n  - {text: Two orders., calls: [${calls}]}\n${DONE}`);
+  const run = await client.start({ goal: "look up", model, workspace: server.workspace(), tools: [lookUp] });
+
+  const first: string[] = [];
+  await assert.rejects(
+    async () => {
+      for await (const update of run.events({ signal: leaving.signal, deltas: false })) {
+        first.push(...ids([update]));
+        if (update.name === "tool.result") {
+          await hangs;
+          leaving.abort(new Error("the client dies"));
+        }
+      }
+    },
+    { message: "the client dies" },
+  );
+
+  await using other = await server.connect();
+  const attached = await other.attach(run.id, { tools: [lookUp] });
+  const updates = await gather(attached.events({ after: first.at(-1) ?? "" }));
+  const last = updates.at(-1);
+  assert.ok(last?.name === "result" && last.accepted);
+  assert.deepEqual([...first, ...ids(updates)], await stored(attached));
+  assert.deepEqual(begun.toSorted(), ["call_1_0", "call_1_1", "call_1_1"]);
+  const answers = (await attached.conversation()).filter((message) => message.toolName === "look_up");
+  assert.deepEqual(
+    answers.map((message) => message.content?.value.value),
+    ["order 1 is on its way", "order 2 is on its way"],
+  );
+});
+
+test("history that is read again makes no call again", async () => {
+  await using server = await Server.start();
+  await using client = await server.connect();
+  const notes: string[] = [];
+  const note = tool({
+    name: "note",
+    description: "Notes something.",
+    parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+    run: ({ text }) => void notes.push(text),
+  });
+  const model = server.script(`turns:\n  - {text: A note., calls: [{name: note, arguments: {text: one}}]}\n${DONE}`);
+  const run = await client.start({ goal: "note", model, workspace: server.workspace(), tools: [note] });
+  assert.equal((await run.result()).accepted, true);
+  const attached = await client.attach(run.id, { tools: [note] });
+  const names = (await gather(attached.events())).map((update) => update.name);
+  assert.ok(names.includes("tool.call"));
+  assert.deepEqual(notes, ["one"]);
+});
