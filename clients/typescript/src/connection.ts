@@ -5,15 +5,13 @@ import { connect as connectSocket, isIPv4 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SecureClientSessionOptions } from "node:http2";
 import { type CallOptions, type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { fromRpc, invalid, isPassing } from "./errors.js";
 import { GatewayService } from "./gen/harness/v1/gateway_pb.js";
+import { Session } from "./session.js";
 
 /** Longest time that one try of a call may take, in milliseconds. */
 const ATTEMPT = 30_000;
-// The gateway takes a ping every 10 s. A machine that vanishes without a word is noticed within
-// half a minute.
-const PINGS = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 };
 
 export interface ConnectionOptions {
   token?: string | undefined;
@@ -34,7 +32,7 @@ export class Connection {
   readonly rpc: Client<typeof GatewayService>;
   /** Milliseconds for which the gateway may be out of reach before a call fails. */
   readonly patience: number;
-  readonly #session: Http2SessionManager;
+  readonly #session: Session;
 
   constructor(
     readonly address: string,
@@ -53,7 +51,7 @@ export class Connection {
     if (typeof options.tls === "string") {
       nodeOptions.ca = certificates(options.tls);
     }
-    this.#session = new Http2SessionManager(baseUrl, PINGS, nodeOptions);
+    this.#session = new Session(baseUrl, nodeOptions);
     const interceptors = [headers(options)];
     this.rpc = createClient(GatewayService, createGrpcTransport({ baseUrl, interceptors, sessionManager: this.#session }));
   }

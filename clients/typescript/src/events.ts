@@ -1,6 +1,6 @@
 /** What an iteration over a run yields: events, pieces of the model's text, and how the run rests. */
 
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import * as pb from "./gen/pb.js";
 
 /** A case of Event.event with what belongs to it. */
@@ -181,6 +181,7 @@ export function parseArguments(text: string): unknown {
   }
 }
 
+/** The millisecond that a time lies in. */
 function date(time: Timestamp | undefined): Date | undefined {
-  return time && timestampDate(time);
+  return time && new Date(Number(time.seconds) * 1_000 + Math.floor(time.nanos / 1_000_000));
 }
