@@ -83,6 +83,9 @@ class Link {
   }
 
   #ping(): void {
+    if (this.#http2.destroyed) {
+      return;
+    }
     const silent = new ConnectError("the gateway answers no ping", Code.Unavailable);
     const late = setTimeout(() => this.abort(silent), PING_TIMEOUT).unref();
     this.#http2.ping(() => clearTimeout(late));

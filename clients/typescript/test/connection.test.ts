@@ -2,14 +2,15 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createSecureServer, type Http2SecureServer, type IncomingHttpHeaders } from "node:http2";
 import { type AddressInfo, createServer } from "node:net";
-import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, mock, test } from "node:test";
 import { HarnessClient } from "harnessmesh";
+import { Session } from "../src/session.js";
 import { gather, Server, TALK } from "./server.js";
 
 const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -138,4 +139,22 @@ test("a signal ends the wait for a gateway that is away, with its reason", async
   const connecting = HarnessClient.connect("127.0.0.1:1", { connectTimeout: 60_000, signal: leaving.signal });
   leaving.abort(new Error("enough"));
   await assert.rejects(connecting, { message: "enough" });
+});
+
+test("a gateway that vanished without a word is noticed by a ping", async () => {
+  const silent = createServer();
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const { port } = silent.address() as AddressInfo;
+  mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  try {
+    const session = new Session(`http://127.0.0.1:${port}`, {});
+    const stream = await session.request("POST", "/", {});
+    const failed = once(stream, "error");
+    mock.timers.tick(20_000);
+    mock.timers.tick(10_000);
+    assert.match(String(await failed), /the gateway answers no ping/);
+  } finally {
+    mock.timers.reset();
+    silent.close();
+  }
 });
