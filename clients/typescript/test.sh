@@ -15,4 +15,4 @@ fi
 export HARNESS
 rm -rf dist
 node_modules/.bin/tsc
-exec node --test --test-reporter=spec "$@" dist/test/*.test.js
+exec node --test --test-reporter=spec --test-concurrency=2 "$@" dist/test/*.test.js
