@@ -28,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/snapshot.proto.
  */
 export const file_harness_v1_snapshot: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3NuYXBzaG90LnByb3RvEgpoYXJuZXNzLnYxInQKC1BoYXNlQ2hhbmdlEh8KBGZyb20YASABKA4yES5oYXJuZXNzLnYxLlBoYXNlEiUKBWlucHV0GAIgASgOMhYuaGFybmVzcy52MS5QaGFzZUlucHV0Eh0KAnRvGAMgASgOMhEuaGFybmVzcy52MS5QaGFzZSL1DgoIU25hcHNob3QSJQoGc3RhdHVzGAEgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSIAoFcGhhc2UYAiABKA4yES5oYXJuZXNzLnYxLlBoYXNlEicKDHBhdXNlZF9waGFzZRgDIAEoDjIRLmhhcm5lc3MudjEuUGhhc2USKwoLc3RvcF9yZWFzb24YBCABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SEAoId29ya2Zsb3cYByADKAkSJgoGY29uZmlnGAggASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEhQKDGluYm94X2N1cnNvchgKIAEoBBIPCgdzZWdtZW50GAsgASgNEhUKDW1lc3NhZ2VfY291bnQYDCABKAQSLQoMdG9rZW5fYnVkZ2V0GA0gASgLMhcuaGFybmVzcy52MS5Ub2tlbkJ1ZGdldBIzChJwZW5kaW5nX3Rvb2xfY2FsbHMYDiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEhoKEmNvbnRpbnVhdGlvbl9jb3VudBgPIAEoDRIdChV3b3JrX2NvbXBsZXRlX3JldHJpZXMYECABKA0SIAoFc3BlbnQYESABKAsyES5oYXJuZXNzLnYxLlNwZW50EiMKBHR1cm4YEiABKAsyFS5oYXJuZXNzLnYxLlR1cm5TdGF0ZRIVCg1ncmFudGVkX3Rvb2xzGBMgAygJEhUKDWRyYWluZWRfaXRlbXMYFCADKAYSFgoOYW5zd2VyZWRfY2FsbHMYFSADKAYSDQoFbW9kZWwYFiABKAkSEQoJd29ya3NwYWNlGBcgASgJEhQKDGdvYWxfcHJldmlldxgYIAEoCRIvCgtjcmVhdGVfdGltZRgZIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoKdG9vbF9ydWxlcxgaIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIwoGYW5zd2VyGBsgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiQKB3N1bW1hcnkYHCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSFwoPZmFsbGJhY2tfbW9kZWxzGB0gAygJEjEKDXJ1bm5pbmdfc2luY2UYHyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjY2VwdGVkGCAgASgIEhQKDHBhcmtfdmVyc2lvbhghIAEoBBIUCgxmYWlsZWRfdHJpZXMYIiABKA0SKwoHd2FrZV9hdBgjIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoMY2xpZW50X3Rvb2xzGCQgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhIKCmF1dG9ub21vdXMYJSABKAgSLwoLZXhwaXJlX3RpbWUYJiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2Fuc3dlcmVkX2J5GCcgAygGEjQKEHdvcmtfaXRlbV9sZWRnZXIYPSABKAsyGi5oYXJuZXNzLnYxLldvcmtJdGVtTGVkZ2VyEi8KDXRhc2tfY29udHJhY3QYPiABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdBIzCg9jb3ZlcmFnZV9sZWRnZXIYPyABKAsyGi5oYXJuZXNzLnYxLkNvdmVyYWdlTGVkZ2VyEjUKEHByb2dyZXNzX3RyYWNrZXIYQCABKAsyGy5oYXJuZXNzLnYxLlByb2dyZXNzVHJhY2tlchIMCgRtb2RlGEEgASgJEicKCWRvb21fbG9vcBhCIAEoCzIULmhhcm5lc3MudjEuRG9vbUxvb3ASJAoFaG9va3MYQyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZRIhCgNqaXQYRCABKAsyFC5oYXJuZXNzLnYxLkppdFN0YXRlEikKCnRvb2xfdXNhZ2UYRSADKAsyFS5oYXJuZXNzLnYxLlRvb2xVc2FnZRImCghhY3Rpdml0eRhGIAEoCzIULmhhcm5lc3MudjEuQWN0aXZpdHkSKgoKZGVmaW5pdGlvbhhHIAEoCzIWLmhhcm5lc3MudjEuRGVmaW5pdGlvbhIxChFpbnN0cnVjdGlvbl9maWxlcxhIIAMoCzIWLmhhcm5lc3MudjEuRmlsZURpZ2VzdBIYChBpdGVtc19zaG93bl90dXJuGEkgASgNEhMKC2l0ZW1zX3Nob3duGEogASgGEhUKDXRvbGRfY29udHJvbHMYSyADKAkSFQoNcmVqZWN0ZWRfa2luZBhMIAEoCRIWCg5yZWplY3RlZF9jb3VudBhNIAEoDRIhCgRnb2FsGE8gASgLMhMuaGFybmVzcy52MS5Db250ZW50EhEKCXRvbGRfdHVybhhOIAEoDUoECCgQPUoECB4QH1IRZXhlY3V0b3JfZmFpbHVyZXMizQEKC1Rva2VuQnVkZ2V0EhgKEG1heF9pbnB1dF90b2tlbnMYASABKA0SEwoLdXNlZF90b2tlbnMYAiABKA0SEwoLc29mdF90b2tlbnMYAyABKA0SFwoPYmxvY2tpbmdfdG9rZW5zGAQgASgNEhcKD3JlcG9ydGVkX3Rva2VucxgFIAEoDRIZChFyZXBvcnRlZF9tZXNzYWdlcxgGIAEoBBIYChB1bnJlcG9ydGVkX2J5dGVzGAcgASgEEhMKC3Rvb2xfdG9rZW5zGAggASgNIrQCCgtQZW5kaW5nQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EicKBWNsYXNzGAQgASgOMhguaGFybmVzcy52MS5QZW5kaW5nQ2xhc3MSDAoEa2luZBgFIAEoCRILCgN3aHkYBiABKAkSEwoLdHVybl9udW1iZXIYByABKA0SLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBm9yaWdpbhgJIAEoDjIWLmhhcm5lc3MudjEuVG9vbE9yaWdpbhINCgVyZWFkcxgKIAEoCBIOCgZ3cml0ZXMYCyABKAgSEAoIZXhwbG9yZXMYDCABKAgikQIKBVNwZW50EhIKCnRvb2xfY2FsbHMYASABKA0SGAoQdG9vbF9jYWxsc190b3RhbBgCIAEoDRIgCgV1c2FnZRgDIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USKQoGYWN0aXZlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXR1cm5zGAUgASgNEhMKC21vZGVsX2NhbGxzGAYgASgNEi8KFHVzYWdlX2JlZm9yZV9zZWdtZW50GAcgASgLMhEuaGFybmVzcy52MS5Vc2FnZRI4ChVhY3RpdmVfYmVmb3JlX3NlZ21lbnQYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24igAEKCVR1cm5TdGF0ZRIOCgZudW1iZXIYASABKA0SDAoEb3BlbhgCIAEoCBISCgphZ2VudF9kb25lGAMgASgIEhwKFGNhbGxlZF93b3JrX2NvbXBsZXRlGAQgASgIEhQKDGNhbGxlZF90b29scxgFIAEoCBINCgVjYWxscxgGIAEoDSqWAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIOCgpQSEFTRV9JRExFEAESEgoOUEhBU0VfUExBTk5JTkcQAhITCg9QSEFTRV9FWEVDVVRJTkcQAxIXChNQSEFTRV9BV0FJVElOR19UT09MEAQSFAoQUEhBU0VfUkVGTEVDVElORxAFEg4KClBIQVNFX0RPTkUQBiqUAwoKUGhhc2VJbnB1dBIbChdQSEFTRV9JTlBVVF9VTlNQRUNJRklFRBAAEhUKEVBIQVNFX0lOUFVUX1NUQVJUEAESHgoaUEhBU0VfSU5QVVRfUExBTl9DT01NSVRURUQQAhIXChNQSEFTRV9JTlBVVF9OT19QTEFOEAMSGgoWUEhBU0VfSU5QVVRfQVdBSVRfVE9PTBAEEhgKFFBIQVNFX0lOUFVUX0FOU1dFUkVEEAUSHQoZUEhBU0VfSU5QVVRfQU5TV0VSRURfTEFTVBAGEhoKFlBIQVNFX0lOUFVUX1RVUk5fRU5ERUQQBxIZChVQSEFTRV9JTlBVVF9ORVhUX1RVUk4QCBIWChJQSEFTRV9JTlBVVF9SRVBMQU4QCRIYChRQSEFTRV9JTlBVVF9DT01QTEVURRAKEhUKEVBIQVNFX0lOUFVUX1BBVVNFEAsSFgoSUEhBU0VfSU5QVVRfUkVTVU1FEAwSFAoQUEhBU0VfSU5QVVRfRkFJTBANEhYKElBIQVNFX0lOUFVUX1JFT1BFThAOKpABCgxQZW5kaW5nQ2xhc3MSHQoZUEVORElOR19DTEFTU19VTlNQRUNJRklFRBAAEiMKH1BFTkRJTkdfQ0xBU1NfQVdBSVRJTkdfRVhURVJOQUwQARIgChxQRU5ESU5HX0NMQVNTX0VGRkVDVF9VTktOT1dOEAISGgoWUEVORElOR19DTEFTU19BUFBST1ZFRBADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_hook, file_harness_v1_run, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChloYXJuZXNzL3YxL3NuYXBzaG90LnByb3RvEgpoYXJuZXNzLnYxInQKC1BoYXNlQ2hhbmdlEh8KBGZyb20YASABKA4yES5oYXJuZXNzLnYxLlBoYXNlEiUKBWlucHV0GAIgASgOMhYuaGFybmVzcy52MS5QaGFzZUlucHV0Eh0KAnRvGAMgASgOMhEuaGFybmVzcy52MS5QaGFzZSKcDwoIU25hcHNob3QSJQoGc3RhdHVzGAEgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSIAoFcGhhc2UYAiABKA4yES5oYXJuZXNzLnYxLlBoYXNlEicKDHBhdXNlZF9waGFzZRgDIAEoDjIRLmhhcm5lc3MudjEuUGhhc2USKwoLc3RvcF9yZWFzb24YBCABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SEAoId29ya2Zsb3cYByADKAkSJgoGY29uZmlnGAggASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEhQKDGluYm94X2N1cnNvchgKIAEoBBIPCgdzZWdtZW50GAsgASgNEhUKDW1lc3NhZ2VfY291bnQYDCABKAQSLQoMdG9rZW5fYnVkZ2V0GA0gASgLMhcuaGFybmVzcy52MS5Ub2tlbkJ1ZGdldBIzChJwZW5kaW5nX3Rvb2xfY2FsbHMYDiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEhoKEmNvbnRpbnVhdGlvbl9jb3VudBgPIAEoDRIdChV3b3JrX2NvbXBsZXRlX3JldHJpZXMYECABKA0SIAoFc3BlbnQYESABKAsyES5oYXJuZXNzLnYxLlNwZW50EiMKBHR1cm4YEiABKAsyFS5oYXJuZXNzLnYxLlR1cm5TdGF0ZRIVCg1ncmFudGVkX3Rvb2xzGBMgAygJEhUKDWRyYWluZWRfaXRlbXMYFCADKAYSFgoOYW5zd2VyZWRfY2FsbHMYFSADKAYSDQoFbW9kZWwYFiABKAkSEQoJd29ya3NwYWNlGBcgASgJEhQKDGdvYWxfcHJldmlldxgYIAEoCRIvCgtjcmVhdGVfdGltZRgZIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoKdG9vbF9ydWxlcxgaIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIwoGYW5zd2VyGBsgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiQKB3N1bW1hcnkYHCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSFwoPZmFsbGJhY2tfbW9kZWxzGB0gAygJEjEKDXJ1bm5pbmdfc2luY2UYHyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjY2VwdGVkGCAgASgIEhQKDHBhcmtfdmVyc2lvbhghIAEoBBIUCgxmYWlsZWRfdHJpZXMYIiABKA0SKwoHd2FrZV9hdBgjIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoMY2xpZW50X3Rvb2xzGCQgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhIKCmF1dG9ub21vdXMYJSABKAgSLwoLZXhwaXJlX3RpbWUYJiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2Fuc3dlcmVkX2J5GCcgAygGEjQKEHdvcmtfaXRlbV9sZWRnZXIYPSABKAsyGi5oYXJuZXNzLnYxLldvcmtJdGVtTGVkZ2VyEi8KDXRhc2tfY29udHJhY3QYPiABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdBIzCg9jb3ZlcmFnZV9sZWRnZXIYPyABKAsyGi5oYXJuZXNzLnYxLkNvdmVyYWdlTGVkZ2VyEjUKEHByb2dyZXNzX3RyYWNrZXIYQCABKAsyGy5oYXJuZXNzLnYxLlByb2dyZXNzVHJhY2tlchIMCgRtb2RlGEEgASgJEicKCWRvb21fbG9vcBhCIAEoCzIULmhhcm5lc3MudjEuRG9vbUxvb3ASJAoFaG9va3MYQyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZRIhCgNqaXQYRCABKAsyFC5oYXJuZXNzLnYxLkppdFN0YXRlEikKCnRvb2xfdXNhZ2UYRSADKAsyFS5oYXJuZXNzLnYxLlRvb2xVc2FnZRImCghhY3Rpdml0eRhGIAEoCzIULmhhcm5lc3MudjEuQWN0aXZpdHkSKgoKZGVmaW5pdGlvbhhHIAEoCzIWLmhhcm5lc3MudjEuRGVmaW5pdGlvbhIxChFpbnN0cnVjdGlvbl9maWxlcxhIIAMoCzIWLmhhcm5lc3MudjEuRmlsZURpZ2VzdBIYChBpdGVtc19zaG93bl90dXJuGEkgASgNEhMKC2l0ZW1zX3Nob3duGEogASgGEhUKDXRvbGRfY29udHJvbHMYSyADKAkSFQoNcmVqZWN0ZWRfa2luZBhMIAEoCRIWCg5yZWplY3RlZF9jb3VudBhNIAEoDRIhCgRnb2FsGE8gASgLMhMuaGFybmVzcy52MS5Db250ZW50EhEKCXRvbGRfdHVybhhOIAEoDRIlCgV0cmFjZRhQIAEoCzIWLmhhcm5lc3MudjEuVHJhY2VTdGF0ZUoECCgQPUoECB4QH1IRZXhlY3V0b3JfZmFpbHVyZXMipgIKClRyYWNlU3RhdGUSEAoIdHJhY2VfaWQYASABKAwSDwoHY2hhcHRlchgCIAEoDRIWCg5wYXJlbnRfc3Bhbl9pZBgDIAEoDBIXCg9jaGFwdGVyX3ZlcnNpb24YBCABKAQSFwoPc3RyZXRjaF92ZXJzaW9uGAUgASgEEjAKDHN0cmV0Y2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoYcHJldmlvdXNfc3RyZXRjaF92ZXJzaW9uGAcgASgEEhQKDHR1cm5fdmVyc2lvbhgIIAEoBBItCgl0dXJuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmFnZW50X25hbWUYCiABKAkizQEKC1Rva2VuQnVkZ2V0EhgKEG1heF9pbnB1dF90b2tlbnMYASABKA0SEwoLdXNlZF90b2tlbnMYAiABKA0SEwoLc29mdF90b2tlbnMYAyABKA0SFwoPYmxvY2tpbmdfdG9rZW5zGAQgASgNEhcKD3JlcG9ydGVkX3Rva2VucxgFIAEoDRIZChFyZXBvcnRlZF9tZXNzYWdlcxgGIAEoBBIYChB1bnJlcG9ydGVkX2J5dGVzGAcgASgEEhMKC3Rvb2xfdG9rZW5zGAggASgNIrQCCgtQZW5kaW5nQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EicKBWNsYXNzGAQgASgOMhguaGFybmVzcy52MS5QZW5kaW5nQ2xhc3MSDAoEa2luZBgFIAEoCRILCgN3aHkYBiABKAkSEwoLdHVybl9udW1iZXIYByABKA0SLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBm9yaWdpbhgJIAEoDjIWLmhhcm5lc3MudjEuVG9vbE9yaWdpbhINCgVyZWFkcxgKIAEoCBIOCgZ3cml0ZXMYCyABKAgSEAoIZXhwbG9yZXMYDCABKAgikQIKBVNwZW50EhIKCnRvb2xfY2FsbHMYASABKA0SGAoQdG9vbF9jYWxsc190b3RhbBgCIAEoDRIgCgV1c2FnZRgDIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USKQoGYWN0aXZlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXR1cm5zGAUgASgNEhMKC21vZGVsX2NhbGxzGAYgASgNEi8KFHVzYWdlX2JlZm9yZV9zZWdtZW50GAcgASgLMhEuaGFybmVzcy52MS5Vc2FnZRI4ChVhY3RpdmVfYmVmb3JlX3NlZ21lbnQYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24igAEKCVR1cm5TdGF0ZRIOCgZudW1iZXIYASABKA0SDAoEb3BlbhgCIAEoCBISCgphZ2VudF9kb25lGAMgASgIEhwKFGNhbGxlZF93b3JrX2NvbXBsZXRlGAQgASgIEhQKDGNhbGxlZF90b29scxgFIAEoCBINCgVjYWxscxgGIAEoDSqWAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIOCgpQSEFTRV9JRExFEAESEgoOUEhBU0VfUExBTk5JTkcQAhITCg9QSEFTRV9FWEVDVVRJTkcQAxIXChNQSEFTRV9BV0FJVElOR19UT09MEAQSFAoQUEhBU0VfUkVGTEVDVElORxAFEg4KClBIQVNFX0RPTkUQBiqUAwoKUGhhc2VJbnB1dBIbChdQSEFTRV9JTlBVVF9VTlNQRUNJRklFRBAAEhUKEVBIQVNFX0lOUFVUX1NUQVJUEAESHgoaUEhBU0VfSU5QVVRfUExBTl9DT01NSVRURUQQAhIXChNQSEFTRV9JTlBVVF9OT19QTEFOEAMSGgoWUEhBU0VfSU5QVVRfQVdBSVRfVE9PTBAEEhgKFFBIQVNFX0lOUFVUX0FOU1dFUkVEEAUSHQoZUEhBU0VfSU5QVVRfQU5TV0VSRURfTEFTVBAGEhoKFlBIQVNFX0lOUFVUX1RVUk5fRU5ERUQQBxIZChVQSEFTRV9JTlBVVF9ORVhUX1RVUk4QCBIWChJQSEFTRV9JTlBVVF9SRVBMQU4QCRIYChRQSEFTRV9JTlBVVF9DT01QTEVURRAKEhUKEVBIQVNFX0lOUFVUX1BBVVNFEAsSFgoSUEhBU0VfSU5QVVRfUkVTVU1FEAwSFAoQUEhBU0VfSU5QVVRfRkFJTBANEhYKElBIQVNFX0lOUFVUX1JFT1BFThAOKpABCgxQZW5kaW5nQ2xhc3MSHQoZUEVORElOR19DTEFTU19VTlNQRUNJRklFRBAAEiMKH1BFTkRJTkdfQ0xBU1NfQVdBSVRJTkdfRVhURVJOQUwQARIgChxQRU5ESU5HX0NMQVNTX0VGRkVDVF9VTktOT1dOEAISGgoWUEVORElOR19DTEFTU19BUFBST1ZFRBADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_hook, file_harness_v1_run, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * PhaseChange is one change of phase.
@@ -477,6 +477,14 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
    * @generated from field: uint32 told_turn = 78;
    */
   toldTurn: number;
+
+  /**
+   * Where the run stands in its trace. Absent: it is not traced. Made by whoever commits
+   * a record, never by a decision.
+   *
+   * @generated from field: harness.v1.TraceState trace = 80;
+   */
+  trace?: TraceState | undefined;
 };
 
 /**
@@ -485,6 +493,95 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
   messageDesc(file_harness_v1_snapshot, 1);
+
+/**
+ * TraceState is where a run stands in its trace: what the spans of the record's
+ * successors hang on, and what is needed to make those that span processes when they
+ * end. A run has one trace for 100 turns each, its chapters; the ids of all but the
+ * first are derived from that.
+ *
+ * @generated from message harness.v1.TraceState
+ */
+export type TraceState = Message<"harness.v1.TraceState"> & {
+  /**
+   * Id of the first chapter's trace, 16 bytes.
+   *
+   * @generated from field: bytes trace_id = 1;
+   */
+  traceId: Uint8Array;
+
+  /**
+   * Number of the chapter, from 0.
+   *
+   * @generated from field: uint32 chapter = 2;
+   */
+  chapter: number;
+
+  /**
+   * The span that started the run, 8 bytes: in the first chapter the parent of its root.
+   * Empty when there is none.
+   *
+   * @generated from field: bytes parent_span_id = 3;
+   */
+  parentSpanId: Uint8Array;
+
+  /**
+   * Version of the record that the chapter begins with.
+   *
+   * @generated from field: uint64 chapter_version = 4;
+   */
+  chapterVersion: bigint;
+
+  /**
+   * Version of the record that the stretch of work under way begins with: the start of the
+   * run, of a chapter, or a wake; 0 while the run rests.
+   *
+   * @generated from field: uint64 stretch_version = 5;
+   */
+  stretchVersion: bigint;
+
+  /**
+   * Commit time of that record.
+   *
+   * @generated from field: google.protobuf.Timestamp stretch_time = 6;
+   */
+  stretchTime?: Timestamp | undefined;
+
+  /**
+   * Version of the record that the stretch before began with; 0 for the first.
+   *
+   * @generated from field: uint64 previous_stretch_version = 7;
+   */
+  previousStretchVersion: bigint;
+
+  /**
+   * Version of the record that the cycle under way begins with; 0 while the run rests.
+   *
+   * @generated from field: uint64 turn_version = 8;
+   */
+  turnVersion: bigint;
+
+  /**
+   * Commit time of that record.
+   *
+   * @generated from field: google.protobuf.Timestamp turn_time = 9;
+   */
+  turnTime?: Timestamp | undefined;
+
+  /**
+   * Name of the agent, up to 64 bytes of it; may be empty.
+   *
+   * @generated from field: string agent_name = 10;
+   */
+  agentName: string;
+};
+
+/**
+ * Describes the message harness.v1.TraceState.
+ * Use `create(TraceStateSchema)` to create a new message.
+ */
+export const TraceStateSchema: GenMessage<TraceState> = /*@__PURE__*/
+  messageDesc(file_harness_v1_snapshot, 2);
 
 /**
  * TokenBudget is how full the model's window is.
@@ -555,7 +652,7 @@ export type TokenBudget = Message<"harness.v1.TokenBudget"> & {
  * Use `create(TokenBudgetSchema)` to create a new message.
  */
 export const TokenBudgetSchema: GenMessage<TokenBudget> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 2);
+  messageDesc(file_harness_v1_snapshot, 3);
 
 /**
  * PendingCall is a tool call without a result.
@@ -654,7 +751,7 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
  * Use `create(PendingCallSchema)` to create a new message.
  */
 export const PendingCallSchema: GenMessage<PendingCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 3);
+  messageDesc(file_harness_v1_snapshot, 4);
 
 /**
  * Spent is what was used up.
@@ -724,7 +821,7 @@ export type Spent = Message<"harness.v1.Spent"> & {
  * Use `create(SpentSchema)` to create a new message.
  */
 export const SpentSchema: GenMessage<Spent> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 4);
+  messageDesc(file_harness_v1_snapshot, 5);
 
 /**
  * TurnState is the turn that is under way or ended last.
@@ -780,7 +877,7 @@ export type TurnState = Message<"harness.v1.TurnState"> & {
  * Use `create(TurnStateSchema)` to create a new message.
  */
 export const TurnStateSchema: GenMessage<TurnState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 5);
+  messageDesc(file_harness_v1_snapshot, 6);
 
 /**
  * Phase is where the loop stands. docs/architecture.md has the table of the
