@@ -99,7 +99,7 @@ func TestExitCodes(t *testing.T) {
 func TestUsageErrorsAreOneLine(t *testing.T) {
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "agent.yaml")
-	if err := os.WriteFile(agent, []byte("name: x\nmodle: y\n"), 0o644); err != nil {
+	if err := os.WriteFile(agent, []byte("name: x\nmodle: y\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	denies := filepath.Join(dir, "denies.yaml")

@@ -196,7 +196,7 @@ func (s *schemas) event(seed map[string]string) {
 func (s *schemas) envelope(name string, kind, data schema) schema {
 	title := "Event_" + strings.ReplaceAll(name, ".", "_")
 	m := (&harnessv1.Event{}).ProtoReflect().Descriptor()
-	s.answer(m, title, "id", "version", "time", "turn_number", "max_turns")
+	s.answer(m, title, "id", "version", "time", "turn_number", "max_turns", "trace_id")
 	object := s.made[title].(schema)
 	object["description"] = "The event " + name + "."
 	object["properties"].(schema)["type"], object["properties"].(schema)["data"] = kind, data
