@@ -29,8 +29,6 @@ const (
 // beginning of a free line, else behind the last of them.
 type Screen struct {
 	w io.Writer
-	// widths are those of the live lines that stand there, in columns.
-	widths []int
 	// last is the frame that stands there.
 	last []string
 	// width is that of the terminal when they were drawn.
@@ -91,10 +89,6 @@ func (s *Screen) Frame(above, live []string, width, height int) {
 	}
 	b.WriteString(end)
 	s.last, s.width = cut, width
-	s.widths = s.widths[:0]
-	for _, line := range cut {
-		s.widths = append(s.widths, ansi.StringWidth(line))
-	}
 	if s.err == nil {
 		_, s.err = io.WriteString(s.w, b.String())
 	}
@@ -107,14 +101,15 @@ func (s *Screen) home(b *strings.Builder, width, line int) {
 		return
 	}
 	rows := -1
-	for _, w := range s.widths[min(line, len(s.widths)-1):] {
-		rows += max(1, (w+width-1)/width)
+	for _, text := range s.last[min(line, len(s.last)-1):] {
+		// Wrapped, not divided: a wide character that does not fit any more leaves a column free.
+		rows += 1 + strings.Count(ansi.Hardwrap(text, width, true), "\n")
 	}
 	b.WriteString("\r")
 	if rows > 0 {
 		fmt.Fprintf(b, "\x1b[%dA", rows)
 	}
-	if line >= len(s.widths) {
+	if line >= len(s.last) {
 		b.WriteString("\r\n")
 	}
 	if width < s.width {
