@@ -149,3 +149,28 @@ func comments(t *testing.T) map[string]string {
 	}
 	return found
 }
+
+// TestNoDescriptionIsCutAtAComma, as YAML does in braces to a text without quotes.
+func TestNoDescriptionIsCutAtAComma(t *testing.T) {
+	var document any
+	if err := json.Unmarshal(openapi.Document, &document); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(value any, path string)
+	walk = func(value any, path string) {
+		switch value := value.(type) {
+		case map[string]any:
+			for name, v := range value {
+				if v == nil {
+					t.Errorf("%s: %q has no value", path, name)
+				}
+				walk(v, path+"/"+name)
+			}
+		case []any:
+			for _, v := range value {
+				walk(v, path)
+			}
+		}
+	}
+	walk(document, "")
+}
