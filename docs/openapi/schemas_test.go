@@ -58,7 +58,7 @@ func (s *schemas) answer(m protoreflect.MessageDescriptor, name string, only ...
 }
 
 func (s *schemas) answered(f protoreflect.FieldDescriptor) schema {
-	one := schema{}
+	var one schema
 	switch {
 	case is(f, "harness.v1.Content") && f.Name() == "arguments":
 		return schema{}
@@ -105,7 +105,7 @@ func (s *schemas) request(m protoreflect.MessageDescriptor) string {
 // requested adds the properties that set a field.
 func (s *schemas) requested(properties schema, f protoreflect.FieldDescriptor) {
 	key, text := string(f.Name()), s.comments[string(f.FullName())]
-	one := schema{}
+	var one schema
 	switch {
 	case f.FullName() == "harness.v1.TaskContract.stored":
 		properties[key] = schema{"enum": []any{"", nil}, "description": "Empty: it is shown in answers."}

@@ -225,7 +225,7 @@ func (b *bed) open(path string, header ...string) *stream {
 	b.t.Helper()
 	r := b.request(http.MethodGet, path, "", header...)
 	ctx, cancel := context.WithCancel(b.ctx)
-	resp, err := b.http.Client().Do(r.WithContext(ctx))
+	resp, err := b.http.Client().Do(r.WithContext(ctx)) //nolint:bodyclose // leave closes it
 	if err != nil {
 		cancel()
 		b.t.Fatal(err)

@@ -17,13 +17,13 @@ import (
 // calling is the context of the calls that a request makes: what traces it goes
 // with it.
 func calling(r *http.Request) context.Context {
-	ctx := r.Context()
+	var pairs []string
 	for _, name := range []string{"traceparent", "tracestate"} {
 		if value := r.Header.Get(name); value != "" {
-			ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+			pairs = append(pairs, name, value)
 		}
 	}
-	return ctx
+	return metadata.AppendToOutgoingContext(r.Context(), pairs...)
 }
 
 // answerJSON writes the answer to a call.
