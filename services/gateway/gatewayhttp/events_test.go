@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -222,7 +223,12 @@ func TestAClientThatReadsNothingIsCutOff(t *testing.T) {
 		h.step("repair", nil, events...)
 	}
 	h.end("Done.")
-	if events := b.open("/v1/runs/r/events").rest(); len(events) != 1+40*24+2 {
+	// The other client has its time: this machine may be busy.
+	patient := httptest.NewServer(gatewayhttp.New(gatewayhttp.Config{Gateway: b.gateway}))
+	t.Cleanup(patient.Close)
+	other := *b
+	other.http = patient
+	if events := other.open("/v1/runs/r/events").rest(); len(events) != 1+40*24+2 {
 		t.Errorf("the other client was told %d things", len(events))
 	}
 	select {
