@@ -14,25 +14,26 @@ import (
 // Attributes of the semantic conventions for generative AI. They are in development and
 // no longer in the Go package of the conventions.
 const (
-	OperationName   = attribute.Key("gen_ai.operation.name")
-	ProviderName    = attribute.Key("gen_ai.provider.name")
-	ConversationID  = attribute.Key("gen_ai.conversation.id")
-	AgentName       = attribute.Key("gen_ai.agent.name")
-	RequestModel    = attribute.Key("gen_ai.request.model")
-	RequestStream   = attribute.Key("gen_ai.request.stream")
-	ResponseModel   = attribute.Key("gen_ai.response.model")
-	FinishReasons   = attribute.Key("gen_ai.response.finish_reasons")
-	InputTokens     = attribute.Key("gen_ai.usage.input_tokens")
-	OutputTokens    = attribute.Key("gen_ai.usage.output_tokens")
-	CacheReadTokens = attribute.Key("gen_ai.usage.cache_read.input_tokens")
-	ToolName        = attribute.Key("gen_ai.tool.name")
-	ToolCallID      = attribute.Key("gen_ai.tool.call.id")
-	ToolType        = attribute.Key("gen_ai.tool.type")
-	ToolArguments   = attribute.Key("gen_ai.tool.call.arguments") // content
-	ToolResult      = attribute.Key("gen_ai.tool.call.result")    // content
-	InputMessages   = attribute.Key("gen_ai.input.messages")      // content
-	OutputMessages  = attribute.Key("gen_ai.output.messages")     // content
-	ErrorType       = attribute.Key("error.type")
+	OperationName    = attribute.Key("gen_ai.operation.name")
+	ProviderName     = attribute.Key("gen_ai.provider.name")
+	ConversationID   = attribute.Key("gen_ai.conversation.id")
+	AgentName        = attribute.Key("gen_ai.agent.name")
+	RequestModel     = attribute.Key("gen_ai.request.model")
+	RequestStream    = attribute.Key("gen_ai.request.stream")
+	ResponseModel    = attribute.Key("gen_ai.response.model")
+	FinishReasons    = attribute.Key("gen_ai.response.finish_reasons")
+	InputTokens      = attribute.Key("gen_ai.usage.input_tokens")
+	OutputTokens     = attribute.Key("gen_ai.usage.output_tokens")
+	CacheReadTokens  = attribute.Key("gen_ai.usage.cache_read.input_tokens")
+	CacheWriteTokens = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
+	ToolName         = attribute.Key("gen_ai.tool.name")
+	ToolCallID       = attribute.Key("gen_ai.tool.call.id")
+	ToolType         = attribute.Key("gen_ai.tool.type")
+	ToolArguments    = attribute.Key("gen_ai.tool.call.arguments") // content
+	ToolResult       = attribute.Key("gen_ai.tool.call.result")    // content
+	InputMessages    = attribute.Key("gen_ai.input.messages")      // content
+	OutputMessages   = attribute.Key("gen_ai.output.messages")     // content
+	ErrorType        = attribute.Key("error.type")
 )
 
 // Attributes of our own.

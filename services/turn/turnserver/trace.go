@@ -54,6 +54,9 @@ func (t *working) answered(ctx context.Context, span trace.Span, ref string, r *
 	if cost := t.w.cfg.Price(ref, r); cost > 0 {
 		span.SetAttributes(spans.CostMicroUSD.Int64(int64(cost))) //nolint:gosec // far below
 	}
+	if n := r.CacheWriteTokens; n > 0 {
+		span.SetAttributes(spans.CacheWriteTokens.Int64(int64(n))) //nolint:gosec // far below
+	}
 	span.SetAttributes(spans.FinishReasons.StringSlice([]string{r.FinishReason}))
 	if r.Model != "" {
 		span.SetAttributes(spans.ResponseModel.String(r.Model))

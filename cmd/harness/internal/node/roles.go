@@ -49,6 +49,9 @@ func (n *Node) startRoles(ctx context.Context) error {
 	has := func(role string) bool { return slices.Contains(n.cfg.Roles, role) }
 	var here harnessv1.ToolHostServiceServer
 	if has("toolhost") {
+		if err := hideMemory(); err != nil {
+			n.cfg.Logger.Warn("commands can read this process's environment", "error", err)
+		}
 		host, err := toolhostserver.New(toolhostserver.Config{
 			Dir: filepath.Join(n.cfg.Data, toolsDir), Sync: n.cfg.Sync != "interval", Logger: n.cfg.Logger,
 		})
