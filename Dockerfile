@@ -11,6 +11,7 @@ COPY cmd cmd
 COPY pkg pkg
 COPY services services
 COPY schemas schemas
+COPY docs/openapi docs/openapi
 ARG VERSION=dev
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/harness ./cmd/harness
 RUN mkdir -m 0777 /out/tmp && mkdir -m 0750 /out/data && chown 65532:65532 /out/data

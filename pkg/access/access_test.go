@@ -87,13 +87,15 @@ func TestATokenFileIsReadAgain(t *testing.T) {
 
 func TestAFileOfTokensThatIsWrongIsRefusedByItsLine(t *testing.T) {
 	for text, words := range map[string][]string{
-		"# nobody\n":                           {"no token", "openssl rand"},
-		"\nabc\n":                              {"line 2", "at least 16"},
-		"0123456789abcdef a b\n":               {"line 1", "without spaces"},
-		"0123456789abcdef a,,b\n":              {"line 1", `"" is no namespace`},
-		"0123456789abcdef a/b\n":               {"line 1", `"a/b" is no namespace`},
-		"0123456789äbcdefgh\n":                 {"line 1", "letters, digits"},
-		"0123456789abcdef\n0123456789abcdef a": {"line 2", "the same token"},
+		"# nobody\n":                     {"no token", "openssl rand"},
+		"\nabc\n":                        {"line 2", "at least 16"},
+		"0123456789abcdef a b\n":         {"line 1", "without spaces"},
+		"0123456789abcdef a,,b\n":        {"line 1", "is no namespace"},
+		"production-team-a q83v/kXw==\n": {"line 1", "is no namespace"}, // the columns were swapped
+		"production-team-a 00112233445566778899aabbccddeeff\n": {"line 1", "is no namespace"},
+		"0123456789abcdef a/b\n":                               {"line 1", "is no namespace"},
+		"0123456789äbcdefgh\n":                                 {"line 1", "letters, digits"},
+		"0123456789abcdef\n0123456789abcdef a":                 {"line 2", "the same token"},
 	} {
 		path := filepath.Join(t.TempDir(), "tokens")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -101,7 +103,7 @@ func TestAFileOfTokensThatIsWrongIsRefusedByItsLine(t *testing.T) {
 		}
 		_, err := access.Open(path, slog.New(slog.DiscardHandler))
 		for _, w := range append(words, path) {
-			if err == nil || !strings.Contains(err.Error(), w) || strings.Contains(err.Error(), "0123456789") {
+			if err == nil || !strings.Contains(err.Error(), w) || strings.Contains(err.Error(), "0123456789") || strings.Contains(err.Error(), "q83v") || strings.Contains(err.Error(), "0011223344") {
 				t.Errorf("%q: %v does not say %q", text, err, w)
 			}
 		}
@@ -191,6 +193,33 @@ func TestACallNeedsATokenThatIsKnown(t *testing.T) {
 	}
 	if _, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
 		t.Errorf("health needs a token: %v", err)
+	}
+}
+
+// Whoever has no token is sent away before what he sends is taken in: a message may be
+// unpacked to a thousand times its size.
+func TestNothingIsTakenInWithoutAToken(t *testing.T) {
+	file, _, _ := tokens(t, forAll+"\n")
+	client := harnessv1.NewGatewayServiceClient(dial(t, append(access.NewGuard(file).ServerOptions(), grpc.MaxRecvMsgSize(1<<10))...))
+	large := &harnessv1.ListRunsRequest{PageToken: strings.Repeat("x", 1<<12)}
+	if _, err := client.ListRuns(t.Context(), large); status.Code(err) != codes.Unauthenticated || fault.ReasonOf(err) != "TOKEN_MISSING" {
+		t.Errorf("without a token: %v", err)
+	}
+	if _, err := client.ListRuns(withToken(t, "Bearer "+forAll), large); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("with one: %v", err)
+	}
+}
+
+// Who counts requests by route stands outside of the guard, and the routes are inside.
+func TestTheRouteIsKnownOutside(t *testing.T) {
+	file, _, _ := tokens(t, forAll+"\n")
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/runs/{id}", func(http.ResponseWriter, *http.Request) {})
+	r := httptest.NewRequest(http.MethodGet, "/v1/runs/x", nil)
+	r.Header.Set("Authorization", "Bearer "+forAll)
+	access.NewGuard(file).HTTP(mux, nil).ServeHTTP(httptest.NewRecorder(), r)
+	if r.Pattern != "GET /v1/runs/{id}" {
+		t.Errorf("the route is %q", r.Pattern)
 	}
 }
 

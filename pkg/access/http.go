@@ -34,7 +34,9 @@ func (g *Guard) HTTP(next http.Handler, cors []string, open ...string) http.Hand
 			WriteError(w, http.StatusUnauthorized, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(with(r.Context(), caller)))
+		inner := r.WithContext(with(r.Context(), caller))
+		next.ServeHTTP(w, inner)
+		r.Pattern = inner.Pattern // for whoever counts requests by route, outside
 	})
 }
 

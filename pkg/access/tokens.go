@@ -26,7 +26,10 @@ import (
 const MinToken = 16
 
 // tokenShape is what RFC 6750 lets a bearer token consist of.
-var tokenShape = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+var (
+	tokenShape = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+	hexToken   = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
+)
 
 // Caller is who has shown a token.
 type Caller struct {
@@ -100,8 +103,10 @@ func parseTokens(raw []byte) ([]entry, error) {
 		if len(fields) == 2 && fields[1] != "*" {
 			e.caller.Namespaces = strings.Split(fields[1], ",")
 			for _, ns := range e.caller.Namespaces {
-				if !runlog.Name.MatchString(ns) {
-					return nil, fmt.Errorf("line %d: %q is no namespace: want letters, digits, - and _, at most 64", n, ns)
+				// The value is not shown, and what looks like a token is refused: in a line
+				// whose columns were swapped it is one.
+				if !runlog.Name.MatchString(ns) || hexToken.MatchString(ns) {
+					return nil, fmt.Errorf("line %d: what stands behind the token is no namespace: want letters, digits, - and _, at most 64, and not 32 or more hexadecimal digits", n)
 				}
 			}
 		}

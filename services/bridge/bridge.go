@@ -5,10 +5,10 @@
 // answer passes the step on as it came. What an executor may do besides:
 //
 //   - append guidance: messages that the model is told before its next turn;
-//   - change the parts of the snapshot that steer the agent: see free;
+//   - change the parts of the snapshot that steer the agent: see free. What the run has
+//     to show for itself is not among them: work items, coverage, answers;
 //   - behind the turn, say that the agent is done or is not; before it, report what
 //     it has compacted; anywhere, end the turn with an error, which fails the run visibly;
-//   - as the stop decision, everything that a stop decision decides.
 //
 // Whatever else differs from what it was given is refused with the field's name: the
 // cursor of the inbox, the fence, budgets that were used up, what the run is made of.
@@ -45,24 +45,25 @@ func Bridgeable(name string) error {
 		return fmt.Errorf("%q is no name of an executor: want letters, digits, - and _, at most 64", name)
 	case runlog.IsRest(name):
 		return fmt.Errorf("%s is a place where runs rest, no executor", name)
-	case name == "turn" || name == "repair":
-		return fmt.Errorf("%s writes to the log while it works, which a bridge cannot do for it: consume its subjects instead (examples/executor)", name)
+	case name == "turn" || name == "repair" || name == runstate.StopDecision:
+		return fmt.Errorf("%s keeps books that a bridge cannot check (the journal, the inbox, how a run ends): consume its subjects instead (examples/executor)", name)
 	case slices.Contains([]string{"gateway", "toolhost", "bridge", "all"}, name):
 		return fmt.Errorf("%s is a role, no executor: choose another name", name)
 	}
 	return nil
 }
 
-// free are the fields of the snapshot that any executor may change.
-var free = []protoreflect.Name{
-	"mode", "model", "fallback_models", "work_item_ledger", "hooks", "answer", "summary", "token_budget",
-}
+// compaction is the stock executor that can stand behind a bridge.
+const compaction = "compaction"
 
-// fixed are the fields that not even a stop decision may change.
-var fixed = []protoreflect.Name{
-	"workflow", "first_sequence", "inbox_cursor", "message_count", "drained_items", "answered_calls", "answered_by",
-	"tool_rules", "create_time", "park_version", "expire_time", "workspace", "config", "client_tools",
-	"task_contract", "definition", "goal", "goal_preview", "granted_tools", "trace",
+// free are the fields of the snapshot that an executor may change; compaction also
+// weighs the window.
+func free(name string) []protoreflect.Name {
+	fields := []protoreflect.Name{"mode", "model", "fallback_models", "hooks"}
+	if name == compaction {
+		fields = append(fields, "token_budget")
+	}
+	return fields
 }
 
 // PassOn is the outcome of a step whose executor has nothing to say.
@@ -95,11 +96,11 @@ func Settle(name string, in *harnessv1.StepInput, out *harnessv1.StepOutput) (*h
 		}
 		step.Snapshot = runstate.Clone(s)
 	}
-	if changes := said.GetStep().GetPhaseChanges(); len(changes) > 0 {
-		if name != runstate.StopDecision {
-			return nil, fmt.Errorf("%s changed the phase: only the stop decision does; leave phase_changes out", name)
-		}
-		step.PhaseChanges = changes
+	if len(said.GetStep().GetPhaseChanges()) > 0 {
+		return nil, fmt.Errorf("%s changed the phase: only stock executors do; leave phase_changes out", name)
+	}
+	if t := step.GetTurnComplete(); t != nil && step.GetSnapshot().GetTurn() != nil {
+		step.Snapshot.Turn.AgentDone = t.GetAgentDone() // what a stop decision that is taken again goes by
 	}
 	if err := takeAppended(name, outcome, said.GetAppended()); err != nil {
 		return nil, err
@@ -112,30 +113,39 @@ func takeMessage(name string, in, said, step *harnessv1.Step) error {
 	if from := said.GetFrom(); from != "" && from != name {
 		return fmt.Errorf("%s answered in the name of %s: leave from empty", name, from)
 	}
-	if said.GetMessage() != nil {
-		step.Message = said.GetMessage()
-	}
-	failing := step.GetTurnComplete().GetError() != nil
-	to, want := said.GetTo(), step.GetTo()
-	switch {
-	case name == runstate.StopDecision:
-		if to == "" {
-			return fmt.Errorf("%s named nobody in to: want %s, %s or %s", name, want, runlog.Park, runlog.End)
+	if failure := said.GetTurnComplete().GetError(); failure != nil {
+		if to := said.GetTo(); to != "" && to != runstate.StopDecision {
+			return fmt.Errorf("%s sent an error to %s: it goes to %s", name, to, runstate.StopDecision)
 		}
-		if to != want && !runlog.IsRest(to) {
-			return fmt.Errorf("%s sent the step to %s: want %s, %s or %s", name, to, want, runlog.Park, runlog.End)
-		}
-		step.To = to
+		// Other kinds mean that somebody cancelled, or that a provider is away.
+		step.To, step.Message = runstate.StopDecision, &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+			TurnNumber: turnNumber(in),
+			Error: &harnessv1.TurnError{
+				Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED,
+				Message: name + ": " + runlog.Cut(failure.GetMessage(), runlog.MaxPreview),
+			},
+		}}
 		return nil
-	case failing && (to == "" || to == runstate.StopDecision):
-		step.To = runstate.StopDecision
-	case to != "" && to != want:
+	}
+	if to, want := said.GetTo(), step.GetTo(); to != "" && to != want {
 		return fmt.Errorf("%s sent the step to %s: the workflow goes on with %s; leave to empty", name, to, want)
 	}
-	if got := kind(step); !failing && got != kind(in) && (kind(in) != "repair_complete" || got != "compaction_complete") {
+	if said.GetMessage() == nil {
+		return nil
+	}
+	if got := kind(said); got != kind(in) && (kind(in) != "repair_complete" || got != "compaction_complete") {
 		return fmt.Errorf("%s made a %s out of a %s, which %s does not take: leave message empty to pass it on", name, got, kind(in), step.GetTo())
 	}
+	step.Message = said.GetMessage()
 	return checkTurn(name, in.GetTurnComplete(), step.GetTurnComplete())
+}
+
+// turnNumber is the turn that a step belongs to.
+func turnNumber(in *harnessv1.Step) uint32 {
+	if t := in.GetTurnComplete(); t != nil {
+		return t.GetTurnNumber()
+	}
+	return in.GetSnapshot().GetTurnCount()
 }
 
 // checkTurn refuses to have a turn told otherwise than it went.
@@ -144,9 +154,9 @@ func checkTurn(name string, before, after *harnessv1.TurnComplete) error {
 		return nil
 	}
 	told := proto.CloneOf(after)
-	told.AgentDone, told.Error = before.GetAgentDone(), before.GetError()
+	told.AgentDone = before.GetAgentDone()
 	if !proto.Equal(told, before) {
-		return fmt.Errorf("%s changed turn_complete: only agent_done and error are its to change", name)
+		return fmt.Errorf("%s changed turn_complete: only agent_done is its to change", name)
 	}
 	return nil
 }
@@ -166,15 +176,11 @@ func checkSnapshot(name string, before, after *harnessv1.Snapshot) error {
 	fields := b.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		may := slices.Contains(free, f.Name())
-		if name == runstate.StopDecision {
-			may = !slices.Contains(fixed, f.Name())
-		}
-		if may || b.Has(f) == a.Has(f) && b.Get(f).Equal(a.Get(f)) {
+		if slices.Contains(free(name), f.Name()) || b.Has(f) == a.Has(f) && b.Get(f).Equal(a.Get(f)) {
 			continue
 		}
 		return fmt.Errorf("%s changed snapshot.%s, which is not its to change: send the snapshot back as it came but for %s, or leave it out",
-			name, f.Name(), list(free))
+			name, f.Name(), list(free(name)))
 	}
 	if len(a.GetUnknown()) != len(b.GetUnknown()) {
 		return fmt.Errorf("%s lost fields of the snapshot that its protos do not know: generate its stubs from this version's protos, or leave the snapshot out", name)

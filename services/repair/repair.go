@@ -309,7 +309,8 @@ func (r *repairing) closeTurn() error {
 	}
 	turn := r.turn()
 	runstate.EndTurn(r.s)
-	r.step.To = runstate.StopDecision
+	// To whoever stands behind the turn: it ended here and not there.
+	r.step.To = runstate.Following(r.s.GetWorkflow(), "turn")
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 		TurnNumber:         turn,
 		AgentDone:          r.s.GetTurn().GetAgentDone(),

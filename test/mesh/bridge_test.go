@@ -106,6 +106,18 @@ func TestExecutorBehindABridge(t *testing.T) {
 			e := m.Entries(run)
 			return len(e) > 0 && e[len(e)-1].Record.GetStep().GetTo() == "critic"
 		})
+		// It does not keep anybody from stopping the run.
+		stopped := begin(t, m, "stopped", "critic", twoTurns)
+		meshtest.Eventually(t, "that step has come to the bridge too", func() bool {
+			e := m.Entries(stopped)
+			return len(e) > 0 && e[len(e)-1].Record.GetStep().GetTo() == "critic"
+		})
+		if _, err := m.Client().CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: stopped.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if entries := m.Ended(stopped, 0); entries[len(entries)-1].Record.GetStep().GetResult().GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
+			t.Errorf("ended as %v", entries[len(entries)-1].Record.GetStep().GetResult())
+		}
 		serveForeign(outer, at, speak)
 		if entries := m.Ended(run, 0); entries[len(entries)-1].Record.GetStep().GetResult().GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE {
 			t.Errorf("ended as %v", entries[len(entries)-1].Record.GetStep().GetResult())

@@ -48,7 +48,7 @@ func (m *mesh) start(w workload) *process {
 	}
 	m.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may have ended
-		_ = <-p.ended            // killed, as it says
+		<-p.ended
 	})
 	go func() {
 		lines := bufio.NewScanner(out)

@@ -110,6 +110,7 @@ func TestCutStreams(t *testing.T) {
 		"empty":          {Body: " \n", Quirks: events},
 		"only a ping":    {Body: "event: ping\ndata: {\"type\": \"ping\"}\n\n", Quirks: events},
 		"reason, no end": {Body: `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n", Quirks: events},
+		"no reason":      {Body: `data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"m","usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n", Quirks: events},
 		"torn event":     {Body: `data: {"type":"message_stop"`, Quirks: events},
 		"other form":     {Body: `data: {"type":"message_delta","delta":"end_turn"}` + "\n\n", Quirks: events},
 		"error unnamed":  {Body: `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}` + "\n\n", Quirks: events},

@@ -192,8 +192,9 @@ func (a *accumulator) argue(index int, piece string) {
 	}
 }
 
-// finished says that the server declared the message complete.
-func (a *accumulator) finished() bool { return a.ended }
+// finished says that the server declared the message complete and said why it stopped:
+// what stands between may have closed a broken stream for it.
+func (a *accumulator) finished() bool { return a.ended && a.stop != "" }
 
 func (a *accumulator) response() *model.Response {
 	r := &model.Response{Text: a.text.String(), Model: a.model}

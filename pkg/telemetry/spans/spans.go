@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc/metadata"
@@ -81,9 +82,8 @@ func Incoming(ctx context.Context) context.Context {
 		return ctx
 	}
 	if values := metadata.ValueFromIncomingContext(ctx, runtrace.Header); len(values) > 0 {
-		if ref, ok := runtrace.Parse(values[0]); ok {
-			return Under(ctx, ref)
-		}
+		// Also under one that is not sampled: then this one is not either.
+		return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{runtrace.Header: values[0]})
 	}
 	return ctx
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/bridge"
 )
 
@@ -126,22 +125,27 @@ func (b bridged) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 	in := task.Input()
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if b.s.cfg.Name != runstate.StopDecision { // that one alone can end what was interrupted
-		lookout, stop := b.s.interrupts.Inbox(calling, cancel, task.Run, in.GetStep().GetSnapshot())
-		defer stop()
-		task.OnHeartbeat(func(ctx context.Context, _ runlog.View) { _ = lookout.Look(ctx) })
-	}
+	lookout, stop := b.s.interrupts.Inbox(calling, cancel, task.Run, in.GetStep().GetSnapshot())
+	defer stop()
+	task.OnHeartbeat(func(ctx context.Context, _ runlog.View) { _ = lookout.Look(ctx) })
 	said, err := b.s.call(calling, in)
-	switch {
-	case err == nil:
+	if err == nil {
 		return bridge.Settle(b.s.cfg.Name, in, said)
+	}
+	if ctx.Err() == nil {
+		// A target that is away fails faster than the inbox can be looked at, each time.
+		if lerr := lookout.Looked(ctx); lerr != nil && ctx.Err() == nil {
+			return nil, executor.Retry("inbox", lerr)
+		}
+	}
+	switch {
 	case interrupt.Stopped(calling):
 		return bridge.PassOn(b.s.cfg.Name, in), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
 	switch status.Code(err) {
-	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled:
+	case codes.Unavailable, codes.Aborted:
 		return nil, executor.Retry("executor "+b.s.cfg.Name+" at "+b.s.cfg.Target, err)
 	case codes.DeadlineExceeded:
 		return nil, fmt.Errorf("executor %s at %s did not answer within %s", b.s.cfg.Name, b.s.cfg.Target, b.s.cfg.Timeout)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -19,7 +21,8 @@ import (
 func calling(r *http.Request) context.Context {
 	var pairs []string
 	for _, name := range []string{"traceparent", "tracestate"} {
-		if value := r.Header.Get(name); value != "" {
+		value := strings.Join(r.Header.Values(name), ",")
+		if value != "" && !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) { // as metadata is
 			pairs = append(pairs, name, value)
 		}
 	}
@@ -32,8 +35,22 @@ func answerJSON(w http.ResponseWriter, code int, body []byte) error {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // who has left is not told
+	deliver(w, append(body, '\n'))
 	return nil
+}
+
+// piece is what a client has its time for, of an answer of any size.
+const piece = 64 << 10
+
+// deliver writes a body to a client that has a bounded time to take each piece of it. Who
+// has left or does not read is not told.
+func deliver(w http.ResponseWriter, body []byte) {
+	p := &patient{w: w, control: http.NewResponseController(w), patience: defaultPatience}
+	for part := range slices.Chunk(body, piece) {
+		if _, err := p.Write(part); err != nil {
+			return
+		}
+	}
 }
 
 // answerMessage writes a message as package eventjson does.
@@ -51,7 +68,7 @@ func (s *server) index(w http.ResponseWriter, _ *http.Request) error {
 
 func (s *server) description(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openapi.Document)
+	deliver(w, openapi.Document)
 	return nil
 }
 

@@ -17,10 +17,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
 )
 
-// Bounds of HTTP clients. There is none on writing: events are streamed for as long
-// as a run takes.
+// Bounds of HTTP clients. Writing is bounded by the facade, answer by answer and event by
+// event: events are streamed for as long as a run takes.
 const (
 	httpHeaderTime = 10 * time.Second
+	// httpReadTime bounds the receiving of a request, its body included; while a stream
+	// is answered it does not count.
+	httpReadTime   = 30 * time.Second
 	httpIdleTime   = 2 * time.Minute
 	httpHeaderSize = 64 << 10
 	// httpStop is how long requests have for their end once the gateway is closed.
@@ -36,12 +39,14 @@ func (n *Node) openGateway(listener net.Listener, register func(grpc.ServiceRegi
 		cfg = n.cfg.TLS.Server(false, frontdoor.Protocols...)
 	}
 	door := frontdoor.New(listener, cfg, n.cfg.Logger)
-	s := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, slices.Concat(guard.ServerOptions(), n.telemetry.ServerOptions(), []grpc.ServerOption{grpc.Creds(tlsfiles.Accepted())})...)
+	s := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, slices.Concat(guard.ServerOptions(), n.telemetry.ServerOptions(), []grpc.ServerOption{
+		grpc.Creds(tlsfiles.Accepted()), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxStreams),
+	})...)
 	register(s.grpc)
 	client := harnessv1.NewGatewayServiceClient(access.Confine(n.local.conn))
 	web := &http.Server{
 		Handler:           n.observed.metrics.HTTP(n.facade(client, guard)),
-		ReadHeaderTimeout: httpHeaderTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize,
+		ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize,
 		ErrorLog: slog.NewLogLogger(n.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	n.pending = append(n.pending, func() {

@@ -118,6 +118,13 @@ type Config struct {
 // maxMessage bounds a gRPC message: a conversation comes as one.
 const maxMessage = 64 << 20
 
+// Bounds of what clients ask of a gateway over the network: the bytes of a request, and
+// the calls of one connection at once. Answers may be larger.
+const (
+	maxRequest = 16 << 20
+	maxStreams = 1000
+)
+
 // Node is a running set of roles.
 type Node struct {
 	cfg      Config

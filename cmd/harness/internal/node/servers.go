@@ -45,11 +45,14 @@ type roleServer struct {
 }
 
 func newRoleServer(logger *slog.Logger, instance string, m *telemetry.Metrics, more ...grpc.ServerOption) *roleServer {
-	options := append(slices.Concat(m.ServerOptions(), fault.ServerOptions(logger), more),
-		grpc.ChainUnaryInterceptor(onlyMeant(instance)),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		// Clients behind proxies ping more often than the default allows.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+	options := slices.Concat(
+		[]grpc.ServerOption{
+			grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+			// Clients behind proxies ping more often than the default allows.
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		},
+		m.ServerOptions(), fault.ServerOptions(logger), more, // of a bound that is set twice the later one counts
+		[]grpc.ServerOption{grpc.ChainUnaryInterceptor(onlyMeant(instance))},
 	)
 	s := &roleServer{grpc: grpc.NewServer(options...), health: health.NewServer(), served: make(chan struct{})}
 	healthv1.RegisterHealthServer(s.grpc, s.health)
