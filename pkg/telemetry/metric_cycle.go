@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // cycle is what a sample of the loop shows.
@@ -20,16 +22,19 @@ type cycle struct {
 // measure takes the times of a cycle from its records, oldest first: from the
 // RepairTrigger that began it to the step that ended it. ok is false for one that
 // shows no usual turn: no model answered, one was given up, or another worker took
-// the turn over, so that some of the model's time stands nowhere.
+// the turn over, so that some of the model's time stands nowhere; or programs of
+// somebody else's took part, whose time stands nowhere either.
 func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 	if len(records) == 0 {
 		return cycle{}, false
 	}
 	var elsewhere time.Duration
 	var tools []span
-	for _, r := range records {
+	for i, r := range records {
 		j := r.GetJournal()
 		switch {
+		case i > 0 && (handedOnByOthers(r.GetStep()) || asksOutside(r)): // the first belongs to the cycle before
+			return cycle{}, false
 		case j.GetTurnStarted().GetAttempt() > 1, j.GetModelRetried().GetLast(), j.GetExecutorFailed() != nil:
 			return cycle{}, false
 		case j.GetModelResponded() != nil:
@@ -43,6 +48,25 @@ func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 	c.whole = records[len(records)-1].GetCommitTime().AsTime().Sub(records[0].GetCommitTime().AsTime())
 	c.overhead = max(c.whole-elsewhere-covered(tools), 0)
 	return c, ok
+}
+
+// handedOnByOthers says that a step is that of an executor of one's own.
+func handedOnByOthers(step *harnessv1.Step) bool {
+	return step != nil && !slices.Contains(runstate.DefaultWorkflow(), step.GetFrom())
+}
+
+// contextKey begins the key of what a context provider gave.
+const contextKey = "context:"
+
+// asksOutside says that hooks, checks or context providers were waited for.
+func asksOutside(r *harnessv1.Record) bool {
+	return r.GetJournal().GetTurnAdmitted() != nil || r.GetJournal().GetCallsJudged() != nil ||
+		slices.ContainsFunc(r.GetEvents(), func(e *harnessv1.Event) bool {
+			return e.GetHookResult() != nil || e.GetHookError() != nil
+		}) ||
+		slices.ContainsFunc(r.GetStep().GetObserved(), func(o *harnessv1.Observation) bool {
+			return o.GetHook() != nil || o.GetCheck() != nil || strings.HasPrefix(o.GetKey(), contextKey)
+		})
 }
 
 type span struct{ from, to time.Time }

@@ -20,8 +20,11 @@ func at(after time.Duration, entry *harnessv1.Journal) *harnessv1.Record {
 	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Journal{Journal: entry}}
 }
 
-func step(after time.Duration) *harnessv1.Record {
-	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Step{Step: &harnessv1.Step{}}}
+func step(after time.Duration) *harnessv1.Record { return stepOf("stopdecision", after) }
+
+// stepOf is a step that an executor hands on, and what it saw.
+func stepOf(executor string, after time.Duration, saw ...*harnessv1.Observation) *harnessv1.Record {
+	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Step{Step: &harnessv1.Step{From: executor, Observed: saw}}}
 }
 
 func claimed(attempt uint32) *harnessv1.Journal {
@@ -42,6 +45,11 @@ func finished(ran time.Duration) *harnessv1.Journal {
 
 func givenUp() *harnessv1.Journal {
 	return &harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{Model: "openai:m", Last: true}}}
+}
+
+func withEvent(r *harnessv1.Record, e *harnessv1.Event) *harnessv1.Record {
+	r.Events = append(r.Events, e)
+	return r
 }
 
 func TestTheOverheadOfACycleIsWhatModelAndToolsLeave(t *testing.T) {
@@ -74,6 +82,53 @@ func TestTheOverheadOfACycleIsWhatModelAndToolsLeave(t *testing.T) {
 			records: []*harnessv1.Record{step(0), at(2*ms, claimed(1)), at(5*ms, claimed(2)), at(9*ms, responded(ms, ms)), step(10 * ms)}, none: true,
 		},
 		"of nothing": {none: true},
+		"with what the mesh itself looks at": {
+			records: []*harnessv1.Record{
+				stepOf("gateway", 0), stepOf("repair", 5*ms, &harnessv1.Observation{Key: "inbox"}), stepOf("compaction", 6*ms),
+				at(60*ms, responded(50*ms, 0)), stepOf("turn", 61*ms), step(70 * ms),
+			},
+			whole: 70 * ms, overhead: 20 * ms,
+		},
+		"with an executor of one's own": {
+			records: []*harnessv1.Record{step(0), at(9*ms, responded(ms, ms)), stepOf("reviewer", 5000*ms), step(5010 * ms)}, none: true,
+		},
+		"with a hook": {
+			records: []*harnessv1.Record{step(0), at(9*ms, responded(ms, ms)), stepOf("stopdecision", 5010*ms, &harnessv1.Observation{
+				Value: &harnessv1.Observation_Hook{Hook: &harnessv1.HookOutcome{}},
+			})}, none: true,
+		},
+		"with a check": {
+			records: []*harnessv1.Record{step(0), at(9*ms, responded(ms, ms)), stepOf("stopdecision", 5010*ms, &harnessv1.Observation{
+				Value: &harnessv1.Observation_Check{Check: &harnessv1.RequirementCoverage{}},
+			})}, none: true,
+		},
+		"with a context provider": {
+			records: []*harnessv1.Record{step(0), stepOf("repair", 4000*ms, &harnessv1.Observation{
+				Key: "context:issues", Value: &harnessv1.Observation_Context{Context: &harnessv1.ContextText{}},
+			}), at(4009*ms, responded(ms, ms)), step(4010 * ms)}, none: true,
+		},
+		"with a hook before the turn": {
+			records: []*harnessv1.Record{
+				step(0), at(4000*ms, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnAdmitted{TurnAdmitted: &harnessv1.TurnAdmitted{}}}),
+				at(4009*ms, responded(ms, ms)), step(4010 * ms),
+			}, none: true,
+		},
+		"with a hook before a call": {
+			records: []*harnessv1.Record{
+				step(0), at(9*ms, responded(ms, ms)),
+				at(4009*ms, &harnessv1.Journal{Entry: &harnessv1.Journal_CallsJudged{CallsJudged: &harnessv1.CallsJudged{}}}), step(4010 * ms),
+			}, none: true,
+		},
+		"with a hook after a call": {
+			records: []*harnessv1.Record{step(0), at(9*ms, responded(ms, ms)), withEvent(at(4009*ms, finished(ms)), &harnessv1.Event{
+				Event: &harnessv1.Event_HookResult{HookResult: &harnessv1.HookResult{}},
+			}), step(4010 * ms)}, none: true,
+		},
+		"with a hook after a call that fails": {
+			records: []*harnessv1.Record{step(0), at(9*ms, responded(ms, ms)), withEvent(at(4009*ms, finished(ms)), &harnessv1.Event{
+				Event: &harnessv1.Event_HookError{HookError: &harnessv1.HookError{}},
+			}), step(4010 * ms)}, none: true,
+		},
 	} {
 		got, ok := measure(c.records)
 		if ok == c.none || ok && (got.whole != c.whole || got.overhead != c.overhead) {
