@@ -59,31 +59,25 @@ func TestEachAlertSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 
 // situations are what each alert is for, a value a minute, and what it is not for.
 var situations = map[string]struct{ wrong, fine []string }{
-	"HarnessRoleNotReady":    {[]string{`harness_role_ready{job="h",instance="a",role="turn"} 1 0x60`}, []string{`harness_role_ready{job="h",instance="a",role="turn"} 1x60`}},
-	"HarnessNobodyListsRuns": {[]string{`harness_role_ready{role="turn"} 1x60`}, []string{`harness_runs{status="running"} 0x60`}},
-	"HarnessExecutorUnserved": {
-		[]string{`harness_consumer_pending{executor="turn"} 3x60`, `harness_consumer_ack_pending{executor="turn"} 0x60`, `harness_consumer_waiting{executor="turn"} 0x60`,
-			`harness_role_ready{role="turn"} 0x60`, `harness_role_ready{role="repair"} 1x60`},
-		[]string{`harness_consumer_pending{executor="turn"} 3x60`, `harness_consumer_ack_pending{executor="turn"} 256x60`, `harness_consumer_waiting{executor="turn"} 0x60`,
-			`harness_role_ready{role="turn"} 1x60`},
-	},
+	"HarnessRoleNotReady":      {[]string{`harness_role_ready{job="h",instance="a",role="turn"} 1 0x60`}, []string{`harness_role_ready{job="h",instance="a",role="turn"} 1x60`}},
+	"HarnessNobodyListsRuns":   {[]string{`harness_role_ready{role="turn"} 1x60`}, []string{`harness_runs{status="running"} 0x60`}},
 	"HarnessLagGrows":          {[]string{`harness_consumer_pending{executor="turn"} 150+10x60`}, []string{`harness_consumer_pending{executor="turn"} 500 0 0 0 500 0 0 0 0 500 0 0 0 0 500 0`}},
 	"HarnessHopLatency":        {[]string{`harness_hop_latency_seconds_bucket{executor="turn",le="1"} 0x60`, `harness_hop_latency_seconds_bucket{executor="turn",le="5"} 0+9x60`, `harness_hop_latency_seconds_bucket{executor="turn",le="+Inf"} 0+9x60`}, []string{`harness_hop_latency_seconds_bucket{executor="turn",le="1"} 0+9x60`, `harness_hop_latency_seconds_bucket{executor="turn",le="+Inf"} 0+9x60`}},
 	"HarnessTurnOverhead":      {[]string{`harness_turn_overhead_seconds_bucket{le="1"} 0x60`, `harness_turn_overhead_seconds_bucket{le="5"} 0+9x60`, `harness_turn_overhead_seconds_bucket{le="+Inf"} 0+9x60`}, []string{`harness_turn_overhead_seconds_bucket{le="1"} 0+9x60`, `harness_turn_overhead_seconds_bucket{le="+Inf"} 0+9x60`}},
-	"HarnessDeadLetters":       {[]string{`harness_step_dead_letters_total{executor="turn"} 0 0 1x30`}, []string{`harness_step_dead_letters_total{executor="turn"} 7x60`}},
-	"HarnessExecutorFails":     {[]string{`harness_step_failures_total{executor="turn"} 0+1x30`}, []string{`harness_step_failures_total{executor="turn"} 0 0 1x30`}},
-	"HarnessTakeoversFrequent": {[]string{`harness_step_takeovers_total{executor="turn"} 0+1x30`}, []string{`harness_step_takeovers_total{executor="turn"} 0 0 0 2x30`}},
+	"HarnessDeadLetters":       {[]string{`harness_step_dead_letters_total{executor="turn"} _ 0 0 1x30`}, []string{`harness_step_dead_letters_total{executor="turn"} _ 7x60`}},
+	"HarnessExecutorFails":     {[]string{`harness_step_failures_total{executor="turn"} _ 0+1x30`}, []string{`harness_step_failures_total{executor="turn"} _ 0 0 1x30`}},
+	"HarnessTakeoversFrequent": {[]string{`harness_step_takeovers_total{executor="turn"} _ 0+1x30`}, []string{`harness_step_takeovers_total{executor="turn"} _ 0 0 2x30`}},
 	"HarnessModelErrors": {
 		[]string{`gen_ai_client_operation_duration_seconds_count{gen_ai_request_model="m",error_type="503"} 0+5x60`, `gen_ai_client_operation_duration_seconds_count{gen_ai_request_model="m"} 0+5x60`},
 		[]string{`gen_ai_client_operation_duration_seconds_count{gen_ai_request_model="m",error_type="cancelled"} 0+5x60`, `gen_ai_client_operation_duration_seconds_count{gen_ai_request_model="m"} 0+5x60`},
 	},
 	"HarnessProviderAway":    {[]string{`harness_runs{status="parked",reason="provider_unavailable"} 2x60`}, []string{`harness_runs{status="parked",reason="provider_unavailable"} 2x10 0 2x10 0 2x10 0`}},
 	"HarnessCostRate":        {[]string{`harness_model_cost_usd_total{gen_ai_request_model="m"} 0+1x90`}, []string{`harness_model_cost_usd_total{gen_ai_request_model="m"} 0+0.5x90`}},
-	"HarnessRunsFail":        {[]string{`harness_run_ended_total{status="failed"} 0+1x90`, `harness_run_ended_total{status="done"} 0+1x90`}, []string{`harness_run_ended_total{status="failed"} 0+1x90`, `harness_run_ended_total{status="done"} 0+9x90`}},
+	"HarnessRunsFail":        {[]string{`harness_run_ended_total{status="failed",reason="poison"} _ 0 0 1x90`, `harness_run_ended_total{status="done",reason="agent_done"} _ 0x92`}, []string{`harness_run_ended_total{status="failed",reason="poison"} _ 0 0 1x90`, `harness_run_ended_total{status="done",reason="agent_done"} _ 0 0 9x90`}},
 	"HarnessApprovalsWait":   {[]string{`harness_runs{status="parked",reason="approval"} 1x300`}, []string{`harness_runs{status="parked",reason="approval"} 1x200 0 1x99`}},
-	"HarnessCallsUnknown":    {[]string{`gen_ai_execute_tool_duration_seconds_count{gen_ai_tool_name="other",error_type="unknown"} 1 1 2x30`}, []string{`gen_ai_execute_tool_duration_seconds_count{gen_ai_tool_name="read_file",error_type="error"} 0+9x30`}},
+	"HarnessCallsUnknown":    {[]string{`harness_tool_unknown_ends_total _ 0 0 1x30`}, []string{`harness_tool_unknown_ends_total _ 0x30`, `gen_ai_execute_tool_duration_seconds_count{gen_ai_tool_name="read_file",error_type="error"} _ 0+9x30`}},
 	"HarnessBusAway":         {[]string{`harness_bus_connected{job="h",instance="a"} 1 0x30`, `harness_bus_connected{job="h",instance="b"} 1x31`}, []string{`harness_bus_connected{job="h",instance="a"} 1x30`}},
-	"HarnessWritesUnsettled": {[]string{`harness_bus_append_duration_seconds_count{executor="turn",outcome="unsettled"} 1 1 2x30`}, []string{`harness_bus_append_duration_seconds_count{executor="turn",outcome="stored"} 0+9x30`}},
+	"HarnessWritesUnsettled": {[]string{`harness_bus_unsettled_total{executor="turn"} _ 0 0 1x30`}, []string{`harness_bus_unsettled_total{executor="turn"} _ 0x30`, `harness_bus_append_duration_seconds_count{executor="turn",outcome="stored"} _ 0+9x30`}},
 	"HarnessStreamFull":      {[]string{`harness_stream_size_bytes{stream="RUNS_0"} 85x30`, `harness_stream_limit_bytes{stream="RUNS_0"} 100x30`}, []string{`harness_stream_size_bytes{stream="RUNS_0"} 75x30`, `harness_stream_limit_bytes{stream="RUNS_0"} 100x30`}},
 	"NatsDiskFull":           {[]string{`gnatsd_varz_jetstream_stats_storage{server_id="n"} 85x30`, `gnatsd_varz_jetstream_config_max_storage{server_id="n"} 100x30`}, []string{`gnatsd_varz_jetstream_stats_storage{server_id="n"} 75x30`, `gnatsd_varz_jetstream_config_max_storage{server_id="n"} 100x30`}},
 }
@@ -91,23 +85,67 @@ var situations = map[string]struct{ wrong, fine []string }{
 func TestEachAlertComesWhenItShouldAndNotElse(t *testing.T) {
 	for _, g := range readAlerts(t) {
 		for _, r := range g.Rules {
+			if r.Alert == "HarnessExecutorUnserved" {
+				continue // see below
+			}
 			s, known := situations[r.Alert]
 			if !known {
 				t.Errorf("%s: nobody has tried it", r.Alert)
 				continue
 			}
-			hold, _ := time.ParseDuration(r.For) // tested above; empty is at once
-			fires := func(list []string) bool {
-				series := samples{}
-				series.described(t, list...)
-				return series.fires(t, r.Expr, hold)
-			}
-			if !fires(s.wrong) {
+			if !r.comes(t, s.wrong...) {
 				t.Errorf("%s: does not come where it should", r.Alert)
 			}
-			if fires(s.fine) {
+			if r.comes(t, s.fine...) {
 				t.Errorf("%s: comes where nothing is wrong", r.Alert)
 			}
+		}
+	}
+}
+
+// comes says whether the alert comes with such series.
+func (r rule) comes(t *testing.T, list ...string) bool {
+	t.Helper()
+	hold, _ := time.ParseDuration(r.For) // tested above; empty is at once
+	series := samples{}
+	series.described(t, list...)
+	return series.fires(t, r.Expr, hold)
+}
+
+// consumer is how one stands.
+func consumer(executor, pending, inWork, waiting string) []string {
+	return []string{
+		`harness_consumer_pending{executor="` + executor + `"} ` + pending, `harness_consumer_ack_pending{executor="` + executor + `"} ` + inWork,
+		`harness_consumer_waiting{executor="` + executor + `"} ` + waiting, `harness_role_ready{role="repair"} 1x60`,
+	}
+}
+
+func TestAnExecutorIsUnservedWhereNobodyHasItsStepsInWork(t *testing.T) {
+	var alert rule
+	for _, g := range readAlerts(t) {
+		for _, r := range g.Rules {
+			if r.Alert == "HarnessExecutorUnserved" {
+				alert = r
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		series []string
+		comes  bool
+	}{
+		"a turn that nobody has served yet":         {consumer("turn", "3x60", "0x60", "0x60"), true},
+		"a turn whose worker is not ready":          {append(consumer("turn", "3x60", "0x60", "0x60"), `harness_role_ready{role="turn"} 0x60`), true},
+		"a turn whose workers are full":             {append(consumer("turn", "3x60", "256x60", "0x60"), `harness_role_ready{role="turn"} 1x60`), false},
+		"a turn whose worker died with all in work": {append(consumer("turn", "0x60", "2x60", "5x5 0x55"), `harness_role_ready{role="turn"} 1x5`), true},
+		"a bridge that is full":                     {append(consumer("reviewer", "3x60", "256x60", "0x60"), `harness_role_ready{role="bridge"} 1x60`, `harness_role_ready{role="reviewer"} 1x60`), false},
+		"a bridge that is full between two steps":   {append(consumer("reviewer", "3x60", "0x60", "0x60"), `harness_role_ready{role="bridge"} 1x60`, `harness_role_ready{role="reviewer"} 1x60`), false},
+		"a bridge that died with all in work":       {append(consumer("reviewer", "0x60", "2x60", "5x5 0x55"), `harness_role_ready{role="reviewer"} 1x5`), true},
+		"a program of one's own that is full":       {consumer("mine", "3x60", "8x60", "0x60"), false},
+		"a program of one's own that is gone":       {consumer("mine", "3x60", "0x60", "5x5 0x55"), true},
+		"a program of one's own that waits":         {consumer("mine", "0x60", "0x60", "5x60"), false},
+	} {
+		if alert.comes(t, c.series...) != c.comes {
+			t.Errorf("%s: comes: %v", name, !c.comes)
 		}
 	}
 }

@@ -96,11 +96,15 @@ var (
 
 	toolDuration = Instrument{Name: "gen_ai.execute_tool.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time that a tool ran. error.type: error, cancelled or unknown.", Attributes: []string{attrTool, attrError}}
+	toolUnknown = Instrument{Name: "harness.tool.unknown_ends", Kind: Counter, Unit: "{call}",
+		Description: "Calls of which nobody knows how they ended.", Attributes: nil}
 	toolCalls = Instrument{Name: "harness.tool.calls", Kind: Counter, Unit: "{call}",
 		Description: "Calls in the models' answers by what becomes of them. A tool that is not offered is other.", Attributes: []string{attrTool, "disposition"}}
 
 	appends = Instrument{Name: "harness.bus.append.duration", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time of a write to a run's log. outcome: stored, fenced_off, unsettled, refused.", Attributes: []string{"executor", "outcome"}}
+	unsettled = Instrument{Name: "harness.bus.unsettled", Kind: Counter, Unit: "{append}",
+		Description: "Writes to a run's log of which the bus did not say in time what became of them.", Attributes: []string{"executor"}}
 	undecided = Instrument{Name: "harness.bus.undecided", Kind: Counter, Unit: "{append}",
 		Description: "Writes whose first answer decided nothing, by cause: conflict, conflict_replicated, unanswered.", Attributes: []string{"cause"}}
 	settled = Instrument{Name: "harness.bus.settled", Kind: Counter, Unit: "{append}",
@@ -134,7 +138,7 @@ var (
 		Description: "Time of an HTTP request to this process, streams included.", Attributes: []string{attrMethod, attrRoute, attrStatus}}
 
 	roleReady = Instrument{Name: "harness.role.ready", Kind: Gauge, Unit: "{role}",
-		Description: "1 while a role of this process can do its work, else 0; /readyz says why.", Attributes: []string{"role"}}
+		Description: "1 while a role of this process can do its work, else 0; /readyz says why. A bridge also shows its executor's name.", Attributes: []string{"role"}}
 	buildInfo = Instrument{Name: "harness.build.info", Kind: Gauge, Unit: "{process}",
 		Description: "Always 1; which program this process is.", Attributes: []string{"version", "goversion"}}
 )
@@ -144,8 +148,8 @@ func Instruments() []Instrument {
 	all := []Instrument{
 		stepDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
 		runsStarted, runsEnded, runsParked, runs,
-		modelDuration, modelTokens, modelCached, modelCost, modelRetries, toolDuration, toolCalls,
-		appends, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
+		modelDuration, modelTokens, modelCached, modelCost, modelRetries, toolDuration, toolUnknown, toolCalls,
+		appends, unsettled, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
 		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
 	}
 	slices.SortFunc(all, func(a, b Instrument) int {

@@ -37,6 +37,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		outcome = "fenced_off"
 	case errors.Is(err, runlog.ErrUnavailable):
 		outcome = "unsettled"
+		l.m.unsettled.add(ctx, 1, rec.GetWriter().GetExecutor())
 	default:
 		outcome = "refused"
 	}

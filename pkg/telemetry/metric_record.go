@@ -75,6 +75,34 @@ func (m *Metrics) handedOff(ctx context.Context, rec *harnessv1.Record, step *ha
 // they cannot go on or where they stand behind it in the workflow.
 const turnExecutor = "turn"
 
+type ended struct{ status, reason string }
+
+// ends are the ends that runs have; docs/events.md says what they mean.
+func ends() []ended {
+	done, stalled := StatusName(harnessv1.RunStatus_RUN_STATUS_DONE), StatusName(harnessv1.RunStatus_RUN_STATUS_STALLED)
+	cancelled := runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED)
+	noPlan := runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN)
+	all := []ended{
+		{done, "agent_done"},
+		{done, "max_turns"},
+		{done, noPlan},
+		{stalled, "doom_loop"},
+		{stalled, "stalled"},
+		{StatusName(harnessv1.RunStatus_RUN_STATUS_CANCELLED), cancelled},
+	}
+	failed := StatusName(harnessv1.RunStatus_RUN_STATUS_FAILED)
+	for kind := range harnessv1.TurnErrorKind_name {
+		switch harnessv1.TurnErrorKind(kind) {
+		case harnessv1.TurnErrorKind_TURN_ERROR_KIND_UNSPECIFIED,
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE, // the run waits
+			harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED, harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN:
+		default:
+			all = append(all, ended{failed, runstate.ErrorKind(harnessv1.TurnErrorKind(kind))})
+		}
+	}
+	return all
+}
+
 // StatusName is a run's status as labels have it: running, parked, done and so on.
 func StatusName(s harnessv1.RunStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "RUN_STATUS_"))
@@ -119,6 +147,7 @@ func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appe
 	switch f.GetOutcome() {
 	case harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
 		failed = "unknown"
+		m.toolUnknown.add(ctx, 1)
 	case harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED:
 		failed = "cancelled"
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -33,6 +36,12 @@ func measured(t *testing.T) (*Metrics, *prometheus.Registry) {
 // histograms the count and the sum, those that are 0 left out.
 func shown(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
+	return slices.DeleteFunc(shownAll(t, registry), func(line string) bool { return strings.HasSuffix(line, "} 0") })
+}
+
+// shownAll are those and the ones that are 0.
+func shownAll(t *testing.T, registry *prometheus.Registry) []string {
+	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +61,7 @@ func shown(t *testing.T, registry *prometheus.Registry) []string {
 			if h := one.GetHistogram(); h != nil {
 				value = fmt.Sprintf("%d %g", h.GetSampleCount(), h.GetSampleSum())
 			}
-			if value != "0" {
-				all = append(all, fmt.Sprintf("%s{%s} %s", name, strings.Join(labels, ","), value))
-			}
+			all = append(all, fmt.Sprintf("%s{%s} %s", name, strings.Join(labels, ","), value))
 		}
 	}
 	slices.Sort(all)
@@ -119,7 +126,7 @@ func TestRecordsCountAsWhatTheySay(t *testing.T) {
 		"a model that was given up": {at(0, givenUp()), []string{"harness_model_retries_total{error_type=failed,provider_name=openai,request_model=m,outcome=given_up} 1"}},
 		"a tool's end":              {withMessage(finished(2*time.Second), false), []string{"gen_ai_execute_tool_duration_seconds{tool_name=read_file} 1 2"}},
 		"a tool's error":            {withMessage(finished(2*time.Second), true), []string{"gen_ai_execute_tool_duration_seconds{error_type=error,tool_name=read_file} 1 2"}},
-		"an end that nobody knows":  {at(0, unknown), []string{"gen_ai_execute_tool_duration_seconds{error_type=unknown,tool_name=other} 1 2"}},
+		"an end that nobody knows":  {at(0, unknown), []string{"gen_ai_execute_tool_duration_seconds{error_type=unknown,tool_name=other} 1 2", "harness_tool_unknown_ends_total{} 1"}},
 		"a failure": {
 			at(0, &harnessv1.Journal{Entry: &harnessv1.Journal_ExecutorFailed{ExecutorFailed: &harnessv1.ExecutorFailed{Executor: "turn"}}}),
 			[]string{"harness_step_failures_total{executor=turn} 1"},
@@ -166,6 +173,7 @@ func TestMadeUpNamesAreOther(t *testing.T) {
 func TestNoMetricsCountNothing(t *testing.T) {
 	var m *Metrics
 	m.Serves(t.Context(), "turn")
+	m.Writes(t.Context(), "gateway")
 	m.StepReceived(t.Context(), "turn", true, noon, noon)
 	m.StepEnded(t.Context(), "turn", Committed, time.Second)
 	m.DeadLetter(t.Context(), "turn")
@@ -176,6 +184,74 @@ func TestNoMetricsCountNothing(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestAnExecutorShowsWhatItCanCountAs0(t *testing.T) {
+	of := func(executor string) []string {
+		return []string{
+			"harness_bus_unsettled_total{executor=" + executor + "} 0",
+			"harness_step_dead_letters_total{executor=" + executor + "} 0",
+			"harness_step_failures_total{executor=" + executor + "} 0",
+			"harness_step_redeliveries_total{executor=" + executor + "} 0",
+			"harness_step_takeovers_total{executor=" + executor + "} 0",
+		}
+	}
+	for executor, also := range map[string][]string{
+		"reviewer":            nil,
+		"turn":                {"harness_tool_unknown_ends_total{} 0"},
+		runstate.StopDecision: documentedEnds(t),
+	} {
+		m, registry := measured(t)
+		m.Serves(t.Context(), executor)
+		want := append(of(executor), also...)
+		slices.Sort(want)
+		if got := shownAll(t, registry); !slices.Equal(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", executor, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	m, registry := measured(t)
+	m.Writes(t.Context(), "gateway")
+	if got, want := shownAll(t, registry), of("gateway")[:1]; !slices.Equal(got, want) {
+		t.Errorf("a gateway: got %v", got)
+	}
+}
+
+// endRow is a row of the table of ends: | `kind` | STATUS | …
+var endRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (DONE|STALLED|CANCELLED|FAILED) \\|")
+
+// documentedEnds are the ends of runs that docs/events.md has, each as 0.
+func documentedEnds(t *testing.T) (all []string) {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range endRow.FindAllSubmatch(data, -1) {
+		all = append(all, fmt.Sprintf("harness_run_ended_total{reason=%s,status=%s} 0", row[1], strings.ToLower(string(row[2]))))
+	}
+	if len(all) == 0 {
+		t.Fatal("docs/events.md has no table of ends")
+	}
+	return all
+}
+
+// unanswered is a log whose bus does not say what became of a write.
+type unanswered struct{ runlog.Log }
+
+func (unanswered) Append(context.Context, *harnessv1.Record) (uint64, error) {
+	return 0, fmt.Errorf("no answer: %w", runlog.ErrUnavailable)
+}
+
+func TestAWriteThatTheBusLeavesOpenCounts(t *testing.T) {
+	m, registry := measured(t)
+	log := NewLog(unanswered{}, m)
+	defer log.Close()
+	if _, err := log.Append(t.Context(), &harnessv1.Record{Writer: &harnessv1.Writer{Executor: "turn"}}); err == nil {
+		t.Fatal("the write is stored")
+	}
+	if got, want := shown(t, registry), "harness_bus_unsettled_total{executor=turn} 1"; !slices.Contains(got, want) {
+		t.Errorf("got %v, without %s", got, want)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Metrics are the instruments of one process. Whoever has something to count is
@@ -25,6 +27,7 @@ type Metrics struct {
 	redeliveries, takeovers, deadLetters, failures       counter
 	turns, runsStarted, runsEnded, runsParked            counter
 	modelCached, modelRetries, toolCalls, rpcStreams     counter
+	toolUnknown, unsettled                               counter
 	modelCost                                            sum
 	rpcOpen                                              upDown
 }
@@ -54,6 +57,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		{redeliveries, &m.redeliveries}, {takeovers, &m.takeovers}, {deadLetters, &m.deadLetters}, {failures, &m.failures},
 		{turns, &m.turns}, {runsStarted, &m.runsStarted}, {runsEnded, &m.runsEnded}, {runsParked, &m.runsParked},
 		{modelCached, &m.modelCached}, {modelRetries, &m.modelRetries}, {toolCalls, &m.toolCalls}, {rpcStreams, &m.rpcStreams},
+		{toolUnknown, &m.toolUnknown}, {unsettled, &m.unsettled},
 	} {
 		var err error
 		c.to.keys = c.of.Attributes
@@ -85,14 +89,32 @@ const (
 	NotMine   Outcome = "not_mine"   // done before, or in work here already
 )
 
-// Serves says that this process is an executor: what seldom happens to its steps is
-// shown as 0 from now on, so that the first time is seen as a change.
+// Serves says that this process is an executor: what seldom happens to its steps, and
+// what only this executor counts, is shown as 0 from now on, so that the first time is
+// seen as a change.
 func (m *Metrics) Serves(ctx context.Context, executor string) {
 	if m == nil {
 		return
 	}
 	for _, c := range []*counter{&m.redeliveries, &m.takeovers, &m.deadLetters, &m.failures} {
 		c.add(ctx, 0, executor)
+	}
+	m.Writes(ctx, executor)
+	switch executor {
+	case turnExecutor:
+		m.toolUnknown.add(ctx, 0)
+	case runstate.StopDecision:
+		for _, e := range ends() {
+			m.runsEnded.add(ctx, 0, e.status, e.reason)
+		}
+	}
+}
+
+// Writes says that this process writes to runs' logs under this name: writes that the
+// bus leaves open are shown as 0 from now on. Serves implies it.
+func (m *Metrics) Writes(ctx context.Context, executor string) {
+	if m != nil {
+		m.unsettled.add(ctx, 0, executor)
 	}
 }
 

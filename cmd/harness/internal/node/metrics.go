@@ -131,6 +131,7 @@ func (n *Node) runs() runlog.Log {
 // bus stands. The gateway does, because it sees executors that nobody serves.
 func (n *Node) watchMesh(gateway *gatewayserver.Server) error {
 	m := n.observed.metrics
+	m.Writes(context.Background(), "gateway")
 	err := m.ObserveRuns(func() []telemetry.RunsState {
 		var all []telemetry.RunsState
 		for _, c := range gateway.Counts() {
@@ -173,11 +174,14 @@ func (m *mesh) reasons() map[string]string {
 	return all
 }
 
-// ready says which roles of this node can do their work.
+// ready says which roles of this node can do their work; of a bridge also its executor.
 func (m *mesh) ready() map[string]bool {
 	all := map[string]bool{}
 	for name, reason := range m.reasons() {
 		all[name] = reason == ""
+		if name == Bridge {
+			all[m.n.cfg.Executor] = reason == "" // as consumers name it
+		}
 	}
 	return all
 }
