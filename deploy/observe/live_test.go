@@ -210,6 +210,16 @@ func TestALiveMesh(t *testing.T) {
 			}
 		}
 	})
+	t.Run("shows from its first scrape on what alerts wait for", func(t *testing.T) {
+		for _, expr := range []string{
+			`harness_tool_unknown_ends_total == 0`, `harness_run_ended_total{status="failed",reason="poison"} == 0`,
+			`harness_bus_unsettled_total{executor="turn"} == 0`, `harness_bus_unsettled_total{executor="gateway"} == 0`,
+		} {
+			if len(l.seen.ask(t, expr, start)) == 0 {
+				t.Errorf("%s: no data", expr)
+			}
+		}
+	})
 	t.Run("shows what the documentation has, and nothing else", func(t *testing.T) {
 		documented := documentedNames(t)
 		var shown []string
