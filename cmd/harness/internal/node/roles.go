@@ -107,7 +107,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	if has(Bridge) {
 		b, err := bridgeserver.New(bridgeserver.Config{
-			Name: n.cfg.Executor, Target: n.cfg.Target, Timeout: n.cfg.TargetTimeout, Log: n.log, Remote: outside, Logger: n.cfg.Logger,
+			Name: n.cfg.Executor, Target: n.cfg.Target, Timeout: n.cfg.TargetTimeout, Log: n.runs(), Remote: outside, Logger: n.cfg.Logger,
 		})
 		if err != nil {
 			return err
