@@ -1,5 +1,7 @@
 """A real server for the tests: `harness serve`, all roles in one process, embedded NATS, scripted models."""
 
+import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -61,6 +63,56 @@ class Server:
         self._process = None
 
 
+class Wire:
+    """The way to a server that itself goes on: a port that passes bytes on, until it is cut.
+
+    breaks_after: bytes towards the client after which its connection breaks, once; None for never.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.address = "127.0.0.1:0"
+        self.breaks_after: int | None = None
+        self._server = server
+        self._open: set[asyncio.StreamWriter] = set()
+        self._listening: asyncio.Server | None = None
+
+    async def join(self) -> None:
+        host, _, port = self.address.rpartition(":")
+        self._listening = await asyncio.start_server(self._carry, host, int(port))
+        self.address = f"{host}:{self._listening.sockets[0].getsockname()[1]}"
+
+    def cut(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
+        for end in self._open:
+            end.transport.abort()
+
+    async def _carry(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        host, _, port = self._server.address.rpartition(":")
+        answers, server = await asyncio.open_connection(host, int(port))
+        ends = {client, server}
+        self._open |= ends
+        try:
+            await asyncio.gather(self._pump(reader, server), self._pump(answers, client, towards_client=True))
+        finally:
+            self._open -= ends
+
+    async def _pump(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, towards_client: bool = False
+    ) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await source.read(1 << 12):
+                sink.write(data)
+                await sink.drain()
+                if towards_client and self.breaks_after is not None:
+                    self.breaks_after -= len(data)
+                    if self.breaks_after < 0:
+                        self.breaks_after = None
+                        break
+        sink.transport.abort()
+
+
 @pytest.fixture(scope="session")
 def binary() -> str:
     """The binary in $HARNESS; test.sh builds it."""
@@ -85,6 +137,15 @@ def mortal(binary: str, tmp_path: Path) -> Iterator[Server]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+async def wire(server: Server) -> AsyncIterator[Wire]:
+    """A way to the shared server, to be cut."""
+    wire = Wire(server)
+    await wire.join()
+    yield wire
+    wire.cut()
 
 
 @pytest.fixture

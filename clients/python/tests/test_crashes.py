@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Server
+from conftest import Server, Wire
 
-from harnessmesh import Client, Delta, Event, Result, UnavailableError, pb, tool
+from harnessmesh import Client, Delta, Event, Result, Run, UnavailableError, Update, pb, tool
 
 Script = Callable[[str], str]
 
@@ -134,3 +134,51 @@ async def test_history_that_is_read_again_makes_no_call_again(client: Client, sc
     attached = await client.attach(run.id, tools=[note])
     assert [u async for u in attached.events() if isinstance(u, Event) and u.name == "tool.call"]
     assert calls == ["one"]
+
+
+async def test_calls_that_others_answered_while_the_client_was_cut_off_are_not_made(
+    client: Client, wire: Wire, script: Script, workspace: Path
+) -> None:
+    calls: list[str] = []
+    asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @tool
+    def note(text: str) -> None:
+        """Notes something."""
+        calls.append(text)
+
+    turns = "turns:\n  - {text: A command., calls: [{name: run_command, arguments: {command: 'true'}}]}\n"
+    turns += "".join(
+        f"  - {{text: Note., calls: [{{name: note, arguments: {{text: {n}}}}}]}}\n" for n in ("one", "two")
+    )
+
+    async def follow(run: Run) -> list[Update]:
+        async for update in run.events():
+            if isinstance(update, Event):
+                break
+        updates: list[Update] = []
+        async for update in run.events(run.position):  # so the iteration that is cut is one that was resumed
+            updates.append(update)
+            if isinstance(update, Event) and isinstance(update.data, pb.ApprovalRequested):
+                asked.set_result(update.data.call_id)
+        return updates
+
+    async with Client.connect(wire.address) as cut_off:
+        run = await cut_off.start("note", model=script(turns + DONE), workspace=workspace, tools=[note])
+        following = asyncio.create_task(follow(run))
+        approved = await asked
+        wire.cut()
+        other = await client.attach(run.id)
+        await other.approve(approved)
+        first = (await other.result()).pending
+        assert [(call.kind, call.arguments) for call in first] == [("client_tool", {"text": "one"})]
+        await other.answer(first[0].call_id, "noted by somebody else")
+        second = (await other.result()).pending
+        assert [(call.kind, call.arguments) for call in second] == [("client_tool", {"text": "two"})]
+        await wire.join()
+        updates = await following
+    last = updates[-1]
+    assert isinstance(last, Result) and last.accepted
+    made = [u.data.call_id for u in updates if isinstance(u, Event) and isinstance(u.data, pb.ToolCalled)]
+    assert [made.count(call.call_id) for call in first + second] == [1, 1]
+    assert calls == ["two"]

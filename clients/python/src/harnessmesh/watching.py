@@ -29,7 +29,8 @@ class Seen:
     """What was delivered of a run.
 
     version, index: the last event; index _ALL when the whole version was.
-    attached: version of the log when the watch began, 0 before.
+    attached: version of the log when the connection at hand began to watch, 0 before any did. What is
+        up to there is history, of which others may have taken care.
     _try, _shown: the text that was delivered last, and what of it.
     _result: the rest that was delivered, None once something happened.
     """
@@ -127,7 +128,7 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
                 case = update.WhichOneof("update")
                 if case == "attached":
                     attached = update.attached.version
-                    seen.attached = seen.attached or attached
+                    seen.attached = attached
                 elif case == "event" and seen.event(update.event):
                     yield update.event
                 elif case == "delta":
