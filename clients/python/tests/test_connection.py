@@ -3,6 +3,7 @@
 The front ends TLS, demands a token and remembers the headers, as a proxy before a gateway does.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -115,3 +116,25 @@ async def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_sen
         await Client.connect(tls=tmp_path / "empty.pem")
     with pytest.raises(InvalidError, match="traceparent: 'trace' is not VERSION-TRACE-SPAN-FLAGS"):
         await Client.connect(traceparent="trace")
+
+
+async def test_what_stays_on_this_machine_goes_through_no_proxy(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+        writer.close()
+
+    for name in ("grpc_proxy", "https_proxy", "no_grpc_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")
+        async with Client.connect(server.address, token="sesame", connect_timeout=1) as client:
+            assert [run async for run in client.runs(namespace="nobody-is-here")] == []
+        assert asked == []
+        with pytest.raises(UnavailableError):
+            await Client.connect("mesh.invalid:7447", connect_timeout=0.3)
+        assert asked[0].startswith(b"CONNECT mesh.invalid:7447 ")

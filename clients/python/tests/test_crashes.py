@@ -1,6 +1,7 @@
 """What a client sees when servers and clients die."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -182,3 +183,30 @@ async def test_calls_that_others_answered_while_the_client_was_cut_off_are_not_m
     made = [u.data.call_id for u in updates if isinstance(u, Event) and isinstance(u.data, pb.ToolCalled)]
     assert [made.count(call.call_id) for call in first + second] == [1, 1]
     assert calls == ["two"]
+
+
+async def test_a_long_text_is_fetched_again_when_its_connection_breaks(
+    wire: Wire, script: Script, workspace: Path
+) -> None:
+    content = "x" * 300_000
+    model = script(
+        f"turns:\n  - {{calls: [{{name: write_file, arguments: {{path: a.md, content: {content}}}}}]}}\n" + DONE
+    )
+    agent = {"tools": [{"name": "write_file", "policy": "TOOL_DECISION_ALLOW"}]}
+    async with Client.connect(wire.address) as client:
+        run = await client.start("write", model=model, workspace=workspace, agent=agent)
+        await run.result()
+        events = [u.data async for u in run.events() if isinstance(u, Event)]
+        arguments = next(e.arguments for e in events if isinstance(e, pb.ToolCalled) and e.tool == "write_file")
+        assert arguments.WhichOneof("value") == "blob"
+        wire.breaks_after = 150_000
+        assert json.loads(await run.text(arguments))["content"] == content
+        assert wire.breaks_after is None
+
+
+async def test_a_client_without_patience_still_gives_a_call_its_time(
+    server: Server, script: Script, workspace: Path
+) -> None:
+    async with Client.connect(server.address, patience=0) as client:
+        run = await client.start("go on", model=script("turns:\n" + DONE), workspace=workspace)
+        assert (await run.result()).accepted

@@ -47,8 +47,9 @@ class Client:
         tls: True to trust the certificate authorities that grpc trusts, or a file with those to trust.
         namespace: whose runs are meant where nothing else is said.
         traceparent: W3C trace context that goes with each call, or a function that gives the present one.
-        patience: seconds for which the gateway may be out of reach before a call or an iteration fails.
-        connect_timeout: the same for the first call.
+        patience: seconds for which the gateway may be out of reach before a call or an iteration fails; with
+            0 nothing is tried again. A try that is under way has up to 30 s of its own.
+        connect_timeout: seconds for the first call, with all of its tries.
 
         Raises, when entered or awaited: InvalidError for arguments that do not fit together,
         UnavailableError when no gateway answers, UnauthenticatedError and ForbiddenError for a token
@@ -193,7 +194,7 @@ class Connecting:
         try:  # a question that costs little shows whether address, TLS, token and namespace are right
             connection = client._connection
             request = pb.ListRunsRequest(namespace=client.namespace, page_size=1)
-            await connection.call(client.stub.ListRuns, request, patience=self._timeout)
+            await connection.call(client.stub.ListRuns, request, within=self._timeout)
         except BaseException:
             await client.close()
             raise

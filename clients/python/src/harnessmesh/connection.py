@@ -6,7 +6,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import grpc
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
+Answer = TypeVar("Answer")
 
 #: Header pairs of a call.
 Metadata = tuple[tuple[str, str], ...]
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-#: Longest time that one try of a call may take, in seconds.
+#: Longest time that one try of a call may take, in seconds. Streams have none: pings notice a gateway that is gone.
 _ATTEMPT = 30.0
 # The gateway takes a ping every 10 s. A machine that vanishes without a word is noticed within
 # half a minute, and one that comes back is found within two seconds.
@@ -67,10 +68,13 @@ class Connection:
                 raise InvalidError(f"token: it would travel to {address} in clear text; say tls=True or tls=CA_FILE")
             self._headers = (("authorization", f"Bearer {token}"),)
         self.metadata()  # a wrong trace context fails here, not at the first call
+        options = list(_OPTIONS)
+        if is_local(address):  # else grpc would send token and all through the proxy that $http_proxy names
+            options.append(("grpc.enable_http_proxy", 0))
         if tls is not False:
-            self.channel = grpc.aio.secure_channel(address, _credentials(tls), options=_OPTIONS)
+            self.channel = grpc.aio.secure_channel(address, _credentials(tls), options=options)
         else:
-            self.channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+            self.channel = grpc.aio.insecure_channel(address, options=options)
         self.stub: GatewayServiceAsyncStub = GatewayServiceStub(self.channel)
 
     def metadata(self, traceparent: str | None = None) -> Metadata:
@@ -90,15 +94,36 @@ class Connection:
         method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
         request: Request,
         *,
-        patience: float | None = None,
+        within: float | None = None,
         traceparent: str | None = None,
     ) -> Response:
         """Makes a call, again and again while the gateway is out of reach. Every request that changes
-        something carries an id, so that it has one effect."""
-        again = Again(self.patience if patience is None else patience)
+        something carries an id, so that it has one effect.
+
+        within: seconds that stand in for the patience, and bound each try too.
+        """
+        timeout = _ATTEMPT if within is None else min(_ATTEMPT, within)
+
+        async def attempt() -> Response:
+            return await method(request, metadata=self.metadata(traceparent), timeout=timeout)
+
+        return await self._again(attempt, self.patience if within is None else within)
+
+    async def collect(
+        self, method: "grpc.aio.UnaryStreamMultiCallable[Request, Response]", request: Request
+    ) -> list[Response]:
+        """The same for a call that is answered with a stream: all of it, from one try."""
+
+        async def attempt() -> list[Response]:
+            return [response async for response in method(request, metadata=self.metadata())]
+
+        return await self._again(attempt, self.patience)
+
+    async def _again(self, attempt: Callable[[], Awaitable[Answer]], patience: float) -> Answer:
+        again = Again(patience)
         while True:
             try:
-                return await method(request, metadata=self.metadata(traceparent), timeout=min(_ATTEMPT, again.patience))
+                return await attempt()
             except grpc.aio.AioRpcError as error:
                 if not is_passing(error) or not await again.wait():
                     raise from_rpc(error, self.address) from None

@@ -7,10 +7,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeAlias
 
-import grpc
-
 from harnessmesh.connection import Connection
-from harnessmesh.errors import HarnessError, UnavailableError, from_rpc
+from harnessmesh.errors import HarnessError, UnavailableError
 from harnessmesh.events import Delta, Event, PendingCall, Result, Update
 from harnessmesh.gen import pb
 from harnessmesh.messages import message
@@ -191,11 +189,7 @@ class Run:
 
     async def _blob(self, blob: pb.BlobRef) -> bytes:
         request = pb.GetBlobRequest(namespace=self.namespace, run_id=self.id, digest=blob.digest)
-        try:
-            chunks = [r.chunk async for r in self._stub.GetBlob(request, metadata=self._connection.metadata())]
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc(error, self._connection.address) from None
-        data = b"".join(chunks)
+        data = b"".join([part.chunk for part in await self._connection.collect(self._stub.GetBlob, request)])
         if hashlib.sha256(data).hexdigest() != blob.digest:
             raise UnavailableError(f"blob {blob.digest} of {self.namespace}/{self.id} came with other bytes: ask again")
         return data
