@@ -23,7 +23,7 @@ export type Watched =
 
 /** What was delivered of a run. */
 export class Seen {
-  /** Version of the log when the watch began, 0 before. */
+  /** Version of the log when the watch began, or was taken up again; 0 before. What is not above it is history. */
   attached = 0;
   // The text that was delivered last, and what of it.
   #try: Try = [0, 0, 0];
@@ -161,7 +161,7 @@ export async function* watch(
         const what = update?.update;
         if (what?.case === "attached") {
           attached = Number(what.value.version);
-          seen.attached ||= attached;
+          seen.attached = attached;
         } else if (what?.case === "event" && seen.event(what.value)) {
           yield what;
         } else if (what?.case === "delta") {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HarnessClient, tool, UnavailableError, type Result } from "harnessmesh";
-import { DONE, gather, ids, Server, stored } from "./server.js";
+import { DONE, gather, ids, Server, stored, Way } from "./server.js";
 
 const TURNS = 8;
 const LONG =
@@ -146,4 +146,53 @@ test("history that is read again makes no call again", async () => {
   const names = (await gather(attached.events())).map((update) => update.name);
   assert.ok(names.includes("tool.call"));
   assert.deepEqual(notes, ["one"]);
+});
+
+test("a call that another client answered while this one was cut off is not made, and one that waits is", async () => {
+  await using server = await Server.start();
+  await using way = await Way.to(server);
+  await using client = await HarnessClient.connect(way.address);
+  const made: number[] = [];
+  let begin = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  let back = (): void => undefined;
+  const isBack = new Promise<void>((resolve) => (back = resolve));
+  const lookUp = tool({
+    name: "look_up",
+    description: "Looks up an order.",
+    parameters: { type: "object", properties: { order: { type: "integer" } }, required: ["order"] },
+    async run({ order = 0 }) {
+      made.push(order);
+      if (order === 1) {
+        begin();
+        await isBack;
+      }
+      return `order ${order} is here`;
+    },
+  });
+  const turns = [1, 2, 3].map((n) => `  - {text: Order ${n}., calls: [{name: look_up, arguments: {order: ${n}}}]}\n`);
+  const model = server.script(`turns:\n${turns.join("")}${DONE}`);
+  const run = await client.start({ goal: "look up", model, workspace: server.workspace(), tools: [lookUp] });
+  const following = gather(run.events({ deltas: false }));
+  await begun;
+  await way.cut();
+
+  await using other = await server.connect();
+  const there = await other.attach(run.id);
+  for (const order of [1, 2]) {
+    const { pending } = await there.result();
+    await there.answer(pending[0]?.callId ?? "", `order ${order} is there`);
+  }
+  assert.equal((await there.result()).pending.length, 1);
+  await way.mend();
+  back();
+
+  const last = (await following).at(-1);
+  assert.ok(last?.name === "result" && last.accepted);
+  assert.deepEqual(made, [1, 3]);
+  const answers = (await there.conversation()).filter((message) => message.toolName === "look_up");
+  assert.deepEqual(
+    answers.map((message) => message.content?.value.value),
+    ["order 1 is there", "order 2 is there", "order 3 is here"],
+  );
 });

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -98,6 +99,60 @@ export class Server implements AsyncDisposable {
       await exit;
     }
   }
+}
+
+/** A way to a server that can be cut off and opened again, at the same address. */
+export class Way implements AsyncDisposable {
+  address = "127.0.0.1:0";
+  /** Connections that are open. */
+  readonly open = new Set<Socket>();
+  /** Connections that there ever were. */
+  made = 0;
+  readonly #listener = createServer((from) => {
+    this.made += 1;
+    this.open.add(from);
+    const to = connect(this.port, "127.0.0.1");
+    from.on("error", () => undefined).once("close", () => {
+      this.open.delete(from);
+      to.destroy();
+    });
+    to.on("error", () => undefined).once("close", () => from.destroy());
+    from.pipe(to).pipe(from);
+  });
+
+  private constructor(private readonly port: number) {}
+
+  static async to(server: Server): Promise<Way> {
+    const way = new Way(portOf(server.address));
+    await way.mend();
+    return way;
+  }
+
+  /** Lets nothing through any more. */
+  async cut(): Promise<void> {
+    const closed = once(this.#listener, "close");
+    this.#listener.close();
+    for (const socket of this.open) {
+      socket.destroy();
+    }
+    await closed;
+  }
+
+  async mend(): Promise<void> {
+    this.#listener.listen(portOf(this.address), "127.0.0.1");
+    await once(this.#listener, "listening");
+    this.address = `127.0.0.1:${(this.#listener.address() as AddressInfo).port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#listener.listening) {
+      await this.cut();
+    }
+  }
+}
+
+function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(":") + 1));
 }
 
 export async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
