@@ -20,7 +20,10 @@ export interface ConnectOptions extends Signal {
   namespace?: string | undefined;
   /** W3C trace context that goes with each call, or a function that gives the present one. */
   traceparent?: string | (() => string | undefined) | undefined;
-  /** Milliseconds for which the gateway may be out of reach before a call or an iteration fails. Default 60,000. */
+  /**
+   * Milliseconds for which the gateway may be out of reach before a call or an iteration fails. Default
+   * 60,000. Whatever it is, each try has 5 s to connect, and a call 30 s in all.
+   */
   patience?: number | undefined;
   /** The same for the first call. Default 5,000. */
   connectTimeout?: number | undefined;
@@ -153,7 +156,10 @@ export class HarnessClient implements AsyncDisposable {
     } while (pageToken !== "");
   }
 
-  /** Closes the connection. Runs go on. */
+  /**
+   * Closes the connection. Runs go on. What is under way here, or is asked for later, fails with a
+   * HarnessError that says that the client is closed.
+   */
   async close(): Promise<void> {
     this.connection.close();
   }

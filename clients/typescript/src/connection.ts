@@ -62,7 +62,7 @@ export class Connection {
    */
   async call<T>(make: (rpc: Client<typeof GatewayService>, options: CallOptions) => Promise<T>, call: Call = {}): Promise<T> {
     const again = new Again(call.patience ?? this.patience);
-    const options: CallOptions = { timeoutMs: Math.max(1, Math.round(Math.min(ATTEMPT, again.patience))) };
+    const options: CallOptions = { timeoutMs: ATTEMPT };
     if (call.signal) {
       options.signal = call.signal;
     }
@@ -79,17 +79,20 @@ export class Connection {
     }
   }
 
-  /** Waits for the next try after an error; throws when there is none, or the signal's reason. */
+  /** Waits for the next try after an error; throws when there is none, as after `close`, or the signal's reason. */
   async orAgain(error: unknown, again: Again, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     if (!(error instanceof ConnectError)) {
       throw error;
     }
-    if (!isPassing(error) || !(await again.wait(signal))) {
+    const { closed } = this.#session;
+    closed.throwIfAborted();
+    if (!isPassing(error) || !(await again.wait(signal ? AbortSignal.any([signal, closed]) : closed))) {
       throw fromRpc(error, this.address);
     }
   }
 
+  /** Ends all calls under way, and fails each from now on, with an error that says that the client is closed. */
   close(): void {
     this.#session.abort();
   }

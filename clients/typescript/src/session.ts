@@ -2,22 +2,28 @@
  * The HTTP/2 connection to a gateway: one at a time, made when there is a call, and made anew for the
  * next call when it broke or the gateway said that it goes away.
  *
- * While there are calls, pings notice a machine that vanished without a word. While there are none,
+ * A connection is there once the gateway speaks; it has a few seconds for that. While there are calls, pings notice a machine that vanished without a word. While there are none,
  * the connection keeps no process alive.
  */
 
-import { once } from "node:events";
 import { type ClientHttp2Stream, connect, constants, type OutgoingHttpHeaders, type SecureClientSessionOptions } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { HarnessError } from "./errors.js";
 
 // The gateway takes a ping every 10 s.
 const PING_INTERVAL = 20_000;
 const PING_TIMEOUT = 10_000;
+// For name, socket, TLS and the first frame together.
+const CONNECT_TIMEOUT = 5_000;
+const CLOSED = "the client is closed";
 
 /** A session manager of connect-node. */
 export class Session {
   readonly authority: string;
   readonly #options: SecureClientSessionOptions;
+  readonly #closing = new AbortController();
+  /** All that are open: the newest, and those that only end what is under way on them. */
+  readonly #links = new Set<Link>();
   #link: Link | undefined;
 
   constructor(url: string, options: SecureClientSessionOptions) {
@@ -25,9 +31,19 @@ export class Session {
     this.#options = options;
   }
 
-  request(method: string, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream> {
+  /** Aborts, with an error that says so, when the session is closed for good. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  async request(method: string, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream> {
+    if (this.closed.aborted) {
+      throw new ConnectError(CLOSED, Code.Canceled);
+    }
     if (!this.#link?.usable) {
-      this.#link = new Link(this.authority, this.#options);
+      const link: Link = new Link(this.authority, this.#options, () => this.#links.delete(link));
+      this.#links.add(link);
+      this.#link = link;
     }
     return this.#link.request({ ...headers, ":method": method, ":path": path });
   }
@@ -36,26 +52,41 @@ export class Session {
     // Pings go out whether or not something comes in.
   }
 
-  /** Ends the connection and all that is under way on it. */
+  /** Ends every connection and all that is under way; each request from now on fails. */
   abort(): void {
-    this.#link?.abort(new ConnectError("the client was closed", Code.Canceled));
+    this.#closing.abort(new HarnessError(CLOSED, { code: "CANCELLED" }));
+    for (const link of this.#links) {
+      link.abort(new ConnectError(CLOSED, Code.Canceled));
+    }
   }
 }
 
 /** One connection. */
 class Link {
   readonly #http2;
-  readonly #connected: Promise<unknown>;
+  readonly #connected: Promise<void>;
   #streams = 0;
   #pings: NodeJS.Timeout | undefined;
 
-  constructor(authority: string, options: SecureClientSessionOptions) {
-    this.#http2 = connect(authority, options);
-    this.#connected = once(this.#http2, "connect");
+  constructor(authority: string, options: SecureClientSessionOptions, ended: () => void) {
+    const http2 = connect(authority, options);
+    this.#http2 = http2;
+    const silent = new ConnectError("nothing there speaks HTTP/2", Code.Unavailable);
+    const late = setTimeout(() => this.abort(silent), CONNECT_TIMEOUT);
+    // The settings are what a server says first. A socket alone may be one that nobody listens to.
+    this.#connected = new Promise((resolve, reject) => {
+      http2.once("remoteSettings", () => resolve());
+      http2.on("error", reject);
+      http2.once("close", () => reject(silent));
+    });
     // Whoever waits for the connection, or has a stream on it, is told there of what goes wrong.
     this.#connected.catch(() => undefined);
-    this.#http2.on("error", () => undefined);
-    this.#http2.once("close", () => clearInterval(this.#pings));
+    http2.once("remoteSettings", () => clearTimeout(late));
+    http2.once("close", () => {
+      clearTimeout(late);
+      clearInterval(this.#pings);
+      ended();
+    });
   }
 
   get usable(): boolean {

@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createSecureServer, type Http2SecureServer, type IncomingHttpHeaders } from "node:http2";
+import { createSecureServer, createServer as createHttp2Server, type Http2SecureServer, type IncomingHttpHeaders } from "node:http2";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, mock, test } from "node:test";
+import { Code } from "@connectrpc/connect";
 import { HarnessClient } from "harnessmesh";
 import { Session } from "../src/session.js";
 import { gather, Server, TALK } from "./server.js";
@@ -142,7 +143,8 @@ test("a signal ends the wait for a gateway that is away, with its reason", async
 });
 
 test("a gateway that vanished without a word is noticed by a ping", async () => {
-  const silent = createServer();
+  const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]); // an empty frame of them
+  const silent = createServer((socket) => socket.resume().write(settings));
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
   const { port } = silent.address() as AddressInfo;
   mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
@@ -156,5 +158,50 @@ test("a gateway that vanished without a word is noticed by a ping", async () => 
   } finally {
     mock.timers.reset();
     silent.close();
+  }
+});
+
+for (const scheme of ["http", "https"]) {
+  test(`what takes a connection and never speaks is given up, ${scheme}`, { timeout: 20_000 }, async () => {
+    const silent = createServer((socket) => socket.on("error", () => undefined).resume());
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as AddressInfo;
+    mock.timers.enable({ apis: ["setTimeout"] });
+    const session = new Session(`${scheme}://127.0.0.1:${port}`, {});
+    try {
+      const taken = once(silent, "connection");
+      const failed = assert.rejects(session.request("POST", "/", {}), { code: Code.Unavailable });
+      await taken;
+      mock.timers.tick(5_000);
+      await failed;
+    } finally {
+      mock.timers.reset();
+      session.abort();
+      silent.close();
+    }
+  });
+}
+
+test("a session that is closed ends also what is under way on a connection that takes nothing new", { timeout: 20_000 }, async () => {
+  const leaving = createHttp2Server();
+  leaving.on("stream", (stream) => {
+    stream.on("error", () => undefined);
+    stream.session?.goaway(0, stream.id);
+    stream.respond();
+  });
+  await new Promise<void>((resolve) => leaving.listen(0, "127.0.0.1", resolve));
+  const { port } = leaving.address() as AddressInfo;
+  const session = new Session(`http://127.0.0.1:${port}`, {});
+  try {
+    const streams = [await session.request("POST", "/", {})];
+    await once(streams[0]!, "response");
+    streams.push(await session.request("POST", "/", {}));
+    assert.notEqual(streams[0]!.session, streams[1]!.session);
+    const failed = streams.map((stream) => once(stream, "error"));
+    session.abort();
+    assert.match(String(await Promise.all(failed)), /the client is closed.*the client is closed/);
+    await assert.rejects(session.request("POST", "/", {}), { rawMessage: "the client is closed" });
+  } finally {
+    leaving.close();
   }
 });

@@ -1,6 +1,7 @@
 /** What a client sees when servers and clients die. */
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
 import { HarnessClient, tool, UnavailableError, type Result } from "harnessmesh";
 import { DONE, gather, ids, Server, stored, Way } from "./server.js";
@@ -13,6 +14,7 @@ const LONG =
     (_, n) =>
       `  - {text: Turn ${n + 1} goes by slowly., delay: 150ms, calls: [{name: list_directory, arguments: {path: '.'}}]}\n`,
   ).join("");
+const CLOSED = { name: "HarnessError", message: "the client is closed", code: "CANCELLED" };
 
 test("an iteration goes on over a server that is killed, without loss or repeat", async () => {
   await using server = await Server.start();
@@ -195,4 +197,43 @@ test("a call that another client answered while this one was cut off is not made
     answers.map((message) => message.content?.value.value),
     ["order 1 is there", "order 2 is there", "order 3 is here"],
   );
+});
+
+test("a client without patience has its calls answered by a gateway that is there", async () => {
+  await using server = await Server.start();
+  await using client = await HarnessClient.connect(server.address, { patience: 0, connectTimeout: 0 });
+  const run = await client.start({ goal: "go on", model: server.script(`turns:\n${DONE}`), workspace: server.workspace() });
+  assert.equal((await run.result()).accepted, true);
+});
+
+test("a client that is closed ends what is under way, and connects no more", { timeout: 20_000 }, async () => {
+  await using server = await Server.start();
+  await using way = await Way.to(server);
+  const client = await HarnessClient.connect(way.address);
+  const asks = "turns:\n  - {calls: [{name: ask_user, arguments: {question: which}}]}\n";
+  const run = await client.start({ goal: "ask", model: server.script(asks + DONE), workspace: server.workspace() });
+  const updates = run.events();
+  for await (const update of { [Symbol.asyncIterator]: () => ({ next: () => updates.next() }) }) {
+    if (update.name === "result") {
+      break;
+    }
+  }
+  const rest = assert.rejects(updates.next(), CLOSED);
+  await client.close();
+  await rest;
+  await assert.rejects(run.info(), CLOSED);
+  await assert.rejects(gather(run.events()), CLOSED);
+  await assert.rejects(client.rpc.listRuns({}), { name: "ConnectError", rawMessage: "the client is closed" });
+  await Promise.all([...way.open].map((socket) => socket.closed || once(socket, "close")));
+  assert.equal(way.made, 1);
+  await client.close();
+});
+
+test("a client that is closed does not wait for a gateway that is away", { timeout: 20_000 }, async () => {
+  await using server = await Server.start();
+  const client = await server.connect();
+  await server.kill();
+  const asked = assert.rejects(gather(client.runs()), CLOSED);
+  await client.close();
+  await asked;
 });
