@@ -2,8 +2,9 @@
  * The HTTP/2 connection to a gateway: one at a time, made when there is a call, and made anew for the
  * next call when it broke or the gateway said that it goes away.
  *
- * A connection is there once the gateway speaks; it has a few seconds for that. While there are calls, pings notice a machine that vanished without a word. While there are none,
- * the connection keeps no process alive.
+ * A connection is there once the gateway speaks; it has a few seconds for that. While there are calls,
+ * pings notice a machine that vanished without a word. While there are none, the connection keeps no
+ * process alive.
  */
 
 import { type ClientHttp2Stream, connect, constants, type OutgoingHttpHeaders, type SecureClientSessionOptions } from "node:http2";
