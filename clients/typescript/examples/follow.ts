@@ -34,7 +34,7 @@ async function main(): Promise<number> {
   const { model, workspace } = given;
   const run = given.attach === undefined ? await client.start({ goal, model, workspace }) : await client.attach(given.attach);
   console.error(`run ${run.id}`);
-  return follow(run);
+  return await follow(run); // the client is closed only then
 }
 
 async function follow(run: Run): Promise<number> {
