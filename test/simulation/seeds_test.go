@@ -15,7 +15,7 @@ import (
 
 var (
 	oneSeed  = flag.Int64("seed", -1, "run this seed alone")
-	seeds    = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: 5,000, a tenth of it with -short or under the race detector")
+	seeds    = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: 3,000, 500 with -short or under the race detector")
 	from     = flag.Uint64("from", 0, "the first of them")
 	repeated = flag.Int("repeated", 50, "how many seeds TestReproduces runs twice")
 	whole    = flag.Bool("trace", false, "print the whole trace of -seed")
@@ -38,7 +38,7 @@ func many() int {
 	case underRace || testing.Short():
 		return 500
 	}
-	return 5000
+	return 3000
 }
 
 // shape is what a seed's world is like.
