@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -81,19 +82,26 @@ func StartNATS(tb testing.TB, bin Binaries, cfg NATSConfig) *NATS {
 	return n
 }
 
-// freePorts are ports of this machine that nobody listens on now.
+// freePorts are ports of this machine that nobody listens on now. They lie below those
+// that systems give out by themselves: a connection or another process's free port would
+// take one of them before it is used.
 func freePorts(tb testing.TB, n int) []int {
 	tb.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	const first, last, tries = 10_000, 32_000, 1_000
+	var ports []int
+	for range tries {
+		port := first + rand.IntN(last-first)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			tb.Fatal(err)
+			continue
 		}
 		defer func() { _ = l.Close() }()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		if ports = append(ports, port); len(ports) == n {
+			return ports
+		}
 	}
-	return ports
+	tb.Fatalf("there are no %d free ports from %d to %d", n, first, last)
+	return nil
 }
 
 // URL names all servers.

@@ -29,7 +29,11 @@ func TestMain(m *testing.M) {
 	signals := subscribe()
 	before := runtime.NumGoroutine()
 	code := start(os.Args[1:], signals)
-	// The runtime keeps a goroutine for signals; subscribe has started it.
+	// The runtime keeps a goroutine for signals; subscribe has started it. One that has
+	// done its work may still be on its way out.
+	for end := time.Now().Add(time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+		runtime.Gosched()
+	}
 	if runtime.NumGoroutine() > before {
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 		code = leaked

@@ -48,7 +48,9 @@ func (m *mesh) start(w workload) *process {
 	}
 	m.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may have ended
-		<-p.ended
+		if err := <-p.ended; err != nil {
+			m.t.Logf("%s ended: %v", p.name, err) // killed, as a rule
+		}
 	})
 	go func() {
 		lines := bufio.NewScanner(out)
