@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -219,6 +220,17 @@ type stream struct {
 	lines  *bufio.Scanner
 	leave  func()
 	last   string
+}
+
+// listed asks until a list has so many entries: it follows the logs, a moment behind.
+func (b *bed) listed(path, key string, n int) []any {
+	b.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+		list := b.get(path).object(b.t)[key].([]any)
+		if len(list) == n || time.Now().After(end) {
+			return list
+		}
+	}
 }
 
 func (b *bed) open(path string, header ...string) *stream {

@@ -87,6 +87,7 @@ func TestHowARunStands(t *testing.T) {
 	if done["status"] != "DONE" || done["answer"] != "Done." || spec["workspace"] != "/work" || works["spec"] != nil {
 		t.Errorf("%v", done)
 	}
+	b.listed("/v1/runs?status=done", "runs", 1)
 	page := b.get("/v1/runs?status=done&page_size=1").object(t)
 	if runs := page["runs"].([]any); len(runs) != 1 || runs[0].(map[string]any)["run_id"] != "r" || page["next_page_token"] != "" {
 		t.Errorf("%v", page)
@@ -105,7 +106,7 @@ func TestHowARunStands(t *testing.T) {
 func TestWhatARunWaitsForIsListedAndAnswered(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1).park("approval", approvalCall("c1"))
-	pending := b.get("/v1/pending").object(t)["pending"].([]any)
+	pending := b.listed("/v1/pending", "pending", 1)
 	if len(pending) != 1 || pending[0].(map[string]any)["call"].(map[string]any)["call_id"] != "c1" {
 		t.Fatalf("%v", pending)
 	}
