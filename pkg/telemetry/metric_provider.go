@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -55,6 +54,3 @@ func otlp(ctx context.Context, to target) (sdkmetric.Exporter, error) {
 	}
 	return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(to.endpoint))
 }
-
-// FlushTime bounds the sending of what is left when a process stops.
-const FlushTime = 3 * time.Second

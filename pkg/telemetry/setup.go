@@ -47,8 +47,8 @@ type Telemetry struct {
 	metrics  target
 }
 
-// flushTime bounds the last hand-over.
-const flushTime = 3 * time.Second
+// FlushTime bounds the last hand-over.
+const FlushTime = 3 * time.Second
 
 // Start sets the telemetry of this process up. It does not wait for a collector. The
 // error is one line that names the variable and says what it has to be.
@@ -88,14 +88,6 @@ func (t *Telemetry) Tracer() trace.Tracer {
 	return t.traces.Tracer(spans.Scope)
 }
 
-// TracerProvider is where Tracer is from; nil when nothing is traced.
-func (t *Telemetry) TracerProvider() trace.TracerProvider {
-	if t == nil || t.traces == nil {
-		return nil
-	}
-	return t.traces
-}
-
 // Content says whether spans may hold what models and tools are told and say.
 func (t *Telemetry) Content() bool { return t != nil && t.content }
 
@@ -105,7 +97,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	if t == nil || t.traces == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	ctx, cancel := context.WithTimeout(ctx, FlushTime)
 	defer cancel()
 	err := t.traces.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -231,7 +231,7 @@ func (p *Provider) complete(ctx context.Context, req *model.Request, name string
 	case err != nil:
 		return nil, attempt.Cut("the answer broke off before its first byte", err)
 	case first == '{':
-		return plain(body, delta)
+		return attempt.Plain(body, readMessage, delta)
 	case first == '<':
 		return nil, &model.Error{RetryAfter: -1, Status: raw.StatusCode,
 			Message: fmt.Sprintf("%s answered with a web page: check the base URL, it is the address without /v1", p.server.Host)}
@@ -239,29 +239,9 @@ func (p *Provider) complete(ctx context.Context, req *model.Request, name string
 	return stream(raw, body, delta, w)
 }
 
-// plain reads an answer that is one JSON object.
-func plain(body io.Reader, delta func(string)) (*model.Response, error) {
-	b, err := attempt.Whole(body)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := readMessage(b)
-	if err == nil && resp.Text != "" {
-		delta(resp.Text)
-	}
-	return resp, err
-}
-
 // stream reads an answer that comes as events.
 func stream(raw *http.Response, body io.Reader, delta func(string), w *attempt.Watch) (*model.Response, error) {
-	// An empty line after the end closes an event that the server left open; a
-	// torn one does not parse and still counts as cut.
-	raw.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(body, strings.NewReader("\n\n")), raw.Body}
-	// The decoder is chosen by content type; the body has shown that it is events.
-	raw.Header.Set("Content-Type", "text/event-stream")
+	attempt.AsEvents(raw, body)
 	events := ssestream.NewDecoder(raw)
 	var acc accumulator
 	for !acc.finished() && events.Next() {

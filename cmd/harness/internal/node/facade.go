@@ -14,6 +14,6 @@ import (
 func (n *Node) facade(client harnessv1.GatewayServiceClient, guard *access.Guard) http.Handler {
 	return gatewayhttp.New(gatewayhttp.Config{
 		Gateway: client, CORS: n.cfg.CORS, Logger: n.cfg.Logger,
-		Guard: func(next http.Handler) http.Handler { return guard.HTTP(next, nil) },
+		Guard: func(next http.Handler) http.Handler { return guard.HTTP(next, gatewayhttp.WriteError) },
 	})
 }
