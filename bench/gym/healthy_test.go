@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // healthyOnes are models whose ways look like failing and are not.
@@ -153,7 +153,7 @@ func asker() *scenario {
 				ModeChange: &harnessv1.ModeChange{Mode: "execute"},
 			}})
 			r.send(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
-				CallId: r.result.GetPending()[0].GetCallId(), Result: runlog.Inline("blue"),
+				CallId: r.result.GetPending()[0].GetCallId(), Result: content.Inline("blue"),
 			}}})
 		},
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Names of what the harness does about a model, as the table has them.
@@ -71,7 +71,7 @@ func intervention(e *harnessv1.Event) string {
 			return loopEnd
 		}
 		return correction
-	case strings.Contains(runlog.Text(e.GetToolResult().GetResult()), "Stored without words about it"):
+	case strings.Contains(content.Text(e.GetToolResult().GetResult()), "Stored without words about it"):
 		return stripped
 	case e.GetModelResponse().GetFinishReason() == "length":
 		return cutOff

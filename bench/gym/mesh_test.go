@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // The models, and the mesh that all runs share: the shipped binary, one process with
@@ -121,7 +121,7 @@ func meshed(t *testing.T, s *scenario, id, dir string) *meshRun {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	spec := &harnessv1.RunSpec{
-		Goal: runlog.Inline(s.goal), Workspace: dir,
+		Goal: content.Inline(s.goal), Workspace: dir,
 		Agent: &harnessv1.AgentSpec{Model: "openai:" + id},
 		Config: &harnessv1.LoopConfig{
 			Stop:  &harnessv1.StopConfig{MaxTurns: proto.Uint32(maxTurns)},
@@ -199,8 +199,8 @@ func (r *meshRun) verdict() string {
 
 // made is what came of the run, in a world.
 func (r *meshRun) made(w *world) {
-	w.summary = runlog.Text(r.result.GetSummary())
+	w.summary = content.Text(r.result.GetSummary())
 	for _, d := range r.result.GetDeliverables() {
-		w.artifacts[d.GetItemId()] = runlog.Text(d.GetContent())
+		w.artifacts[d.GetItemId()] = content.Text(d.GetContent())
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Kinds of models.
@@ -114,7 +114,7 @@ func (w *world) matches(path, form string) bool {
 // contract adds required outputs.
 func contract(outputs ...*harnessv1.RequiredOutput) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) {
-		spec.Contract = &harnessv1.TaskContract{Goal: runlog.Text(spec.GetGoal()), RequiredOutputs: outputs}
+		spec.Contract = &harnessv1.TaskContract{Goal: content.Text(spec.GetGoal()), RequiredOutputs: outputs}
 	}
 }
 

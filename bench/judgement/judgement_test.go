@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/harnessmesh/harnessmesh/pkg/contract"
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
@@ -62,7 +63,7 @@ func BenchmarkTurn(b *testing.B) {
 type loop struct {
 	b       *testing.B
 	s       *harnessv1.Snapshot
-	made    *definition.Compiled
+	made    *agent.Compiled
 	tools   *tool.Set
 	store   map[string][]byte
 	parts   runstate.Parts
@@ -72,7 +73,7 @@ type loop struct {
 
 func newLoop(b *testing.B, on bool) *loop {
 	l := &loop{b: b, store: map[string][]byte{}}
-	spec := &harnessv1.RunSpec{Goal: runlog.Inline("the goal"), Agent: &harnessv1.AgentSpec{Model: "openai:m"}, Config: &harnessv1.LoopConfig{
+	spec := &harnessv1.RunSpec{Goal: content.Inline("the goal"), Agent: &harnessv1.AgentSpec{Model: "openai:m"}, Config: &harnessv1.LoopConfig{
 		Stop: &harnessv1.StopConfig{MaxTurns: proto.Uint32(1_000_000_000)}, Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(4_000_000_000)},
 		WorkItems: &harnessv1.WorkItemConfig{Enabled: proto.Bool(on)}, Stall: &harnessv1.StallConfig{Enabled: proto.Bool(on)},
 		DoomLoop: &harnessv1.DoomLoopConfig{Enabled: proto.Bool(on)}, Guidance: &harnessv1.GuidanceConfig{Enabled: proto.Bool(on), Jit: proto.Bool(on)},
@@ -93,9 +94,9 @@ func newLoop(b *testing.B, on bool) *loop {
 			})
 		}
 	}
-	d, task := definition.Of(spec)
+	d, task := agent.Of(spec)
 	var err error
-	if l.made, err = definition.Compile(d, task); err != nil {
+	if l.made, err = agent.Compile(d, task); err != nil {
 		b.Fatal(err)
 	}
 	l.s = &harnessv1.Snapshot{
@@ -184,15 +185,15 @@ func (l *loop) carryOut(stopping bool) *harnessv1.TurnComplete {
 	o := turn.Open(l.s, p, l.made, turn.Facts{Seconds: 1}, false)
 	note(o.Entry, o.Appended, o.Events)
 	response := &model.Response{Usage: &harnessv1.Usage{}, FinishReason: "tool_calls", ToolCalls: []*harnessv1.ToolCall{
-		{Id: fmt.Sprintf("c%d", l.turn), Name: "read_file", Arguments: runlog.Inline(fmt.Sprintf(`{"path":"f%d"}`, l.turn))},
+		{Id: fmt.Sprintf("c%d", l.turn), Name: "read_file", Arguments: content.Inline(fmt.Sprintf(`{"path":"f%d"}`, l.turn))},
 	}}
 	if l.s.GetWorkItemLedger() != nil {
 		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{
-			Id: fmt.Sprintf("w%d", l.turn), Name: workitem.Update, Arguments: runlog.Inline(fmt.Sprintf(`{"id":"w7","notes":"turn %d"}`, l.turn)),
+			Id: fmt.Sprintf("w%d", l.turn), Name: workitem.Update, Arguments: content.Inline(fmt.Sprintf(`{"id":"w7","notes":"turn %d"}`, l.turn)),
 		})
 	}
 	if stopping {
-		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{Id: fmt.Sprintf("d%d", l.turn), Name: turn.WorkComplete, Arguments: runlog.Inline(`{"summary":"done"}`)})
+		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{Id: fmt.Sprintf("d%d", l.turn), Name: turn.WorkComplete, Arguments: content.Inline(`{"summary":"done"}`)})
 	}
 	a := turn.Answer(l.s, p, response, turn.Surroundings{Tools: l.tools, Made: l.made, Known: func(string) bool { return false }, Model: "openai:m"})
 	note(a.Entry, a.Appended, a.Events)
@@ -235,7 +236,7 @@ func (l *loop) through(s *harnessv1.Snapshot) *harnessv1.Snapshot { return l.unp
 
 func (l *loop) packed(s *harnessv1.Snapshot) *harnessv1.Snapshot {
 	err := runstate.Pack(s, func(data []byte) (*harnessv1.BlobRef, error) {
-		digest := runlog.Digest(data)
+		digest := content.Digest(data)
 		l.store[digest] = data
 		return &harnessv1.BlobRef{Digest: digest, Size: uint64(len(data))}, nil
 	})

@@ -16,7 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // executors of the loop, in their order.

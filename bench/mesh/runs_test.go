@@ -14,9 +14,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 const (
@@ -64,7 +65,7 @@ func talks(b *testing.B) string {
 func spec(script, workspace string) *harnessv1.RunSpec {
 	long := durationpb.New(time.Hour)
 	return &harnessv1.RunSpec{
-		Goal:      runlog.Inline("Do what the script says."),
+		Goal:      content.Inline("Do what the script says."),
 		Agent:     &harnessv1.AgentSpec{Model: "script:" + script},
 		Workspace: workspace,
 		Config: &harnessv1.LoopConfig{

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // BenchmarkTakeover kills or stops a turn worker that has five runs whose model

@@ -17,9 +17,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // atOnce is how many runs are on their way to their park at a time.
@@ -192,7 +193,7 @@ func (b *bed) park(n int) {
 		starting.Go(func() error {
 			_, err := b.m.Client().StartRun(ctx, &harnessv1.StartRunRequest{
 				RequestId: fmt.Sprintf("parked-%d", i),
-				Spec:      &harnessv1.RunSpec{Agent: agent, Workspace: b.workspace, Goal: runlog.Inline(fmt.Sprintf("Run the command of task %d when it is allowed.", i))},
+				Spec:      &harnessv1.RunSpec{Agent: agent, Workspace: b.workspace, Goal: content.Inline(fmt.Sprintf("Run the command of task %d when it is allowed.", i))},
 			})
 			return err
 		})

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 var (

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // within is how much more than without runs a process may take.

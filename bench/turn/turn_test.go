@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/test/oteltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/oteltest"
 )
 
 // The scenario.

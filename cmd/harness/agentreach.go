@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
-	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 )
 
 // reach calls at the hooks that are services. One that does not answer and whose

@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
-	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
 // cli is the command line. A flag that is not given is taken from the

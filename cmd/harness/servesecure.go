@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
-	"github.com/harnessmesh/harnessmesh/pkg/access"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
-	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
 // secureFlags say who may reach what a process serves.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 )
 
 // envTraceURL is where traces can be looked at, with {trace_id} in the place of the id.

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 )
 

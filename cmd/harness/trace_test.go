@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
-	"github.com/harnessmesh/harnessmesh/test/oteltest"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
+	"github.com/harnessmesh/harnessmesh/test/kit/oteltest"
 )
 
 // collecting is the environment of a program that sends its spans to a collector.

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -48,7 +48,7 @@ func decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 		outcome.Appended = runstate.Append(s, turn.GetTurnNumber(), &harnessv1.Message{
 			Role:    harnessv1.Role_ROLE_USER,
 			Kind:    harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE,
-			Content: runlog.Inline("You are working on: " + s.GetGoalPreview()),
+			Content: content.Inline("You are working on: " + s.GetGoalPreview()),
 		})
 	}
 	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Outcome{Outcome: outcome}}, nil
@@ -61,7 +61,7 @@ func start(ctx context.Context, gateway, goal, model, workspace string) error {
 		return err
 	}
 	started, err := harnessv1.NewGatewayServiceClient(conn).StartRun(ctx, &harnessv1.StartRunRequest{Spec: &harnessv1.RunSpec{
-		Goal:      runlog.Inline(goal),
+		Goal:      content.Inline(goal),
 		Agent:     &harnessv1.AgentSpec{Model: model},
 		Workspace: workspace,
 		Workflow:  []string{"repair", "compaction", "turn", name, runstate.StopDecision},

@@ -13,10 +13,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Conversation is the concatenation of the messages of a log up to a version.
@@ -57,14 +56,14 @@ func (c *Conversation) Fold(rec *harnessv1.Record) {
 	defer c.calls.mu.Unlock()
 	for _, m := range rec.GetAppended() {
 		c.Messages = append(c.Messages, m)
-		c.Bytes += uint64(len(runlog.Text(m.GetContent()))) + 256
+		c.Bytes += uint64(len(content.Text(m.GetContent()))) + 256
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
 			c.Bytes += c.calls.answer(m)
 		}
 		for _, call := range m.GetToolCalls() {
 			c.calls.ids[call.GetId()] = struct{}{}
 			c.calls.open[call.GetId()] = call
-			c.Bytes += uint64(len(runlog.Text(call.GetArguments()))) + 128
+			c.Bytes += uint64(len(content.Text(call.GetArguments()))) + 128
 		}
 	}
 	c.Version = rec.GetVersion()
@@ -78,7 +77,7 @@ func (c *callIDs) answer(m *harnessv1.Message) (bytes uint64) {
 		return 0
 	}
 	delete(c.open, m.GetToolCallId())
-	strict, _ := progress.Signature(m.GetToolName(), runstate.ArgumentsKey(call.GetArguments()), runstate.ContentDigest(m.GetContent()))
+	strict, _ := progress.Signature(m.GetToolName(), content.Key(call.GetArguments()), content.DigestOf(m.GetContent()))
 	at, known := c.outcomes[strict]
 	if !known {
 		at.first, bytes = m.GetId(), outcomeBytes
@@ -154,14 +153,14 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 				result = &harnessv1.Message{
 					Role:       harnessv1.Role_ROLE_TOOL,
 					Kind:       harnessv1.MessageKind_MESSAGE_KIND_REPAIR,
-					Content:    runlog.Inline(unanswered),
+					Content:    content.Inline(unanswered),
 					ToolCallId: call.GetId(),
 					ToolName:   call.GetName(),
 					IsError:    true,
 				}
 			case empty(result.GetContent()):
 				result = proto.CloneOf(result)
-				result.Content = runlog.Inline(noOutput)
+				result.Content = content.Inline(noOutput)
 			}
 			view = append(view, result)
 		}

@@ -9,11 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // check says what is wrong with a view, in words of its own: it is written
@@ -44,11 +43,11 @@ func blank(m *harnessv1.Message) bool {
 }
 
 func user(text string) *harnessv1.Message {
-	return &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Content: runlog.Inline(text)}
+	return &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Content: content.Inline(text)}
 }
 
 func assistant(text string, ids ...string) *harnessv1.Message {
-	m := &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline(text)}
+	m := &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(text)}
 	for _, id := range ids {
 		m.ToolCalls = append(m.ToolCalls, &harnessv1.ToolCall{Id: id, Name: "t"})
 	}
@@ -56,7 +55,7 @@ func assistant(text string, ids ...string) *harnessv1.Message {
 }
 
 func result(id, text string) *harnessv1.Message {
-	return &harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: id, ToolName: "t", Content: runlog.Inline(text)}
+	return &harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: id, ToolName: "t", Content: content.Inline(text)}
 }
 
 func show(messages []*harnessv1.Message) string {
@@ -66,7 +65,7 @@ func show(messages []*harnessv1.Message) string {
 		for _, c := range m.GetToolCalls() {
 			b.WriteString("(" + c.GetId() + ")")
 		}
-		b.WriteString(m.GetToolCallId() + ":" + runlog.Text(m.GetContent()) + " ")
+		b.WriteString(m.GetToolCallId() + ":" + content.Text(m.GetContent()) + " ")
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -110,12 +109,12 @@ func TestViewOfGarbage(t *testing.T) {
 	message := rapid.Custom(func(t *rapid.T) *harnessv1.Message {
 		switch rapid.IntRange(0, 9).Draw(t, "role") {
 		case 0:
-			return &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Content: runlog.Inline(text.Draw(t, "text"))}
+			return &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Content: content.Inline(text.Draw(t, "text"))}
 		case 1, 2:
 			return user(text.Draw(t, "text"))
 		case 3:
 			return &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Content: &harnessv1.Content{Value: &harnessv1.Content_Blob{
-				Blob: runlog.RefOf([]byte("in a blob " + text.Draw(t, "text"))),
+				Blob: content.Ref([]byte("in a blob " + text.Draw(t, "text"))),
 			}}}
 		case 4, 5, 6:
 			return assistant(text.Draw(t, "text"), rapid.SliceOfN(id, 0, 4).Draw(t, "calls")...)
@@ -154,7 +153,7 @@ func words(messages []*harnessv1.Message) []string {
 	var all []string
 	for _, m := range messages {
 		if m.GetRole() == harnessv1.Role_ROLE_USER && !blank(m) {
-			all = append(all, runlog.Text(m.GetContent()))
+			all = append(all, content.Text(m.GetContent()))
 		}
 	}
 	return all
@@ -196,8 +195,8 @@ func TestSeenInASegment(t *testing.T) {
 	outcome := func(turn uint32, arguments, result string) {
 		call := fmt.Sprintf("c%d", id)
 		c.Fold(&harnessv1.Record{Appended: []*harnessv1.Message{
-			{Id: id + 1, TurnNumber: turn, Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{{Id: call, Name: "read", Arguments: runlog.Inline(arguments)}}},
-			{Id: id + 2, TurnNumber: turn, Role: harnessv1.Role_ROLE_TOOL, ToolCallId: call, ToolName: "read", Content: runlog.Inline(result)},
+			{Id: id + 1, TurnNumber: turn, Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{{Id: call, Name: "read", Arguments: content.Inline(arguments)}}},
+			{Id: id + 2, TurnNumber: turn, Role: harnessv1.Role_ROLE_TOOL, ToolCallId: call, ToolName: "read", Content: content.Inline(result)},
 		}})
 		id += 2
 	}
@@ -207,7 +206,7 @@ func TestSeenInASegment(t *testing.T) {
 	outcome(3, `{"a": 1}`, "x") // 7, 8
 	outcome(3, `{"a":1}`, "y")  // 9, 10
 	signature := func(arguments, result string) uint64 {
-		strict, _ := progress.Signature("read", arguments, runstate.ContentDigest(runlog.Inline(result)))
+		strict, _ := progress.Signature("read", arguments, content.DigestOf(content.Inline(result)))
 		return strict
 	}
 	for _, s := range []struct {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -297,7 +298,7 @@ func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err er
 	logger.ErrorContext(ctx, "executor failed", "error", err, "count", count)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	message := runlog.Cut(err.Error(), runlog.MaxPreview)
+	message := content.Cut(err.Error(), content.MaxPreview)
 	note := task.Note(ctx,
 		&harnessv1.Journal{Entry: &harnessv1.Journal_ExecutorFailed{ExecutorFailed: &harnessv1.ExecutorFailed{
 			Executor: l.x.Name(), Error: message, Count: count,

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -99,14 +100,14 @@ func TestNoteNumbersMessages(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	b.put(&harnessv1.Record{
-		Appended: []*harnessv1.Message{{Id: 8, Content: runlog.Inline("12345")}},
+		Appended: []*harnessv1.Message{{Id: 8, Content: content.Inline("12345")}},
 		Body:     &harnessv1.Record_Journal{Journal: claimed(1)},
 	})
 	b.deliver(t.Context(), does{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 		if !task.Redelivered || len(task.Journal) != 1 || task.Tail().Header.Version != 2 {
 			t.Errorf("task %v", task)
 		}
-		messages := []*harnessv1.Message{{Content: runlog.Inline("ab")}, {Content: runlog.Inline("c")}}
+		messages := []*harnessv1.Message{{Content: content.Inline("ab")}, {Content: content.Inline("c")}}
 		if err := task.Note(ctx, claimed(2), messages, nil); err != nil {
 			return nil, err
 		}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 const (
@@ -42,7 +42,7 @@ type Loop struct {
 func Note(d *harnessv1.DoomLoop, tool string, strict, loose uint64) {
 	d.Strict = push(d.Strict, strict, ringSize)
 	d.Loose = push(d.Loose, loose, ringSize)
-	tools := d.GetTools() + strings.ReplaceAll(runlog.Cut(tool, maxToolName), "\n", " ") + "\n"
+	tools := d.GetTools() + strings.ReplaceAll(content.Cut(tool, maxToolName), "\n", " ") + "\n"
 	if strings.Count(tools, "\n") > maxCycle {
 		tools = tools[strings.IndexByte(tools, '\n')+1:]
 	}

@@ -2,17 +2,14 @@ package runlog
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sort"
-	"strings"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -71,67 +68,6 @@ func HeaderOf(rec *harnessv1.Record) Header {
 	}
 }
 
-// Inline is content that holds its text itself.
-func Inline(text string) *harnessv1.Content {
-	return &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}
-}
-
-// Text is the inline text of c, or the preview of its blob.
-func Text(c *harnessv1.Content) string {
-	if b := c.GetBlob(); b != nil {
-		return b.GetPreview()
-	}
-	return c.GetInline()
-}
-
-// Digest is the name of a blob: SHA-256 in lower-case hexadecimal.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// RefOf is the reference to data as a blob.
-func RefOf(data []byte) *harnessv1.BlobRef {
-	return &harnessv1.BlobRef{Digest: Digest(data), Size: uint64(len(data)), Preview: Cut(string(data), MaxPreview)}
-}
-
-// Cut is the longest prefix of s that has at most limit bytes and ends at a
-// rune border; invalid UTF-8 is replaced first, a run of bytes by one U+FFFD.
-func Cut(s string, limit int) string {
-	end := 0
-	for end < len(s) {
-		r, width := utf8.DecodeRuneInString(s[end:])
-		if r == utf8.RuneError && width == 1 {
-			return cutInvalid(s, end, limit)
-		}
-		if end+width > limit {
-			break
-		}
-		end += width
-	}
-	return s[:end]
-}
-
-// cutInvalid is Cut for a string whose bytes are valid up to valid only.
-func cutInvalid(s string, valid, limit int) string {
-	var b strings.Builder
-	b.WriteString(s[:valid])
-	replaced := false
-	for rest := s[valid:]; rest != ""; {
-		r, width := utf8.DecodeRuneInString(rest)
-		invalid := r == utf8.RuneError && width == 1
-		if !invalid || !replaced {
-			if b.Len()+utf8.RuneLen(r) > limit {
-				break
-			}
-			b.WriteRune(r)
-		}
-		replaced = invalid
-		rest = rest[width:]
-	}
-	return b.String()
-}
-
 // Spill moves contents out of rec until it fits: all that are longer than
 // MaxInline, then the largest first until the record is within half of
 // MaxRecord. It calls put for each and changes rec in place; rec must be the
@@ -144,7 +80,7 @@ func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Cont
 }
 
 // SpillTo moves the largest contents out of a message until it has at most
-// target bytes or none of more than MaxPreview is left.
+// target bytes or none of more than content.MaxPreview is left.
 func SpillTo(ctx context.Context, m proto.Message, target int, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
 	return spill(ctx, m, MaxRecord, target, put)
 }
@@ -163,7 +99,7 @@ func spill(ctx context.Context, m proto.Message, inline, target int, put func(ct
 			continue
 		}
 		text := c.GetInline()
-		if len(text) <= inline && (size <= target || len(text) <= MaxPreview) {
+		if len(text) <= inline && (size <= target || len(text) <= content.MaxPreview) {
 			break
 		}
 		ref, err := put(ctx, []byte(text))
@@ -195,7 +131,7 @@ func Shrink(ctx context.Context, m proto.Message, put func(ctx context.Context, 
 
 func shorten(m protoreflect.Message) {
 	if ref, ok := m.Interface().(*harnessv1.BlobRef); ok {
-		ref.Preview = Cut(ref.GetPreview(), shrunkPreview)
+		ref.Preview = content.Cut(ref.GetPreview(), shrunkPreview)
 		return
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -84,19 +85,19 @@ func TestEncodeTooLarge(t *testing.T) {
 
 func FuzzCut(f *testing.F) {
 	for _, s := range []string{"", "text", "ÄÖÜ", "日本語", "\xff\xff\xff\xff\xff\xff\xff\xffaaaa\u00e9", "a\xc3", "\xf0\x9f\x98", "😀😀😀"} {
-		for _, limit := range []int{0, 1, 3, 10, MaxPreview} {
+		for _, limit := range []int{0, 1, 3, 10, content.MaxPreview} {
 			f.Add(s, limit)
 		}
 	}
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = max(min(limit, 4096), 0)
-		got, whole := Cut(s, limit), strings.ToValidUTF8(s, "\uFFFD")
+		got, whole := content.Cut(s, limit), strings.ToValidUTF8(s, "\uFFFD")
 		if !utf8.ValidString(got) || len(got) > limit || !strings.HasPrefix(whole, got) {
-			t.Fatalf("Cut(%q, %d) is %q", s, limit, got)
+			t.Fatalf("content.Cut(%q, %d) is %q", s, limit, got)
 		}
 		if rest := whole[len(got):]; rest != "" {
 			if _, width := utf8.DecodeRuneInString(rest); len(got)+width <= limit {
-				t.Fatalf("Cut(%q, %d) is %q, and the next rune fits", s, limit, got)
+				t.Fatalf("content.Cut(%q, %d) is %q, and the next rune fits", s, limit, got)
 			}
 		}
 	})
@@ -106,7 +107,7 @@ func FuzzCut(f *testing.F) {
 type store map[string][]byte
 
 func (s store) put(_ context.Context, data []byte) (*harnessv1.BlobRef, error) {
-	ref := RefOf(data)
+	ref := content.Ref(data)
 	s[ref.GetDigest()] = bytes.Clone(data)
 	return ref, nil
 }
@@ -129,19 +130,19 @@ func (s store) restore(rec *harnessv1.Record) {
 func TestSpill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rec := &harnessv1.Record{Namespace: "n", RunId: "r", Version: 1, Schema: Schema, Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{}}}
-		content := func() *harnessv1.Content {
-			size := rapid.OneOf(rapid.IntRange(0, 2*MaxPreview), rapid.IntRange(MaxPreview, 2*MaxInline), rapid.IntRange(0, 2*MaxRecord)).Draw(t, "size")
+		drawContent := func() *harnessv1.Content {
+			size := rapid.OneOf(rapid.IntRange(0, 2*content.MaxPreview), rapid.IntRange(content.MaxPreview, 2*MaxInline), rapid.IntRange(0, 2*MaxRecord)).Draw(t, "size")
 			letter := rapid.SampledFrom([]string{"a", "b", "ä", "\n"}).Draw(t, "letter")
-			return Inline(Cut(strings.Repeat(letter, size), size))
+			return content.Inline(content.Cut(strings.Repeat(letter, size), size))
 		}
-		shared := content()
+		shared := drawContent()
 		for range rapid.IntRange(0, 60).Draw(t, "messages") {
 			m := &harnessv1.Message{Content: shared}
 			if rapid.IntRange(0, 3).Draw(t, "own") > 0 {
-				m.Content = content()
+				m.Content = drawContent()
 			}
 			if rapid.Bool().Draw(t, "calls") {
-				m.ToolCalls = []*harnessv1.ToolCall{{Id: "c", Arguments: content()}}
+				m.ToolCalls = []*harnessv1.ToolCall{{Id: "c", Arguments: drawContent()}}
 			}
 			rec.Appended = append(rec.Appended, m)
 		}
@@ -173,7 +174,7 @@ func TestSpill(t *testing.T) {
 				if text := c.GetInline(); len(text) > MaxInline && len(sizes) > 0 {
 					t.Fatalf("%d bytes stayed inline", len(text))
 				}
-				if ref := c.GetBlob(); ref != nil && (ref.GetSize() <= MaxPreview || len(ref.GetPreview()) > MaxPreview) {
+				if ref := c.GetBlob(); ref != nil && (ref.GetSize() <= content.MaxPreview || len(ref.GetPreview()) > content.MaxPreview) {
 					t.Fatalf("%d bytes went to a blob with a preview of %d", ref.GetSize(), len(ref.GetPreview()))
 				}
 			}
@@ -195,12 +196,12 @@ func arguments(m *harnessv1.Message) (contents []*harnessv1.Content) {
 // A content that stands in two places frees its bytes in both: nothing more than
 // needed leaves the record.
 func TestSpillShared(t *testing.T) {
-	shared := Inline(strings.Repeat("s", MaxInline))
+	shared := content.Inline(strings.Repeat("s", MaxInline))
 	rec := &harnessv1.Record{}
 	for range 20 {
 		rec.Appended = append(rec.Appended, &harnessv1.Message{Content: shared})
 	}
-	small := Inline(strings.Repeat("x", 4000))
+	small := content.Inline(strings.Repeat("x", 4000))
 	rec.Appended = append(rec.Appended, &harnessv1.Message{Content: small})
 	puts := 0
 	err := Spill(context.Background(), rec, func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error) {
@@ -214,7 +215,7 @@ func TestSpillShared(t *testing.T) {
 
 func TestSpillFails(t *testing.T) {
 	broken := errors.New("no room")
-	rec := &harnessv1.Record{Appended: []*harnessv1.Message{{Content: Inline(strings.Repeat("x", MaxRecord))}}}
+	rec := &harnessv1.Record{Appended: []*harnessv1.Message{{Content: content.Inline(strings.Repeat("x", MaxRecord))}}}
 	err := Spill(context.Background(), rec, func(context.Context, []byte) (*harnessv1.BlobRef, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
@@ -222,14 +223,14 @@ func TestSpillFails(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	if got := Text(Inline("x")); got != "x" {
+	if got := content.Text(content.Inline("x")); got != "x" {
 		t.Error(got)
 	}
-	if got := Text(nil); got != "" {
+	if got := content.Text(nil); got != "" {
 		t.Error(got)
 	}
-	c := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: RefOf([]byte(strings.Repeat("ä", 1000)))}}
-	if got := Text(c); got != strings.Repeat("ä", MaxPreview/2) {
+	c := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: content.Ref([]byte(strings.Repeat("ä", 1000)))}}
+	if got := content.Text(c); got != strings.Repeat("ä", content.MaxPreview/2) {
 		t.Error(got)
 	}
 }

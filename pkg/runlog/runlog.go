@@ -60,8 +60,6 @@ const (
 	// MaxInline bounds a single content inside a record, in bytes; larger ones
 	// go to blobs.
 	MaxInline = 8 << 10
-	// MaxPreview bounds BlobRef.preview, in bytes.
-	MaxPreview = 512
 	// MaxDrainItems and MaxDrainBytes bound what repair takes out of an inbox
 	// at once.
 	MaxDrainItems = 100

@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+
 	"pgregory.net/rapid"
 )
 
-var digestOfNothing = Digest(nil)
+var digestOfNothing = content.Digest(nil)
 
 // build is the subject that an address came from.
 func build(a Address) string {
@@ -36,7 +38,7 @@ func TestSubjectsRoundTrip(t *testing.T) {
 		case KindStep:
 			want.Executor = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "executor")
 		case KindBlob:
-			want.Digest = Digest([]byte(rapid.String().Draw(t, "data")))
+			want.Digest = content.Digest([]byte(rapid.String().Draw(t, "data")))
 			want.Chunk = rapid.IntRange(-1, 5000).Draw(t, "chunk")
 		}
 		subject := build(want)

@@ -4,10 +4,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // KindReview is what a call waits for that a hook wants somebody to look at, and
@@ -43,7 +43,7 @@ func QuestionOf(c *harnessv1.PendingCall) (questionID string, ok bool) {
 // Guided is the event of something that the harness told the model.
 func Guided(kind, rule, text string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
-		Kind: kind, RuleId: rule, Text: runlog.Cut(text, runlog.MaxPreview),
+		Kind: kind, RuleId: rule, Text: content.Cut(text, content.MaxPreview),
 	}}}
 }
 
@@ -58,7 +58,7 @@ func NoteHook(s *harnessv1.Snapshot, skip, pause, replan string) {
 	}
 	set := func(field *string, reason string) {
 		if reason != "" {
-			*field = runlog.Cut(reason, runlog.MaxPreview)
+			*field = content.Cut(reason, content.MaxPreview)
 		}
 	}
 	set(&s.Hooks.SkipNext, skip)
@@ -83,14 +83,6 @@ func ModeOf(s *harnessv1.Snapshot) string {
 		return mode.Execute
 	}
 	return s.GetMode()
-}
-
-// Preview is the beginning of a text, as far as the state holds it.
-func Preview(c *harnessv1.Content) string {
-	if b := c.GetBlob(); b != nil {
-		return b.GetPreview()
-	}
-	return c.GetInline()
 }
 
 // CountUsage counts a call of a tool, under other when it is not offered. It
@@ -123,23 +115,6 @@ func ActivityOf(s *harnessv1.Snapshot) *harnessv1.Activity {
 	return s.Activity
 }
 
-// ArgumentsKey is what stands for the arguments of a call where calls are compared:
-// the text, or what names it once it is too large to travel.
-func ArgumentsKey(c *harnessv1.Content) string {
-	if b := c.GetBlob(); b != nil {
-		return "blob " + b.GetDigest()
-	}
-	return c.GetInline()
-}
-
-// ContentDigest names a text wherever it is.
-func ContentDigest(c *harnessv1.Content) string {
-	if b := c.GetBlob(); b != nil {
-		return b.GetDigest()
-	}
-	return runlog.Digest([]byte(c.GetInline()))
-}
-
 // mark begins what the harness tells the model in the user's place.
 const mark = "[harness] "
 
@@ -150,7 +125,7 @@ func Marked(text string) string { return mark + text }
 // user's place, marked as such.
 func Guidance(text string) *harnessv1.Message {
 	return &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: runlog.Inline(mark + text),
+		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: content.Inline(mark + text),
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Parts of a snapshot from so many encoded bytes on are stored in a blob, and a
@@ -282,7 +282,7 @@ func Digest(part sectioned) string {
 	if err != nil {
 		return ""
 	}
-	return runlog.Digest(data)
+	return content.Digest(data)
 }
 
 // UnpackChanging is Parts.Unpack without anything kept.

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -25,7 +25,7 @@ func (b *blobs) put(data []byte) (*harnessv1.BlobRef, error) {
 		b.held = map[string][]byte{}
 	}
 	b.puts++
-	ref := runlog.RefOf(data)
+	ref := content.Ref(data)
 	b.held[ref.GetDigest()] = append([]byte(nil), data...)
 	return ref, nil
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -22,7 +23,7 @@ func TestOpenSegment(t *testing.T) {
 		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Segment: 1, TurnCount: 7, MaxTurns: 4,
 		ContinuationCount: 2, WorkCompleteRetries: 3,
 		Turn: &harnessv1.TurnState{Number: 7, AgentDone: true, CalledWorkComplete: true}, StopReason: &harnessv1.StopReason{Kind: "agent_done"},
-		Answer: runlog.Inline("a"), Summary: runlog.Inline("s"), MessageCount: 31,
+		Answer: content.Inline("a"), Summary: content.Inline("s"), MessageCount: 31,
 		DoomLoop:        &harnessv1.DoomLoop{Strict: []uint64{1}, Corrections: 2},
 		ProgressTracker: &harnessv1.ProgressTracker{Fingerprints: []uint64{1, 1}, DistinctOutcomes: 5, FirstMessage: 2},
 		Hooks:           &harnessv1.HookState{SkipNext: "why", Replan: "why"}, RejectedKind: "contract_not_satisfied", RejectedCount: 4,
@@ -69,18 +70,18 @@ func TestCountsOfTurnsAndCalls(t *testing.T) {
 // TestWeight is bytes as the model is sent them, wherever they are stored.
 func TestWeight(t *testing.T) {
 	long := strings.Repeat("x", 70_000)
-	blob := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: runlog.RefOf([]byte(long))}}
+	blob := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: content.Ref([]byte(long))}}
 	for _, c := range []struct {
 		m    *harnessv1.Message
 		want uint64
 	}{
 		{nil, 0},
 		{&harnessv1.Message{}, 0},
-		{&harnessv1.Message{Content: runlog.Inline("héllo")}, 6},
-		{&harnessv1.Message{Content: runlog.Inline(long)}, 70_000},
+		{&harnessv1.Message{Content: content.Inline("héllo")}, 6},
+		{&harnessv1.Message{Content: content.Inline(long)}, 70_000},
 		{&harnessv1.Message{Content: blob}, 70_000},
-		{&harnessv1.Message{Content: runlog.Inline("ab"), ToolCalls: []*harnessv1.ToolCall{
-			{Id: "1", Name: "read", Arguments: runlog.Inline("{}")}, {Id: "2", Name: "w", Arguments: blob},
+		{&harnessv1.Message{Content: content.Inline("ab"), ToolCalls: []*harnessv1.ToolCall{
+			{Id: "1", Name: "read", Arguments: content.Inline("{}")}, {Id: "2", Name: "w", Arguments: blob},
 		}}, 2 + 5 + 2 + 2 + 70_000},
 	} {
 		if got := runstate.Weight(c.m); got != c.want {
@@ -91,7 +92,7 @@ func TestWeight(t *testing.T) {
 
 func TestAppendNumbersAndWeighs(t *testing.T) {
 	s := &harnessv1.Snapshot{MessageCount: 4, TokenBudget: &harnessv1.TokenBudget{UnreportedBytes: 10}}
-	got := runstate.Append(s, 3, &harnessv1.Message{Content: runlog.Inline("ab")}, &harnessv1.Message{Content: runlog.Inline("cde")})
+	got := runstate.Append(s, 3, &harnessv1.Message{Content: content.Inline("ab")}, &harnessv1.Message{Content: content.Inline("cde")})
 	if len(got) != 2 || got[0].GetId() != 5 || got[1].GetId() != 6 || got[0].GetTurnNumber() != 3 {
 		t.Errorf("appended %v", got)
 	}
@@ -198,7 +199,7 @@ func TestPending(t *testing.T) {
 func TestResult(t *testing.T) {
 	s := spent()
 	s.Status, s.Accepted, s.TurnCount = harnessv1.RunStatus_RUN_STATUS_PARKED, true, 3
-	s.StopReason, s.Answer, s.Summary = &harnessv1.StopReason{Kind: "approval"}, runlog.Inline("a"), runlog.Inline("s")
+	s.StopReason, s.Answer, s.Summary = &harnessv1.StopReason{Kind: "approval"}, content.Inline("a"), content.Inline("s")
 	s.PendingToolCalls = []*harnessv1.PendingCall{
 		{CallId: "a", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL},
 		{CallId: "b", Class: harnessv1.PendingClass_PENDING_CLASS_APPROVED},

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -73,7 +74,7 @@ func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand,
 	requests <- &harnessv1.RunRequest{RequestId: id, Request: &harnessv1.RunRequest_Attach{Attach: attach}}
 	if random.IntN(2) == 0 {
 		requests <- &harnessv1.RunRequest{RequestId: id + "-said", Request: &harnessv1.RunRequest_UserMessage{
-			UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(uniqueText + id + "-said")},
+			UserMessage: &harnessv1.UserMessage{Content: content.Inline(uniqueText + id + "-said")},
 		}}
 	}
 	if random.IntN(2) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -200,7 +201,7 @@ func (h *handle) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) 
 // PutBlob stores bytes.
 func (h *handle) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*harnessv1.BlobRef, error) {
 	w := h.p.world
-	ref := runlog.RefOf(data)
+	ref := content.Ref(data)
 	o := &op{key: key{kind: onBlob, run: run.ID, text: ref.GetDigest()}, write: true}
 	o.do = func(fate) error {
 		w.store.of(run).blobs[ref.GetDigest()] = data

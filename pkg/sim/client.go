@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -142,7 +143,7 @@ func (c *Clients) Send(ctx context.Context, run runlog.Run, random *rand.Rand, i
 	_, err := ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.SendInputResponse, error) {
 		return g.SendInput(ctx, &harnessv1.SendInputRequest{
 			Namespace: run.Namespace, RunId: run.ID, RequestId: id,
-			Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)}},
+			Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)}},
 		})
 	})
 	if err == nil {
@@ -172,7 +173,7 @@ func (c *Clients) Answer(ctx context.Context, run runlog.Run, random *rand.Rand,
 		decision := harnessv1.ApprovalDecision(1 + random.IntN(3)) //nolint:gosec // small
 		r.Input = &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{CallId: call.ID, Decision: decision}}
 	} else {
-		r.Input = &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call.ID, Result: runlog.Inline("answer " + id)}}
+		r.Input = &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call.ID, Result: content.Inline("answer " + id)}}
 	}
 	_, err := ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.SendInputResponse, error) {
 		return g.SendInput(ctx, r)

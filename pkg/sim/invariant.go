@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -213,7 +214,7 @@ func inputsOnce(l *Log, e runlog.Entry) string {
 		if m.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT {
 			continue
 		}
-		text := runlog.Text(m.GetContent())
+		text := content.Text(m.GetContent())
 		if s.texts[text]++; s.texts[text] > 1 && strings.HasPrefix(text, uniqueText) {
 			return "the message " + text + " is there a second time"
 		}

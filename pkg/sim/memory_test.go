@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/memory"
@@ -101,7 +102,7 @@ func draw(random *rand.Rand) func(context.Context, runlog.Log) string {
 			ref, err := log.PutBlob(ctx, run, []byte(fmt.Sprint(place)))
 			return told(err, "blob %v", ref)
 		case 9:
-			data, err := log.Blob(ctx, run, runlog.Digest([]byte(fmt.Sprint(place))))
+			data, err := log.Blob(ctx, run, content.Digest([]byte(fmt.Sprint(place))))
 			return told(err, "blob of %q", data)
 		case 10:
 			if place > 3 {

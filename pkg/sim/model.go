@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Model opens the simulated model of a process. What it says is a function of the
@@ -192,7 +192,7 @@ func (p plan) response(w *World) *model.Response {
 	add := func(tool, arguments string) {
 		w.nextCall++
 		r.ToolCalls = append(r.ToolCalls, &harnessv1.ToolCall{
-			Id: fmt.Sprintf("c%d", w.nextCall), Name: tool, Arguments: runlog.Inline(arguments),
+			Id: fmt.Sprintf("c%d", w.nextCall), Name: tool, Arguments: content.Inline(arguments),
 		})
 	}
 	op := func(tool string) {

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -75,7 +75,7 @@ func compile(spec *harnessv1.ToolSpec) (*compiled, error) {
 	if err := json.Compact(&line, []byte(spec.GetParametersSchema())); err != nil {
 		return nil, err
 	}
-	return &compiled{spec: spec, schema: schema, shown: clip(line.String(), maxSchema)}, nil
+	return &compiled{spec: spec, schema: schema, shown: content.Clip(line.String(), maxSchema)}, nil
 }
 
 func (c *compiled) validate(arguments string) error {
@@ -119,7 +119,7 @@ func findings(e *jsonschema.ValidationError, p *message.Printer, to []string) []
 		if len(e.InstanceLocation) > 0 {
 			text = strings.Join(e.InstanceLocation, ".") + ": " + text
 		}
-		return append(to, clip(text, maxFinding))
+		return append(to, content.Clip(text, maxFinding))
 	}
 	for _, cause := range e.Causes {
 		to = findings(cause, p, to)
@@ -135,7 +135,7 @@ func CheckNumbers(value any) error {
 		_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 		digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
 		if len(text) > maxNumber || len(digits) > maxExponentDigits {
-			return fmt.Errorf("the number %s is out of range", clip(text, 40))
+			return fmt.Errorf("the number %s is out of range", content.Clip(text, 40))
 		}
 	case []any:
 		for _, item := range v {
@@ -151,21 +151,4 @@ func CheckNumbers(value any) error {
 		}
 	}
 	return nil
-}
-
-// clip makes a text valid UTF-8 on one line of at most limit bytes, plus an
-// ellipsis where something was cut.
-func clip(text string, limit int) string {
-	cut := len(text) > limit
-	if cut {
-		text = text[:limit]
-	}
-	text = strings.ToValidUTF8(text, "")
-	if strings.ContainsAny(text, "\n\r\x00") {
-		text = strings.Trim(strconv.Quote(text), `"`)
-	}
-	if cut {
-		text += "…"
-	}
-	return text
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
 // maxNear is how many names are offered for an unknown one.
@@ -11,7 +13,7 @@ const maxNear = 3
 
 // Unknown is what a model is told that called a tool which does not exist.
 func (s *Set) Unknown(name string) string {
-	text := fmt.Sprintf("There is no tool named %q.", clip(name, 80))
+	text := fmt.Sprintf("There is no tool named %q.", content.Clip(name, 80))
 	if near := s.Near(name); len(near) > 0 {
 		return text + " Did you mean " + strings.Join(near, " or ") + "?"
 	}
@@ -19,7 +21,7 @@ func (s *Set) Unknown(name string) string {
 	for _, spec := range s.specs {
 		names = append(names, spec.GetName())
 	}
-	return text + " The tools are: " + clip(strings.Join(names, ", "), maxSchema) + "."
+	return text + " The tools are: " + content.Clip(strings.Join(names, ", "), maxSchema) + "."
 }
 
 // Near returns up to three names that resemble name, the nearest first: equal
@@ -29,7 +31,7 @@ func (s *Set) Near(name string) []string {
 		name     string
 		distance int
 	}
-	wanted := plain(clip(name, 128))
+	wanted := plain(content.Clip(name, 128))
 	if wanted == "" {
 		return nil
 	}

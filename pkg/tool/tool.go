@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -34,7 +35,7 @@ func NewSet(specs []*harnessv1.ToolSpec) (*Set, error) {
 	for i, spec := range s.specs {
 		name := spec.GetName()
 		if !nameFormat.MatchString(name) {
-			return nil, fmt.Errorf("tool %d: name %q does not match [A-Za-z0-9_-]{1,64}", i, clip(name, 80))
+			return nil, fmt.Errorf("tool %d: name %q does not match [A-Za-z0-9_-]{1,64}", i, content.Clip(name, 80))
 		}
 		if _, taken := s.byName[name]; taken {
 			return nil, fmt.Errorf("tool %q is declared twice", name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -70,7 +71,7 @@ func listing(l *harnessv1.WorkItemLedger) string {
 	for n, i := range l.GetItems() {
 		v := viewOf(i)
 		if total > fullListing {
-			v.Notes, v.FailedChecks = short(v.Notes, listedNotes), nil
+			v.Notes, v.FailedChecks = content.Line(v.Notes, listedNotes), nil
 			if finished(i) {
 				v.Notes = ""
 			}

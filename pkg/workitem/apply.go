@@ -7,8 +7,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem/narration"
 )
 
 // Outcome is what a call of one of the tools led to.
@@ -56,7 +57,7 @@ func Apply(l *harnessv1.WorkItemLedger, tool, args string) Outcome {
 	case FlagRevision:
 		err = c.flagRevision(a)
 	default:
-		err = fmt.Errorf("there is no tool %s for work items", short(tool, 80))
+		err = fmt.Errorf("there is no tool %s for work items", content.Line(tool, 80))
 	}
 	if err != nil {
 		return refuse(err)
@@ -122,9 +123,9 @@ func (c *call) find(a arguments) (*harnessv1.WorkItem, error) {
 		return proto.CloneOf(c.ledger.Items[at]), nil
 	}
 	if len(c.ledger.GetItems()) == 0 {
-		return nil, fmt.Errorf("there is no item %q, and there is no other: add one with %s first", short(id, 60), Add)
+		return nil, fmt.Errorf("there is no item %q, and there is no other: add one with %s first", content.Line(id, 60), Add)
 	}
-	return nil, fmt.Errorf("there is no item %q. The items are %s", short(id, 60), ids(c.ledger.GetItems(), MaxOpen))
+	return nil, fmt.Errorf("there is no item %q. The items are %s", content.Line(id, 60), ids(c.ledger.GetItems(), MaxOpen))
 }
 
 // ids names items, at most limit of them.
@@ -151,7 +152,7 @@ func (c *call) add(a arguments) error {
 	case item.Id == "":
 		item.Id = madeUp(nextNumber(c.ledger))
 	case !idFormat.MatchString(item.Id):
-		return fmt.Errorf("the id %q cannot be used: %s. Choose another, or leave it out", short(item.Id, 60), idRule)
+		return fmt.Errorf("the id %q cannot be used: %s. Choose another, or leave it out", content.Line(item.Id, 60), idRule)
 	case index(c.ledger, item.Id) >= 0:
 		return fmt.Errorf("the id %q is taken by %q. Choose another, or leave it out; to change that item use %s",
 			item.Id, c.ledger.Items[index(c.ledger, item.Id)].GetTitle(), Update)
@@ -173,7 +174,7 @@ func (c *call) update(a arguments) error {
 	if text != "" {
 		status, ok := parseStatus(text)
 		if !ok {
-			return fmt.Errorf("%q is no status; use PENDING, IN_PROGRESS, DONE or SKIPPED", short(text, 60))
+			return fmt.Errorf("%q is no status; use PENDING, IN_PROGRESS, DONE or SKIPPED", content.Line(text, 60))
 		}
 		item.Status = status
 	} else if note == "" {
@@ -202,17 +203,17 @@ func (c *call) setArtifact(a arguments) error {
 	if err != nil {
 		return err
 	}
-	content, hint := a.text("content"), ""
-	if strings.TrimSpace(content) == "" {
+	text, hint := a.text("content"), ""
+	if strings.TrimSpace(text) == "" {
 		return errors.New("the content is empty: give the whole product as content; what was stored before stays")
 	}
-	if len(content) > maxArtifact {
-		return fmt.Errorf("the content has %d bytes; an artifact has at most %d: write it to a file, and store where it is", len(content), maxArtifact)
+	if len(text) > maxArtifact {
+		return fmt.Errorf("the content has %d bytes; an artifact has at most %d: write it to a file, and store where it is", len(text), maxArtifact)
 	}
 	if role := a.name("role"); role != "" {
 		var known bool
 		if item.Role, known = parseRole(role); !known {
-			hint = fmt.Sprintf("%q is no role, so it was stored as WORKING; the roles are DELIVERABLE, WORKING and CONTROL. ", short(role, 60))
+			hint = fmt.Sprintf("%q is no role, so it was stored as WORKING; the roles are DELIVERABLE, WORKING and CONTROL. ", content.Line(role, 60))
 		}
 	} else if item.GetArtifact() == nil && item.GetRevisionOf() == "" { // a revision is for what its item is for
 		if item.Role != noRole && item.Role != working {
@@ -222,21 +223,21 @@ func (c *call) setArtifact(a arguments) error {
 	}
 	item.Control = nil
 	if item.Role == control {
-		if item.Control, err = parseControl(content); err != nil {
+		if item.Control, err = parseControl(text); err != nil {
 			return fmt.Errorf("not stored: a CONTROL artifact is a JSON object %s, but %w. What was stored before stays", controlForm, err)
 		}
 	} else {
-		level, stripped, why := Narration(content)
+		level, stripped, why := narration.Check(text)
 		switch level {
-		case Heavy:
+		case narration.Heavy:
 			return fmt.Errorf("not stored: %s. An artifact is the product alone. Call %s again with the content without these words; what was stored before stays",
 				why, SetArtifact)
-		case Light:
-			content = stripped
+		case narration.Light:
+			text = stripped
 			hint += "Stored without words about it: " + why + ". "
 		}
 	}
-	item.Artifact, item.ArtifactDigest = runlog.Inline(content), runlog.Digest([]byte(content))
+	item.Artifact, item.ArtifactDigest = content.Inline(text), content.Digest([]byte(text))
 	if err := c.commit(change{item, artifact}); err != nil {
 		return err
 	}

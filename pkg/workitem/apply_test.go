@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -135,7 +135,7 @@ func TestTheToolsHaveSchemasThatTakeWhatApplyTakes(t *testing.T) {
 }
 
 func TestAddMakesUpIdsInOrderAndTakesUsableOnes(t *testing.T) {
-	l := &ledger{Stored: runlog.Inline("old")}
+	l := &ledger{Stored: content.Inline("old")}
 	out := apply(t, l, workitem.Add, "title", "First")
 	if !strings.Contains(out.Result, `"id":"w1"`) || l.GetStored() != nil {
 		t.Errorf("%s, stored %v", out.Result, l.GetStored())
@@ -288,7 +288,7 @@ func TestSetArtifactKeepsTheRoleThatTheItemHas(t *testing.T) {
 			apply(t, l, workitem.Add, "title", "T", "role", c.added)
 			out := apply(t, l, workitem.SetArtifact, "id", "w1", "content", "Sums.", "role", c.with)
 			i := item(l, "w1")
-			if i.GetRole() != c.want || i.GetArtifact().GetInline() != "Sums." || i.GetArtifactDigest() != runlog.Digest([]byte("Sums.")) {
+			if i.GetRole() != c.want || i.GetArtifact().GetInline() != "Sums." || i.GetArtifactDigest() != content.Digest([]byte("Sums.")) {
 				t.Errorf("%v", i)
 			}
 			if !strings.Contains(out.Result, c.hint) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -21,18 +22,18 @@ const (
 
 // parseControl reads a CONTROL artifact. The error is the end of a sentence that
 // begins with what the artifact has to be.
-func parseControl(content string) (*harnessv1.ControlVerdict, error) {
+func parseControl(document string) (*harnessv1.ControlVerdict, error) {
 	var object map[string]json.RawMessage
-	decoder := json.NewDecoder(strings.NewReader(content))
+	decoder := json.NewDecoder(strings.NewReader(document))
 	if err := decoder.Decode(&object); err != nil {
 		var mismatch *json.UnmarshalTypeError
-		switch trimmed := strings.TrimSpace(content); {
+		switch trimmed := strings.TrimSpace(document); {
 		case strings.HasPrefix(trimmed, "```"):
 			return nil, errors.New("this begins with a ``` fence; give the object alone")
 		case errors.As(err, &mismatch):
 			return nil, fmt.Errorf("this is a JSON %s", mismatch.Value)
 		}
-		return nil, fmt.Errorf("this is not valid JSON: %s", short(err.Error(), 120))
+		return nil, fmt.Errorf("this is not valid JSON: %s", content.Line(err.Error(), 120))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is text behind the object")
@@ -58,7 +59,7 @@ func parseControl(content string) (*harnessv1.ControlVerdict, error) {
 			return nil, err
 		}
 		if failed != "" && len(found.FailedChecks) < maxFailedChecks {
-			found.FailedChecks = append(found.FailedChecks, short(failed, maxFailedCheck))
+			found.FailedChecks = append(found.FailedChecks, content.Line(failed, maxFailedCheck))
 		}
 	}
 	summary, err := text("summary", object["summary"])
@@ -110,7 +111,7 @@ func passOrFail(where string, raw json.RawMessage) (bool, error) {
 	case bytes.Equal(raw, []byte(`"fail"`)):
 		return false, nil
 	}
-	return false, fmt.Errorf(`%s is %s; it has to be "pass" or "fail"`, where, short(string(raw), 60))
+	return false, fmt.Errorf(`%s is %s; it has to be "pass" or "fail"`, where, content.Line(string(raw), 60))
 }
 
 // text is a string that may be left out.

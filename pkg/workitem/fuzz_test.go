@@ -1,7 +1,6 @@
 package workitem_test
 
 import (
-	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -9,35 +8,6 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
-
-func FuzzNarration(f *testing.F) {
-	for n, a := range labelledArtifacts(f) {
-		if n%8 == 0 {
-			f.Add(a.Content)
-		}
-	}
-	f.Add("\xff\xfe\n: \n```\n")
-	f.Fuzz(func(t *testing.T, content string) {
-		level, stripped, why := workitem.Narration(content)
-		switch level {
-		case workitem.Clean:
-			if stripped != content || why != "" {
-				t.Errorf("clean, and %q because of %q", stripped, why)
-			}
-		case workitem.Light:
-			if strings.TrimSpace(stripped) == "" || stripped == content || why == "" || !strings.Contains(strings.ReplaceAll(content, "\r", ""), strings.ReplaceAll(stripped, "\r", "")) {
-				t.Errorf("light: %q of %q because of %q", stripped, content, why)
-			}
-		default:
-			if stripped != "" || why == "" {
-				t.Errorf("heavy: %q because of %q", stripped, why)
-			}
-		}
-		if len(why) > 1<<10 {
-			t.Errorf("a reason of %d bytes", len(why))
-		}
-	})
-}
 
 func FuzzApply(f *testing.F) {
 	for _, tool := range []string{workitem.Add, workitem.Update, workitem.List, workitem.SetArtifact, workitem.FlagRevision} {

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -43,8 +43,8 @@ func TestDeliverablesAreTheArtifactsOfThatRoleThatAreNotEmpty(t *testing.T) {
 	apply(t, l, workitem.SetArtifact, "id", "w1", "content", "one", "role", "DELIVERABLE")
 	apply(t, l, workitem.SetArtifact, "id", "w2", "content", "two", "role", "WORKING")
 	apply(t, l, workitem.SetArtifact, "id", "w4", "content", "four", "role", "DELIVERABLE")
-	l.Items[3].Artifact = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: runlog.RefOf([]byte("four"))}}
-	l.Items[2].Role, l.Items[2].Artifact = deliverable, runlog.Inline("")
+	l.Items[3].Artifact = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: content.Ref([]byte("four"))}}
+	l.Items[2].Role, l.Items[2].Artifact = deliverable, content.Inline("")
 	got := workitem.Deliverables(l)
 	if len(got) != 2 || got[0].GetItemId() != "w1" || got[0].GetTitle() != "A" || got[0].GetContent().GetInline() != "one" || got[1].GetContent().GetBlob() == nil {
 		t.Errorf("%v", got)
@@ -53,7 +53,7 @@ func TestDeliverablesAreTheArtifactsOfThatRoleThatAreNotEmpty(t *testing.T) {
 
 func TestUpsertPutsItemsBackByIdAndNewOnesAtTheEnd(t *testing.T) {
 	l := with(t, "A", "B")
-	l.Stored = runlog.Inline("old")
+	l.Stored = content.Inline("old")
 	workitem.Upsert(l, nil)
 	if l.GetStored() == nil {
 		t.Error("nothing was put in and the stored form is gone")

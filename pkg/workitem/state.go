@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -132,7 +133,7 @@ func appendUsage(b []byte, usage []*harnessv1.ToolUsage) []byte {
 		if n > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(b, short(u.GetTool(), 64)...)
+		b = append(b, content.Line(u.GetTool(), 64)...)
 		b = append(b, ' ')
 		b = strconv.AppendUint(b, uint64(u.GetCalls()), 10)
 	}
@@ -189,7 +190,7 @@ func todo(l *harnessv1.WorkItemLedger, i *harnessv1.WorkItem) string {
 		if i.GetRevisionOf() != "" {
 			text = fmt.Sprintf("revision of %s; %s", i.GetRevisionOf(), text)
 			if i.GetNotes() != "" {
-				text += " Wanted: " + short(i.GetNotes(), 160)
+				text += " Wanted: " + content.Line(i.GetNotes(), 160)
 			}
 		}
 		return text

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -31,7 +32,7 @@ func CheckTemplates(templates []*harnessv1.WorkItemTemplate) error {
 		}
 		if id := t.GetId(); id != "" {
 			if !idFormat.MatchString(id) {
-				return invalid("id", "%q cannot be used: %s", short(id, 80), idRule)
+				return invalid("id", "%q cannot be used: %s", content.Line(id, 80), idRule)
 			}
 			if at, taken := first[id]; taken {
 				return invalid("id", "%q is the id of work_item_templates[%d] too", id, at)

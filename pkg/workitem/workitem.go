@@ -15,10 +15,11 @@ package workitem
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Bounds of a ledger.
@@ -45,7 +46,7 @@ const (
 	control     = harnessv1.ArtifactRole_ARTIFACT_ROLE_CONTROL
 )
 
-var idFormat = lazily(`^[A-Za-z0-9_.-]{1,32}$`)
+var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
 
 const idRule = "an id has 1 to 32 letters, digits, dots, underscores or hyphens"
 
@@ -65,26 +66,11 @@ func index(l *harnessv1.WorkItemLedger, id string) int {
 }
 
 // title is a title as it is stored: one line of at most 120 bytes.
-func title(text string) string { return runlog.Cut(oneLine(text), MaxTitle) }
+func title(text string) string { return content.Cut(content.OneLine(text), MaxTitle) }
 
 // notes are notes as they are stored: at most 512 bytes.
 func notes(text string) string {
-	return runlog.Cut(strings.TrimSpace(strings.ReplaceAll(text, "\x00", "")), MaxNotes)
-}
-
-// oneLine has single spaces for all white space and control characters.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-		return r <= ' ' || r == 0x7F || r == 0x85 || r == 0xA0 || r == 0x2028 || r == 0x2029
-	}), " ")
-}
-
-// short is a line of at most limit bytes; an ellipsis says that it was cut.
-func short(text string, limit int) string {
-	if text = oneLine(text); len(text) <= limit {
-		return text
-	}
-	return runlog.Cut(text, limit-len("…")) + "…"
+	return content.Cut(strings.TrimSpace(strings.ReplaceAll(text, "\x00", "")), MaxNotes)
 }
 
 // Names as the model writes and reads them.

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -122,7 +123,7 @@ func takeMessage(name string, in, said, step *harnessv1.Step) error {
 			TurnNumber: turnNumber(in),
 			Error: &harnessv1.TurnError{
 				Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED,
-				Message: name + ": " + runlog.Cut(failure.GetMessage(), runlog.MaxPreview),
+				Message: name + ": " + content.Cut(failure.GetMessage(), content.MaxPreview),
 			},
 		}}
 		return nil
@@ -221,7 +222,7 @@ func takeAppended(name string, outcome *harnessv1.Outcome, said []*harnessv1.Mes
 		})...)
 		outcome.Events = append(outcome.Events, runstate.Event(s, turn, &harnessv1.Event{
 			Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
-				Kind: guidanceKind, RuleId: name, Text: runlog.Cut(text, runlog.MaxPreview),
+				Kind: guidanceKind, RuleId: name, Text: content.Cut(text, content.MaxPreview),
 			}},
 		}))
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -50,7 +51,7 @@ func TestAnEmptyAnswerPassesTheStepOn(t *testing.T) {
 func TestGuidanceGetsItsIdItsTurnAndItsEvent(t *testing.T) {
 	in := behindTurn()
 	got, err := Settle("critic", in, answer(&harnessv1.Outcome{Appended: []*harnessv1.Message{
-		{Content: runlog.Inline("Say what you ran.")}, {Id: 900, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: runlog.Inline("And how.")},
+		{Content: content.Inline("Say what you ran.")}, {Id: 900, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: content.Inline("And how.")},
 	}}))
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +149,10 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		"an error's way":   {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: "turn", Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{Error: &harnessv1.TurnError{}}}}}), "it goes to stopdecision"},
 		"more turns":       {answer(change(func(s *harnessv1.Snapshot) { s.MaxTurns = 900 })), "snapshot.max_turns"},
 		"an empty message": {answer(say(&harnessv1.Message{})), "appended[0] has no inline text"},
-		"the model's part": {answer(say(&harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline("x")})), "appended[0] is not guidance"},
-		"the user's words": {answer(say(&harnessv1.Message{Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: runlog.Inline("x")})), "appended[0] is not guidance"},
-		"a tool's result":  {answer(say(&harnessv1.Message{ToolCallId: "c", Content: runlog.Inline("x")})), "appended[0] is not guidance"},
-		"too much text":    {answer(say(&harnessv1.Message{Content: runlog.Inline(strings.Repeat("x", MaxText+1))})), "more than 65536 bytes"},
+		"the model's part": {answer(say(&harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("x")})), "appended[0] is not guidance"},
+		"the user's words": {answer(say(&harnessv1.Message{Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: content.Inline("x")})), "appended[0] is not guidance"},
+		"a tool's result":  {answer(say(&harnessv1.Message{ToolCallId: "c", Content: content.Inline("x")})), "appended[0] is not guidance"},
+		"too much text":    {answer(say(&harnessv1.Message{Content: content.Inline(strings.Repeat("x", MaxText+1))})), "more than 65536 bytes"},
 		"too many":         {answer(&harnessv1.Outcome{Appended: make([]*harnessv1.Message, MaxAppended+1)}), "17 messages"},
 	}
 	for name, c := range cases {

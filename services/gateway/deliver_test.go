@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -22,17 +23,17 @@ func TestDeliver(t *testing.T) {
 	rec := &harnessv1.Record{
 		CommitTime: timestamppb.New(noon),
 		Appended: []*harnessv1.Message{
-			{Role: harnessv1.Role_ROLE_USER, Content: runlog.Inline("guidance")},
-			{Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline("text")},
-			{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "c1", Content: runlog.Inline("one")},
-			{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "c2", Content: runlog.Inline("two")},
+			{Role: harnessv1.Role_ROLE_USER, Content: content.Inline("guidance")},
+			{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("text")},
+			{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "c1", Content: content.Inline("one")},
+			{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "c2", Content: content.Inline("two")},
 		},
 		Events: []*harnessv1.Event{
 			{TurnNumber: 3, MaxTurns: 50, Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{}}},
 			{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c2"}}},
 			{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: "c1"}}},
 			{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: "c3"}}},
-			{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Result: runlog.Inline("its own")}}},
+			{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Result: content.Inline("its own")}}},
 		},
 	}
 	before := proto.CloneOf(rec)
@@ -60,7 +61,7 @@ func TestRunAndResult(t *testing.T) {
 	snapshot := &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, StopReason: &harnessv1.StopReason{Kind: "kind"},
 		TurnCount: 3, MaxTurns: 50, GoalPreview: "goal", Segment: 2, Model: "a:b", CreateTime: timestamppb.New(noon),
-		Answer: runlog.Inline("answer"), Summary: runlog.Inline("summary"),
+		Answer: content.Inline("answer"), Summary: content.Inline("summary"),
 		Spent:            &harnessv1.Spent{ToolCallsTotal: 9, Usage: &harnessv1.Usage{InputTokens: 5}, Active: durationpb.New(time.Minute)},
 		PendingToolCalls: []*harnessv1.PendingCall{{CallId: "c1", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}, {CallId: "c2"}},
 	}
@@ -84,7 +85,7 @@ func TestRunAndResult(t *testing.T) {
 		"park with work": {step("park", func(s *harnessv1.Step) {
 			s.Snapshot.PendingToolCalls = s.GetSnapshot().GetPendingToolCalls()[:1]
 			s.Snapshot.WorkItemLedger = &harnessv1.WorkItemLedger{Items: []*harnessv1.WorkItem{{
-				Id: "w1", Title: "Report", Role: harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE, Artifact: runlog.Inline("text"), ArtifactDigest: "d"}}}
+				Id: "w1", Title: "Report", Role: harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE, Artifact: content.Inline("text"), ArtifactDigest: "d"}}}
 			s.Snapshot.CoverageLedger = &harnessv1.CoverageLedger{Coverage: &harnessv1.Coverage{Met: 1, Total: 2}}
 		}), harnessv1.RunStatus_RUN_STATUS_PARKED, "kind", true},
 		"park without its message": {step("park", nil), harnessv1.RunStatus_RUN_STATUS_PARKED, "kind", true},

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -63,7 +64,7 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 	for i, rule := range a.GetTools() {
 		field := at("spec.agent.tools", i)
 		if rule.GetName() != "*" && !runlog.Name.MatchString(rule.GetName()) {
-			return fault.Invalid(field+".name", "%q is neither * nor a tool's name, which matches [A-Za-z0-9_-]{1,64}", runlog.Cut(rule.GetName(), 80))
+			return fault.Invalid(field+".name", "%q is neither * nor a tool's name, which matches [A-Za-z0-9_-]{1,64}", content.Cut(rule.GetName(), 80))
 		}
 		if _, ok := harnessv1.ToolDecision_name[int32(rule.GetPolicy())]; !ok {
 			return fault.Invalid(field+".policy", "%d is no policy; it must be ALLOW, ASK or DENY", int32(rule.GetPolicy()))

@@ -10,13 +10,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/jit"
-	"github.com/harnessmesh/harnessmesh/pkg/mode"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -36,7 +36,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 	a := s.GetAgent()
 	return first(
 		func() error {
-			_, err := tool.CompilePolicy(a.GetTools())
+			_, err := policy.Compile(a.GetTools())
 			return refused(agent, err)
 		},
 		func() error {
@@ -187,7 +187,7 @@ func place(err error) (field, message string, line, column int, known bool) {
 		ofHook     *hook.Invalid
 		ofJit      *jit.Invalid
 		ofMode     *mode.Invalid
-		ofTool     *tool.Invalid
+		ofTool     *policy.Invalid
 		ofItem     *workitem.Invalid
 	)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -60,7 +61,7 @@ func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 	if goal := spec.GetGoal(); goal != nil {
 		ref := goal.GetBlob()
 		if ref == nil {
-			ref = runlog.RefOf([]byte(goal.GetInline()))
+			ref = content.Ref([]byte(goal.GetInline()))
 		}
 		goal.Value = &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()}}
 	}
@@ -100,7 +101,7 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tool
 				Workspace:      spec.GetWorkspace(),
 				ClientTools:    tools,
 				Autonomous:     spec.GetAgent().GetAutonomous(),
-				GoalPreview:    runlog.Cut(runlog.Text(spec.GetGoal()), runlog.MaxPreview),
+				GoalPreview:    content.Cut(content.Text(spec.GetGoal()), content.MaxPreview),
 				CreateTime:     created,
 				RunningSince:   created,
 			},

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -48,12 +49,12 @@ func TestSame(t *testing.T) {
 		t.Error("a request is not the same as itself")
 	}
 	spilled := proto.CloneOf(spec)
-	spilled.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: runlog.RefOf([]byte("do it"))}}
+	spilled.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: content.Ref([]byte("do it"))}}
 	if !Same(run, spec, spilled) {
 		t.Error("where the goal is stored makes a difference")
 	}
 	for name, change := range map[string]func(*harnessv1.RunSpec){
-		"goal":     func(s *harnessv1.RunSpec) { s.Goal = runlog.Inline("do it!") },
+		"goal":     func(s *harnessv1.RunSpec) { s.Goal = content.Inline("do it!") },
 		"model":    func(s *harnessv1.RunSpec) { s.Agent.Model = "openai:gpt-6" },
 		"workflow": func(s *harnessv1.RunSpec) { s.Workflow = nil },
 		"presence": func(s *harnessv1.RunSpec) { s.Config.Stop.RequireWorkComplete = proto.Bool(false) },
@@ -68,7 +69,7 @@ func TestSame(t *testing.T) {
 
 func TestStartRecord(t *testing.T) {
 	spec := validStart().GetSpec()
-	spec.Goal = runlog.Inline(strings.Repeat("ß", 1000))
+	spec.Goal = content.Inline(strings.Repeat("ß", 1000))
 	spec.Workflow = nil
 	writer := &harnessv1.Writer{Executor: Writer, Instance: "i", Nonce: 7}
 	rec := StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", spec, nil, noon, writer)
@@ -80,7 +81,7 @@ func TestStartRecord(t *testing.T) {
 		t.Error("wrong address")
 	case len(s.GetWorkflow()) != 4, s.GetMaxTurns() != 1, s.GetModel() != "openai:gpt-5", s.GetWorkspace() != "/work":
 		t.Error("the spec is not in the snapshot")
-	case len(s.GetGoalPreview()) != runlog.MaxPreview, !s.GetCreateTime().AsTime().Equal(noon), !s.GetRunningSince().AsTime().Equal(noon):
+	case len(s.GetGoalPreview()) != content.MaxPreview, !s.GetCreateTime().AsTime().Equal(noon), !s.GetRunningSince().AsTime().Equal(noon):
 		t.Error("wrong preview or time")
 	case s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING, s.GetPhase() != harnessv1.Phase_PHASE_IDLE:
 		t.Error("wrong state")
@@ -98,7 +99,7 @@ func TestStartRecord(t *testing.T) {
 func TestTheLargestSpecFitsIntoARecord(t *testing.T) {
 	r := validStart()
 	s := r.GetSpec()
-	s.Goal = runlog.Inline(strings.Repeat("x", runlog.MaxInline))
+	s.Goal = content.Inline(strings.Repeat("x", runlog.MaxInline))
 	for i := 0; ; i++ {
 		s.Agent.ContextProviders = append(s.Agent.ContextProviders, &harnessv1.ContextProvider{
 			Name: strconv.Itoa(i), Text: strings.Repeat("x", min(MaxContextText, MaxSpec-proto.Size(s)+proto.Size(s.GetGoal())-100)),
@@ -123,7 +124,7 @@ func TestStartRecordFits(t *testing.T) {
 	r := validStart()
 	r.RequestId = strings.Repeat("q", MaxID)
 	s := r.GetSpec()
-	s.Goal = runlog.Inline(strings.Repeat("x", runlog.MaxInline))
+	s.Goal = content.Inline(strings.Repeat("x", runlog.MaxInline))
 	s.Workspace = "/" + strings.Repeat("x", MaxPath-1)
 	s.Agent.Name, s.Agent.Instructions = strings.Repeat("x", MaxName), strings.Repeat("x", MaxInstructions)
 	s.Agent.Model = "p:" + strings.Repeat("x", MaxName-2)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -165,7 +166,7 @@ func checkMode(field, name string) error {
 
 func checkName(field, name string) error {
 	if !runlog.Name.MatchString(name) {
-		return fault.Invalid(field, "%q does not match [A-Za-z0-9_-]{1,64}", runlog.Cut(name, 80))
+		return fault.Invalid(field, "%q does not match [A-Za-z0-9_-]{1,64}", content.Cut(name, 80))
 	}
 	return nil
 }

@@ -12,15 +12,15 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 func validStart() *harnessv1.StartRunRequest {
 	return &harnessv1.StartRunRequest{Spec: &harnessv1.RunSpec{
-		Goal:      runlog.Inline("do it"),
+		Goal:      content.Inline("do it"),
 		Workspace: "/work",
 		Agent:     &harnessv1.AgentSpec{Model: "openai:gpt-5", Tools: []*harnessv1.ToolRule{{Name: "*"}, {Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK}}},
 		Workflow:  DefaultWorkflow(),
@@ -56,7 +56,7 @@ func TestCheckStart(t *testing.T) {
 	if err := CheckStart(validStart()); err != nil {
 		t.Fatal(err)
 	}
-	least := &harnessv1.StartRunRequest{Spec: &harnessv1.RunSpec{Goal: runlog.Inline("x"), Workspace: "/"}}
+	least := &harnessv1.StartRunRequest{Spec: &harnessv1.RunSpec{Goal: content.Inline("x"), Workspace: "/"}}
 	if err := CheckStart(least); err != nil {
 		t.Fatal(err)
 	}
@@ -72,11 +72,11 @@ func TestCheckStart(t *testing.T) {
 		{"request_id", true, func(r *request) { r.RequestId = strings.Repeat("r", 129) }},
 		{"spec", false, func(r *request) { r.Spec = nil }},
 		{"spec.goal", false, func(r *request) { r.Spec.Goal = nil }},
-		{"spec.goal", false, func(r *request) { r.Spec.Goal = runlog.Inline(" \t\n") }},
+		{"spec.goal", false, func(r *request) { r.Spec.Goal = content.Inline(" \t\n") }},
 		{"spec.goal", false, func(r *request) {
 			r.Spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{}}}
 		}},
-		{"spec.goal", true, func(r *request) { r.Spec.Goal = runlog.Inline(strings.Repeat("x", MaxText+1)) }},
+		{"spec.goal", true, func(r *request) { r.Spec.Goal = content.Inline(strings.Repeat("x", MaxText+1)) }},
 		{"spec.agent.name", true, func(r *request) { r.Spec.Agent.Name = strings.Repeat("x", MaxName+1) }},
 		{"spec.agent.instructions", true, func(r *request) { r.Spec.Agent.Instructions = strings.Repeat("x", MaxInstructions+1) }},
 		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = "gpt-5" }},
@@ -161,7 +161,7 @@ func TestCheckInput(t *testing.T) {
 	}
 	for _, item := range []*harnessv1.InboxItem{
 		approval(&harnessv1.Approval{CallId: "c", Decision: once}),
-		{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: runstate.ContractCall("q.1", 9), Result: runlog.Inline("blue")}}},
+		{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: runstate.ContractCall("q.1", 9), Result: content.Inline("blue")}}},
 		{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}},
 		{Input: &harnessv1.InboxItem_Replan{}},
 		{Input: &harnessv1.InboxItem_Resume{}},

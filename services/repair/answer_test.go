@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -35,7 +36,7 @@ func pending(id, tool, kind string, until time.Duration) *harnessv1.PendingCall 
 }
 
 func result(id, text string) *harnessv1.InboxItem {
-	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: id, Result: runlog.Inline(text)}}}
+	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: id, Result: content.Inline(text)}}}
 }
 
 func failure(id, text string) *harnessv1.InboxItem {
@@ -95,7 +96,7 @@ func TestAnAnswerIsTheResultOfItsCall(t *testing.T) {
 	o := drain(t, asking(), failure("c", "no such town"))
 	m := o.GetAppended()[0]
 	if m.GetRole() != harnessv1.Role_ROLE_TOOL || m.GetToolCallId() != "c" || m.GetToolName() != "get_weather" || m.GetTurnNumber() != 3 ||
-		!m.GetIsError() || runlog.Text(m.GetContent()) != "no such town" {
+		!m.GetIsError() || content.Text(m.GetContent()) != "no such town" {
 		t.Errorf("the model is given %v", m)
 	}
 	if e := o.GetEvents()[0].GetToolError(); e.GetCallId() != "c" || e.GetTool() != "get_weather" {

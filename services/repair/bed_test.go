@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -64,7 +65,7 @@ func finished() *harnessv1.Snapshot  { return ended(harnessv1.RunStatus_RUN_STAT
 func cancelled() *harnessv1.Snapshot { return ended(harnessv1.RunStatus_RUN_STATUS_CANCELLED) }
 
 func say(text string) *harnessv1.InboxItem {
-	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)}}}
+	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)}}}
 }
 
 func approve(id string, decision harnessv1.ApprovalDecision) *harnessv1.InboxItem {

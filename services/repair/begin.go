@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/contract"
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -16,7 +16,7 @@ import (
 // state.
 func (r *repairing) define(spec *harnessv1.RunSpec) {
 	s := r.s
-	s.Definition, s.TaskContract = definition.Of(spec)
+	s.Definition, s.TaskContract = agent.Of(spec)
 	if !s.GetConfig().GetContract().GetEnabled() {
 		s.TaskContract = nil
 	}
@@ -40,14 +40,14 @@ func (r *repairing) contexts(spec *harnessv1.RunSpec) []Section {
 	for _, p := range spec.GetAgent().GetContextProviders() {
 		text := p.GetText()
 		if p.GetGrpc() != "" {
-			given := definition.Observed(r.in, NeedContext+p.GetName()).GetContext()
+			given := agent.Observed(r.in, NeedContext+p.GetName()).GetContext()
 			if given.GetError() != "" {
 				r.emit(&harnessv1.Event{Event: &harnessv1.Event_HookError{HookError: &harnessv1.HookError{
 					HookId: p.GetName(), Topic: "context", Error: given.GetError(),
 				}}})
 				continue
 			}
-			text = runlog.Text(given.GetText())
+			text = content.Text(given.GetText())
 		}
 		sections = append(sections, Section{Name: p.GetName(), Text: text})
 	}
@@ -90,11 +90,11 @@ func howChecked(p *harnessv1.Predicate) string {
 	case harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS:
 		return "the file " + p.GetPath()
 	case harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT:
-		return "text that matches " + runlog.Cut(p.GetPattern(), 200) + " in " + cmp.Or(p.GetIn(), "response")
+		return "text that matches " + content.Cut(p.GetPattern(), 200) + " in " + cmp.Or(p.GetIn(), "response")
 	case harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS:
 		return "a successful call of " + p.GetTool()
 	case harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS:
-		return "this command succeeds: " + runlog.Cut(p.GetCommand(), 400)
+		return "this command succeeds: " + content.Cut(p.GetCommand(), 400)
 	case harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID:
 		return p.GetIn() + " is valid under a JSON Schema"
 	}

@@ -8,11 +8,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -109,7 +109,7 @@ func (r *repairing) takeMessage(m *harnessv1.UserMessage) error {
 		t.AgentDone, t.CalledWorkComplete, r.s.Summary = false, false, nil
 	}
 	if runstate.Ended(r.s) {
-		return r.reopen(runlog.Text(m.GetContent()))
+		return r.reopen(content.Text(m.GetContent()))
 	}
 	return nil
 }
@@ -152,9 +152,9 @@ func (r *repairing) takeApproval(a *harnessv1.Approval) (refused string, err err
 			text += " Their reason: " + a.GetReason()
 		}
 		r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
-		r.noteOutcome(call, runlog.Inline(text))
+		r.noteOutcome(call, content.Inline(text))
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
-			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: cmp.Or(runlog.Cut(a.GetReason(), runlog.MaxPreview), "refused by a person"), // whole in the message
+			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: cmp.Or(content.Cut(a.GetReason(), content.MaxPreview), "refused by a person"), // whole in the message
 		}}})
 	}
 	r.wakes("approval")
@@ -176,7 +176,7 @@ func (r *repairing) wakes(cause string) {
 // answered notes that a call has its approval or refusal.
 func (r *repairing) answered(call *harnessv1.PendingCall, a *harnessv1.Approval) {
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
-		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: runlog.Cut(a.GetReason(), runlog.MaxPreview),
+		CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: content.Cut(a.GetReason(), content.MaxPreview),
 	}}})
 	runstate.NoteDecided(r.s, call, a.GetDecision(), r.item)
 }
@@ -213,15 +213,15 @@ func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string, err err
 		return fmt.Sprintf("call %s waits for an approval", a.GetCallId()), nil
 	}
 	runstate.NoteAnswered(r.s, call.GetCallId(), r.item)
-	content := proto.CloneOf(a.GetResult())
-	if content == nil {
-		content = runlog.Inline("")
+	result := proto.CloneOf(a.GetResult())
+	if result == nil {
+		result = content.Inline("")
 	}
 	if question, ok := runstate.QuestionOf(call); ok {
-		r.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: content, Declined: a.GetIsError()})
+		r.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: result, Declined: a.GetIsError()})
 		return "", nil
 	}
-	if err := r.conclude(call, content, a.GetIsError()); err != nil {
+	if err := r.conclude(call, result, a.GetIsError()); err != nil {
 		return "", err
 	}
 	r.wakes("answer")
@@ -230,7 +230,7 @@ func (r *repairing) takeAnswer(a *harnessv1.ToolAnswer) (refused string, err err
 
 // conclude gives a call that somebody outside has answered its result, past the
 // subscribers.
-func (r *repairing) conclude(call *harnessv1.PendingCall, content *harnessv1.Content, failed bool) error {
+func (r *repairing) conclude(call *harnessv1.PendingCall, answer *harnessv1.Content, failed bool) error {
 	at := len(r.events)
 	arguments, text := "", ""
 	if r.listens(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR) || r.listens(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL) {
@@ -238,12 +238,12 @@ func (r *repairing) conclude(call *harnessv1.PendingCall, content *harnessv1.Con
 		if arguments, err = r.whole(call.GetArguments()); err != nil {
 			return err
 		}
-		if text, err = r.whole(content); err != nil {
+		if text, err = r.whole(answer); err != nil {
 			return err
 		}
 	}
 	payload := func() map[string]any {
-		return definition.CallPayload(call.GetCallId(), call.GetTool(), arguments, text, failed)
+		return agent.CallPayload(call.GetCallId(), call.GetTool(), arguments, text, failed)
 	}
 	if failed {
 		p := payload()
@@ -257,15 +257,15 @@ func (r *repairing) conclude(call *harnessv1.PendingCall, content *harnessv1.Con
 		return err
 	}
 	if text, ok := result.Payload["result"].(string); ok && result.Replaced {
-		content = runlog.Inline(text)
+		answer = content.Inline(text)
 	}
 	if result.Action == harnessv1.HookAction_HOOK_ACTION_ABORT {
-		r.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, definition.Aborted(result))
+		r.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, agent.Aborted(result))
 	}
 	after := append([]*harnessv1.Event(nil), r.events[at:]...)
 	r.events = r.events[:at]
 	r.append(call.GetTurnNumber(), &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_TOOL, Content: content, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed,
+		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed,
 	})
 	if failed {
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: call.GetCallId(), Tool: call.GetTool()}}})
@@ -274,14 +274,14 @@ func (r *repairing) conclude(call *harnessv1.PendingCall, content *harnessv1.Con
 	}
 	r.events = append(r.events, after...)
 	runstate.Settle(r.s, call.GetCallId())
-	r.noteOutcome(call, content)
+	r.noteOutcome(call, answer)
 	return nil
 }
 
 // noteOutcome counts an answer from outside for the detection of loops and stalls.
 // Only the last calls are known here: an outcome that is not among them is new.
-func (r *repairing) noteOutcome(call *harnessv1.PendingCall, content *harnessv1.Content) {
-	strict, loose := progress.Signature(call.GetTool(), runstate.ArgumentsKey(call.GetArguments()), runstate.ContentDigest(content))
+func (r *repairing) noteOutcome(call *harnessv1.PendingCall, result *harnessv1.Content) {
+	strict, loose := progress.Signature(call.GetTool(), content.Key(call.GetArguments()), content.DigestOf(result))
 	runstate.NoteOutcome(r.s, call.GetTool(), strict, loose, !slices.Contains(r.s.GetDoomLoop().GetStrict(), strict))
 }
 
@@ -320,7 +320,7 @@ func (r *repairing) takeMode(m *harnessv1.ModeChange) (refused string) {
 	case runstate.Ended(r.s):
 		return "the run has ended"
 	case !mode.Known(to, r.made.Modes):
-		return fmt.Sprintf("there is no mode %q; there are %s", runlog.Cut(to, 64), strings.Join(mode.Names(r.made.Modes), ", "))
+		return fmt.Sprintf("there is no mode %q; there are %s", content.Cut(to, 64), strings.Join(mode.Names(r.made.Modes), ", "))
 	case from == to:
 		return ""
 	}
@@ -348,7 +348,7 @@ func (r *repairing) refuseBlocked() {
 		}
 		text := mode.Blocked(runstate.ModeOf(r.s), call.GetTool())
 		r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
-		r.noteOutcome(call, runlog.Inline(text))
+		r.noteOutcome(call, content.Inline(text))
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
 			CallId: call.GetCallId(), Tool: call.GetTool(), Reason: text,
 		}}})
@@ -472,7 +472,7 @@ func (r *repairing) answer(call *harnessv1.PendingCall, text string, kind harnes
 	r.append(call.GetTurnNumber(), &harnessv1.Message{
 		Role:       harnessv1.Role_ROLE_TOOL,
 		Kind:       kind,
-		Content:    runlog.Inline(text),
+		Content:    content.Inline(text),
 		ToolCallId: call.GetCallId(),
 		ToolName:   call.GetTool(),
 		IsError:    true,

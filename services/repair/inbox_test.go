@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -223,7 +224,7 @@ func TestGrants(t *testing.T) {
 // agent to hear, even if it had called work_complete in that turn.
 func TestMessageToADoneAgent(t *testing.T) {
 	s := waiting()
-	s.Turn.AgentDone, s.Turn.CalledWorkComplete, s.Summary = true, true, runlog.Inline("done")
+	s.Turn.AgentDone, s.Turn.CalledWorkComplete, s.Summary = true, true, content.Inline("done")
 	both := []*harnessv1.InboxItem{approve("a", deny), approve("b", deny)}
 	if c := drain(t, s, both...).GetStep().GetTurnComplete(); !c.GetAgentDone() || !c.GetCalledWorkComplete() {
 		t.Errorf("without a message the turn ends as %v", c)

@@ -4,17 +4,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // openSegment begins the work on a user message.
 func (r *repairing) openSegment(whole string) error {
 	runstate.OpenSegment(r.s)
-	goal := runlog.Cut(whole, runlog.MaxPreview)
+	goal := content.Cut(whole, content.MaxPreview)
 	r.s.GoalPreview = goal
 	if err := r.enter(harnessv1.PhaseInput_PHASE_INPUT_START); err != nil {
 		return err
@@ -27,9 +27,9 @@ func (r *repairing) openSegment(whole string) error {
 	}); err != nil {
 		return err
 	}
-	r.goal = runlog.Cut(whole, maxPlan)
+	r.goal = content.Cut(whole, maxPlan)
 	if r.s.Goal = nil; r.goal != goal {
-		r.s.Goal = runlog.Inline(r.goal)
+		r.s.Goal = content.Inline(r.goal)
 	}
 	return r.makePlan(r.goal)
 }
@@ -98,11 +98,11 @@ func (r *repairing) plan(topic harnessv1.HookTopic, plan string) (after string, 
 	case err != nil:
 		return plan, false, err
 	case result.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
-		r.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, definition.Aborted(result))
+		r.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, agent.Aborted(result))
 		return plan, true, nil
 	}
 	if text, ok := result.Payload["plan"].(string); ok && result.Replaced {
-		plan = runlog.Cut(text, maxPlan)
+		plan = content.Cut(text, maxPlan)
 	}
 	return plan, false, nil
 }
@@ -143,7 +143,7 @@ func (r *repairing) call(topic harnessv1.HookTopic, key, tool string, payload ma
 	if !r.listens(topic) {
 		return hook.Result{}, nil
 	}
-	result, err := definition.Fire(r.made.Hooks, r.in, hook.Point{
+	result, err := agent.Fire(r.made.Hooks, r.in, hook.Point{
 		Topic: topic, Turn: r.turn(), Tool: tool, Payload: runstate.HookPayload(r.s, payload),
 		Key: strconv.FormatUint(r.in.GetVersion(), 10) + "/" + strconv.FormatUint(uint64(r.s.GetSegment()), 10) + "/" + key,
 	})
@@ -170,11 +170,11 @@ func (r *repairing) whole(c *harnessv1.Content) (string, error) {
 	if ref == nil {
 		return c.GetInline(), nil
 	}
-	seen := definition.Observed(r.in, NeedText+ref.GetDigest())
+	seen := agent.Observed(r.in, NeedText+ref.GetDigest())
 	if seen == nil {
-		return "", &definition.Needed{Keys: []string{NeedText + ref.GetDigest()}}
+		return "", &agent.Needed{Keys: []string{NeedText + ref.GetDigest()}}
 	}
-	return runlog.Text(seen.GetContext().GetText()), nil
+	return content.Text(seen.GetContext().GetText()), nil
 }
 
 // say appends what hooks told the model, behind everything else of this record.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/mode"
 )
 
 // completion tells the model how work ends here.

@@ -24,9 +24,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -46,7 +47,7 @@ const (
 // repairing is one decision under way.
 type repairing struct {
 	in       *harnessv1.StepInput
-	made     *definition.Compiled
+	made     *agent.Compiled
 	now      time.Time
 	trigger  *harnessv1.RepairTrigger
 	s        *harnessv1.Snapshot
@@ -73,7 +74,7 @@ type repairing struct {
 
 // Decide is DecideWith for a step that holds the definition of its run itself.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
-	made, err := definition.Inline(in.GetStep())
+	made, err := agent.Inline(in.GetStep())
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 // DecideWith maps a step with a RepairTrigger to its outcome, or to what it has to
 // know first. An error means that the input is not one that repair can get.
 // made is the definition of the run.
-func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.StepOutput, error) {
+func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepOutput, error) {
 	trigger := in.GetStep().GetRepairTrigger()
 	if trigger == nil {
 		return nil, errors.New("repair: the step holds no RepairTrigger")
@@ -101,9 +102,9 @@ func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.
 			}
 		}
 	}
-	needed := &definition.Needed{}
+	needed := &agent.Needed{}
 	for _, key := range keys {
-		if definition.Observed(in, key) == nil {
+		if agent.Observed(in, key) == nil {
 			needed.Keys = append(needed.Keys, key)
 		}
 	}
@@ -119,7 +120,7 @@ func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.
 		step:    &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
 	if err := r.repair(starting); err != nil {
-		if needed := new(definition.Needed); errors.As(err, &needed) {
+		if needed := new(agent.Needed); errors.As(err, &needed) {
 			return needed.Output(), nil
 		}
 		return nil, err
@@ -135,11 +136,11 @@ func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.
 // repair does it all, in order.
 func (r *repairing) repair(starting bool) error {
 	if starting {
-		if err := r.initialise(definition.Observed(r.in, NeedEnvironment).GetEnvironment()); err != nil {
+		if err := r.initialise(agent.Observed(r.in, NeedEnvironment).GetEnvironment()); err != nil {
 			return err
 		}
 	}
-	if err := r.drain(definition.Observed(r.in, NeedInbox).GetInbox()); err != nil {
+	if err := r.drain(agent.Observed(r.in, NeedInbox).GetInbox()); err != nil {
 		return err
 	}
 	if err := r.route(); err != nil {
@@ -172,17 +173,17 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 	}
-	s.GoalPreview = runlog.Cut(runlog.Text(spec.GetGoal()), runlog.MaxPreview)
+	s.GoalPreview = content.Cut(content.Text(spec.GetGoal()), content.MaxPreview)
 	if s.CreateTime == nil {
 		s.CreateTime = timestamppb.New(r.now)
 	}
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, r.now)
 	r.append(0,
-		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: runlog.Inline(SystemPrompt(spec.GetAgent(), environment, r.contexts(spec), spec.GetClientTools()))},
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(SystemPrompt(spec.GetAgent(), environment, r.contexts(spec), spec.GetClientTools()))},
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
 	)
-	if err := r.openSegment(runlog.Text(spec.GetGoal())); err != nil {
+	if err := r.openSegment(content.Text(spec.GetGoal())); err != nil {
 		return err
 	}
 	if text := contractText(s.GetTaskContract()); text != "" {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -18,7 +19,7 @@ import (
 
 func spec() *harnessv1.RunSpec {
 	return &harnessv1.RunSpec{
-		Goal: runlog.Inline("Fix it"), Workspace: "/w", Workflow: []string{"repair", "turn", "stopdecision"},
+		Goal: content.Inline("Fix it"), Workspace: "/w", Workflow: []string{"repair", "turn", "stopdecision"},
 		Agent: &harnessv1.AgentSpec{
 			Instructions: "You fix bugs.", Model: "nobody:knows", FallbackModels: []string{"nobody:either"},
 			Tools: []*harnessv1.ToolRule{{Name: "*", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK}},
@@ -77,7 +78,7 @@ func TestFirstTrigger(t *testing.T) {
 	}
 	messages := o.GetAppended()
 	if len(messages) != 2 || messages[0].GetRole() != harnessv1.Role_ROLE_SYSTEM || messages[1].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT ||
-		!messages[0].GetKept() || !messages[1].GetKept() || runlog.Text(messages[1].GetContent()) != "Fix it" {
+		!messages[0].GetKept() || !messages[1].GetKept() || content.Text(messages[1].GetContent()) != "Fix it" {
 		t.Errorf("the conversation begins with %v", messages)
 	}
 	if len(o.GetStep().GetObserved()) != 2 {

@@ -3,10 +3,10 @@ package stopdecision
 import (
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/pkg/contract"
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -77,13 +77,13 @@ func (d *deciding) hasContract() bool {
 // look brings the coverage up to date for the outputs that which names.
 func (d *deciding) look(which func(id string) bool) error {
 	var checks []*harnessv1.RequirementCoverage
-	needed := &definition.Needed{}
+	needed := &agent.Needed{}
 	for _, output := range d.made.Contract.Proto().GetRequiredOutputs() {
 		if !which(output.GetId()) {
 			continue
 		}
 		key := NeedCheck + output.GetId()
-		if seen := definition.Observed(d.in, key); seen != nil {
+		if seen := agent.Observed(d.in, key); seen != nil {
 			checks = append(checks, seen.GetCheck())
 			continue
 		}
@@ -165,7 +165,7 @@ func (d *deciding) reject(kind, text string, gap *harnessv1.GapReport) error {
 	}
 	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.Marked(text))
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
-		Kind: kind, Message: runlog.Cut(text, maxMessage), Count: count, Gap: gap,
+		Kind: kind, Message: content.Cut(text, maxMessage), Count: count, Gap: gap,
 	}}})
 	return d.goOn()
 }
@@ -191,7 +191,7 @@ func (d *deciding) stateForHooks() map[string]any {
 		"tool_usage":           usage,
 		"work_items":           map[string]any{"open": int64(total - finished), "finished": int64(finished), "total": int64(total)},
 		"contract":             map[string]any{"met": int64(cov.GetMet()), "total": int64(cov.GetTotal()), "unmet": unmet},
-		"summary":              runstate.Preview(d.s.GetSummary()),
-		"answer":               runstate.Preview(d.s.GetAnswer()),
+		"summary":              content.Text(d.s.GetSummary()),
+		"answer":               content.Text(d.s.GetAnswer()),
 	}
 }

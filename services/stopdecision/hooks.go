@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -23,10 +23,10 @@ func (d *deciding) hooksGate() (decided bool, err error) {
 			"\nDo what it asks for, then call work_complete again."
 		return true, d.reject(rejectedHook, text, nil)
 	case result.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
-		if err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": definition.Aborted(result)}); err != nil {
+		if err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": agent.Aborted(result)}); err != nil {
 			return false, err
 		}
-		return true, d.end(harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "failed", definition.Aborted(result), false)
+		return true, d.end(harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "failed", agent.Aborted(result), false)
 	case result.Pause != "" && d.s.GetHooks().GetReviewedStop() != d.turn.GetTurnNumber():
 		d.s.Hooks.ReviewedStop = d.turn.GetTurnNumber()
 		return true, d.parkForReview(result.Pause)
@@ -48,7 +48,7 @@ func (d *deciding) call(topic harnessv1.HookTopic, key string, payload map[strin
 	if !d.s.GetConfig().GetHooks().GetEnabled() || !d.made.Hooks.Any(topic) {
 		return hook.Result{}, nil
 	}
-	result, err := definition.Fire(d.made.Hooks, d.in, hook.Point{
+	result, err := agent.Fire(d.made.Hooks, d.in, hook.Point{
 		Topic: topic, Turn: d.turn.GetTurnNumber(), Payload: runstate.HookPayload(d.s, payload),
 		Key: strconv.FormatUint(d.in.GetVersion(), 10) + "/" + key,
 	})

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -69,9 +70,9 @@ func (d *deciding) parkForQuestions(ask []*harnessv1.UserQuestion) error {
 			return err
 		}
 		d.s.PendingToolCalls = append(d.s.PendingToolCalls, &harnessv1.PendingCall{
-			CallId: runstate.ContractCall(q.GetId(), d.in.GetVersion()), Tool: runstate.ContractQuestion, Arguments: runlog.Inline(string(arguments)),
+			CallId: runstate.ContractCall(q.GetId(), d.in.GetVersion()), Tool: runstate.ContractQuestion, Arguments: content.Inline(string(arguments)),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Kind: runstate.KindQuestion,
-			Why: runlog.Cut(q.GetQuestion(), maxQuestion), TurnNumber: d.turn.GetTurnNumber(), Deadline: deadline,
+			Why: content.Cut(q.GetQuestion(), maxQuestion), TurnNumber: d.turn.GetTurnNumber(), Deadline: deadline,
 			Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS,
 		})
 	}

@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/harnessmesh/harnessmesh/pkg/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
@@ -82,7 +82,7 @@ func (c situation) agree(s *harnessv1.Snapshot) []*harnessv1.Observation {
 	s.CoverageLedger = contract.Initial(s.GetTaskContract())
 	s.Autonomous = c.contract == "asks nobody"
 	if c.contract == "answered" {
-		s.CoverageLedger.Answers = []*harnessv1.QuestionAnswer{{QuestionId: "q", Answer: runlog.Inline("this")}}
+		s.CoverageLedger.Answers = []*harnessv1.QuestionAnswer{{QuestionId: "q", Answer: content.Inline("this")}}
 	}
 	if c.contract == "unseen" {
 		return nil

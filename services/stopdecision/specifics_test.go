@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
@@ -55,7 +55,7 @@ func TestRejectionsNameWhatIsMissing(t *testing.T) {
 		if len(o.GetAppended()) != 1 {
 			t.Fatalf("%+v: the model is told %v", c.situation, o.GetAppended())
 		}
-		text, rejected := runlog.Text(o.GetAppended()[0].GetContent()), &harnessv1.StopRejected{}
+		text, rejected := content.Text(o.GetAppended()[0].GetContent()), &harnessv1.StopRejected{}
 		for _, e := range o.GetEvents() {
 			if e.GetStopRejected() != nil {
 				rejected = e.GetStopRejected()
@@ -175,7 +175,7 @@ func TestALoopIsCorrectedMoreFirmlyEachTime(t *testing.T) {
 	said := map[string]bool{}
 	for n := range uint32(3) {
 		o := outcome(t, situation{loop: fmt.Sprintf("strict %d", n)}, nil)
-		text := runlog.Text(o.GetAppended()[0].GetContent())
+		text := content.Text(o.GetAppended()[0].GetContent())
 		e := o.GetEvents()[0].GetDoomLoopDetected()
 		if said[text] || !strings.Contains(text, "read_file") || e.GetKind() != "strict" || e.GetLength() != 1 || e.GetRepeats() != 3 ||
 			e.GetCorrection() != n+1 || o.GetStep().GetSnapshot().GetDoomLoop().GetCorrections() != n+1 {
@@ -223,7 +223,7 @@ func TestSubscribersAreCalledInTheirOrder(t *testing.T) {
 	})
 	var said []string
 	for _, m := range o.GetAppended() {
-		said = append(said, runlog.Text(m.GetContent()))
+		said = append(said, content.Text(m.GetContent()))
 	}
 	if all := strings.Join(said, "\n"); len(said) != 2 || !strings.Contains(said[0], "context of b") || !strings.Contains(said[1], "by b") || strings.Contains(all, "of a") || strings.Contains(all, "of c") {
 		t.Errorf("the model is told %q", said)

@@ -28,7 +28,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -46,7 +47,7 @@ const (
 // deciding is one decision under way.
 type deciding struct {
 	in       *harnessv1.StepInput
-	made     *definition.Compiled
+	made     *agent.Compiled
 	turn     *harnessv1.TurnComplete
 	s        *harnessv1.Snapshot
 	step     *harnessv1.Step
@@ -58,7 +59,7 @@ type deciding struct {
 
 // Decide is DecideWith for a step that holds the definition of its run itself.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
-	made, err := definition.Inline(in.GetStep())
+	made, err := agent.Inline(in.GetStep())
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 
 // DecideWith maps a step with a TurnComplete to its outcome, or to what it has to know
 // first. made is the definition of the run.
-func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.StepOutput, error) {
+func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepOutput, error) {
 	turn := in.GetStep().GetTurnComplete()
 	if turn == nil {
 		return nil, errors.New("stopdecision: the step holds no TurnComplete")
@@ -84,7 +85,7 @@ func DecideWith(in *harnessv1.StepInput, made *definition.Compiled) (*harnessv1.
 	}
 	runstate.FillIn(d.s, harnessv1.Phase_PHASE_REFLECTING)
 	if err := d.decide(); err != nil {
-		if needed := new(definition.Needed); errors.As(err, &needed) {
+		if needed := new(agent.Needed); errors.As(err, &needed) {
 			return needed.Output(), nil
 		}
 		return nil, err
@@ -136,7 +137,7 @@ func (d *deciding) decide() error {
 }
 
 // stopAsked says that an interrupt or a cancel came in while something was looked at.
-func (d *deciding) stopAsked() bool { return definition.Observed(d.in, SawStop).GetStopAsked() }
+func (d *deciding) stopAsked() bool { return agent.Observed(d.in, SawStop).GetStopAsked() }
 
 // failed is for turns that could not be carried out.
 func (d *deciding) failed() error {
@@ -226,7 +227,7 @@ func (d *deciding) emit(e *harnessv1.Event) {
 // tell appends what the model is told before its next turn.
 func (d *deciding) tell(kind harnessv1.MessageKind, text string) {
 	d.appended = append(d.appended, runstate.Append(d.s, d.turn.GetTurnNumber(), &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: runlog.Inline(text),
+		Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: content.Inline(text),
 	})...)
 }
 

@@ -3,7 +3,7 @@ package stopdecision
 import (
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/pkg/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"

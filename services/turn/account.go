@@ -3,9 +3,10 @@ package turn
 import (
 	"slices"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -78,7 +79,7 @@ func (c *completing) outcomes(end Ending) {
 	s := c.s
 	fresh := map[uint64]bool{}
 	for _, r := range c.inOrder() {
-		strict, loose := progress.Signature(r.tool, runstate.ArgumentsKey(c.p.written[r.call]), r.digest)
+		strict, loose := progress.Signature(r.tool, content.Key(c.p.written[r.call]), r.digest)
 		known := fresh[strict] || slices.Contains(s.GetDoomLoop().GetStrict(), strict) || end.Seen != nil && end.Seen(strict)
 		fresh[strict] = true
 		runstate.NoteOutcome(s, r.tool, strict, loose, !known)
@@ -123,7 +124,7 @@ func Afterwards(o *harnessv1.Outcome, p *Progress, r hook.Result) {
 	}
 	runstate.NoteHook(s, r.Skip, r.Pause, r.Replan)
 	if r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT && complete.GetError() == nil {
-		complete.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: definition.Aborted(r)}
+		complete.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: agent.Aborted(r)}
 		o.GetStep().To = runstate.StopDecision
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
@@ -50,7 +50,7 @@ func snapshot() *harnessv1.Snapshot {
 }
 
 func call(id, name, arguments string) *harnessv1.ToolCall {
-	return &harnessv1.ToolCall{Id: id, Name: name, Arguments: runlog.Inline(arguments)}
+	return &harnessv1.ToolCall{Id: id, Name: name, Arguments: content.Inline(arguments)}
 }
 
 func response(calls ...*harnessv1.ToolCall) *model.Response {
@@ -114,7 +114,7 @@ func TestDispositions(t *testing.T) {
 			switch {
 			case c.told == "" && len(a.Appended) != 1:
 				t.Errorf("answered with %v", a.Appended[1])
-			case c.told != "" && (len(a.Appended) != 2 || !strings.Contains(runlog.Text(a.Appended[1].GetContent()), c.told) ||
+			case c.told != "" && (len(a.Appended) != 2 || !strings.Contains(content.Text(a.Appended[1].GetContent()), c.told) ||
 				a.Appended[1].GetIsError() != (c.want != harness)):
 				t.Errorf("answered with %v", a.Appended[1:])
 			}

@@ -5,8 +5,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -96,7 +96,7 @@ func (c *completing) account(end Ending) {
 		s.ContinuationCount = 0
 	}
 	c.activity()
-	if text := p.Message.GetContent(); runlog.Text(text) != "" {
+	if text := p.Message.GetContent(); content.Text(text) != "" {
 		s.Answer = proto.CloneOf(text)
 	}
 	b := s.TokenBudget
@@ -156,7 +156,7 @@ func (c *completing) leaveOver(end Ending) {
 		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerBy(s, kind, end.Now)
 		why := prepared.GetMessage()
 		if kind == runstate.KindQuestion {
-			why = runlog.Cut(why, maxQuestion) // it stands in the arguments, whole
+			why = content.Cut(why, maxQuestion) // it stands in the arguments, whole
 		}
 		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
 			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
@@ -237,7 +237,7 @@ func (c *completing) silence() {
 		text = runstate.Marked(nudge)
 	}
 	c.add(&harnessv1.Message{
-		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION, Content: runlog.Inline(text),
+		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION, Content: content.Inline(text),
 	})
 	c.emit(event(s, c.p, &harnessv1.Event{Event: &harnessv1.Event_ContinuationPrompt{ContinuationPrompt: &harnessv1.ContinuationPrompt{
 		Count: s.GetContinuationCount(), Max: cfg.GetMaxPrompts(),

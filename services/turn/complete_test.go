@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -138,7 +138,7 @@ func resumed(t *testing.T) *worker {
 	s := snapshot()
 	s.Turn = &harnessv1.TurnState{Number: 1, Open: true, AgentDone: true, CalledWorkComplete: true, CalledTools: true}
 	s.PendingToolCalls = []*harnessv1.PendingCall{{
-		CallId: "c", Tool: "run_command", Arguments: runlog.Inline("{}"), Class: harnessv1.PendingClass_PENDING_CLASS_APPROVED, TurnNumber: 1,
+		CallId: "c", Tool: "run_command", Arguments: content.Inline("{}"), Class: harnessv1.PendingClass_PENDING_CLASS_APPROVED, TurnNumber: 1,
 	}}
 	w := newWorker(t)
 	w.step.Snapshot = s
@@ -177,7 +177,7 @@ func TestNudge(t *testing.T) {
 	s := snapshot()
 	s.Config.Continuation.Text = "Go on."
 	outcome := answered(t, s, response()).complete(turn.Ending{})
-	if got := outcome.GetAppended(); len(got) != 1 || runlog.Text(got[0].GetContent()) != "Go on." ||
+	if got := outcome.GetAppended(); len(got) != 1 || content.Text(got[0].GetContent()) != "Go on." ||
 		got[0].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION || got[0].GetId() != 4 {
 		t.Errorf("nudged with %v", got)
 	}

@@ -7,13 +7,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/mode"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -23,7 +23,7 @@ import (
 type Judging struct {
 	s    *harnessv1.Snapshot
 	p    *Progress
-	made *definition.Compiled
+	made *agent.Compiled
 	in   Surroundings
 
 	ledger  *harnessv1.WorkItemLedger
@@ -93,7 +93,7 @@ func (j *Judging) Judge(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCa
 	case before.Action == harnessv1.HookAction_HOOK_ACTION_DENY:
 		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+cmp.Or(before.Reason, "a rule of this installation refuses it."))
 	case before.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
-		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, "This call was broken off before it ran: "+definition.Aborted(before))
+		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, "This call was broken off before it ran: "+agent.Aborted(before))
 	case before.Pause != "" && own:
 		j.want(&harnessv1.HookState{Pause: before.Pause}) // it has no effect outside: the run rests after the turn
 	case before.Pause != "" && prepared.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_ASK:
@@ -119,9 +119,9 @@ func (j *Judging) replace(call *harnessv1.ToolCall, prepared *harnessv1.Prepared
 		return call, prepared
 	}
 	call = proto.CloneOf(call)
-	call.Arguments = runlog.Inline(raw)
+	call.Arguments = content.Inline(raw)
 	prepared = j.Prepare(call)
-	prepared.Arguments = runlog.Inline(raw)
+	prepared.Arguments = content.Inline(raw)
 	return call, prepared
 }
 
@@ -129,7 +129,7 @@ func (j *Judging) replace(call *harnessv1.ToolCall, prepared *harnessv1.Prepared
 func (j *Judging) settle(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall) *Settled {
 	id, name := call.GetId(), call.GetName()
 	whole := prepared.GetMessage()
-	prepared.Message = runlog.Cut(whole, runlog.MaxPreview) // whole in the result
+	prepared.Message = content.Cut(whole, content.MaxPreview) // whole in the result
 	answer := func(text string, failed, ran bool, events ...*harnessv1.Event) *Settled {
 		m := result(j.p.Number, id, name, text, failed)
 		j.appended = append(j.appended, m)
@@ -166,7 +166,7 @@ func (j *Judging) settle(call *harnessv1.ToolCall, prepared *harnessv1.PreparedC
 // After takes in what subscribers said of a call that was answered at once.
 func (j *Judging) After(settled *Settled, onError, after hook.Result) {
 	if text, ok := after.Payload["result"].(string); ok && after.Replaced {
-		settled.message.Content = runlog.Inline(text)
+		settled.message.Content = content.Inline(text)
 	}
 	for _, r := range []hook.Result{onError, after} {
 		j.hear(r)
@@ -174,7 +174,7 @@ func (j *Judging) After(settled *Settled, onError, after hook.Result) {
 			j.want(&harnessv1.HookState{Pause: r.Pause})
 		}
 		if r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT {
-			j.want(&harnessv1.HookState{Abort: definition.Aborted(r)})
+			j.want(&harnessv1.HookState{Abort: agent.Aborted(r)})
 		}
 	}
 }
@@ -248,7 +248,7 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 		if in.Blocked != nil && in.Blocked(name) {
 			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.Blocked(runstate.ModeOf(s), name))
 		}
-		message := fmt.Sprintf("There is no tool %q.", runlog.Cut(name, 64))
+		message := fmt.Sprintf("There is no tool %q.", content.Cut(name, 64))
 		if near := in.Tools.Near(name); len(near) > 0 {
 			message += " Did you mean " + strings.Join(near, " or ") + "?"
 		} else {
@@ -293,9 +293,9 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 }
 
 // decide asks the policy of the agent.
-func decide(s *harnessv1.Snapshot, spec *harnessv1.ToolSpec, arguments string, made *definition.Compiled) (harnessv1.ToolDecision, string) {
+func decide(s *harnessv1.Snapshot, spec *harnessv1.ToolSpec, arguments string, made *agent.Compiled) (harnessv1.ToolDecision, string) {
 	if made == nil {
-		return tool.Decide(s.GetToolRules(), spec, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
+		return policy.Decide(s.GetToolRules(), spec, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
 	}
 	return made.Policy.Decide(spec, arguments, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
 }

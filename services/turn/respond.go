@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
@@ -33,7 +33,7 @@ type Surroundings struct {
 	// nil: none is.
 	Blocked func(name string) bool
 	// Made is the definition of the run; nil: the state's own rules count.
-	Made *definition.Compiled
+	Made *agent.Compiled
 	// Deferred says that subscribers have to be asked before calls are judged.
 	Deferred bool
 	// Known says whether a call id is in the conversation already.
@@ -59,7 +59,7 @@ const (
 func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundings) Answered {
 	message := &harnessv1.Message{
 		Role:       harnessv1.Role_ROLE_ASSISTANT,
-		Content:    runlog.Inline(strings.ToValidUTF8(r.Text, "\uFFFD")),
+		Content:    content.Inline(strings.ToValidUTF8(r.Text, "\uFFFD")),
 		TurnNumber: p.Number,
 	}
 	responded := &harnessv1.ModelResponded{
@@ -81,7 +81,7 @@ func Answer(s *harnessv1.Snapshot, p *Progress, r *model.Response, in Surroundin
 			call := &harnessv1.ToolCall{
 				Id:        uniqueID(c.GetId(), p.Number, i, func(id string) bool { return seen[id] || in.Known(id) }),
 				Name:      usableName(c.GetName()),
-				Arguments: runlog.Inline(strings.ToValidUTF8(c.GetArguments().GetInline(), "\uFFFD")),
+				Arguments: content.Inline(strings.ToValidUTF8(c.GetArguments().GetInline(), "\uFFFD")),
 			}
 			seen[call.Id] = true
 			message.ToolCalls = append(message.ToolCalls, call)
@@ -125,7 +125,7 @@ const (
 // usableName keeps a tool's name as the model wrote it, as far as it can be
 // stored and sent back.
 func usableName(name string) string {
-	if name = runlog.Cut(strings.TrimSpace(name), maxName); name == "" {
+	if name = content.Cut(strings.TrimSpace(name), maxName); name == "" {
 		return unnamed
 	}
 	return name
@@ -170,16 +170,16 @@ func summaryOf(m *harnessv1.Message, calls []*harnessv1.PreparedCall) *harnessv1
 		var arguments struct {
 			Summary string `json:"summary"`
 		}
-		content := m.GetToolCalls()[i].GetArguments()
+		given := m.GetToolCalls()[i].GetArguments()
 		if c.GetArguments() != nil {
-			content = c.GetArguments()
+			given = c.GetArguments()
 		}
-		if content.GetBlob() != nil {
-			return proto.CloneOf(content) // the arguments as they are; the text is in them
-		} else if json.Unmarshal([]byte(content.GetInline()), &arguments) != nil {
+		if given.GetBlob() != nil {
+			return proto.CloneOf(given) // the arguments as they are; the text is in them
+		} else if json.Unmarshal([]byte(given.GetInline()), &arguments) != nil {
 			return &harnessv1.Content{}
 		}
-		return runlog.Inline(arguments.Summary)
+		return content.Inline(arguments.Summary)
 	}
 	return nil
 }

@@ -17,9 +17,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -168,7 +168,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 	}
 	for _, m := range rec.GetAppended() {
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
-			p.results = append(p.results, answered{call: m.GetToolCallId(), tool: m.GetToolName(), digest: runstate.ContentDigest(m.GetContent())})
+			p.results = append(p.results, answered{call: m.GetToolCallId(), tool: m.GetToolName(), digest: content.DigestOf(m.GetContent())})
 		}
 	}
 }
@@ -237,7 +237,7 @@ func Unanswered(failures []*harnessv1.ModelRetried) *harnessv1.TurnError {
 			end.Kind = f.GetKind()
 		}
 	}
-	end.Message = runlog.Cut(strings.Join(texts, "\n"), runlog.MaxPreview)
+	end.Message = content.Cut(strings.Join(texts, "\n"), content.MaxPreview)
 	return end
 }
 
@@ -338,7 +338,7 @@ const maxChanged = 32
 func result(turn uint32, id, tool, text string, failed bool) *harnessv1.Message {
 	return &harnessv1.Message{
 		Role:       harnessv1.Role_ROLE_TOOL,
-		Content:    runlog.Inline(text),
+		Content:    content.Inline(text),
 		ToolCallId: id,
 		ToolName:   tool,
 		IsError:    failed,

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -245,7 +245,7 @@ func TestAccount(t *testing.T) {
 	if got.GetSpent().GetToolCalls() != 5 || got.GetSpent().GetModelCalls() != 1 || got.GetContinuationCount() != 0 || got.GetFailedTries() != 0 {
 		t.Errorf("spent %v", got)
 	}
-	if got.GetTurnCount() != 1 || runlog.Text(got.GetAnswer()) != "text" || !got.GetTurn().GetCalledTools() {
+	if got.GetTurnCount() != 1 || content.Text(got.GetAnswer()) != "text" || !got.GetTurn().GetCalledTools() {
 		t.Errorf("turn %v", got)
 	}
 }

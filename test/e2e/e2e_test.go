@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 var harness string

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // nobody is a user without rights of its own; a test that runs as root takes it, since

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -105,7 +106,7 @@ func (b *bodies) note(n *body, appended []*harnessv1.Message, events []*harnessv
 		case m.GetRole() == harnessv1.Role_ROLE_TOOL:
 			b.happens(n, resultOf(m.GetToolCallId()))
 		case m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT:
-			b.happens(n, saying(runlog.Text(m.GetContent())))
+			b.happens(n, saying(content.Text(m.GetContent())))
 		}
 	}
 	for _, e := range events {

@@ -1,14 +1,14 @@
 package explore
 
 import (
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // What senders send. The id is the caller's request id.
 
 func say(id string) *harnessv1.InboxItem {
-	return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(id)}}}
+	return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(id)}}}
 }
 
 func approve(id, call string) *harnessv1.InboxItem {
@@ -28,7 +28,7 @@ func approveAll(id, call string) *harnessv1.InboxItem {
 }
 
 func reply(id, call string) *harnessv1.InboxItem {
-	return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: runlog.Inline(id)}}}
+	return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: content.Inline(id)}}}
 }
 
 func interrupt(id string) *harnessv1.InboxItem {

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/services/turn"
@@ -160,7 +160,7 @@ func respond(number uint32, plan Turn) *harnessv1.Record {
 	message := &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: number}
 	response := &harnessv1.ModelResponded{FinishReason: "tool_calls"}
 	call := func(tool, arguments string, c Call) {
-		message.ToolCalls = append(message.ToolCalls, &harnessv1.ToolCall{Id: c.ID, Name: tool, Arguments: runlog.Inline(arguments)})
+		message.ToolCalls = append(message.ToolCalls, &harnessv1.ToolCall{Id: c.ID, Name: tool, Arguments: content.Inline(arguments)})
 		p := &harnessv1.PreparedCall{CallId: c.ID, Tool: tool, Disposition: c.Disposition}
 		if c.Client {
 			p.Origin = harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT

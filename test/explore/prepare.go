@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
@@ -106,7 +106,7 @@ func (m *Model) first() *harnessv1.Step {
 		Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
 			Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_START,
 			Spec: &harnessv1.RunSpec{
-				Goal:     runlog.Inline("the goal"),
+				Goal:     content.Inline("the goal"),
 				Agent:    &harnessv1.AgentSpec{Model: "script:x"},
 				Workflow: []string{repair.Name, turn.Name, stopdecision.Name},
 				Config: &harnessv1.LoopConfig{

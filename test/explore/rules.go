@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -49,7 +50,7 @@ func (m *Model) checkTaken(s *state, item *harnessv1.InboxItem, n seq) error {
 		return fmt.Errorf("item %s at %d had neither an effect nor a refusal", item.GetId(), n)
 	}
 	if text := item.GetUserMessage().GetContent(); text != nil {
-		if said := s.happened&m.effect(saying(runlog.Text(text))) != 0; said != accepted {
+		if said := s.happened&m.effect(saying(content.Text(text))) != 0; said != accepted {
 			return fmt.Errorf("item %s: accepted is %v, and its text in the conversation is %v", item.GetId(), accepted, said)
 		}
 	}

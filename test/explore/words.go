@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Say puts an action that led from s to next into words.
@@ -233,7 +233,7 @@ func (m *Model) input(id itemID) string {
 	item := m.items[id]
 	switch in := item.GetInput().(type) {
 	case *harnessv1.InboxItem_UserMessage:
-		return "message " + runlog.Text(in.UserMessage.GetContent())
+		return "message " + content.Text(in.UserMessage.GetContent())
 	case *harnessv1.InboxItem_Approval:
 		word := "approval"
 		if in.Approval.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {

@@ -21,11 +21,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // The mesh of all tests here: one process with every role.
@@ -200,7 +200,7 @@ func prepare(t *testing.T, m model) *run {
 // spec is a run's spec.
 func (r *run) spec(edits ...func(*harnessv1.RunSpec)) *harnessv1.RunSpec {
 	spec := &harnessv1.RunSpec{
-		Goal:  runlog.Inline("Do the task."),
+		Goal:  content.Inline("Do the task."),
 		Agent: &harnessv1.AgentSpec{Model: "openai:" + r.id}, Workspace: r.dir,
 		Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(true)}},
 	}

@@ -11,9 +11,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Types of predicates, as contract files write them.
@@ -177,5 +177,5 @@ func contractSays(text string, c modeltest.Call) modeltest.Reply {
 }
 
 func contractGoal(goal string) func(*harnessv1.RunSpec) {
-	return func(spec *harnessv1.RunSpec) { spec.Goal, spec.Contract.Goal = runlog.Inline(goal), goal }
+	return func(spec *harnessv1.RunSpec) { spec.Goal, spec.Contract.Goal = content.Inline(goal), goal }
 }

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // contractAsking adds questions to the contract, written as "id: question".
@@ -28,7 +28,7 @@ func contractAsking(required bool, questions ...string) func(*harnessv1.RunSpec)
 // contractAnswer answers a pending call.
 func contractAnswer(r *run, callID, text string, failed bool) error {
 	_, err := gateway.SendInput(r.t.Context(), &harnessv1.SendInputRequest{RunId: r.id, Input: &harnessv1.SendInputRequest_ToolAnswer{
-		ToolAnswer: &harnessv1.ToolAnswer{CallId: callID, Result: runlog.Inline(text), IsError: failed},
+		ToolAnswer: &harnessv1.ToolAnswer{CallId: callID, Result: content.Inline(text), IsError: failed},
 	}})
 	return err
 }

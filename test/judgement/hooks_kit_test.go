@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Topics in few letters.
@@ -213,7 +213,7 @@ func (r *run) hooksApprove(id string, decision harnessv1.ApprovalDecision, reaso
 func (r *run) hooksGive(id, text string, failed bool) {
 	r.t.Helper()
 	r.hooksSend(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
-		ToolAnswer: &harnessv1.ToolAnswer{CallId: id, Result: runlog.Inline(text), IsError: failed},
+		ToolAnswer: &harnessv1.ToolAnswer{CallId: id, Result: content.Inline(text), IsError: failed},
 	}})
 }
 
@@ -250,6 +250,6 @@ func hooksErrors(s *story) []string {
 func (r *run) hooksSay(text string) {
 	r.t.Helper()
 	r.hooksSend(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_UserMessage{
-		UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)},
+		UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)},
 	}})
 }

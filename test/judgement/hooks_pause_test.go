@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // TestHooksAskForAReviewOfACall: the other calls of the turn run, the run comes to rest
@@ -100,7 +100,7 @@ func TestHooksReviewIsNotAnsweredInThePlaceOfTheCall(t *testing.T) {
 	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksBeforeCall, "tool == 'write_file'", hooksPause, "look")))
 	s.want("PARKED review")
 	_, err := gateway.SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: s.id, Input: &harnessv1.SendInputRequest_ToolAnswer{
-		ToolAnswer: &harnessv1.ToolAnswer{CallId: "call_1_0", Result: runlog.Inline("done by hand")},
+		ToolAnswer: &harnessv1.ToolAnswer{CallId: "call_1_0", Result: content.Inline("done by hand")},
 	}})
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "is_error") {
 		t.Errorf("the answer got %v", err)

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // jitScript answers in order and ends the work behind the last answer.
@@ -131,7 +131,7 @@ func (r *run) jitSend(req *harnessv1.SendInputRequest) error {
 func (r *run) jitAnswer(id, result string) {
 	r.t.Helper()
 	if err := r.jitSend(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
-		ToolAnswer: &harnessv1.ToolAnswer{CallId: id, Result: runlog.Inline(result)},
+		ToolAnswer: &harnessv1.ToolAnswer{CallId: id, Result: content.Inline(result)},
 	}}); err != nil {
 		r.t.Fatal(err)
 	}

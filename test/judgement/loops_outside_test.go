@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // loopsAnswered rests, answers what is pending, and goes on so until the run has ended.
@@ -68,7 +68,7 @@ func TestLoopOfCallsThatAreAnsweredFromOutside(t *testing.T) {
 			})
 			s := loopsAnswered(r, func(p *harnessv1.PendingCall) *harnessv1.SendInputRequest {
 				return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
-					CallId: p.GetCallId(), Result: runlog.Inline("the same as before"),
+					CallId: p.GetCallId(), Result: content.Inline("the same as before"),
 				}}}
 			})
 			s.want("STALLED doom_loop")

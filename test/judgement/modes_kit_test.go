@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 const (
@@ -48,7 +48,7 @@ func modesTo(name string) *harnessv1.SendInputRequest {
 
 func modesMessage(text string) *harnessv1.SendInputRequest {
 	return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_UserMessage{
-		UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)},
+		UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)},
 	}}
 }
 

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // TestPhasesAnEmptyPlanEndsTheRun: whether it is empty as a draft or as it is to be
@@ -154,7 +154,7 @@ func TestPhasesTheGoalIsThePlan(t *testing.T) {
 	t.Parallel()
 	goal := "Do the long task.\n" + strings.Repeat("One of its many conditions. ", 100) + "The last condition."
 	s := play(t, hooksScript(calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksAfterStep, "turn == 1", hooksReplan, "there is more to it")), func(spec *harnessv1.RunSpec) {
-		spec.Goal = runlog.Inline(goal)
+		spec.Goal = content.Inline(goal)
 	})
 	s.want("DONE agent_done accepted")
 	plans := phasesPlans(s)

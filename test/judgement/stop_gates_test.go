@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // The gates are asked in order and the first that objects decides: work_complete, the
@@ -72,7 +72,7 @@ func TestStopGatesInOrder(t *testing.T) {
 	if !proto.Equal(d, want) {
 		t.Errorf("details %v, want %v", d, want)
 	}
-	if got := runlog.Text(s.Result.GetSummary()); got != "fourth try" {
+	if got := content.Text(s.Result.GetSummary()); got != "fourth try" {
 		t.Errorf("the summary is %q", got)
 	}
 	if c := s.Result.GetCoverage(); c.GetMet() != 1 || c.GetTotal() != 1 {

@@ -11,9 +11,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // stopFiles puts files into the workspace before the run starts.
@@ -193,7 +193,7 @@ func (r *run) stopSend(req *harnessv1.SendInputRequest) {
 func (r *run) stopSay(text string) {
 	r.t.Helper()
 	r.stopSend(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_UserMessage{
-		UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)},
+		UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)},
 	}})
 }
 

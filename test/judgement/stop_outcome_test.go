@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // The other calls of the response that ends the work still run, wherever they stand.
@@ -37,7 +37,7 @@ func TestStopTaskCompleteEndsTheWorkToo(t *testing.T) {
 	t.Parallel()
 	s := play(t, replies(calls(call("task_complete", args{"summary": "by the other name"}))))
 	s.want("DONE agent_done accepted")
-	if got := runlog.Text(s.Result.GetSummary()); got != "by the other name" {
+	if got := content.Text(s.Result.GetSummary()); got != "by the other name" {
 		t.Errorf("the summary is %q", got)
 	}
 	d := s.Result.GetReason().GetDetails()
@@ -55,10 +55,10 @@ func TestStopSummaryAndLastAnswerAreInTheResult(t *testing.T) {
 	first.Text = "Looking."
 	s := play(t, replies(first, last), stopFiles(t, map[string]string{"a.txt": "a"}))
 	s.want("DONE agent_done accepted")
-	if got := runlog.Text(s.Result.GetSummary()); got != "Two files are fixed." {
+	if got := content.Text(s.Result.GetSummary()); got != "Two files are fixed." {
 		t.Errorf("the summary is %q", got)
 	}
-	if got := runlog.Text(s.Result.GetAnswer()); got != "Here is what I did." {
+	if got := content.Text(s.Result.GetAnswer()); got != "Here is what I did." {
 		t.Errorf("the last answer is %q", got)
 	}
 }
@@ -68,11 +68,11 @@ func TestStopAnswerOfASilentAgentIsInTheResult(t *testing.T) {
 	t.Parallel()
 	s := play(t, replies(says("first"), says("The answer is 42.")), stopNotRequired)
 	s.want("DONE agent_done accepted")
-	if got := runlog.Text(s.Result.GetAnswer()); got != "The answer is 42." {
+	if got := content.Text(s.Result.GetAnswer()); got != "The answer is 42." {
 		t.Errorf("the last answer is %q", got)
 	}
-	if runlog.Text(s.Result.GetSummary()) != "" {
-		t.Errorf("there is a summary %q that nobody gave", runlog.Text(s.Result.GetSummary()))
+	if content.Text(s.Result.GetSummary()) != "" {
+		t.Errorf("there is a summary %q that nobody gave", content.Text(s.Result.GetSummary()))
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // foreign is an executor as somebody outside would serve it.
@@ -52,7 +53,7 @@ const twoTurns = `turns:
 func begin(t *testing.T, m *meshtest.Mesh, run, name, script string) runlog.Run {
 	t.Helper()
 	_, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: run, Spec: &harnessv1.RunSpec{
-		Goal: runlog.Inline("Look."), Workspace: t.TempDir(), Workflow: []string{"repair", "turn", name, "stopdecision"},
+		Goal: content.Inline("Look."), Workspace: t.TempDir(), Workflow: []string{"repair", "turn", name, "stopdecision"},
 		Agent: &harnessv1.AgentSpec{Model: "script:" + m.Write(run+".yaml", script)},
 	}})
 	if err != nil {
@@ -70,7 +71,7 @@ func TestExecutorBehindABridge(t *testing.T) {
 	var calls atomic.Int32
 	speak := func(_ context.Context, in *harnessv1.StepInput) (*harnessv1.Outcome, error) {
 		calls.Add(1)
-		return &harnessv1.Outcome{Appended: []*harnessv1.Message{{Content: runlog.Inline("Turn " + in.GetStep().GetTurnComplete().String() + " was seen.")}}}, nil
+		return &harnessv1.Outcome{Appended: []*harnessv1.Message{{Content: content.Inline("Turn " + in.GetStep().GetTurnComplete().String() + " was seen.")}}}, nil
 	}
 	at, stop := serveForeign(t, "127.0.0.1:0", speak)
 	m.Start("bridge", meshtest.Args("--executor", "critic", "--target", at))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // twoHosts is a mesh whose worker knows one tool host; another one is there.

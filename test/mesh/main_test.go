@@ -11,7 +11,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 var (

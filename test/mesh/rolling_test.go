@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // TestRollingRestart restarts every process of a mesh one after the other while runs
@@ -39,7 +40,7 @@ func TestRollingRestart(t *testing.T) {
 	for i := range fleet {
 		run := runlog.Run{Namespace: "default", ID: fmt.Sprintf("rolling-%02d", i)}
 		_, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: run.ID, Spec: &harnessv1.RunSpec{
-			Goal: runlog.Inline("Count."), Workspace: t.TempDir(), Agent: &harnessv1.AgentSpec{Model: "script:" + path},
+			Goal: content.Inline("Count."), Workspace: t.TempDir(), Agent: &harnessv1.AgentSpec{Model: "script:" + path},
 			Config: &harnessv1.LoopConfig{
 				Stop:  &harnessv1.StopConfig{MaxTurns: new(uint32(turns * 2))},
 				Tools: &harnessv1.ToolConfig{Yolo: &yes},

@@ -14,10 +14,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // scenario is a piece of work that passes every point of the mesh.
@@ -181,7 +182,7 @@ func (d *driver) canonical(entries []runlog.Entry) string {
 // spec is what a run of a script is started with.
 func spec(script, workspace string) *harnessv1.RunSpec {
 	return &harnessv1.RunSpec{
-		Goal:      runlog.Inline("Do what the script says."),
+		Goal:      content.Inline("Do what the script says."),
 		Agent:     &harnessv1.AgentSpec{Model: "script:" + script},
 		Workspace: workspace,
 		Config: &harnessv1.LoopConfig{
@@ -219,7 +220,7 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 	if s.again != "" {
 		_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 			return d.client.SendInput(ctx, &harnessv1.SendInputRequest{RunId: id, RequestId: "again", Input: &harnessv1.SendInputRequest_UserMessage{
-				UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(s.again)},
+				UserMessage: &harnessv1.UserMessage{Content: content.Inline(s.again)},
 			}})
 		})
 		d.must(err)

@@ -23,8 +23,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/certtest"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/certtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // identity are the flags of a process of a mesh with certificates.

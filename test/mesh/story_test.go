@@ -17,10 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 func weather() []*harnessv1.ToolSpec {
@@ -101,7 +102,7 @@ func TestStory(t *testing.T) {
 	a.must(err)
 	a.must(first.Send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_Start{Start: &harnessv1.StartRunRequest{
 		RunId: a.run, Spec: &harnessv1.RunSpec{
-			Goal: runlog.Inline("Tell me a story."), Workspace: workspace, ClientTools: weather(),
+			Goal: content.Inline("Tell me a story."), Workspace: workspace, ClientTools: weather(),
 			Agent:  &harnessv1.AgentSpec{Model: "script:" + script},
 			Config: &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Turns: proto.Uint32(2)}},
 		},
@@ -112,7 +113,7 @@ func TestStory(t *testing.T) {
 		a.must(err)
 		asked = r.GetUpdate().GetEvent().GetToolCall()
 	}
-	if asked.GetTool() != "get_weather" || asked.GetAwaits() != "client_tool" || !strings.Contains(runlog.Text(asked.GetArguments()), "Bern") {
+	if asked.GetTool() != "get_weather" || asked.GetAwaits() != "client_tool" || !strings.Contains(content.Text(asked.GetArguments()), "Bern") {
 		t.Fatalf("the first client is asked %v", asked)
 	}
 	a.must(first.CloseSend()) // and leaves
@@ -134,7 +135,7 @@ func TestStory(t *testing.T) {
 		}
 	}
 	a.must(second.Send(&harnessv1.RunRequest{RequestId: "weather", Request: &harnessv1.RunRequest_ToolAnswer{
-		ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: runlog.Inline("sunny, 24 degrees")},
+		ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: content.Inline("sunny, 24 degrees")},
 	}}))
 	for receipt := (*harnessv1.InputReceipt)(nil); receipt == nil; {
 		r, err := second.Recv()
@@ -160,7 +161,7 @@ func TestStory(t *testing.T) {
 	a.must(err)
 	a.rests("question")
 	a.m.Harness("answer", a.run, "green", "--server", a.m.Gateway())
-	if r := a.rests("agent_done"); !r.GetAccepted() || runlog.Text(r.GetSummary()) != "told" {
+	if r := a.rests("agent_done"); !r.GetAccepted() || content.Text(r.GetSummary()) != "told" {
 		t.Errorf("it ended %v", r)
 	}
 	var last *harnessv1.HarnessResult
@@ -255,7 +256,7 @@ func TestNobodyAnswers(t *testing.T) {
 `)
 	workspace := newWorkspace(t)
 	_, err := a.client.StartRun(a.ctx, &harnessv1.StartRunRequest{RunId: a.run, Spec: &harnessv1.RunSpec{
-		Goal: runlog.Inline("Go on without me."), Workspace: workspace, ClientTools: weather(), Agent: &harnessv1.AgentSpec{Model: "script:" + script},
+		Goal: content.Inline("Go on without me."), Workspace: workspace, ClientTools: weather(), Agent: &harnessv1.AgentSpec{Model: "script:" + script},
 		Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{
 			AnswerTimeout: durationpb.New(1500 * time.Millisecond), ApprovalTimeout: durationpb.New(2500 * time.Millisecond),
 		}},
@@ -296,11 +297,11 @@ func TestAMessageSteersARunningTurn(t *testing.T) {
 		return err == nil
 	})
 	_, err = a.client.SendInput(a.ctx, &harnessv1.SendInputRequest{RunId: a.run, Input: &harnessv1.SendInputRequest_UserMessage{
-		UserMessage: &harnessv1.UserMessage{Content: runlog.Inline("Now turn left.")},
+		UserMessage: &harnessv1.UserMessage{Content: content.Inline("Now turn left.")},
 	}})
 	a.must(err)
 	a.must(os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600))
-	if r := a.rests("agent_done"); runlog.Text(r.GetSummary()) != "left" || r.GetTurnCount() != 2 {
+	if r := a.rests("agent_done"); content.Text(r.GetSummary()) != "left" || r.GetTurnCount() != 2 {
 		t.Errorf("it ended %v", r)
 	}
 }

@@ -10,11 +10,12 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
-	"github.com/harnessmesh/harnessmesh/test/meshtest"
-	"github.com/harnessmesh/harnessmesh/test/oteltest"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/oteltest"
 )
 
 // TestTraceIsOnePicture: a client with a trace of its own starts a run over a process per
@@ -36,7 +37,7 @@ func TestTraceIsOnePicture(t *testing.T) {
 `)
 	from(caller)
 	_, err := a.client.StartRun(a.ctx, &harnessv1.StartRunRequest{RunId: a.run, Spec: &harnessv1.RunSpec{
-		Goal: runlog.Inline("Tell the-secret."), Workspace: workspace,
+		Goal: content.Inline("Tell the-secret."), Workspace: workspace,
 		Agent: &harnessv1.AgentSpec{Name: "teller", Model: "script:" + script},
 	}})
 	a.must(err)
@@ -140,7 +141,7 @@ func TestTakeoverIsLinked(t *testing.T) {
 	a := &asker{T: t, ctx: t.Context(), m: m, client: m.Client(), run: "taken"}
 	script := m.Write("taken.yaml", "turns:\n  - {calls: [{name: work_complete, arguments: {summary: told}}]}\n")
 	_, err := a.client.StartRun(a.ctx, &harnessv1.StartRunRequest{RunId: a.run, Spec: &harnessv1.RunSpec{
-		Goal: runlog.Inline("Tell."), Workspace: newWorkspace(t), Agent: &harnessv1.AgentSpec{Model: "script:" + script},
+		Goal: content.Inline("Tell."), Workspace: newWorkspace(t), Agent: &harnessv1.AgentSpec{Model: "script:" + script},
 	}})
 	a.must(err)
 	first.Wait()

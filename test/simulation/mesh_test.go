@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -78,7 +79,7 @@ func (m mesh) start(w *sim.World) {
 		random := w.Random(name + " spec")
 		turns, tries := uint32(4+random.IntN(8)), uint32(2)
 		spec := &harnessv1.RunSpec{
-			Goal:      runlog.Inline(sim.Goal(name, 1+random.IntN(4))),
+			Goal:      content.Inline(sim.Goal(name, 1+random.IntN(4))),
 			Agent:     &harnessv1.AgentSpec{Model: "sim:model"},
 			Workspace: "/w",
 			Config: &harnessv1.LoopConfig{

@@ -5,10 +5,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -51,7 +51,7 @@ func (w *turning) admit() error {
 	action, reason := harnessv1.HookAction_HOOK_ACTION_CONTINUE, ""
 	switch {
 	case r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
-		action, reason = r.Action, definition.Aborted(r)
+		action, reason = r.Action, agent.Aborted(r)
 	case r.Pause != "":
 		action, reason = harnessv1.HookAction_HOOK_ACTION_PAUSE, r.Pause
 	case r.Skip != "":
@@ -69,9 +69,9 @@ func (w *turning) judge() error {
 	for _, call := range w.p.Message.GetToolCalls() {
 		prepared := j.Prepare(call)
 		var before hook.Result
-		arguments := runlog.Text(call.GetArguments())
+		arguments := content.Text(call.GetArguments())
 		if turn.Hookable(prepared) {
-			before = w.fire(beforeCall, call.GetId(), call.GetName(), definition.CallPayload(call.GetId(), call.GetName(), arguments, "", false))
+			before = w.fire(beforeCall, call.GetId(), call.GetName(), agent.CallPayload(call.GetId(), call.GetName(), arguments, "", false))
 		}
 		if settled := j.Judge(call, prepared, before); settled != nil && settled.Ran {
 			failed, after := w.calledBack(call.GetId(), call.GetName(), arguments, settled.Result, settled.Failed)
@@ -83,7 +83,7 @@ func (w *turning) judge() error {
 }
 
 func (w *turning) calledBack(id, tool, arguments, text string, failed bool) (onErr, after hook.Result) {
-	payload := func() map[string]any { return definition.CallPayload(id, tool, arguments, text, failed) }
+	payload := func() map[string]any { return agent.CallPayload(id, tool, arguments, text, failed) }
 	if failed {
 		p := payload()
 		p["error"] = text
@@ -98,12 +98,12 @@ func (w *turning) heard(c turn.Call, r *harnessv1.ExecuteToolResponse) turn.Effe
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE {
 		return e
 	}
-	failed, after := w.calledBack(c.ID, c.Tool, runlog.Text(c.Arguments), r.GetResult(), r.GetIsError())
+	failed, after := w.calledBack(c.ID, c.Tool, content.Text(c.Arguments), r.GetResult(), r.GetIsError())
 	for _, h := range []hook.Result{failed, after} {
 		e.Events, e.Notes = append(e.Events, h.Events...), append(e.Notes, h.Context...)
 		wants := &harnessv1.HookState{SkipNext: h.Skip, Pause: h.Pause, Replan: h.Replan}
 		if h.Action == harnessv1.HookAction_HOOK_ACTION_ABORT {
-			wants.Abort = definition.Aborted(h)
+			wants.Abort = agent.Aborted(h)
 		}
 		if proto.Size(wants) > 0 {
 			if e.Wants == nil {

@@ -7,9 +7,9 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // render is a record as it stands in a story: its place, the changes of phase,
@@ -62,12 +62,12 @@ func renderMessage(b *strings.Builder, m *harnessv1.Message) {
 	if m.GetIsError() {
 		b.WriteString(" error")
 	}
-	if text := runlog.Text(m.GetContent()); text != "" {
+	if text := content.Text(m.GetContent()); text != "" {
 		fmt.Fprintf(b, " %s", quoted(text, 160))
 	}
 	b.WriteByte('\n')
 	for _, c := range m.GetToolCalls() {
-		fmt.Fprintf(b, "     call %s %s %s\n", c.GetId(), c.GetName(), runlog.Text(c.GetArguments()))
+		fmt.Fprintf(b, "     call %s %s %s\n", c.GetId(), c.GetName(), content.Text(c.GetArguments()))
 	}
 }
 
@@ -121,8 +121,8 @@ func value(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	case protoreflect.StringKind:
 		return quoted(v.String(), 160)
 	case protoreflect.MessageKind:
-		if content, ok := v.Message().Interface().(*harnessv1.Content); ok {
-			return quoted(runlog.Text(content), 160)
+		if c, ok := v.Message().Interface().(*harnessv1.Content); ok {
+			return quoted(content.Text(c), 160)
 		}
 		if fd.Message().FullName() == "google.protobuf.Timestamp" {
 			seconds := v.Message().Get(v.Message().Descriptor().Fields().ByName("seconds")).Int()
@@ -134,7 +134,7 @@ func value(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
 }
 
 func quoted(text string, limit int) string {
-	if short := runlog.Cut(text, limit); len(short) < len(text) {
+	if short := content.Cut(text, limit); len(short) < len(text) {
 		text = short + "…"
 	}
 	if text != "" && !strings.ContainsAny(text, " \n\"\t=,[]{}") {

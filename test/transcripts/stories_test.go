@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // TestEnds says when runs end, and whether as accepted, by what their agents do
@@ -309,7 +309,7 @@ func checkLog(t fatal, d *driver) {
 			}
 		}
 		if m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT {
-			said = append(said, runlog.Text(m.GetContent()))
+			said = append(said, content.Text(m.GetContent()))
 		}
 	}
 	view := conversation.View(d.conversation.Messages)
@@ -317,7 +317,7 @@ func checkLog(t fatal, d *driver) {
 	var heard []string
 	for _, m := range view {
 		if m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT {
-			heard = append(heard, runlog.Text(m.GetContent()))
+			heard = append(heard, content.Text(m.GetContent()))
 		}
 	}
 	if !slices.Equal(said, heard) {

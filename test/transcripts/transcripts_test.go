@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -115,7 +115,7 @@ func (d *driver) play(line string) {
 		if first, rest, named := strings.Cut(name, ":"); named {
 			id, name = first, rest
 		}
-		last.ToolCalls = append(last.ToolCalls, &harnessv1.ToolCall{Id: id, Name: name, Arguments: runlog.Inline(arguments)})
+		last.ToolCalls = append(last.ToolCalls, &harnessv1.ToolCall{Id: id, Name: name, Arguments: content.Inline(arguments)})
 		return
 	}
 	word, rest, _ := strings.Cut(line, " ")
@@ -182,7 +182,7 @@ func (d *driver) play(line string) {
 func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
 	switch word {
 	case "say":
-		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(rest)}}}
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(rest)}}}
 	case "interrupt":
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: rest}}}
 	case "cancel":
@@ -203,7 +203,7 @@ func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
 		}
 		text, failed := strings.CutPrefix(text, "! ")
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
-			CallId: call, Result: runlog.Inline(text), IsError: failed,
+			CallId: call, Result: content.Inline(text), IsError: failed,
 		}}}
 	case "resume":
 		budgets := &harnessv1.Budgets{}
@@ -281,7 +281,7 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 			d.t.Fatalf("no setting is called %q", key)
 		}
 	})
-	return &harnessv1.RunSpec{Goal: runlog.Inline(goal), Agent: d.agent, Config: c, Contract: d.task}
+	return &harnessv1.RunSpec{Goal: content.Inline(goal), Agent: d.agent, Config: c, Contract: d.task}
 }
 
 func settings(d *driver, text string, set func(key string, n uint32)) (rest string) {

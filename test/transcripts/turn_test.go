@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
@@ -21,7 +21,7 @@ type turning struct {
 	version uint64
 	s       *harnessv1.Snapshot
 	p       *turn.Progress
-	made    *definition.Compiled
+	made    *agent.Compiled
 	around  turn.Surroundings
 }
 
@@ -69,7 +69,7 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 // worker takes a turn up where its journal ends.
 func (d *driver) worker(step *harnessv1.Step, version uint64) *turning {
 	d.t.Helper()
-	made, err := definition.Inline(step)
+	made, err := agent.Inline(step)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func checkView(t fatal, messages []*harnessv1.Message) {
 		} else if len(waiting) > 0 {
 			t.Fatal(fmt.Sprintf("message %d stands before the answers to %q", i, waiting))
 		}
-		if runlog.Text(m.GetContent()) == "" && len(m.GetToolCalls()) == 0 {
+		if content.Text(m.GetContent()) == "" && len(m.GetToolCalls()) == 0 {
 			t.Fatal(fmt.Sprintf("message %d is empty", i))
 		}
 		for _, c := range m.GetToolCalls() {

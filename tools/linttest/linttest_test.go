@@ -42,7 +42,7 @@ var foreign = map[string][]string{
 }
 
 // targets are the first-party packages that the cases import.
-var targets = []string{"services/another", "cmd/harness/serve", "bench/load", "test/wire", "examples/hello", "pkg/executor", "pkg/runlog", "pkg/runlog/jetstream", "pkg/telemetry", "pkg/contract"}
+var targets = []string{"services/another", "cmd/harness/serve", "bench/load", "test/wire", "examples/hello", "pkg/executor", "pkg/runlog", "pkg/runlog/jetstream", "pkg/telemetry", "pkg/agent/contract"}
 
 // A breach is one file that imports one package or makes one call.
 type breach struct {
@@ -142,9 +142,9 @@ func directions() []breach {
 		{"cmd/harness/roles/nats.go", "github.com/nats-io/nats-server/v2/server", "", ""},
 		{"bench/nats.go", "github.com/nats-io/nats.go", "", ""},
 
-		{"pkg/contract/cel.go", "cel.dev/cel-go", "", depguard},
+		{"pkg/agent/contract/cel.go", "cel.dev/cel-go", "", depguard},
 		{"services/turn/cel.go", "cel.dev/cel-go", "", depguard},
-		{"pkg/expr/cel.go", "cel.dev/cel-go", "", ""},
+		{"pkg/agent/expr/cel.go", "cel.dev/cel-go", "", ""},
 		{"pkg/model/openai.go", "github.com/openai/openai-go/v3", "", depguard},
 		{"services/turn/turnserver/openai.go", "github.com/openai/openai-go/v3", "", depguard},
 		{"cmd/harness/roles/openai.go", "github.com/openai/openai-go/v3", "", depguard},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -47,7 +48,7 @@ func benchRecord(id string, version, prev uint64) *harnessv1.Record {
 	rec.Version, rec.PrevSequence, rec.Writer.Nonce = version, prev, version
 	for i := range 8 {
 		rec.Appended = append(rec.Appended, &harnessv1.Message{
-			Id: uint64(i), Content: runlog.Inline(strings.Repeat("x", 480)), //nolint:gosec // small and positive
+			Id: uint64(i), Content: content.Inline(strings.Repeat("x", 480)), //nolint:gosec // small and positive
 		})
 	}
 	return rec

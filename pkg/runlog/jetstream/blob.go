@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -30,7 +31,7 @@ func (l *Log) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*harnes
 	if !run.Valid() {
 		return nil, fmt.Errorf("store blob: run %q has an invalid name", run)
 	}
-	ref := runlog.RefOf(data)
+	ref := content.Ref(data)
 	p := l.partition(run)
 	if len(data) <= chunkSize {
 		if err := l.once(ctx, &nats.Msg{Subject: runlog.BlobSubject(p, run, ref.GetDigest(), -1), Data: data, Header: nats.Header{}}); err != nil {
@@ -136,7 +137,7 @@ func (l *Log) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, 
 			data = append(data, m.Data...)
 		}
 	}
-	if got := runlog.Digest(data); got != digest {
+	if got := content.Digest(data); got != digest {
 		return nil, fmt.Errorf("blob %.12s of %s is damaged: its bytes have digest %.12s", digest, run, got)
 	}
 	return data, nil

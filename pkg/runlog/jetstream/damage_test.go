@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -147,7 +148,7 @@ func TestDamagedBlob(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
 	l, js := open(t, e, Config{}, Layout{}), admin(t, e)
-	digest := runlog.Digest([]byte("what it was"))
+	digest := content.Digest([]byte("what it was"))
 	for name, c := range map[string]struct {
 		run     runlog.Run
 		data    string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -206,7 +207,7 @@ func TestUnavailable(t *testing.T) {
 		"LastInbox":   func() error { _, err := l.LastInbox(ctx, run); return err },
 		"Inbox":       func() error { _, err := l.Inbox(ctx, run, 0, 1); return err },
 		"PutBlob":     func() error { _, err := l.PutBlob(ctx, run, nil); return err },
-		"Blob":        func() error { _, err := l.Blob(ctx, run, runlog.Digest(nil)); return err },
+		"Blob":        func() error { _, err := l.Blob(ctx, run, content.Digest(nil)); return err },
 		"SetTimer":    func() error { return l.SetTimer(ctx, run, 1, time.Now()) },
 		"Executors":   func() error { _, err := l.Executors(ctx); return err },
 		"Locate":      func() error { _, err := l.Locate(ctx, "gateway"); return err },
@@ -251,7 +252,7 @@ func TestInputsOverNetwork(t *testing.T) {
 	if _, err := l.PutBlob(t.Context(), run, data); err != nil || lost.Load() == 0 {
 		t.Fatalf("%d lost, %v", lost.Load(), err)
 	}
-	if got, err := sound.Blob(t.Context(), run, runlog.Digest(data)); err != nil || !bytes.Equal(got, data) {
+	if got, err := sound.Blob(t.Context(), run, content.Digest(data)); err != nil || !bytes.Equal(got, data) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
 }

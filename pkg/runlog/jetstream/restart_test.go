@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -82,7 +83,7 @@ func TestRestart(t *testing.T) {
 		if items, err := l.Inbox(ctx, run, 0, item); err != nil || len(items) != 1 {
 			t.Errorf("%d inputs, %v", len(items), err)
 		}
-		if got, err := l.Blob(ctx, run, runlog.Digest(data)); err != nil || !bytes.Equal(got, data) {
+		if got, err := l.Blob(ctx, run, content.Digest(data)); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 		versions := map[uint64]bool{}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -26,13 +27,13 @@ func TestWhatACallerChangesLaterIsNotStored(t *testing.T) {
 		t.Fatalf("stored %v, want %v", entry.Record, want)
 	}
 
-	item := &harnessv1.InboxItem{Id: "i", Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline("text")}}}
+	item := &harnessv1.InboxItem{Id: "i", Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline("text")}}}
 	at, _, err := d.AppendInbox(t.Context(), named("r"), item, 0)
 	d.must(err)
 	data := []byte("bytes")
 	ref, err := d.PutBlob(t.Context(), named("r"), data)
 	d.must(err)
-	item.GetUserMessage().Content = runlog.Inline("changed")
+	item.GetUserMessage().Content = content.Inline("changed")
 	data[0] = 'x'
 	for range 2 { // what readers are given is their own too
 		items, err := d.Inbox(t.Context(), named("r"), 0, at)

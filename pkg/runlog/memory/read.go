@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -119,7 +120,7 @@ func (l *Log) PutBlob(ctx context.Context, name runlog.Run, data []byte) (*harne
 	if !name.Valid() {
 		return nil, fmt.Errorf("store blob: run %q has an invalid name", name)
 	}
-	ref := runlog.RefOf(data)
+	ref := content.Ref(data)
 	if err := l.enter(ctx, "store blob"); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -35,7 +36,7 @@ func blobSizes(b *bed) {
 		data := noise(size)
 		ref, err := b.log.PutBlob(b.ctx, run, data)
 		b.must(err)
-		if want := runlog.RefOf(data); !proto.Equal(ref, want) {
+		if want := content.Ref(data); !proto.Equal(ref, want) {
 			b.Fatalf("%d bytes: reference %v, want %v", size, ref, want)
 		}
 		got, err := b.log.Blob(b.ctx, run, ref.GetDigest())
@@ -65,23 +66,23 @@ func blobSame(b *bed) {
 			})
 		}
 		wg.Wait()
-		_, err := b.log.Blob(b.ctx, other, runlog.Digest(data))
+		_, err := b.log.Blob(b.ctx, other, content.Digest(data))
 		b.wantErr(err, runlog.ErrNotFound)
 	}
 }
 
 func blobUnknown(b *bed) {
 	run := b.chain("r").run
-	for _, digest := range []string{"", "x", "*", ">", "0.0", runlog.Digest([]byte("x")) + ".0", strings.ToUpper(runlog.Digest([]byte("x")))} {
+	for _, digest := range []string{"", "x", "*", ">", "0.0", content.Digest([]byte("x")) + ".0", strings.ToUpper(content.Digest([]byte("x")))} {
 		_, err := b.log.Blob(b.ctx, run, digest)
 		b.wantErr(err, runlog.ErrNotFound)
 	}
-	_, err := b.log.Blob(b.ctx, run, runlog.Digest([]byte("never stored")))
+	_, err := b.log.Blob(b.ctx, run, content.Digest([]byte("never stored")))
 	b.wantErr(err, runlog.ErrNotFound)
 	// A caller who leaves learns nothing.
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
-	_, err = b.log.Blob(ctx, run, runlog.Digest([]byte("never stored")))
+	_, err = b.log.Blob(ctx, run, content.Digest([]byte("never stored")))
 	b.wantErr(err, runlog.ErrUnavailable)
 }
 
@@ -110,7 +111,7 @@ func blobSpill(b *bed) {
 	rec := c.next("turn")
 	texts := []string{strings.Repeat("a", 700<<10), strings.Repeat("b", 20<<10), "short"}
 	for _, text := range texts {
-		rec.Appended = append(rec.Appended, &harnessv1.Message{Content: runlog.Inline(text)})
+		rec.Appended = append(rec.Appended, &harnessv1.Message{Content: content.Inline(text)})
 	}
 	_, err := b.log.Append(b.ctx, rec)
 	b.wantErr(err, runlog.ErrTooLarge)

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -27,7 +28,7 @@ var inboxCases = map[string]func(*bed){
 
 func message(id, text string) *harnessv1.InboxItem {
 	return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_UserMessage{
-		UserMessage: &harnessv1.UserMessage{Content: runlog.Inline(text)},
+		UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)},
 	}}
 }
 

@@ -17,9 +17,10 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 )
 
 // Scope is the name of the instrumentation.
@@ -53,7 +54,7 @@ func Start(ctx context.Context, name string, kind trace.SpanKind, attributes fun
 // people.
 func Fail(span trace.Span, kind, message string) {
 	if span.IsRecording() {
-		span.SetStatus(codes.Error, runlog.Cut(message, runlog.MaxPreview))
+		span.SetStatus(codes.Error, content.Cut(message, content.MaxPreview))
 		span.SetAttributes(ErrorType.String(kind))
 	}
 }

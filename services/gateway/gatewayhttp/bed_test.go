@@ -25,13 +25,14 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
-	"github.com/harnessmesh/harnessmesh/test/openapitest"
+	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
 )
 
 // shared is the log that all tests write to, each in a namespace of its own.
@@ -359,7 +360,7 @@ func (h *hand) works(events int) *hand {
 	var all []*harnessv1.Event
 	for i := range events {
 		all = append(all, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{
-			CallId: fmt.Sprintf("c%d", i), Tool: "read_file", Arguments: runlog.Inline(`{"path":"a.txt"}`),
+			CallId: fmt.Sprintf("c%d", i), Tool: "read_file", Arguments: content.Inline(`{"path":"a.txt"}`),
 		}}})
 	}
 	return h.step("repair", func(s *harnessv1.Step) {
@@ -397,7 +398,7 @@ func (h *hand) end(answer string) *hand {
 		s.Snapshot.Status = status
 		s.Snapshot.StopReason = &harnessv1.StopReason{Kind: "agent_done"}
 		s.Message = &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{
-			Status: status, Accepted: true, Reason: s.Snapshot.GetStopReason(), Answer: runlog.Inline(answer),
+			Status: status, Accepted: true, Reason: s.Snapshot.GetStopReason(), Answer: content.Inline(answer),
 		}}
 	}, &harnessv1.Event{Event: &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{Status: status, Accepted: true}}})
 }

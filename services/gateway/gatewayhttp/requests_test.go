@@ -18,7 +18,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
-	"github.com/harnessmesh/harnessmesh/test/openapitest"
+	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
 )
 
 func TestEveryRouteIsDescribedAndEveryDescriptionIsServed(t *testing.T) {

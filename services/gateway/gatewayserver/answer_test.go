@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
@@ -22,7 +23,7 @@ func awaited(id, kind string) *harnessv1.PendingCall {
 
 func (b *bed) answer(run, id, call, text string) (*harnessv1.SendInputResponse, error) {
 	return b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: run, RequestId: id,
-		Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: runlog.Inline(text)}}})
+		Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: content.Inline(text)}}})
 }
 
 func TestAnswersToCallsThatWaitAndThatDoNot(t *testing.T) {

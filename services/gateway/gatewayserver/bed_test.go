@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -165,7 +166,7 @@ func (b *bed) eventually(what string, is func() bool) {
 
 func (b *bed) spec(goal string) *harnessv1.RunSpec {
 	return &harnessv1.RunSpec{
-		Goal:      runlog.Inline(goal),
+		Goal:      content.Inline(goal),
 		Workspace: "/work",
 		Agent:     &harnessv1.AgentSpec{Model: "script:x"},
 	}
@@ -303,7 +304,7 @@ func line(u *harnessv1.RunUpdate) string {
 		name := u.Event.ProtoReflect().WhichOneof(u.Event.ProtoReflect().Descriptor().Oneofs().ByName("event")).Name()
 		text := ""
 		if m := u.Event.GetModelResponse(); m != nil {
-			text = " " + runlog.Text(m.GetText())
+			text = " " + content.Text(m.GetText())
 		}
 		return fmt.Sprintf("%s %s%s", u.Event.GetId(), name, text)
 	case *harnessv1.RunUpdate_Delta:

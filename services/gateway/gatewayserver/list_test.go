@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
@@ -77,7 +78,7 @@ func TestListPendingOfLargeCalls(t *testing.T) {
 	const runs, size = 50, 100_000
 	for i := range runs {
 		call := approvalCall("c")
-		call.Arguments = runlog.Inline(strings.Repeat("x", size))
+		call.Arguments = content.Inline(strings.Repeat("x", size))
 		b.started(fmt.Sprintf("r%02d", i)).park("approval", call)
 	}
 	b.eventually("all are listed, on several pages", func() bool {

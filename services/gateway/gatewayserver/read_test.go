@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
@@ -41,10 +41,10 @@ func (h *hand) aTurn(turn uint32) *hand {
 	h.journal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: turn, Attempt: 1}}}, nil,
 		&harnessv1.Event{TurnNumber: turn, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
 	h.journal(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: &harnessv1.ModelResponded{}}},
-		[]*harnessv1.Message{{Id: uint64(2*turn - 1), Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline(fmt.Sprintf("text %d", turn)), ToolCalls: []*harnessv1.ToolCall{{Id: call}}}},
+		[]*harnessv1.Message{{Id: uint64(2*turn - 1), Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(fmt.Sprintf("text %d", turn)), ToolCalls: []*harnessv1.ToolCall{{Id: call}}}},
 		&harnessv1.Event{TurnNumber: turn, Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{}}})
 	h.journal(&harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{CallId: call}}},
-		[]*harnessv1.Message{{Id: uint64(2 * turn), Role: harnessv1.Role_ROLE_TOOL, ToolCallId: call, Content: runlog.Inline(fmt.Sprintf("result %d", turn))}},
+		[]*harnessv1.Message{{Id: uint64(2 * turn), Role: harnessv1.Role_ROLE_TOOL, ToolCallId: call, Content: content.Inline(fmt.Sprintf("result %d", turn))}},
 		&harnessv1.Event{TurnNumber: turn, Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: call}}})
 	return h.step("stopdecision", func(s *harnessv1.Step) { s.Snapshot.TurnCount = turn })
 }

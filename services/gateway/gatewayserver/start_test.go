@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
@@ -131,7 +132,7 @@ func TestStartRunRefusals(t *testing.T) {
 		reason string
 	}{
 		"field": {func(r *harnessv1.StartRunRequest) { r.RunId = "a b" }, codes.InvalidArgument, "INVALID_FIELD"},
-		"size":  {func(r *harnessv1.StartRunRequest) { r.Spec.Goal = runlog.Inline(strings.Repeat("x", 1<<20+1)) }, codes.ResourceExhausted, "TOO_LARGE"},
+		"size":  {func(r *harnessv1.StartRunRequest) { r.Spec.Goal = content.Inline(strings.Repeat("x", 1<<20+1)) }, codes.ResourceExhausted, "TOO_LARGE"},
 		"executor": {func(r *harnessv1.StartRunRequest) {
 			r.Spec.Workflow = []string{"repair", "nobody", "turn", "stopdecision"}
 		}, codes.FailedPrecondition, "EXECUTOR_MISSING"},

@@ -12,13 +12,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 func message(text string) *harnessv1.UserMessage {
-	return &harnessv1.UserMessage{Content: runlog.Inline(text)}
+	return &harnessv1.UserMessage{Content: content.Inline(text)}
 }
 
 func (b *bed) say(run, id, text string) (*harnessv1.SendInputResponse, error) {

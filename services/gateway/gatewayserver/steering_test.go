@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -80,7 +81,7 @@ func TestARunThatHasEndedTakesNoModeBeforeAMessage(t *testing.T) {
 	b.refused(b.replan("r1", "p1", ""), codes.FailedPrecondition, "RUN_ENDED")
 	h.holds(0)
 	_, err := b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: "r1",
-		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: runlog.Inline("go on")}}})
+		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline("go on")}}})
 	b.must(err)
 	b.must(b.mode("r1", "m2", "plan"))
 	b.must(b.replan("r1", "p2", ""))
@@ -121,7 +122,7 @@ func TestReviewsAndQuestionsOfTheContractAreAnswered(t *testing.T) {
 	question := runstate.ContractCall("colour", 9)
 	h := b.started("r1").park("review", awaited("v1", "review"), awaited("v2", "review"), awaited("v3", "review"),
 		&harnessv1.PendingCall{CallId: question, Tool: runstate.ContractQuestion, Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL,
-			Why: "Which colour?", Arguments: runlog.Inline(`{"question":"Which colour?"}`)})
+			Why: "Which colour?", Arguments: content.Inline(`{"question":"Which colour?"}`)})
 	pending, err := b.client.ListPending(b.ctx, &harnessv1.ListPendingRequest{Namespace: b.namespace, RunId: "r1"})
 	b.must(err)
 	if n := len(pending.GetPending()); n != 4 || pending.GetPending()[3].GetCall().GetCallId() != question {
@@ -138,7 +139,7 @@ func TestReviewsAndQuestionsOfTheContractAreAnswered(t *testing.T) {
 	b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
 	failed := func(id, call string) error {
 		_, err := b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: "r1", RequestId: id,
-			Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: runlog.Inline("no"), IsError: true}}})
+			Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: content.Inline("no"), IsError: true}}})
 		return err
 	}
 	b.must(failed("a3", "v2"))
@@ -169,7 +170,7 @@ func TestCallsTakeAnswersOnceTheyAreJudged(t *testing.T) {
 func work(s *harnessv1.Snapshot) {
 	long := strings.Repeat("x", 3000)
 	s.WorkItemLedger = &harnessv1.WorkItemLedger{LastNumber: 2, Items: []*harnessv1.WorkItem{
-		{Id: "w1", Title: "Report", Role: harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE, Artifact: runlog.Inline(long), ArtifactDigest: runlog.Digest([]byte(long))},
+		{Id: "w1", Title: "Report", Role: harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE, Artifact: content.Inline(long), ArtifactDigest: content.Digest([]byte(long))},
 		{Id: "w2", Title: "Audit", Notes: long[:500]},
 	}}
 	s.CoverageLedger = &harnessv1.CoverageLedger{Coverage: &harnessv1.Coverage{Met: 1, Total: 2, Unmet: []string{"cites"}}, TurnNumber: 3}

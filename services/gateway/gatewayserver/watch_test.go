@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 func (b *bed) same(got []string, want ...string) {
@@ -161,7 +161,7 @@ func TestWatchDeltas(t *testing.T) {
 	h.write(1, 2, 1, 0, "takeover")
 	with.expect("delta takeover")
 	h.journal(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: &harnessv1.ModelResponded{}}},
-		[]*harnessv1.Message{{Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline("takeover and all")}},
+		[]*harnessv1.Message{{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("takeover and all")}},
 		&harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{}}})
 	with.expect("5-0 model_response takeover and all")
 	h.write(1, 2, 1, 8, " and all") // committed already: dropped

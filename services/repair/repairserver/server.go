@@ -21,18 +21,19 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
-	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
-	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -50,7 +51,7 @@ type Server struct {
 	hooks    *hookcaller.Caller
 	remote   *remote.Pool
 
-	definitions *definition.Cache
+	definitions *agent.Cache
 	interrupts  *interrupt.Watch
 }
 
@@ -95,7 +96,7 @@ func New(cfg Config) *Server {
 	return &Server{
 		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keep: cfg.KeepDeleted, sweeping: cfg.Sweep,
 		erasing: make(chan struct{}, maxErasures), attended: attend(cfg.Attended),
-		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &definition.Cache{Blob: cfg.Log.Blob},
+		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob},
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 	}
 }
@@ -147,7 +148,7 @@ func orEnded(ctx context.Context, err error) error {
 
 // bind makes the decision for one task.
 func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
-	var made *definition.Compiled
+	var made *agent.Compiled
 	var err error
 	if spec := task.Step().GetRepairTrigger().GetSpec(); spec != nil {
 		made, err = s.definitions.ForSpec(ctx, task.Run, spec)
@@ -158,7 +159,7 @@ func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide
 		return nil, nil, err
 	}
 	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return repair.DecideWith(in, made) }
-	said := &definition.Said{}
+	said := &agent.Said{}
 	taken := &harnessv1.Snapshot{InboxCursor: task.Step().GetSnapshot().GetInboxCursor(), DrainedItems: task.Step().GetSnapshot().GetDrainedItems()}
 	observe := func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 		var seen []*harnessv1.Observation
@@ -186,7 +187,7 @@ func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide
 
 // see looks at one thing: what a subscriber or a context provider says, or what
 // every repair has to know.
-func (s *Server) see(ctx context.Context, task *executor.Task, made *definition.Compiled, said *definition.Said, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
+func (s *Server) see(ctx context.Context, task *executor.Task, made *agent.Compiled, said *agent.Said, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
 	snapshot, spec := task.Step().GetSnapshot(), task.Step().GetRepairTrigger().GetSpec()
 	for _, request := range needs.GetHooks() {
 		if request.GetIdempotencyKey() != key {
@@ -210,7 +211,7 @@ func (s *Server) see(ctx context.Context, task *executor.Task, made *definition.
 		if err != nil {
 			return nil, err
 		}
-		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Context{Context: &harnessv1.ContextText{Text: runlog.Inline(string(data))}}}, nil
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Context{Context: &harnessv1.ContextText{Text: content.Inline(string(data))}}}, nil
 	}
 	return s.observe(ctx, task, key)
 }
@@ -235,12 +236,12 @@ func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.Ru
 			return &harnessv1.ContextText{Error: err.Error()}
 		}
 		r, err := harnessv1.NewContextServiceClient(conn).ProvideContext(ctx, &harnessv1.ProvideContextRequest{
-			Namespace: run.Namespace, RunId: run.ID, Provider: name, Goal: runstate.Preview(spec.GetGoal()), Workspace: spec.GetWorkspace(),
+			Namespace: run.Namespace, RunId: run.ID, Provider: name, Goal: content.Text(spec.GetGoal()), Workspace: spec.GetWorkspace(),
 		})
 		if err != nil {
 			return &harnessv1.ContextText{Error: remote.Reason(err)}
 		}
-		return &harnessv1.ContextText{Text: runlog.Inline(runlog.Cut(r.GetText(), maxContext))}
+		return &harnessv1.ContextText{Text: content.Inline(content.Cut(r.GetText(), maxContext))}
 	}
 	return &harnessv1.ContextText{Error: "there is no such provider"}
 }

@@ -9,12 +9,12 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
-	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
@@ -25,8 +25,8 @@ import (
 type observing struct {
 	s    *Server
 	task *executor.Task
-	made *definition.Compiled
-	said definition.Said
+	made *agent.Compiled
+	said agent.Said
 }
 
 // observe looks at all that is needed, in order, while it listens for what would

@@ -14,15 +14,15 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
-	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
-	"github.com/harnessmesh/harnessmesh/pkg/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
@@ -52,7 +52,7 @@ const cacheBytes = 64 << 20
 type Server struct {
 	harnessv1.UnimplementedStopDecisionServiceServer
 	cfg         Config
-	definitions *definition.Cache
+	definitions *agent.Cache
 	interrupts  *interrupt.Watch
 }
 
@@ -68,7 +68,7 @@ func New(cfg Config) *Server {
 		cfg.Conversations = conversationcache.New(cfg.Log, cacheBytes)
 	}
 	return &Server{
-		cfg: cfg, definitions: &definition.Cache{Blob: cfg.Log.Blob},
+		cfg: cfg, definitions: &agent.Cache{Blob: cfg.Log.Blob},
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
@@ -161,7 +161,7 @@ func (s *sources) Remote(ctx context.Context, target string, output *harnessv1.R
 	r, err := harnessv1.NewCheckServiceClient(conn).Check(ctx, &harnessv1.CheckRequest{
 		Namespace: s.task.Run.Namespace, RunId: s.task.Run.ID,
 		IdempotencyKey: fmt.Sprintf("%d/%s%s", s.task.Entry.Header.Version, stopdecision.NeedCheck, output.GetId()),
-		Output:         output, Goal: s.made.Contract.Proto().GetGoal(), Response: runlog.Cut(response, maxRemoteResponse),
+		Output:         output, Goal: s.made.Contract.Proto().GetGoal(), Response: content.Cut(response, maxRemoteResponse),
 		State: string(state), Workspace: s.snapshot().GetWorkspace(),
 	})
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -103,7 +103,7 @@ func (t *working) askModel(ctx, keep context.Context, ref string, request *model
 		failure := model.AsError(err)
 		wait, again := model.Next(t.s.GetConfig().GetModel(), try, failure, t.w.cfg.Random())
 		retried := &harnessv1.ModelRetried{
-			Try: *tries, Model: ref, Error: runlog.Cut(failure.Message, runlog.MaxPreview), Wait: durationpb.New(wait),
+			Try: *tries, Model: ref, Error: content.Cut(failure.Message, content.MaxPreview), Wait: durationpb.New(wait),
 			Last: !again, Kind: kindOf(failure),
 		}
 		if err := t.noteRetry(keep, retried); err != nil {
@@ -139,7 +139,7 @@ func (t *working) tooSmall(keep context.Context, ref string, tries *uint32) (*ha
 // passOver records that a model is not asked in this step, and why.
 func (t *working) passOver(keep context.Context, ref string, tries *uint32, kind harnessv1.TurnErrorKind, why string) (*harnessv1.ModelRetried, error) {
 	*tries++
-	passed := &harnessv1.ModelRetried{Try: *tries, Model: ref, Error: runlog.Cut(why, runlog.MaxPreview), Last: true, Kind: kind}
+	passed := &harnessv1.ModelRetried{Try: *tries, Model: ref, Error: content.Cut(why, content.MaxPreview), Last: true, Kind: kind}
 	return passed, t.noteRetry(keep, passed)
 }
 

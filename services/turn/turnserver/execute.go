@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
@@ -34,7 +34,7 @@ type working struct {
 	offered  *offered
 	takeover bool
 	delta    func(*harnessv1.Delta)
-	made     *definition.Compiled
+	made     *agent.Compiled
 	load     func(ctx context.Context) (*conversation.Conversation, error)
 	loaded   *conversation.Conversation // once it was needed
 	unlogged bool                       // nothing is stored: an orchestrator of one's own has the turn

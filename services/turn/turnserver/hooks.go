@@ -6,11 +6,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -61,7 +61,7 @@ func (t *working) admit(ctx, keep context.Context) error {
 	action, reason := harnessv1.HookAction_HOOK_ACTION_CONTINUE, ""
 	switch {
 	case r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
-		action, reason = r.Action, definition.Aborted(r)
+		action, reason = r.Action, agent.Aborted(r)
 	case r.Pause != "":
 		action, reason = harnessv1.HookAction_HOOK_ACTION_PAUSE, r.Pause
 	case r.Skip != "":
@@ -110,7 +110,7 @@ func (t *working) judge(ctx, keep context.Context) error {
 		var before hook.Result
 		if turn.Hookable(prepared) {
 			before = t.fire(ctx, beforeCall, call.GetId(), tool,
-				definition.CallPayload(call.GetId(), tool, call.GetArguments().GetInline(), "", false))
+				agent.CallPayload(call.GetId(), tool, call.GetArguments().GetInline(), "", false))
 		}
 		if settled := j.Judge(call, prepared, before); settled != nil && settled.Ran {
 			failed, after := t.calledBack(ctx, call.GetId(), tool, settled.Arguments, settled.Result, settled.Failed)
@@ -134,7 +134,7 @@ func (t *working) judge(ctx, keep context.Context) error {
 
 // calledBack tells the subscribers of a call that it has ended.
 func (t *working) calledBack(ctx context.Context, id, tool, arguments, result string, failed bool) (onErr, after hook.Result) {
-	payload := func() map[string]any { return definition.CallPayload(id, tool, arguments, result, failed) }
+	payload := func() map[string]any { return agent.CallPayload(id, tool, arguments, result, failed) }
 	if failed {
 		p := payload()
 		p["error"] = result
@@ -161,7 +161,7 @@ func (t *working) heard(ctx context.Context, c turn.Call, r *harnessv1.ExecuteTo
 		e.Events, e.Notes = append(e.Events, h.Events...), append(e.Notes, h.Context...)
 		wants := &harnessv1.HookState{SkipNext: h.Skip, Pause: h.Pause, Replan: h.Replan}
 		if h.Action == harnessv1.HookAction_HOOK_ACTION_ABORT {
-			wants.Abort = definition.Aborted(h)
+			wants.Abort = agent.Aborted(h)
 		}
 		if proto.Size(wants) > 0 {
 			if e.Wants == nil {

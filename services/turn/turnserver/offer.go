@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -39,7 +40,7 @@ const maxOffers = 64
 
 // offer returns what a run is offered. Its error says nothing against the run when
 // the declared tools cannot be read now.
-func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, made *definition.Compiled, h *host) (*offered, error) {
+func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, made *agent.Compiled, h *host) (*offered, error) {
 	key := offer{
 		clients: s.GetClientTools().GetBlob().GetDigest(), asks: turn.AsksUser(s, made),
 		items: s.GetConfig().GetWorkItems().GetEnabled(), mode: runstate.ModeOf(s),
@@ -48,7 +49,7 @@ func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 		key.made = made.Digest
 	}
 	if text := s.GetClientTools().GetInline(); text != "" { // in a state that somebody made by hand
-		key.clients = runlog.Digest([]byte(text))
+		key.clients = content.Digest([]byte(text))
 	}
 	h.mu.Lock()
 	have := h.offered[key]

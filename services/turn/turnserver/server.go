@@ -25,13 +25,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
-	"github.com/harnessmesh/harnessmesh/pkg/definition"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook/hookcaller"
-	"github.com/harnessmesh/harnessmesh/pkg/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -80,7 +81,7 @@ type Server struct {
 	conversations *conversationcache.Cache
 	active        *interrupt.Watch
 	shown         *shownCache
-	definitions   *definition.Cache
+	definitions   *agent.Cache
 
 	mu        sync.Mutex
 	providers map[string]*opened
@@ -131,7 +132,7 @@ func New(cfg Config) *Server {
 		conversations: conversations(cfg),
 		active:        interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		shown:         &shownCache{entries: map[shownKey]string{}},
-		definitions:   &definition.Cache{Blob: cfg.Log.Blob},
+		definitions:   &agent.Cache{Blob: cfg.Log.Blob},
 		providers:     map[string]*opened{},
 	}
 }
@@ -263,7 +264,7 @@ func (w *Server) result(ctx context.Context, run runlog.Run, model string, shown
 	key := shownKey{digest: c.GetBlob().GetDigest(), limit: shown}
 	if key.digest != "" {
 		if text, ok := w.shown.get(key); ok {
-			return runlog.Inline(text), nil
+			return content.Inline(text), nil
 		}
 	}
 	whole, err := w.text(ctx, run, c)
@@ -274,7 +275,7 @@ func (w *Server) result(ctx context.Context, run runlog.Run, model string, shown
 	if key.digest != "" {
 		w.shown.put(key, text)
 	}
-	return runlog.Inline(text), nil
+	return content.Inline(text), nil
 }
 
 func hasBlobArguments(m *harnessv1.Message) bool {
@@ -294,5 +295,5 @@ func (w *Server) text(ctx context.Context, run runlog.Run, c *harnessv1.Content)
 	if err != nil {
 		return nil, err
 	}
-	return runlog.Inline(string(data)), nil
+	return content.Inline(string(data)), nil
 }

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -63,7 +63,7 @@ func (t *working) answered(ctx context.Context, span trace.Span, ref string, r *
 	}
 	if t.w.cfg.Content {
 		span.SetAttributes(spans.OutputMessages.String(said([]*harnessv1.Message{{
-			Role: harnessv1.Role_ROLE_ASSISTANT, Content: runlog.Inline(r.Text), ToolCalls: r.ToolCalls,
+			Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(r.Text), ToolCalls: r.ToolCalls,
 		}})))
 	}
 }
@@ -90,7 +90,7 @@ func (t *working) execute(ctx context.Context, c turn.Call, ledger string, fresh
 			spans.OperationName.String(spans.ExecuteTool), spans.ToolName.String(c.Tool), spans.ToolCallID.String(c.ID),
 			spans.ToolType.String("function"), spans.TurnNumber.Int(int(t.p.Number)))
 		if t.w.cfg.Content {
-			attributes = append(attributes, spans.ToolArguments.String(runlog.Cut(runlog.Text(c.Arguments), contentText)))
+			attributes = append(attributes, spans.ToolArguments.String(content.Cut(content.Text(c.Arguments), contentText)))
 		}
 		return attributes
 	})
@@ -114,7 +114,7 @@ func (t *working) execute(ctx context.Context, c turn.Call, ledger string, fresh
 			spans.Fail(span, outcome, "")
 		}
 		if t.w.cfg.Content {
-			span.SetAttributes(spans.ToolResult.String(runlog.Cut(end.response.GetResult(), contentText)))
+			span.SetAttributes(spans.ToolResult.String(content.Cut(end.response.GetResult(), contentText)))
 		}
 	}
 	return end
@@ -139,7 +139,7 @@ func said(messages []*harnessv1.Message) string {
 	var out []json.RawMessage
 	size := 0
 	for _, m := range slices.Backward(messages) {
-		text := runlog.Cut(runlog.Text(m.GetContent()), contentText)
+		text := content.Cut(content.Text(m.GetContent()), contentText)
 		made := message{Role: strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_"))}
 		switch {
 		case m.GetRole() == harnessv1.Role_ROLE_TOOL:
@@ -148,7 +148,7 @@ func said(messages []*harnessv1.Message) string {
 			made.Parts = append(made.Parts, part{Type: "text", Content: text})
 		}
 		for _, c := range m.GetToolCalls() {
-			made.Parts = append(made.Parts, part{Type: "tool_call", ID: c.GetId(), Name: c.GetName(), Arguments: runlog.Cut(runlog.Text(c.GetArguments()), contentText)})
+			made.Parts = append(made.Parts, part{Type: "tool_call", ID: c.GetId(), Name: c.GetName(), Arguments: content.Cut(content.Text(c.GetArguments()), contentText)})
 		}
 		line, err := json.Marshal(made)
 		if err != nil || size+len(line) > contentMessages {

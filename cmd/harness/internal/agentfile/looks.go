@@ -6,11 +6,12 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/jit"
-	"github.com/harnessmesh/harnessmesh/pkg/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -34,7 +35,7 @@ func checkRules(spec *harnessv1.RunSpec) error {
 			return refusef(field+".policy", "missing: want allow, ask or deny")
 		}
 	}
-	_, err := tool.CompilePolicy(rules)
+	_, err := policy.Compile(rules)
 	return err
 }
 
@@ -95,7 +96,7 @@ func checkContract(spec *harnessv1.RunSpec) error {
 // invalid brings the refusals of those packages into one form.
 func invalid(err error) *refusal {
 	var (
-		ofTool     *tool.Invalid
+		ofTool     *policy.Invalid
 		ofItems    *workitem.Invalid
 		ofJit      *jit.Invalid
 		ofHook     *hook.Invalid

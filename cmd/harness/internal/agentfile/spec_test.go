@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
-	"github.com/harnessmesh/harnessmesh/pkg/hook"
 )
 
 // The two files that the documentation shows beside each other.

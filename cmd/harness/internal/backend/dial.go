@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
 // maxMessage is the largest message taken from a gateway: a conversation comes

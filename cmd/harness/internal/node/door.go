@@ -11,10 +11,10 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/frontdoor"
-	"github.com/harnessmesh/harnessmesh/pkg/access"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/frontdoor"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
 // Bounds of HTTP clients. Writing is bounded by the facade, answer by answer and event by

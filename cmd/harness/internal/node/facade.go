@@ -3,8 +3,8 @@ package node
 import (
 	"net/http"
 
-	"github.com/harnessmesh/harnessmesh/pkg/access"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 

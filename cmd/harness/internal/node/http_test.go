@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
-	"github.com/harnessmesh/harnessmesh/test/openapitest"
+	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
 )
 
 func TestMain(m *testing.M) {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/tlsfiles"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
 // locator finds the address of a role by asking on the bus.

@@ -3,7 +3,7 @@ package render
 import (
 	"io"
 
-	"github.com/harnessmesh/harnessmesh/pkg/eventjson"
+	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 

@@ -1,0 +1,223 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Bounds of a predicate.
+const (
+	maxArguments      = 16
+	maxCommand        = 8 << 10
+	minTimeout        = time.Millisecond
+	maxCommandTimeout = time.Hour
+	maxRemoteTimeout  = 5 * time.Minute
+)
+
+const (
+	fileExists   = harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS
+	containsText = harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT
+	toolSuccess  = harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS
+	command      = harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS
+	schemaValid  = harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID
+	custom       = harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM
+	alwaysTrue   = harnessv1.PredicateType_PREDICATE_TYPE_ALWAYS_TRUE
+)
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// output is an output with its predicate ready for use. A nil one is nothing.
+type output struct {
+	spec      *harnessv1.RequiredOutput
+	in        place
+	pattern   *regexp.Regexp
+	arguments []argument
+	schema    *jsonschema.Schema
+	program   *expr.Program
+	timeout   time.Duration
+}
+
+// argument is a condition on an argument of a call.
+type argument struct {
+	name    string
+	pattern *regexp.Regexp
+}
+
+func (o *output) predicate() *harnessv1.Predicate {
+	if o == nil {
+		return nil
+	}
+	return o.spec.GetPredicate()
+}
+
+func (o *output) needsConversation() bool {
+	return o.predicate().GetType() == toolSuccess || o.in.kind == inTranscript
+}
+
+// typeName is a type as contract files write it.
+func typeName(t harnessv1.PredicateType) string {
+	return strings.TrimPrefix(t.String(), "PREDICATE_TYPE_")
+}
+
+// uses names the fields of each type of predicate: those that it must have and,
+// behind a ?, those that it may have.
+var uses = map[harnessv1.PredicateType]string{
+	fileExists:   "path",
+	containsText: "pattern ?in",
+	toolSuccess:  "tool ?arguments",
+	command:      "command ?timeout",
+	schemaValid:  "in schema",
+	custom:       "?cel ?grpc ?timeout",
+	alwaysTrue:   "",
+}
+
+// compileOutput checks an output's predicate and makes it ready. field is the
+// path of the predicate.
+func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error) {
+	o := &output{spec: spec}
+	p := spec.GetPredicate()
+	if p == nil {
+		return o, nil
+	}
+	if err := checkFields(field, p); err != nil {
+		return nil, err
+	}
+	var err error
+	switch p.GetType() {
+	case fileExists:
+		err = checkPath(field+".path", p.GetPath())
+	case containsText:
+		if o.in, err = parsePlace(field+".in", p.GetIn()); err == nil {
+			o.pattern, err = compilePattern(field+".pattern", p.GetPattern(), true)
+		}
+	case toolSuccess:
+		err = o.compileTool(field, p)
+	case command:
+		if len(p.GetCommand()) > maxCommand {
+			err = invalid(field+".command", "has %d bytes; at most %d are allowed: put it into a script", len(p.GetCommand()), maxCommand)
+		} else {
+			o.timeout, err = checkTimeout(field, p, DefaultCommandTimeout, maxCommandTimeout)
+		}
+	case schemaValid:
+		if o.in, err = parsePlace(field+".in", p.GetIn()); err == nil && o.in.kind != inArtifact && o.in.kind != inFile {
+			err = invalid(field+".in", "a document is in artifact:ID or file:PATH, not in %s", p.GetIn())
+		}
+		if err == nil {
+			o.schema, err = compileSchema(field+".schema", p.GetSchema())
+		}
+	case custom:
+		err = o.compileCustom(field, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// checkFields holds a predicate to the fields of its type.
+func checkFields(field string, p *harnessv1.Predicate) error {
+	used, known := uses[p.GetType()]
+	if !known {
+		return invalid(field+".type", "is not set to a type: choose FILE_EXISTS, CONTAINS_TEXT, TOOL_RESULT_SUCCESS, "+
+			"COMMAND_SUCCEEDS, JSON_SCHEMA_VALID, CUSTOM or ALWAYS_TRUE")
+	}
+	names := strings.Fields(used)
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"path", strings.TrimSpace(p.GetPath()) != ""}, {"in", p.GetIn() != ""}, {"pattern", p.GetPattern() != ""},
+		{"tool", p.GetTool() != ""}, {"arguments", len(p.GetArguments()) > 0}, {"command", strings.TrimSpace(p.GetCommand()) != ""},
+		{"schema", strings.TrimSpace(p.GetSchema()) != ""}, {"cel", p.GetCel() != ""}, {"grpc", p.GetGrpc() != ""}, {"timeout", p.GetTimeout() != nil},
+	} {
+		must, may := false, false
+		for _, name := range names {
+			must = must || name == f.name
+			may = may || name == "?"+f.name
+		}
+		switch {
+		case must && !f.set:
+			return invalid(field+"."+f.name, "is empty, and %s needs it", typeName(p.GetType()))
+		case !must && !may && f.set:
+			return invalid(field+"."+f.name, "has no meaning for %s: leave it out, or choose another type", typeName(p.GetType()))
+		}
+	}
+	return nil
+}
+
+func (o *output) compileTool(field string, p *harnessv1.Predicate) error {
+	if !toolName.MatchString(p.GetTool()) {
+		return invalid(field+".tool", "%q does not match [A-Za-z0-9_-]{1,64}", clip(p.GetTool(), 80))
+	}
+	if n := len(p.GetArguments()); n > maxArguments {
+		return invalid(field+".arguments", "there are %d; at most %d are allowed", n, maxArguments)
+	}
+	for i, a := range p.GetArguments() {
+		at := fmt.Sprintf("%s.arguments[%d]", field, i)
+		if a.GetName() == "" {
+			return invalid(at+".name", "is empty: name the argument")
+		}
+		if a.GetPattern() == "" {
+			return invalid(at+".pattern", "is empty: say what has to be found in the argument")
+		}
+		pattern, err := compilePattern(at+".pattern", a.GetPattern(), false)
+		if err != nil {
+			return err
+		}
+		o.arguments = append(o.arguments, argument{a.GetName(), pattern})
+	}
+	return nil
+}
+
+func (o *output) compileCustom(field string, p *harnessv1.Predicate) error {
+	var err error
+	switch {
+	case p.GetCel() == "" && p.GetGrpc() == "":
+		return invalid(field+".cel", "is empty: CUSTOM needs cel or grpc")
+	case p.GetCel() != "" && p.GetGrpc() != "":
+		return invalid(field+".grpc", "stands beside cel: a CUSTOM predicate has one of them")
+	case p.GetCel() != "" && p.GetTimeout() != nil:
+		return invalid(field+".timeout", "has no meaning for cel: leave it out")
+	case p.GetCel() != "":
+		if o.program, err = expr.State.Compile(p.GetCel()); err != nil {
+			return inExpression(field+".cel", err)
+		}
+	default:
+		if err = checkTarget(field+".grpc", p.GetGrpc()); err != nil {
+			return err
+		}
+		o.timeout, err = checkTimeout(field, p, DefaultRemoteTimeout, maxRemoteTimeout)
+	}
+	return err
+}
+
+func inExpression(field string, err error) error {
+	out := &Invalid{Field: field, Message: err.Error()}
+	var at *expr.Error
+	if errors.As(err, &at) {
+		out.Line, out.Column = at.Line, at.Column
+	}
+	return out
+}
+
+func checkTimeout(field string, p *harnessv1.Predicate, unset, most time.Duration) (time.Duration, error) {
+	if p.GetTimeout() == nil {
+		return unset, nil
+	}
+	if err := p.GetTimeout().CheckValid(); err != nil {
+		return 0, invalid(field+".timeout", "is not a valid duration")
+	}
+	d := p.GetTimeout().AsDuration()
+	if d < minTimeout || d > most {
+		return 0, invalid(field+".timeout", "is %v; it has to be between %v and %v", d, minTimeout, most)
+	}
+	return d, nil
+}

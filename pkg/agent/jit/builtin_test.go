@@ -1,0 +1,123 @@
+package jit_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
+)
+
+// order is that of the built-in rules.
+var order = []string{
+	"no_reads_after_3_turns", "serial_reads_suggest_parallel", "no_deliverable_after_many_reads", "approaching_turn_limit",
+	"all_planning_no_execution", "post_compaction_guidance", "repeated_compaction_warning",
+}
+
+func never(string) bool { return false }
+
+func ids(fired []jit.Fired) []string {
+	var all []string
+	for _, f := range fired {
+		all = append(all, f.ID)
+	}
+	return all
+}
+
+func TestEachBuiltInRuleFiresAtItsBorderAndNotBefore(t *testing.T) {
+	type c = jit.Context
+	for id, contexts := range map[string]struct{ fires, not []c }{
+		"no_reads_after_3_turns": {
+			fires: []c{{Turn: 3}, {Turn: 9, Writes: 2, Explores: 1}},
+			not:   []c{{Turn: 2}, {Turn: 3, Reads: 1}},
+		},
+		"serial_reads_suggest_parallel": {
+			fires: []c{{Turn: 4, Reads: 6}},
+			not:   []c{{Turn: 3, Reads: 6}, {Turn: 4, Reads: 5}, {Turn: 4, Reads: 6, Explores: 1}},
+		},
+		"no_deliverable_after_many_reads": {
+			fires: []c{{Turn: 8, Reads: 5, ItemsOpen: true}},
+			not: []c{
+				{Turn: 7, Reads: 5, ItemsOpen: true}, {Turn: 8, Reads: 4, ItemsOpen: true},
+				{Turn: 8, Reads: 5, ItemsOpen: true, Writes: 1}, {Turn: 8, Reads: 5},
+			},
+		},
+		"approaching_turn_limit": {
+			fires: []c{{Turn: 40, MaxTurns: 50}, {Turn: 7, MaxTurns: 9}, {Turn: 1, MaxTurns: 2}, {Turn: 3, MaxTurns: 4}, {Turn: 4294967295, MaxTurns: 4294967295}},
+			not:   []c{{Turn: 39, MaxTurns: 50}, {Turn: 6, MaxTurns: 9}, {Turn: 1, MaxTurns: 1}, {Turn: 2, MaxTurns: 4}, {Turn: 5}},
+		},
+		"all_planning_no_execution": {
+			fires: []c{{Turn: 3, WorkItemsTotal: 1, ItemAdds: 1}},
+			not: []c{
+				{Turn: 2, WorkItemsTotal: 1, ItemAdds: 1}, {Turn: 3, WorkItemsTotal: 0, ItemAdds: 1}, {Turn: 3, WorkItemsTotal: 1, ItemAdds: 0},
+				{Turn: 3, WorkItemsTotal: 2, WorkItemsComplete: 1, ItemAdds: 1}, {Turn: 3, WorkItemsTotal: 1, ItemAdds: 1, Reads: 1},
+			},
+		},
+		"post_compaction_guidance":    {fires: []c{{Compactions: 1}, {Compactions: 5}}, not: []c{{}}},
+		"repeated_compaction_warning": {fires: []c{{Compactions: 2}}, not: []c{{}, {Compactions: 1}}},
+	} {
+		t.Run(id, func(t *testing.T) {
+			var none *jit.Rules
+			for _, context := range contexts.fires {
+				if fired, _ := none.Evaluate(context, never); !slices.Contains(ids(fired), id) {
+					t.Errorf("does not fire: %+v", context)
+				}
+				if fired, _ := none.Evaluate(context, func(f string) bool { return f == id }); slices.Contains(ids(fired), id) {
+					t.Errorf("fires a second time: %+v", context)
+				}
+			}
+			for _, context := range contexts.not {
+				if fired, _ := none.Evaluate(context, never); slices.Contains(ids(fired), id) {
+					t.Errorf("fires: %+v", context)
+				}
+			}
+		})
+	}
+}
+
+func TestBuiltInRulesFireInTheirOrderWithShortTextsThatHaveTheFigures(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		small := rapid.Uint32Range(0, 12)
+		c := jit.Context{
+			Turn: small.Draw(t, "turn"), MaxTurns: small.Draw(t, "max"), Reads: small.Draw(t, "reads"), Writes: small.Draw(t, "writes"),
+			Explores: small.Draw(t, "explores"), WorkItemsTotal: small.Draw(t, "items"), ItemAdds: small.Draw(t, "adds"),
+			Compactions: small.Draw(t, "compactions"), ItemsOpen: rapid.Bool().Draw(t, "open"),
+		}
+		var none *jit.Rules
+		fired, failed := none.Evaluate(c, never)
+		again, _ := none.Evaluate(c, never)
+		if len(failed) > 0 || !slices.Equal(fired, again) {
+			t.Fatalf("failed %v, %v and then %v", failed, fired, again)
+		}
+		last := -1
+		for _, f := range fired {
+			at := slices.Index(order, f.ID)
+			if at <= last {
+				t.Fatalf("%v are not in the order %v", ids(fired), order)
+			}
+			last = at
+			if !f.Once || len(f.Text) < 40 || len(f.Text) > 400 || strings.Contains(f.Text, "%!") {
+				t.Fatalf("%+v", f)
+			}
+		}
+	})
+}
+
+func TestTheTextOfABuiltInRuleHasTheFigures(t *testing.T) {
+	var none *jit.Rules
+	fired, _ := none.Evaluate(jit.Context{Turn: 41, MaxTurns: 51, Reads: 17, ItemsOpen: true, Compactions: 3}, never)
+	want := map[string]string{
+		"serial_reads_suggest_parallel": "17 times", "no_deliverable_after_many_reads": "turn 41", "approaching_turn_limit": "turn 41 of at most 51",
+		"post_compaction_guidance": "", "repeated_compaction_warning": "3 times",
+	}
+	if len(fired) != len(want) {
+		t.Fatalf("fired %v", ids(fired))
+	}
+	for _, f := range fired {
+		if figure, known := want[f.ID]; !known || !strings.Contains(f.Text, figure) {
+			t.Errorf("%s lacks %q: %s", f.ID, figure, f.Text)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const (
+	unset = harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED
+	allow = harnessv1.ToolDecision_TOOL_DECISION_ALLOW
+	ask   = harnessv1.ToolDecision_TOOL_DECISION_ASK
+	deny  = harnessv1.ToolDecision_TOOL_DECISION_DENY
+)
+
+var (
+	runs   = &harnessv1.ToolSpec{Name: "run_command", Annotations: &harnessv1.ToolAnnotations{Executes: true}}
+	writes = &harnessv1.ToolSpec{Name: "write_file", Annotations: &harnessv1.ToolAnnotations{Writes: true}}
+	fetch  = &harnessv1.ToolSpec{Name: "fetch"}
+)
+
+func when(name string, policy harnessv1.ToolDecision, when string) *harnessv1.ToolRule {
+	return &harnessv1.ToolRule{Name: name, Policy: policy, When: when}
+}
+
+func pattern(name string, policy harnessv1.ToolDecision, pattern string) *harnessv1.ToolRule {
+	return &harnessv1.ToolRule{Name: name, Policy: policy, Pattern: pattern}
+}
+
+func simple(name string, policy harnessv1.ToolDecision) *harnessv1.ToolRule {
+	return &harnessv1.ToolRule{Name: name, Policy: policy}
+}
+
+func TestPolicyDecidesACallByItsArguments(t *testing.T) {
+	type rules = []*harnessv1.ToolRule
+	rm := when("run_command", deny, `args.command.contains("rm -rf")`)
+	secrets := pattern("*", deny, `^secrets/`)
+	docs := pattern("write_file", allow, `^docs/`)
+	for name, c := range map[string]struct {
+		rules     rules
+		spec      *harnessv1.ToolSpec
+		arguments string
+		granted   []string
+		yolo      bool
+		want      harnessv1.ToolDecision
+	}{
+		"the condition holds":                         {rules{rm}, runs, `{"command":"rm -rf /"}`, nil, false, deny},
+		"the condition does not hold":                 {rules{rm}, runs, `{"command":"ls"}`, nil, false, ask},
+		"an argument is not there":                    {rules{rm}, runs, `{}`, nil, false, ask},
+		"no arguments at all":                         {rules{when("*", deny, `size(args) == 0`)}, fetch, ``, nil, false, deny},
+		"for another tool":                            {rules{rm}, fetch, `{"command":"rm -rf /"}`, nil, false, allow},
+		"the condition sees the tool":                 {rules{when("*", deny, `tool == "fetch"`)}, fetch, `{}`, nil, false, deny},
+		"numbers":                                     {rules{when("fetch", ask, `args.pages > 10`)}, fetch, `{"pages":11}`, nil, false, ask},
+		"numbers with a fraction":                     {rules{when("fetch", ask, `args.pages > 10`)}, fetch, `{"pages":9.5}`, nil, false, allow},
+		"a conditional denial stands":                 {rules{rm, simple("*", allow)}, runs, `{"command":"rm -rf /"}`, nil, false, deny},
+		"a plain denial does not":                     {rules{simple("*", deny), simple("run_command", allow)}, runs, `{"command":"ls"}`, nil, false, allow},
+		"a plain denial is narrowed":                  {rules{simple("*", deny), docs}, writes, `{"path":"docs/a.md"}`, nil, false, allow},
+		"a conditional question is lifted":            {rules{pattern("run_command", ask, "make"), simple("run_command", allow)}, runs, `{"command":"make"}`, nil, false, allow},
+		"the last that fits decides":                  {rules{simple("run_command", ask), pattern("run_command", allow, `^go test`)}, runs, `{"command":"go test ./..."}`, nil, false, allow},
+		"what does not fit is passed over":            {rules{simple("run_command", ask), pattern("run_command", allow, `^go test`)}, runs, `{"command":"go build"}`, nil, false, ask},
+		"a rule without policy is the default":        {rules{simple("*", deny), pattern("run_command", unset, `^ls`)}, runs, `{"command":"ls"}`, nil, false, ask},
+		"a denial stands over a rule without policy":  {rules{rm, simple("*", unset)}, runs, `{"command":"rm -rf /"}`, nil, false, deny},
+		"both have to fit":                            {rules{{Name: "*", Policy: deny, When: `tool == "run_command"`, Pattern: "^rm"}}, runs, `{"command":"ls"}`, nil, false, ask},
+		"both fit":                                    {rules{{Name: "*", Policy: deny, When: `tool == "run_command"`, Pattern: "^rm"}}, runs, `{"command":"rm a"}`, nil, false, deny},
+		"granted":                                     {rules{when("fetch", ask, "true")}, fetch, `{}`, []string{"fetch"}, false, allow},
+		"a grant lifts no denial":                     {rules{rm}, runs, `{"command":"rm -rf /"}`, []string{"run_command"}, false, deny},
+		"yolo":                                        {rules{when("fetch", ask, "true")}, fetch, `{}`, nil, true, allow},
+		"yolo lifts no denial":                        {rules{rm}, runs, `{"command":"rm -rf /"}`, nil, true, deny},
+		"a denial that cannot be evaluated stands":    {rules{rm, simple("*", allow)}, runs, `{"command":["rm","-rf"]}`, nil, true, deny},
+		"a question that cannot be evaluated is put":  {rules{when("fetch", ask, `args.pages > 10`)}, fetch, `{"pages":"many"}`, nil, false, ask},
+		"an allowance that cannot be evaluated is no": {rules{simple("*", deny), when("fetch", allow, `args.pages < 10`)}, fetch, `{"pages":"many"}`, nil, false, deny},
+		"arguments that are no object":                {rules{when("fetch", deny, `args.pages > 10`)}, fetch, `[1`, nil, false, deny},
+		"allowed arguments that are no object":        {rules{simple("*", deny), when("fetch", allow, `true`)}, fetch, `[1]`, nil, false, deny},
+
+		"a path":                                 {rules{secrets}, writes, `{"path":"secrets/key","content":"x"}`, nil, false, deny},
+		"another path":                           {rules{secrets}, writes, `{"path":"public/key","content":"secrets/"}`, nil, false, allow},
+		"a path in another spelling":             {rules{secrets}, writes, `{"path":"./a/../secrets/key"}`, nil, false, deny},
+		"a path as it is written":                {rules{pattern("*", deny, `\.\.`)}, writes, `{"path":"a/../b"}`, nil, false, deny},
+		"an absolute path":                       {rules{secrets}, writes, `{"path":"/home/me/work/secrets/key"}`, nil, false, deny},
+		"another absolute path":                  {rules{secrets}, writes, `{"path":"/home/me/nosecrets/key"}`, nil, false, allow},
+		"a deep absolute path":                   {rules{secrets}, writes, `{"path":"` + strings.Repeat("/a", 65) + `"}`, nil, false, deny},
+		"a path that is too long":                {rules{secrets}, writes, `{"path":"` + strings.Repeat("a", 4097) + `"}`, nil, false, deny},
+		"an allowed path":                        {rules{simple("*", ask), docs}, writes, `{"path":"docs/a.md"}`, nil, false, allow},
+		"an allowed path that leads away":        {rules{simple("*", ask), docs}, writes, `{"path":"docs/../main.go"}`, nil, false, ask},
+		"an allowed absolute path":               {rules{simple("*", ask), docs}, writes, `{"path":"/work/docs/a.md"}`, nil, false, ask},
+		"an allowed path that is too long":       {rules{simple("*", ask), docs}, writes, `{"path":"docs/` + strings.Repeat("a", 4097) + `"}`, nil, false, ask},
+		"a command that names a path":            {rules{pattern("*", deny, `^secrets`)}, runs, `{"command":"ls","path":"secrets/"}`, nil, false, ask},
+		"a command of a tool that runs none":     {rules{pattern("*", deny, `^rm`)}, fetch, `{"command":"rm"}`, nil, false, allow},
+		"arguments as JSON":                      {rules{pattern("fetch", deny, `"force":true`)}, fetch, "{ \"force\" : true, \"a\": 1 }", nil, false, deny},
+		"arguments as JSON are sorted":           {rules{pattern("fetch", deny, `^{"a":1,"b":"<&>"}$`)}, fetch, `{"b":"\u003c\u0026\u003e","a":1}`, nil, false, deny},
+		"a path that is no text":                 {rules{pattern("*", deny, `"path":7`)}, writes, `{"path":7}`, nil, false, deny},
+		"a pattern over arguments that are none": {rules{pattern("fetch", deny, `force`)}, fetch, `{"force":`, nil, false, deny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Compile(c.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, why := p.Decide(c.spec, c.arguments, c.granted, c.yolo); got != c.want || why == "" {
+				t.Fatalf("got %v (%q), want %v", got, why, c.want)
+			}
+		})
+	}
+}
+
+func TestThePolicySaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule      *harnessv1.ToolRule
+		arguments string
+		want      string
+	}{
+		"a reason of its own":     {&harnessv1.ToolRule{Name: "*", Policy: deny, Pattern: "rm", Reason: "not here"}, `{"command":"rm"}`, "not here"},
+		"a pattern":               {pattern("run_command", deny, "^rm"), `{"command":"rm"}`, `"^rm"`},
+		"a plain rule":            {simple("*", deny), `{"command":"rm"}`, `"*"`},
+		"what went wrong":         {when("*", deny, `args.command.contains("rm")`), `{"command":7}`, "cannot be evaluated"},
+		"a reason and what's bad": {&harnessv1.ToolRule{Name: "*", Policy: deny, When: `args.command.contains("rm")`, Reason: "not here"}, `{"command":7}`, "not here ("},
+	} {
+		p, err := Compile([]*harnessv1.ToolRule{c.rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, why := p.Decide(runs, c.arguments, nil, false); got != deny || !strings.Contains(why, c.want) {
+			t.Errorf("%s: %v %q lacks %q", name, got, why, c.want)
+		}
+	}
+	if got, why := Decide([]*harnessv1.ToolRule{{Name: "*", Policy: ask, Reason: "costs money"}}, fetch, nil, false); got != ask || why != "costs money" {
+		t.Errorf("%v %q", got, why)
+	}
+}
+
+func TestWithoutACallOnlyPlainRulesDecide(t *testing.T) {
+	rules := []*harnessv1.ToolRule{simple("*", allow), when("*", deny, "true"), pattern("*", ask, ".")}
+	if got, why := Decide(rules, runs, nil, false); got != allow {
+		t.Fatalf("got %v (%q)", got, why)
+	}
+	var none *Policy
+	if got, _ := none.Decide(runs, `{}`, nil, false); got != ask {
+		t.Fatalf("no policy at all: %v", got)
+	}
+}
+
+func TestABadPolicyIsRefusedWithItsPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule         *harnessv1.ToolRule
+		field        string
+		message      string
+		line, column int
+	}{
+		"no name":          {simple("", allow), "tools[1].name", "neither", 0, 0},
+		"bad name":         {simple("a b", allow), "tools[1].name", "neither", 0, 0},
+		"no policy":        {simple("*", 9), "tools[1].policy", "9", 0, 0},
+		"unknown variable": {when("*", deny, "tool == 'x' &&\n arg.x == 1"), "tools[1].when", "arg", 2, 2},
+		"no bool":          {when("*", deny, "tool"), "tools[1].when", "string", 1, 1},
+		"blank condition":  {when("*", deny, "  "), "tools[1].when", "empty", 0, 0},
+		"bad pattern":      {pattern("*", deny, "a(b"), "tools[1].pattern", "missing closing )", 0, 0},
+		"no RE2":           {pattern("*", deny, `(?=a)`), "tools[1].pattern", "RE2", 0, 0},
+		"long pattern":     {pattern("*", deny, strings.Repeat("a", 4097)), "tools[1].pattern", "4096", 0, 0},
+		"long reason":      {&harnessv1.ToolRule{Name: "*", Reason: strings.Repeat("a", 1025)}, "tools[1].reason", "1024", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Compile([]*harnessv1.ToolRule{simple("*", allow), c.rule})
+			var wrong *Invalid
+			if !errors.As(err, &wrong) {
+				t.Fatalf("got %v", err)
+			}
+			if wrong.Field != c.field || wrong.Line != c.line || wrong.Column != c.column || !strings.Contains(wrong.Message, c.message) || strings.Contains(wrong.Error(), "\n") {
+				t.Fatalf("got %s at %d:%d: %s", wrong.Field, wrong.Line, wrong.Column, wrong.Message)
+			}
+		})
+	}
+}
+
+// TestPolicyIsWhatTheDefinitionSays compares with a reading of the definition
+// from the front: whether a rule fits is fixed by the rule here.
+func TestPolicyIsWhatTheDefinitionSays(t *testing.T) {
+	conditions := map[string]bool{"": true, `args.x == 1`: true, `args.x == 2`: false, `args.y == 1`: false}
+	patterns := map[string]bool{"": true, `"x":1`: true, `"x":2`: false}
+	rapid.Check(t, func(t *rapid.T) {
+		var rules []*harnessv1.ToolRule
+		want, denied := unset, false
+		for range rapid.IntRange(0, 5).Draw(t, "rules") {
+			r := &harnessv1.ToolRule{
+				Name:    rapid.SampledFrom([]string{"*", "fetch", "other"}).Draw(t, "name"),
+				Policy:  rapid.SampledFrom([]harnessv1.ToolDecision{unset, allow, ask, deny}).Draw(t, "policy"),
+				When:    rapid.SampledFrom([]string{"", `args.x == 1`, `args.x == 2`, `args.y == 1`}).Draw(t, "when"),
+				Pattern: rapid.SampledFrom([]string{"", `"x":1`, `"x":2`}).Draw(t, "pattern"),
+			}
+			rules = append(rules, r)
+			if r.GetName() == "other" || !conditions[r.GetWhen()] || !patterns[r.GetPattern()] {
+				continue
+			}
+			want = r.GetPolicy()
+			denied = denied || want == deny && r.GetWhen()+r.GetPattern() != ""
+		}
+		if denied {
+			want = deny
+		}
+		yolo, granted := rapid.Bool().Draw(t, "yolo"), rapid.SampledFrom([][]string{nil, {"fetch"}}).Draw(t, "granted")
+		if want == unset || want == ask && (yolo || granted != nil) {
+			want = allow
+		}
+		p, err := Compile(rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, why := p.Decide(fetch, `{"x":1}`, granted, yolo); got != want {
+			t.Fatalf("got %v (%s), want %v", got, why, want)
+		}
+	})
+}
+
+func FuzzCompilePolicy(f *testing.F) {
+	f.Add("run_command", "args.command.contains('rm')", "^rm", `{"command":"rm"}`)
+	f.Add("*", "", "a{1000}{1000}", `{"path":"/a/../b"}`)
+	f.Add("x", "args.a.b[3] > 1.5", "(", `{"a":{"b":[1e400]}}`)
+	f.Fuzz(func(t *testing.T, name, condition, expression, arguments string) {
+		p, err := Compile([]*harnessv1.ToolRule{{Name: name, Policy: deny, When: condition, Pattern: expression}})
+		if err != nil {
+			var wrong *Invalid
+			if !errors.As(err, &wrong) || wrong.Message == "" || !strings.HasPrefix(wrong.Field, "tools[0].") {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		for _, spec := range []*harnessv1.ToolSpec{runs, writes, fetch} {
+			decision, why := p.Decide(spec, arguments, nil, true)
+			if why == "" || !slices.Contains([]harnessv1.ToolDecision{allow, deny}, decision) {
+				t.Fatalf("%v %q", decision, why)
+			}
+			if again, _ := p.Decide(spec, arguments, nil, true); again != decision {
+				t.Fatalf("%v and then %v", decision, again)
+			}
+		}
+	})
+}
+
+func BenchmarkPolicy(b *testing.B) {
+	p, err := Compile([]*harnessv1.ToolRule{
+		simple("*", ask), pattern("run_command", allow, `^(go|make) `), when("run_command", deny, `args.command.contains("rm -rf")`), pattern("*", deny, `^secrets/`),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	arguments, err := json.Marshal(map[string]any{"command": "go test ./... # " + strings.Repeat("x", 200)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if got, why := p.Decide(runs, string(arguments), nil, false); got != allow {
+			b.Fatal(got, why)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+// Package runtrace says where a run stands in its trace, and which of the spans that
+// span processes end with a record. It is pure: whoever commits a record asks it, and
+// what it says travels in the snapshot (harnessv1.TraceState).
+//
+// # The picture
+//
+//	invoke_agent            one stretch of work: from the start or a wake to the next rest
+//	  turn 7                one cycle: from one RepairTrigger to the next, or to the rest
+//	    repair, turn, …     one execution of a step; made by the executor's process
+//
+// Stretches and cycles begin in one process and end in another, and nobody may be there
+// in between. So their ids are derived, from the trace and the version of the record that
+// they begin with: whoever has the snapshot knows what to hang a span on, and whoever
+// commits their end makes them, with their true start.
+//
+// # Chapters
+//
+// A trace holds 100 turns of a run. The one after them has an id derived from the first
+// one's; its root is linked to the chapter before it and to the first.
+//
+// # Invariants
+//
+//   - A stretch is under way exactly while a cycle is, and exactly while the run does not
+//     rest.
+//   - A record ends a cycle before it begins one. A stretch ends with its cycle, at a rest
+//     or where a chapter begins.
+package runtrace
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+// ChapterTurns is how many turns of a run are in one trace.
+const ChapterTurns = 100
+
+// TraceID and SpanID are ids as in W3C Trace Context. All zeros is none.
+type (
+	TraceID [16]byte
+	SpanID  [8]byte
+)
+
+// String is the id in lower-case hexadecimal.
+func (t TraceID) String() string { return hex.EncodeToString(t[:]) }
+
+// String is the id in lower-case hexadecimal.
+func (s SpanID) String() string { return hex.EncodeToString(s[:]) }
+
+// Ref names a span.
+type Ref struct {
+	Trace TraceID
+	Span  SpanID
+}
+
+// Kind is a kind of span that spans processes.
+type Kind byte
+
+// The kinds.
+const (
+	Stretch Kind = 1 // invoke_agent
+	Turn    Kind = 2 // turn N
+)
+
+// Span is a span that has ended.
+type Span struct {
+	Kind Kind
+	Ref
+	// Parent is the span above it in the same trace; zero for the root of a chapter.
+	Parent SpanID
+	// Links are spans that it comes after.
+	Links []Ref
+	// Start and End are commit times.
+	Start, End time.Time
+	// Chapter is the number of its trace, from 0.
+	Chapter uint32
+}
+
+// maxName bounds TraceState.agent_name, in bytes.
+const maxName = 64
+
+// Begin is the state at the first record of a run of an agent. parent is the span that
+// starts the run; without one the run is not traced, and the state is nil.
+func Begin(parent Ref, agent string, at time.Time) *harnessv1.TraceState {
+	if parent.Trace == (TraceID{}) {
+		return nil
+	}
+	t := timestamppb.New(at)
+	s := &harnessv1.TraceState{
+		TraceId: parent.Trace[:], ChapterVersion: 1, StretchVersion: 1, StretchTime: t, TurnVersion: 1, TurnTime: t,
+		AgentName: content.Cut(agent, maxName),
+	}
+	if parent.Span != (SpanID{}) {
+		s.ParentSpanId = parent.Span[:]
+	}
+	return s
+}
+
+// Next is the state at a record that holds step, with the given version and commit time,
+// and what ends with it, inner spans first. before is the state at the step before; nil,
+// as that of a run that is not traced, stays nil. Nothing that it is given is changed.
+func Next(before *harnessv1.TraceState, step *harnessv1.Step, version uint64, at time.Time) (after *harnessv1.TraceState, ended []Span) {
+	rests, begins := runlog.IsRest(step.GetTo()), step.GetRepairTrigger() != nil
+	if before == nil || !rests && !begins {
+		return before, nil
+	}
+	after = proto.CloneOf(before)
+	chapter := step.GetSnapshot().GetTurnCount() / ChapterTurns
+	turns := !rests && chapter > before.GetChapter()
+	if before.GetTurnVersion() != 0 {
+		ended = append(ended, endTurn(before, at))
+	}
+	if before.GetStretchVersion() != 0 && (rests || turns) {
+		ended = append(ended, endStretch(before, at))
+		after.PreviousStretchVersion = before.GetStretchVersion()
+		after.StretchVersion, after.StretchTime = 0, nil
+	}
+	after.TurnVersion, after.TurnTime = 0, nil
+	if rests {
+		return after, ended
+	}
+	if turns {
+		after.Chapter, after.ChapterVersion = chapter, version
+	}
+	if after.GetStretchVersion() == 0 {
+		after.StretchVersion, after.StretchTime = version, timestamppb.New(at)
+	}
+	after.TurnVersion, after.TurnTime = version, timestamppb.New(at)
+	return after, ended
+}
+
+// Current is the cycle that is under way: the parent of what is done for it. While the
+// run rests it is the newest stretch. Zero when the run is not traced.
+func Current(s *harnessv1.TraceState) Ref {
+	switch {
+	case s == nil:
+		return Ref{}
+	case s.GetTurnVersion() != 0:
+		return at(s, s.GetChapter(), Turn, s.GetTurnVersion())
+	}
+	return previous(s)
+}
+
+// IDs are the ids of all traces of a run so far, oldest first; none when it is not traced.
+func IDs(s *harnessv1.TraceState) []TraceID {
+	if s == nil {
+		return nil
+	}
+	ids := make([]TraceID, s.GetChapter()+1)
+	for chapter := range ids {
+		ids[chapter] = ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), uint32(chapter)) //nolint:gosec // counted in 32 bits
+	}
+	return ids
+}
+
+// ID is the id of the trace that a run is in, zero when it is not traced.
+func ID(s *harnessv1.TraceState) TraceID {
+	if s == nil {
+		return TraceID{}
+	}
+	return traceOf(s, s.GetChapter())
+}
+
+// ChapterID is the id of a chapter of the run whose first trace is first.
+func ChapterID(first TraceID, chapter uint32) TraceID {
+	if chapter == 0 {
+		return first
+	}
+	var id TraceID
+	copy(id[:], digest(first, 'c', uint64(chapter)))
+	return id
+}
+
+func endTurn(s *harnessv1.TraceState, now time.Time) Span {
+	return Span{
+		Kind: Turn, Ref: at(s, s.GetChapter(), Turn, s.GetTurnVersion()), Chapter: s.GetChapter(),
+		Parent: at(s, s.GetChapter(), Stretch, s.GetStretchVersion()).Span,
+		Start:  s.GetTurnTime().AsTime(), End: now,
+	}
+}
+
+func endStretch(s *harnessv1.TraceState, now time.Time) Span {
+	span := Span{
+		Kind: Stretch, Ref: at(s, s.GetChapter(), Stretch, s.GetStretchVersion()), Chapter: s.GetChapter(),
+		Start: s.GetStretchTime().AsTime(), End: now,
+	}
+	first := at(s, 0, Stretch, 1)
+	switch {
+	case s.GetStretchVersion() != s.GetChapterVersion(): // it goes on where the chapter has begun
+		span.Parent = at(s, s.GetChapter(), Stretch, s.GetChapterVersion()).Span
+	case s.GetChapter() == 0:
+		copy(span.Parent[:], s.GetParentSpanId())
+	}
+	if before := previous(s); before.Span != (SpanID{}) {
+		span.Links = append(span.Links, before)
+		if s.GetStretchVersion() == s.GetChapterVersion() && before != first {
+			span.Links = append(span.Links, first)
+		}
+	}
+	return span
+}
+
+// previous is the stretch before the one under way. It is in the chapter before when the
+// one under way is the first of its chapter.
+func previous(s *harnessv1.TraceState) Ref {
+	version, chapter := s.GetPreviousStretchVersion(), s.GetChapter()
+	if version == 0 {
+		return Ref{}
+	}
+	if version < s.GetChapterVersion() {
+		return at(s, chapterBefore(s), Stretch, version)
+	}
+	return at(s, chapter, Stretch, version)
+}
+
+// chapterBefore is the chapter that the one under way follows. Turns are counted one by
+// one, so none is left out.
+func chapterBefore(s *harnessv1.TraceState) uint32 { return max(s.GetChapter(), 1) - 1 }
+
+func at(s *harnessv1.TraceState, chapter uint32, kind Kind, version uint64) Ref {
+	trace := traceOf(s, chapter)
+	ref := Ref{Trace: trace}
+	copy(ref.Span[:], digest(trace, byte(kind), version))
+	return ref
+}
+
+func traceOf(s *harnessv1.TraceState, chapter uint32) TraceID {
+	return ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), chapter)
+}
+
+// digest is what ids are cut from. It is never all zeros in practice, as ids must not be.
+func digest(trace TraceID, kind byte, n uint64) []byte {
+	var in [len(trace) + 1 + 8]byte
+	copy(in[:], trace[:])
+	in[len(trace)] = kind
+	binary.BigEndian.PutUint64(in[len(trace)+1:], n)
+	sum := sha256.Sum256(in[:])
+	return sum[:]
+}
+
+// pad is b with exactly n bytes: what somebody else has stored may be anything.
+func pad(b []byte, n int) []byte {
+	out := make([]byte, n)
+	copy(out, b)
+	return out
+}

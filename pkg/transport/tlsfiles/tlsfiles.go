@@ -1,0 +1,206 @@
+// Package tlsfiles makes TLS of the files that a process is given: its certificate
+// and key, and the CAs that it trusts. All are read again when they change, so that
+// a renewed certificate or another CA needs no restart: it holds from the next
+// connection on.
+//
+// What goes wrong is said in one line that names the certificate, what it is for
+// and what to do.
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/transport/reread"
+)
+
+// Files name what a process is given.
+type Files struct {
+	// Cert and Key are the certificate, with its intermediates behind it, and its
+	// private key, PEM. Both may be empty: then the process only dials.
+	Cert, Key string
+	// CA has the CAs, PEM, that sign the certificates of others. Empty means those
+	// of the system.
+	CA string
+	// Name is what the certificates of others have to name; empty means the host
+	// that is dialled.
+	Name string
+}
+
+// Identity is who a process is and whom it trusts. It is safe for concurrent use.
+type Identity struct {
+	files Files
+	value *reread.Value[material]
+}
+
+// material is what the files hold.
+type material struct {
+	cert *tls.Certificate // nil without one
+	cas  *x509.CertPool   // nil means those of the system
+}
+
+// Load reads the files.
+func Load(files Files, logger *slog.Logger) (*Identity, error) {
+	value, err := reread.New(files.read, func(err error) {
+		logger.Warn("TLS files cannot be read again; what they held before is still used", "error", err)
+	}, files.Cert, files.Key, files.CA)
+	if err != nil {
+		return nil, err
+	}
+	return &Identity{files: files, value: value}, nil
+}
+
+func (f Files) read() (m material, err error) {
+	if f.Cert != "" {
+		cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		var gone *os.PathError
+		switch {
+		case errors.As(err, &gone) && gone.Path == f.Key:
+			return m, fmt.Errorf("--tls-key: %w", err)
+		case errors.As(err, &gone):
+			return m, fmt.Errorf("--tls-cert: %w", err)
+		case err != nil:
+			return m, fmt.Errorf("--tls-cert, --tls-key: %s and %s do not belong together or are not PEM: %w", f.Cert, f.Key, err)
+		}
+		m.cert = &cert
+	}
+	if f.CA != "" {
+		pem, err := os.ReadFile(f.CA)
+		if err != nil {
+			return m, fmt.Errorf("--tls-ca: %w", err)
+		}
+		m.cas = x509.NewCertPool()
+		if !m.cas.AppendCertsFromPEM(pem) {
+			return m, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", f.CA)
+		}
+	}
+	return m, nil
+}
+
+// Mutual says that others have to prove who they are.
+func (id *Identity) Mutual() bool { return id.files.CA != "" }
+
+// Server is the configuration of a server that speaks one of the protocols, the
+// first that the client offers too. With clients, they have to show a certificate
+// that one of the CAs has signed.
+func (id *Identity) Server(clients bool, protocols ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: protocols,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			m := id.value.Get()
+			cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, Certificates: []tls.Certificate{*m.cert}}
+			if clients {
+				cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, m.cas
+			}
+			return cfg, nil
+		},
+	}
+}
+
+// client is the configuration of one connection.
+func (id *Identity) client() *tls.Config {
+	m := id.value.Get()
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: m.cas}
+	if m.cert != nil {
+		cfg.Certificates = []tls.Certificate{*m.cert}
+	}
+	return cfg
+}
+
+// Check says what is wrong with the certificate of this process: that it does not
+// name host, by which others dial it (empty is not checked); and where both sides
+// prove who they are, that the others would not accept it.
+func (id *Identity) Check(host string) error {
+	leaf := id.leaf()
+	if leaf == nil {
+		return nil
+	}
+	if err := id.Trouble(time.Now()); err != nil {
+		return err
+	}
+	if id.files.Name != "" {
+		host = id.files.Name
+	}
+	if host != "" && leaf.VerifyHostname(host) != nil {
+		return fmt.Errorf("--tls-cert: %s names %s and not %s, by which others dial this process: give a certificate that names it, or say --advertise or --tls-name", id.files.Cert, names(leaf), host)
+	}
+	if !id.Mutual() {
+		return nil
+	}
+	m := id.value.Get()
+	between := x509.NewCertPool()
+	for _, der := range m.cert.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(c)
+		}
+	}
+	for use, as := range map[x509.ExtKeyUsage]string{x509.ExtKeyUsageServerAuth: "server (serverAuth)", x509.ExtKeyUsageClientAuth: "client (clientAuth)"} {
+		_, err := leaf.Verify(x509.VerifyOptions{Roots: m.cas, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{use}})
+		var invalid x509.CertificateInvalidError
+		switch {
+		case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+			return fmt.Errorf("--tls-cert: %s may not be used as a %s, and roles are both: make one with serverAuth and clientAuth", id.files.Cert, as)
+		case err != nil:
+			return fmt.Errorf("--tls-cert: %s is not signed by a CA in %s, so no other role would accept it: %w", id.files.Cert, id.files.CA, err)
+		}
+	}
+	return nil
+}
+
+// Trouble says that the certificate of this process cannot be used now.
+func (id *Identity) Trouble(now time.Time) error {
+	leaf := id.leaf()
+	var err error
+	switch {
+	case leaf == nil:
+	case now.After(leaf.NotAfter):
+		err = fmt.Errorf("the certificate %s has expired on %s: replace it and its key, they are read again at once", id.files.Cert, day(leaf.NotAfter))
+	case now.Before(leaf.NotBefore):
+		err = fmt.Errorf("the certificate %s is valid only from %s on: replace it, or set the clock right", id.files.Cert, day(leaf.NotBefore))
+	}
+	if _, unread := id.value.Try(); err != nil && unread != nil {
+		err = fmt.Errorf("%w (what is there now cannot be read: %w)", err, unread)
+	}
+	return err
+}
+
+func (id *Identity) leaf() *x509.Certificate {
+	if m := id.value.Get(); m.cert != nil {
+		return m.cert.Leaf
+	}
+	return nil
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// maxNames bounds the names of a certificate that are shown.
+const maxNames = 5
+
+// names are the hosts that a certificate is for, for people.
+func names(c *x509.Certificate) string {
+	all := append([]string(nil), c.DNSNames...)
+	for _, ip := range c.IPAddresses {
+		all = append(all, ip.String())
+	}
+	switch {
+	case len(all) == 0:
+		return "no host"
+	case len(all) > maxNames:
+		all = append(all[:maxNames], "…")
+	}
+	return strings.Join(all, ", ")
+}
+
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}

@@ -1,0 +1,291 @@
+package narration
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
+
+// document is an artifact as the check for narration reads it.
+type document struct {
+	lines []line
+	order []int // the lines that are not blank
+	// personal says that it speaks of itself in the first person, apart from the
+	// lines in question.
+	personal bool
+	// addressing says that it speaks to its reader, in the same sense.
+	addressing bool
+	// program says that most of it is code.
+	program bool
+	// fences is how many fenced blocks it has.
+	fences, headings int
+	// saluted says that it is a letter with a salutation or a header.
+	saluted bool
+	// tabular says that it is records of values, CSV or JSON.
+	tabular bool
+}
+
+type line struct {
+	raw string
+	// bare is the text without emphasis, brackets and signs around it.
+	bare string
+	// plain is bare in lower case with straight apostrophes.
+	plain string
+	kind  kind
+	// protected lines are content whatever they say: those of a letter.
+	protected bool
+	// inText lines stand in a comment or a text of a program.
+	inText bool
+	remark remark
+	says   testimony
+}
+
+type kind int
+
+const (
+	blank kind = iota
+	prose
+	item    // of a list
+	heading // or a comment of a program
+	quoted  // block quotes and direct speech
+	code    // fences and what is in them, indented blocks, markup, tables
+	rule
+	unread // far from both ends of a long artifact
+)
+
+// sample is how many lines at each end tell what kind of text an artifact is.
+const sample = 300
+
+var (
+	listItem     = lazily(`^\s*([-*+•‣]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[[ xX]\])\s+\S`)
+	ruleLine     = lazily(`^\s*(-{3,}|\*{3,}|_{3,}|={3,}|~{3,}|(\* ){2,}\*|(- ){2,}-)\s*$`)
+	fenceLine    = lazily("^\\s*(```|~~~)")
+	speaker      = lazily(`^\s*(?:\[[\d:.]+\]\s*)?[*_]{0,2}\p{Lu}[\p{L}\d.' -]{0,24}[*_]{0,2}:[*_]{0,2}\s+\S`)
+	secondPerson = lazily(`(?:^|[^A-Za-z0-9])(?:[Yy]ou(?:['’](?:ve|ll|d|re))?|[Yy]ours?|[Pp]lease)(?:[^A-Za-z0-9_]|$)`)
+	speech       = lazily(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
+	codeStart    = lazily(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
+)
+
+// readDocument splits an artifact into lines and says what each of them is.
+func readDocument(content string) *document {
+	d := &document{}
+	fenced := ""
+	lines := strings.Split(content, "\n")
+	for n, raw := range lines {
+		l := line{raw: strings.TrimSuffix(raw, "\r")}
+		marker := ""
+		if strings.Contains(l.raw, "```") || strings.Contains(l.raw, "~~~") {
+			marker = fenceLine.FindString(l.raw)
+		}
+		switch trimmed := strings.TrimSpace(l.raw); {
+		case trimmed == "":
+			l.kind = blank
+		case fenced != "":
+			l.kind = code
+			if strings.TrimSpace(marker) == fenced && strings.Trim(trimmed, "`~") == "" {
+				fenced = ""
+			}
+		case marker != "":
+			l.kind, fenced = code, strings.TrimSpace(marker)
+			d.fences++
+		case n >= sample && n < len(lines)-sample:
+			l.kind = unread
+		default:
+			l.kind = kindOf(l.raw, trimmed)
+		}
+		if l.kind == heading {
+			d.headings++
+		}
+		if l.kind == prose {
+			l.bare = bare(l.raw)
+			l.plain = strings.ToLower(strings.ReplaceAll(l.bare, "’", "'"))
+		}
+		if l.kind != blank {
+			d.order = append(d.order, len(d.lines))
+		}
+		d.lines = append(d.lines, l)
+	}
+	d.frameLetter()
+	d.frameDialogue()
+	for n, at := range d.order {
+		l := &d.lines[at]
+		if l.kind != prose {
+			continue
+		}
+		l.says = testify(l.bare)
+		if edge := n < window || n >= len(d.order)-window; edge && l.says.has(signOffer|signPolite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
+			l.says.weight = min(l.says.weight, possible)
+		}
+		if !l.protected && (n < window || n >= len(d.order)-window) && (l.says.signs&^(aside|signSize) != 0 || l.says.has(signColon)) {
+			l.remark = lineRemark(l.plain)
+		}
+	}
+	d.readTexts()
+	d.readTable()
+	d.readRegister()
+	return d
+}
+
+// frameDialogue takes the lines of a conversation for what they are: somebody speaks.
+func (d *document) frameDialogue() {
+	spoken := 0
+	read := 0
+	for n := range d.order {
+		if d.at(n).kind == unread {
+			continue
+		}
+		read++
+		if raw := d.at(n).raw; strings.Contains(raw[:min(len(raw), maxCode)], ":") && speaker.MatchString(raw) {
+			spoken++
+		}
+	}
+	if spoken < 3 || spoken*2 < read {
+		return
+	}
+	for n := range d.order {
+		if l := d.at(n); l.kind == prose && speaker.MatchString(l.raw) {
+			l.kind = quoted
+		}
+	}
+}
+
+func kindOf(raw, trimmed string) kind {
+	switch {
+	case ruleLine.MatchString(raw):
+		return rule
+	case strings.HasPrefix(trimmed, "#"), strings.HasPrefix(trimmed, "//"), strings.HasPrefix(trimmed, "/*"), strings.HasPrefix(trimmed, "--"), strings.HasPrefix(trimmed, "* "), strings.HasPrefix(trimmed, "*/"), strings.HasPrefix(trimmed, "%"):
+		if listItem.MatchString(raw) {
+			return item
+		}
+		return heading
+	case listItem.MatchString(raw):
+		return item
+	case strings.HasPrefix(trimmed, ">"), strings.HasPrefix(trimmed, `"`), strings.HasPrefix(trimmed, "“"), strings.HasPrefix(trimmed, "«"), strings.HasPrefix(trimmed, "‘"), strings.HasPrefix(trimmed, "—"), strings.HasPrefix(trimmed, "'"):
+		return quoted
+	case strings.HasPrefix(trimmed, "|"), strings.HasPrefix(trimmed, "<"), strings.HasPrefix(trimmed, "{"), strings.HasPrefix(trimmed, "["+`"`),
+		strings.HasPrefix(raw, "    "), strings.HasPrefix(raw, "\t"):
+		return code
+	}
+	return prose
+}
+
+// bare is a line without what surrounds its words.
+func bare(raw string) string {
+	return strings.TrimFunc(strings.TrimSpace(raw), func(r rune) bool {
+		return strings.ContainsRune("*_~()[] \t", r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r == 0xFE0F || r == 0x200D
+	})
+}
+
+// sentence says that a line comes to an end.
+func sentence(bare string) bool {
+	return bare != "" && strings.ContainsRune(".:!?…", []rune(bare[lastRune(bare):])[0])
+}
+
+func lastRune(s string) int {
+	at := len(s) - 1
+	for at > 0 && s[at]&0xC0 == 0x80 {
+		at--
+	}
+	return at
+}
+
+// at is the n-th line that is not blank.
+func (d *document) at(n int) *line { return &d.lines[d.order[n]] }
+
+// sameParagraph says that line n follows line n-1 without a blank one.
+func (d *document) sameParagraph(n int) bool {
+	return n > 0 && n < len(d.order) && d.order[n] == d.order[n-1]+1
+}
+
+// alone says that line n is a paragraph of its own, or introduces something that is
+// no prose.
+func (d *document) alone(n int) bool {
+	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.marked(n-1) || n > 1 && d.goesOn(n-1)
+	behind := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.marked(n+1) || !sentence(d.at(n).bare) || anaphor.MatchString(d.at(n+1).plain)
+	return before && behind
+}
+
+// maxCode bounds how much of a line tells whether it is code, in bytes.
+const maxCode = 160
+
+// coded says that a line looks like one of a program.
+func coded(raw string) bool {
+	trimmed := strings.TrimSpace(raw)
+	if begun := trimmed[:min(len(trimmed), maxCode)]; 'A' <= begun[0] && begun[0] <= 'Z' && len(begun) > 1 && (begun[1] == ' ' || 'a' <= begun[1] && begun[1] <= 'z') &&
+		!strings.ContainsAny(begun, "=(:{}[") && !strings.HasSuffix(trimmed, ";") {
+		return false // begins as a sentence does
+	}
+	return strings.ContainsRune(";{}", rune(trimmed[len(trimmed)-1])) || strings.ContainsRune(")]}", rune(trimmed[0])) || codeStart.MatchString(raw[:min(len(raw), maxCode)])
+}
+
+// marked says that the words of line n speak of an artifact.
+func (d *document) marked(n int) bool {
+	return d.at(n).remark.class != none || d.at(n).says.weight >= likely
+}
+
+// readRegister finds out how the document speaks, the lines in question apart.
+func (d *document) readRegister() {
+	written, programmed, listed := 0, 0, false
+	for n, at := range d.order {
+		l := &d.lines[at]
+		if l.says.weight >= likely || l.remark.class != none || n > 0 && l.kind == prose && d.at(n-1).remark.class != none && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
+			d.personal = d.personal || !l.protected && l.says.turns
+			continue
+		}
+		if l.kind == code || l.kind == unread {
+			continue
+		}
+		if listed = l.kind == item && (listed || n > 0 && d.marked(n-1) && (d.at(n-1).says.has(signColon) || d.boldTitle(n-1))); listed {
+			continue // a list of what was done
+		}
+		written++
+		if coded(l.raw) {
+			programmed++
+		}
+		if l.protected {
+			continue
+		}
+		says := l.says
+		if l.kind != prose {
+			says = testify(bare(l.raw))
+		}
+		d.personal = d.personal || says.has(signMe)
+		d.addressing = d.addressing || says.has(signYou)
+	}
+	d.program = d.fences == 0 && programmed*2 > written && programmed > 1
+}
+
+// structured is how many lines stand before (or behind) a JSON document: they are no
+// part of it, whatever they say. 0 when the artifact is something else.
+func (d *document) structured(head bool) int {
+	from, to := -1, -1
+	for n := range d.order {
+		trimmed := strings.TrimSpace(d.at(n).raw)
+		if from < 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
+			from = n
+		}
+		if last := trimmed[len(trimmed)-1]; last == '}' || last == ']' {
+			to = n
+		}
+	}
+	if from < 0 || to < from || from == 0 && to == len(d.order)-1 || (to-from+1)*2 < len(d.order) || from > window || len(d.order)-1-to > window {
+		return 0
+	}
+	raw := make([]string, 0, to-from+1)
+	for n := from; n <= to; n++ {
+		raw = append(raw, d.at(n).raw)
+	}
+	text := strings.Join(raw, "\n")
+	if len(text) < 16 || !json.Valid([]byte(text)) {
+		return 0
+	}
+	for n := range d.order {
+		if (n < from || n > to) && d.at(n).kind != prose && d.at(n).kind != item {
+			return 0
+		}
+	}
+	if head {
+		return from
+	}
+	return len(d.order) - 1 - to
+}

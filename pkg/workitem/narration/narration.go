@@ -1,0 +1,264 @@
+package narration
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+)
+
+// Level is how much of an artifact is narration: words that announce it, introduce
+// it or report on it, and that are no part of it.
+type Level int
+
+const (
+	// Clean has none.
+	Clean Level = iota
+	// Light has up to three lines of it before or behind the content.
+	Light
+	// Heavy has more, has it between the content, or has nothing else.
+	Heavy
+)
+
+func (l Level) String() string { return [...]string{"CLEAN", "LIGHT", "HEAVY"}[l] }
+
+const (
+	// window is how many lines at each end are looked at; blank ones do not count.
+	window = 5
+	// maxStripped is how many lines may be stripped.
+	maxStripped = 3
+	// maxQuoted bounds a line that a reason quotes, in bytes.
+	maxQuoted = 80
+)
+
+// Check looks for narration in the first and the last lines of an artifact, and for
+// lines between its content that speak of the work on it, in English, German, French
+// and Spanish.
+// stripped is what is to be stored: the content itself when it is CLEAN, the content
+// without its narration and blank edges when it is LIGHT, empty when it is HEAVY.
+// why names the lines; it is empty when the content is CLEAN.
+//
+// The words alone do not tell: "Let me know if Tuesday suits you" ends a letter and
+// contaminates a report. So a line counts by what it says of the artifact, by where
+// it stands, and by the rest: a letter may address its reader between salutation and
+// signature, and a text that says I throughout may begin and end with it.
+func Check(content string) (level Level, stripped, why string) {
+	d := readDocument(content)
+	head, tail := d.ends()
+	if d.hearOut(head, tail) {
+		head, tail = d.ends()
+	}
+	if head+tail == len(d.order) && head+tail > 0 && !d.strong() {
+		return Clean, content, "" // each line may be content, and there is no other
+	}
+	if head+tail > 1 && d.emptied(head, tail) {
+		return Clean, content, "" // a text that speaks of its writer throughout
+	}
+	if head+tail == len(d.order) && head+tail > 0 {
+		return Heavy, "", "it is nothing but " + d.quote(0, head+tail) + ", which speaks of a product and is none"
+	}
+	if at := d.amid(head, len(d.order)-tail); at >= 0 {
+		return Heavy, "", d.quote(at, at+1) + " speaks of the work between the content"
+	}
+	switch lines := head + tail; {
+	case lines == 0:
+		return Clean, content, ""
+	case lines > maxStripped:
+		return Heavy, "", fmt.Sprintf("%s speak of the artifact instead of being part of it", d.quoteEnds(head, tail))
+	}
+	return Light, d.without(head, tail), d.quoteEnds(head, tail)
+}
+
+// ends is how many lines at the head and at the tail are narration.
+func (d *document) ends() (head, tail int) {
+	if head = d.leading(); head < len(d.order) {
+		tail = d.trailing(head)
+	}
+	return head, tail
+}
+
+// emptied says that nothing but titles would be left of the content.
+func (d *document) emptied(head, tail int) bool {
+	for n := head; n < len(d.order)-tail; n++ {
+		if k := d.at(n).kind; k != heading && k != rule {
+			return false
+		}
+	}
+	return head+tail < len(d.order)
+}
+
+// strong says that half of the lines speak of an artifact for certain.
+func (d *document) strong() bool {
+	count := 0
+	for n := range d.order {
+		if d.at(n).remark.strong || d.at(n).says.weight == certain {
+			count++
+		}
+	}
+	return count*2 >= len(d.order)
+}
+
+// leading is how many lines at the head, blank ones not counted, are narration.
+func (d *document) leading() int {
+	if n := d.structured(true); n > 0 {
+		return n
+	}
+	n := d.prefaced()
+	for n < min(len(d.order), window) {
+		switch {
+		case d.accept(n, atHead):
+			n++
+		case n > 0 && d.goesOn(n):
+			n++
+		case n == 0 && d.leadsIn() > 0:
+			n = d.leadsIn()
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// leadsIn is how many lines stand before an announcement and belong to it: remarks in
+// its paragraph, "The data is in." before "Here is the report:", or one remark before
+// it when the artifact then begins with a heading.
+func (d *document) leadsIn() int {
+	for n := range min(len(d.order)-1, window) {
+		l := d.at(n)
+		if l.kind != prose || l.protected || !sentence(l.bare) || n > 1 && !d.sameParagraph(n) {
+			return 0
+		}
+		if next := d.at(n + 1).remark; next.class != introduction && next.class != intention || !d.accept(n+1, atHead) {
+			continue
+		}
+		if n+2 < len(d.order) && (d.sameParagraph(n+1) && !d.sameParagraph(n+2) || n == 0 && strings.HasPrefix(d.at(n+2).raw, "#")) {
+			return n + 1
+		}
+	}
+	return 0
+}
+
+// trailing is how many lines at the tail are narration, when the first head lines
+// are.
+func (d *document) trailing(head int) int {
+	if n := d.structured(false); n > 0 && n < len(d.order)-head {
+		return n
+	}
+	for n := max(head, len(d.order)-window); n < len(d.order); n++ {
+		if n == 0 && !d.at(n).remark.strong && d.at(n).says.weight < certain {
+			continue // a line that may be content is content when there is no other
+		}
+		if d.accept(n, atTail) && d.narratesOn(n) {
+			return len(d.order) - n
+		}
+	}
+	return 0
+}
+
+// narratesOn says that from the narration in line n on all is narration.
+func (d *document) narratesOn(n int) bool {
+	list := strings.HasSuffix(d.at(n).bare, ":") || d.boldTitle(n)
+	for n++; n < len(d.order); n++ {
+		l := d.at(n)
+		switch {
+		case l.kind == rule, d.accept(n, atTail):
+		case list && l.kind == item:
+		case d.goesOn(n):
+		case l.kind == prose && !l.protected && anaphor.MatchString(l.plain):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// goesOn says that line n belongs to the sentence or the paragraph of narration in
+// the line before it.
+func (d *document) goesOn(n int) bool {
+	before, l := d.at(n-1), d.at(n)
+	if l.kind != prose || l.protected || !d.sameParagraph(n) {
+		return false
+	}
+	return !sentence(before.bare) || !strings.HasSuffix(before.bare, ":") && anaphor.MatchString(l.plain)
+}
+
+// amid is the first line of narration within the content from line from to line
+// to; -1 when there is none.
+func (d *document) amid(from, to int) int {
+	for n := from; n < to; n++ {
+		if d.interrupts(n) {
+			return n
+		}
+		if n >= window && n < len(d.order)-window {
+			continue
+		}
+		if d.accept(n, between) || d.mixed(n, from, to) {
+			return n
+		}
+	}
+	return -1
+}
+
+// without is the content without lines at its head and tail, and without blank edges
+// and the rules that set them apart.
+func (d *document) without(head, tail int) string {
+	from, to := 0, len(d.lines)
+	if head > 0 {
+		for from = d.order[head-1] + 1; head < len(d.order)-1 && d.at(head).kind == rule && !d.frontMatter(head); head++ {
+			from = d.order[head] + 1
+		}
+	}
+	if last := len(d.order) - tail; tail > 0 {
+		for to = d.order[last]; last-1 > head && d.at(last-1).kind == rule; last-- {
+			to = d.order[last-1]
+		}
+	}
+	raw := make([]string, 0, to-from)
+	for _, l := range d.lines[from:to] {
+		raw = append(raw, l.raw)
+	}
+	return trimBlankEdges(raw)
+}
+
+// frontMatter says that the rule in line n opens a block of metadata.
+func (d *document) frontMatter(n int) bool {
+	if n+2 >= len(d.order) || d.order[n+1] != d.order[n]+1 {
+		return false
+	}
+	for m := n + 1; m < len(d.order); m++ {
+		if d.at(m).kind == rule {
+			return true
+		}
+	}
+	return false
+}
+
+func trimBlankEdges(lines []string) string {
+	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
+		lines = lines[1:]
+	}
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\r")
+}
+
+// quote names lines and begins to quote them.
+func (d *document) quote(from, to int) string {
+	first := fmt.Sprintf("line %d (%q)", d.order[from]+1, content.Line(d.at(from).raw, maxQuoted))
+	if to-from == 1 {
+		return first
+	}
+	return fmt.Sprintf("lines %d to %d (%q and on)", d.order[from]+1, d.order[to-1]+1, content.Line(d.at(from).raw, maxQuoted))
+}
+
+func (d *document) quoteEnds(head, tail int) string {
+	switch n := len(d.order); {
+	case tail == 0:
+		return d.quote(0, head)
+	case head == 0:
+		return d.quote(n-tail, n)
+	default:
+		return d.quote(0, head) + " and " + d.quote(n-tail, n)
+	}
+}

@@ -1,0 +1,143 @@
+package narration_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/workitem/narration"
+)
+
+// labelled is an artifact with what a reader says of it.
+type labelled struct {
+	ID       string `json:"id"`
+	Content  string `json:"content"`
+	Level    string `json:"level"`
+	Label    string `json:"label"` // the level, in the first set
+	Stripped string `json:"stripped"`
+	// Other is a second acceptable rest.
+	Other string `json:"stripped_alt"`
+}
+
+// labelledArtifacts are those of the first set.
+func labelledArtifacts(t testing.TB) []labelled {
+	t.Helper()
+	return labelledFile(t, "testdata/dev.jsonl")
+}
+
+func labelledFile(t testing.TB, file string) []labelled {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []labelled
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var a labelled
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			t.Fatalf("%s, case %d: %v", file, len(all)+1, err)
+		}
+		a.Level += a.Label
+		all = append(all, a)
+	}
+	return all
+}
+
+func TestNarrationIsFoundInLabelledArtifactsAndInThemOnly(t *testing.T) {
+	others := map[string]string{}
+	for _, a := range labelledFile(t, "testdata/dev2-alternatives.jsonl") {
+		others[a.ID] = a.Other
+	}
+	for _, set := range []struct {
+		file                string
+		precision, recall   float64
+		otherLevel, atLeast int
+	}{
+		{"testdata/dev.jsonl", 0.99, 0.99, 1, 300},
+		{"testdata/dev2.jsonl", 0.98, 0.98, 1, 100},
+		{"testdata/dev3.jsonl", 0.95, 0.95, 2, 200},
+	} {
+		t.Run(set.file, func(t *testing.T) {
+			found, missed, wrong, level := 0, 0, 0, 0
+			for _, a := range labelledFile(t, set.file) {
+				got, stripped, why := narration.Check(a.Content)
+				switch contaminated := a.Level != "CLEAN"; {
+				case contaminated && got == narration.Clean:
+					missed++
+					t.Logf("%s: missed:\n%s", a.ID, a.Content)
+				case !contaminated && got != narration.Clean:
+					wrong++
+					t.Logf("%s: %s because of %s", a.ID, got, why)
+				case contaminated:
+					found++
+				}
+				if got.String() != a.Level && got != narration.Clean && a.Level != "CLEAN" {
+					level++
+					t.Logf("%s: %s, a reader says %s: %s", a.ID, got, a.Level, why)
+				}
+				if got == narration.Light && a.Level == "LIGHT" && stripped != strings.Trim(a.Stripped, "\n") && stripped != others[a.ID] {
+					t.Errorf("%s: stripped to\n%s\nwant\n%s", a.ID, stripped, a.Stripped)
+				}
+			}
+			precision, recall := float64(found)/float64(found+wrong), float64(found)/float64(found+missed)
+			t.Logf("precision %.3f, recall %.3f, other level %d", precision, recall, level)
+			if precision < set.precision || recall < set.recall || level > set.otherLevel {
+				t.Errorf("precision %.3f (at least %.2f), recall %.3f (at least %.2f), other level %d (at most %d)",
+					precision, set.precision, recall, set.recall, level, set.otherLevel)
+			}
+			if found+missed < set.atLeast {
+				t.Errorf("%d artifacts with narration are too few to say anything", found+missed)
+			}
+		})
+	}
+}
+
+func TestNarrationBetweenTheParagraphsOfALetterIsHeavy(t *testing.T) {
+	letter := "Dear Anna,\n\nthe harvest was good.\n\nI'll write the next paragraph of the letter now.\n\nWe picked for nine days.\n\n" +
+		"Next, I'll add the closing to the letter.\n\nYours,\nMaud"
+	level, _, why := narration.Check(letter)
+	if level != narration.Heavy || !strings.Contains(why, "line 5") {
+		t.Errorf("%s: %s", level, why)
+	}
+}
+
+func TestALetterMayOfferAndPromise(t *testing.T) {
+	for _, letter := range []string{
+		"Dear Anna,\n\nI've attached the report you asked for. I'll write the second part next week.\n\nWould you like me to call?\n\nYours,\nMaud",
+		"Sehr geehrte Frau Lehner,\n\nanbei der gewünschte Bericht. Soll ich ihn auch drucken?\n\nMit freundlichen Grüßen\nThomas Birk",
+		"Bonjour Paul,\n\nVoici le rapport que tu m'as demandé. Dis-moi si tu veux autre chose.\n\nÀ bientôt,\nLéa",
+		"Hola, Lucía:\n\nTe adjunto el informe que me pediste. ¿Quieres que añada los gráficos?\n\nUn abrazo,\nIván",
+	} {
+		if level, _, why := narration.Check(letter); level != narration.Clean {
+			t.Errorf("%s because of %s:\n%s", level, why, letter)
+		}
+	}
+}
+
+func TestASentenceBetweenRecordsIsNoRecord(t *testing.T) {
+	csv := "id,name,qty\n1,bolt,40\n2,nut,38\n3,washer,90\nHere are the remaining rows you requested:\n4,pin,12\n5,clip,77\n6,ring,31"
+	if level, _, why := narration.Check(csv); level != narration.Heavy || !strings.Contains(why, "line 5") {
+		t.Errorf("%s: %s", level, why)
+	}
+}
+
+func BenchmarkNarrationOf8KB(b *testing.B) {
+	for _, text := range []struct{ name, lines string }{
+		{"prose", "The valve leaks at high tide, and the motor is as sound as it was when the station was built.\n\n"},
+		{"first person", "I've kept the report you sent me, and I'll write the second part of it as you asked. Let me know if you want it.\n\n"},
+		{"one line", "I've kept the report you sent me, and I'll write the second part of it as you asked. "},
+		{"code", "\tif err := file.Close(); err != nil {\n\t\treturn fmt.Errorf(\"close the file: %w\", err)\n\t}\n"},
+	} {
+		content := strings.Repeat(text.lines, 8<<10/len(text.lines))
+		b.Run(text.name, func(b *testing.B) {
+			b.SetBytes(int64(len(content)))
+			b.ReportAllocs()
+			for b.Loop() {
+				narration.Check(content)
+			}
+		})
+	}
+}

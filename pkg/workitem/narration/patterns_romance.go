@@ -1,0 +1,48 @@
+package narration
+
+// french and spanish hold the signs of narration in these languages.
+var french = map[signs][]string{
+	signHail:    {"^ bien sûr|entendu", "^ avec plaisir", "^ d' accord", "^ certainement|volontiers|parfait|entendu|compris|absolument|bonne|voilà|très $|,|bien", "^ pas de problème|souci", "^ merci pour|de|d' *3 partagé|envoi|envoyé|vos|votre|ces|ton|tes|précisions|les|la|le", "^ c' est noté|fait|prêt", "^ comme convenu|demandé|promis|souhaité|prévu"},
+	signHand:    {"^ voici|voilà", "^ ci-dessous|ci-joint|ci-après", "^ vous|tu trouverez|trouveras", "^ je vous|te propose|soumets|livre|remets|joins|transmets", "^ ma|mon|votre|ton|ta *2 proposition|@text", "^ deuxième|nouvelle|première|seconde|dernière @text|essai|tentative"},
+	signWill:    {"je vais *2 @faire", "^ je @fais", "^ laissez-moi|laisse-moi|permettez-moi", "^ je m' occupe", "^ je *1 @fais", "^ passons|continuons à|avec|par|maintenant"},
+	signLook:    {"je vais *2 vérifier|chercher|lire|regarder|consulter|rechercher|examiner", "^ je vérifie|cherche|consulte|regarde"},
+	signDid:     {"j' ai *4 @fait", "je l'|les|m' ai|suis *3 @fait", "ai *2 @fait", "a|ont été *2 @fait", "je me suis *1 permis|efforcé|basé|appuyé|inspiré|limité|concentré", "^ @fait *3 comme"},
+	signPart:    {"@next *1 @part", "@part @next", "suite|reste du|de|des"},
+	signRequest: {"comme|que|ce|dont *1 vous|tu *3 demandé|souhaité|souhaitez|vouliez|voulais|suggéré|indiqué|proposé|mentionné|demandiez|précisé|envoyé|évoqué", "vous|tu *3 avez|aviez|as|avais *1 demandé|souhaité|suggéré|envoyé|fourni|indiqué|mentionné|transmis|partagé|donné|précisé|listé", "votre|vos|ta|ton|tes *2 demande|consigne|consignes|notes|instructions|cahier|brief|plan|brouillon|remarques|commentaires|indications|souhaits|besoins|message|liste|attentes", "demandé|demandée|demandés|demandées $", "@text demandé|demandée|souhaité|souhaitée"},
+	signOffer:   {"^ souhaitez-vous|voulez-vous|veux-tu|souhaites-tu|désirez-vous|préférez-vous|préfères-tu|voudriez-vous|aimeriez-vous|faut-il|dois-je|puis-je", "^ est-ce que|qu' vous|tu|cela|ça|je|il|elle", "^ cela|ça vous|te convient|va", "dites-moi|dis-moi|faites-moi|fais-moi *1 si|quand|ce|lequel|savoir", "je peux|pourrais *2 aussi|également|encore|@faire|volontiers", "si vous|tu|besoin *4 souhaitez|voulez|veux|souhaites|préférez|préfères|désirez|est", "^ avez-vous|as-tu besoin|des"},
+	signPolite:  {"^ j' espère|espérant", "n' hésitez|hésite pas|surtout", "^ bonne|bon lecture|chance|courage|appétit|route", "^ pensez|pense|veillez|il à|faut|suffit", "^ vous|tu pouvez|peux|pourrez|pourras"},
+	signSaved:   {"@text|@file se trouve|est *1 dans|sous", "@text|@file|tout *5 enregistré|sauvegardé|stocké|exporté", "enregistré|sauvegardé|stocké|exporté|rangé sous|dans|comme|en|le|la", "^ enregistré|sauvegardé"},
+	signDone:    {"@text|tâche|travail|tout *3 est|sont *1 prêt|prête|terminé|terminée|complet|complète|achevé|fini|finie", "^ voilà qui|pour", "^ terminé|fini|fait", "^ ceci|cela|ce termine|conclut|complète|achève|qui"},
+	signModel:   {"en tant|tant qu' ia|assistant|intelligence|modèle", "je suis *2 ia|modèle|intelligence", "conseil|avis juridique|médical|fiscal"},
+	signGaps:    {"à compléter|remplir|remplacer", "entre crochets", "champs|noms|valeurs *3 fictifs|fictives|crochets"},
+	signSize:    {"plus court|courte|long|longue|formel|formelle|sobre|chaleureux|direct|concis|concise|simple", "mots|caractères|pages|minutes|lignes|page $", "gardé|gardée|tenu *1 court|courte|bref|simple"},
+	signOnward:  {"je|vais *1 continue|continuer|poursuis|poursuivre|reprends|passe", "^ suite|voici la|ci-dessous|suite", "dois je|j'|poursuivre", "suit|suivent|suite ci-dessous|$", "partie 1|2|une|deux sur"},
+	signSorry:   {"je n' ai pas", "n' ai|étais *2 pas *3 pu|trouvé|réussi|certain|sûr", "^ désolé|malheureusement|navré", "j' ai supposé", "je suppose"},
+	signYou:     {"vous|votre|vos|tu|te|ton|ta|tes|souhaitez-vous|voulez-vous"},
+	signMe:      {"je|j'|me|m'|mon|ma|laissez-moi"},
+	signLetter:  {"paragraphe|formule|conclusion|introduction|partie *3 de|à|du la|cette|courriel|lettre|mail|message", "@next paragraphe"},
+	signVoice:   {", *2 dit|disait|répondit|demanda|murmura|pensa|cria|répondait", "dans ce|cet|cette|notre *1 article|billet|chapitre|essai|guide|épisode|rapport|section|mémoire|livre"},
+}
+
+var spanish = map[signs][]string{
+	signHail:    {"^ claro|perfecto|entendido|listo|hecho|vale|genial|excelente|encantado|desde $|,|que|luego", "^ por supuesto", "^ con|mucho mucho? gusto", "^ sin problema", "^ gracias por *2 compartir|enviar|tus|sus|la|los|las|el", "^ como acordamos|pediste|pidió|quedamos|prometí|convenimos"},
+	signHand:    {"^ aquí|aqui|abajo|adjunto|acá *1 tienes|tiene|está|están|va|van|te|le|os|tenéis|dejo|encontrarás|el|la", "^ a continuación", "^ te|le|os propongo|dejo|presento|paso|comparto|adjunto|envío", "^ este|esta|esto es *2 el|la|mi|un|una|tu|su", "^ el|la siguiente @text", "^ mi|tu|su propuesta|@text", "^ segunda|nueva|primera|última @text|intento"},
+	signWill:    {"voy a *2 @hacer", "^ @hago", "^ déjame|déjeme|permíteme|permítame", "^ procedo|paso|sigo|continúo a|con", "^ vamos a @hacer"},
+	signLook:    {"voy a *1 buscar|revisar|comprobar|leer|consultar|verificar", "^ déjame *1 buscar|revisar|comprobar|ver"},
+	signDid:     {"he *3 @hecho", "ha|han sido *2 @hecho", "^ @hecho *2 como", "me he *2 basado|permitido|limitado|tomado|centrado"},
+	signPart:    {"@next *1 @part", "@part @next", "resto del|de|de"},
+	signRequest: {"como|que|lo|según *1 me? pediste|pidió|querías|quería|sugeriste|sugirió|solicitaste|indicaste|indicó|mencionaste|solicitó|propusiste|pedías|deseabas", "me? pediste|enviaste|mandaste|indicaste|solicitaste|diste|pasaste|mencionaste|compartiste", "tu|tus|su|sus *1 petición|solicitud|notas|instrucciones|encargo|borrador|indicaciones|comentarios|mensaje|requisitos|lista|esquema", "según *1 lo? acordado|solicitado|pedido|hablado|indicado", "solicitado|solicitada|pedido|pedida $"},
+	signOffer:   {"^ quieres|quiere|queréis|desea|deseas|prefieres|prefiere|necesitas|necesita", "te|le|os gustaría|parece|parecen", "^ avísame|avíseme|dime|dígame|hazme|hágame|indícame|confírmame *1 si|qué|cuál|cuando|saber|y", "también|además puedo", "puedo *1 también|@hacer", "si quieres|quiere|prefieres|prefiere|deseas|desea|necesitas|lo", "^ me|nos gustaría|avisas"},
+	signPolite:  {"^ espero que", "no dudes|dude en", "^ buena|mucha suerte|éxito", "^ puedes|puede *1 cambiar|guardar|usar|copiar|ajustar|adaptar|modificar|sustituir", "^ recuerda|recuerde|revisa|revise|sustituye"},
+	signSaved:   {"@text|@file|todo *4 guardado|almacenado|exportado|subido|grabado", "guardado|almacenado|exportado *4 en|como|bajo", "^ guardado|almacenado"},
+	signDone:    {"@text|tarea|trabajo|todo *3 está|es|queda *1 listo|lista|completo|completa|terminado|terminada|acabado", "^ con|eso esto|eso|es *2 termina|concluye|queda|completa|todo", "^ listo|terminado|hecho"},
+	signModel:   {"como ia|modelo|asistente|inteligencia", "soy *2 ia|modelo|inteligencia", "asesoramiento|consejo legal|jurídico|médico|fiscal"},
+	signGaps:    {"marcadores|marcador", "entre corchetes", "espacios? en blanco", "datos|nombres ficticios|inventados"},
+	signSize:    {"más corto|corta|breve|largo|larga|formal|informal|sencillo|directo|conciso", "palabras|caracteres|páginas|minutos|líneas|página $"},
+	signOnward:  {"^ continúo|sigo|continuamos|seguimos|continuación|continuando|prosigo", "sigue|siguen *2 a|abajo|la|el|$", "voy a continuar|seguir", "parte 1|2|una|dos de"},
+	signSorry:   {"no he *2 podido|encontrado|conseguido|logrado", "no pude|encontré|logré", "^ lo siento|lamento", "^ lamentablemente|perdona|disculpa|desgraciadamente", "he supuesto|asumido"},
+	signYou:     {"tú|te|ti|tu|tus|usted|quieres|prefieres|deseas|necesitas|dime|dígame|avíseme|avísame|pediste"},
+	signMe:      {"he *3 @hecho", "yo|mí|voy|puedo|mi|déjame|hemos|avísame"},
+	signLetter:  {"párrafo|despedida|saludo|cierre|parte *1 de|del|a la|esta|carta|correo|mensaje", "@next párrafo"},
+	signVoice:   {", *2 dijo|decía|preguntó|respondió|pensó|murmuró|gritó|contestó", "en este|esta|nuestro *1 artículo|entrada|capítulo|ensayo|guía|episodio|informe|sección|libro"},
+}

@@ -1,0 +1,127 @@
+package narration
+
+import (
+	"slices"
+	"strings"
+)
+
+// weight is how surely a sentence is narration, by its words alone.
+type weight int
+
+const (
+	nothing  weight = iota
+	possible        // it may be where nothing of the artifact can stand
+	likely          // it may be content of a text that speaks of its writer
+	certain         // it speaks of the artifact, or of the request for it
+)
+
+// testimony is what the words of a line say.
+type testimony struct {
+	signs  signs
+	weight weight
+	// opens says that its first sentence speaks of an artifact, or leads to what does.
+	opens bool
+	// own says that a sentence speaks of its writer, and of nothing else here; turns
+	// says it of one behind the first.
+	own, turns bool
+}
+
+// testify reads a line. Sentences that say nothing of the artifact do not take away
+// from those that do.
+func testify(bare string) testimony {
+	t := testimony{}
+	sentences := utterances(strings.TrimPrefix(strings.TrimPrefix(bare, "P.S. "), "PS: "))
+	for n, u := range sentences {
+		found := phrases.read(u.words, u.lead)
+		switch u.ends {
+		case '?':
+			found |= signAsks
+		case ':':
+			found |= signColon
+		}
+		w := weigh(found)
+		if n == 0 {
+			t.opens = w >= likely || found&(signHail|signHand|signDone|signSorry|signPolite|signOnward|signThinks|signDid) != 0
+		}
+		t.own = t.own || w == possible && found&signMe != 0 && found&^(signMe|signYou|signWhole|aside) == 0
+		t.turns = t.turns || t.own && n > 0
+		t.weight = max(t.weight, w)
+		t.signs |= found
+	}
+	if n := len(sentences); n > 1 && t.has(signHail) {
+		t.weight = max(t.weight, weigh(t.signs))
+	}
+	if len(bare) > maxRemark {
+		t.weight = nothing
+	}
+	if t.has(signVoice) && !t.has(signRequest) || t.has(signWill) && (t.has(signLater) || t.has(signFinite) && !t.has(signMe)) {
+		t.weight = min(t.weight, possible)
+	}
+	return t
+}
+
+func (t testimony) has(oneOf signs) bool { return t.signs.has(oneOf) }
+
+// certainly are signs that together speak of an artifact or of the request for it: one
+// of each set.
+var certainly = [][]signs{
+	{signRequest, signDid | signWill | signHand | signDone | signPolite | signHail | signOnward}, // "I cut it as you asked."
+	{signRequest, signWhole, signSize | signText},                                                // "This version is shorter, as you wanted."
+	{signGiven, signDid | signSorry | signLook | signOnward, signMe},                             // "I've checked your notes."
+	{signGiven, signWhole, signText},                                                             // "This draft follows the notes you sent."
+	{signOffer, signText | signSize | signPolite | signWill | signOnward, signYou | signMe},
+	{signOffer, signAsks | signDone}, // "Shall I add a table?"
+	{signHand, signPart | signOnward, signRequest | signGiven | signOnward},
+	{signHand, signRequest | signGiven},        // "Here is the plan you asked for."
+	{signHail | signHand, signText, signColon}, // "Sure, the plan:"
+	{signHail, signHand | signDid | signWill | signOffer},
+	{signOnward, signWill | signHand},                     // "Continuing with the plan."
+	{signOnward, signPart | signText, signMe},             // "I go on with the second part."
+	{signWill, signPart | signText},                       // "Let me write the report."
+	{signDid, signPart | signText, signMe},                // "I've shortened the report."
+	{signSaved, signMe | signDid | signText},              // "The report was saved."
+	{signGaps, signDid | signYou | signWill | signPolite}, // "Replace the placeholders."
+	{signModel, signMe | signPolite | signWhole},          // "I'm an AI."
+	{signThinks, signMe | signRequest | signText},         // "The user wants a report."
+	{signSorry, signMe, signGiven | signRequest | signText},
+}
+
+// mostly are signs that narration gives, and content of a text that says I.
+var mostly = [][]signs{
+	{signWill | signOffer | signRequest | signSaved | signGaps | signModel | signDone | signThinks},
+	{signDid | signLook | signSorry | signOnward, signMe},
+	{signHand, signColon},
+	{signHand, signText, signMe},
+	{signPolite, signYou | signMe},
+	{signWhole, signSize | signYou},
+	{signWhole, signText, signColon},
+	{signHail, signText},
+}
+
+// aside are signs that alone say nothing of narration.
+const aside = signText | signPart | signForm | signLater | signFinite | signColon | signAsks
+
+// weigh is how much the signs of a sentence count together.
+func weigh(s signs) weight {
+	switch {
+	case s.has(signVoice) && !s.has(signRequest):
+		return possible
+	case s.fits(certainly):
+		return certain
+	case s.fits(mostly):
+		return likely
+	case s&^aside != 0, s&^(signColon|signAsks) != 0 && s.has(signColon):
+		return possible
+	}
+	return nothing
+}
+
+// has says that one of the signs is there.
+func (s signs) has(oneOf signs) bool { return s&oneOf != 0 }
+
+// fits says that one of the rows is there: one sign of each of its sets.
+func (s signs) fits(rows [][]signs) bool {
+	return slices.ContainsFunc(rows, func(row []signs) bool {
+		return !slices.ContainsFunc(row, func(set signs) bool { return !s.has(set) })
+	})
+}

@@ -1,0 +1,137 @@
+package narration
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxWords bounds how many words of a line are read.
+const maxWords = 120
+
+// utterance is a sentence of a line, as words.
+type utterance struct {
+	words []token
+	// lead is how many of the first words only lead to what it says: "Now, ".
+	lead int
+	// ends is the sign that ends it; 0 when none does.
+	ends rune
+}
+
+// utterances reads a line as sentences. What it quotes is one word.
+func utterances(bare string) []utterance {
+	var all []utterance
+	var u utterance
+	finish := func(ends rune) {
+		if u.ends = ends; len(u.words) > 0 {
+			for u.lead < len(u.words) && (u.words[u.lead].text == "," || u.words[u.lead].class&leads != 0) {
+				u.lead++
+			}
+			all = append(all, u)
+		}
+		u = utterance{}
+	}
+	total := 0
+	for at := 0; at < len(bare) && total < maxWords; {
+		r, size := utf8.DecodeRuneInString(bare[at:])
+		switch {
+		case wordRune(r):
+			end := wordEnd(bare, at)
+			u.add(bare[at:end])
+			total++
+			at = end
+			continue
+		case strings.ContainsRune("\"“„«`", r):
+			end := quoteEnd(bare, at+size, r)
+			u.words = append(u.words, quotation(bare[at+size:max(at+size, end)], r))
+			total++
+			at = end
+			_, width := utf8.DecodeRuneInString(bare[min(at, len(bare)):])
+			at += width
+			continue
+		case r == '.' || r == '!' || r == '?' || r == '…':
+			if at+size >= len(bare) || bare[at+size] == ' ' || bare[at+size] == ')' {
+				finish(r)
+			}
+		case r == ':' && at+size >= len(bare):
+			finish(r)
+		case r == ',' || r == ';' || r == '—' || r == '–' || r == ':':
+			if n := len(u.words); n > 0 && u.words[n-1].text != "," {
+				u.words = append(u.words, token{text: ","})
+				total++
+			}
+		}
+		at += size
+	}
+	finish(0)
+	return all
+}
+
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// wordEnd is where the word ends that begins at a byte: apostrophes, hyphens and the
+// points and slashes of file names are part of it.
+func wordEnd(text string, at int) int {
+	for at < len(text) {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if !wordRune(r) && r != '_' {
+			next, _ := utf8.DecodeRuneInString(text[at+size:])
+			if !strings.ContainsRune("'’-./", r) || !wordRune(next) {
+				return at
+			}
+		}
+		at += size
+	}
+	return at
+}
+
+func quoteEnd(text string, at int, opened rune) int {
+	closing := map[rune]string{'"': "\"", '“': "”", '„': "“”", '«': "»", '`': "`"}[opened]
+	if n := strings.IndexAny(text[at:], closing); n >= 0 {
+		return at + n
+	}
+	return len(text)
+}
+
+func quotation(text string, opened rune) token {
+	if opened == '`' && fileLike(text) {
+		return token{text: "\"", class: files}
+	}
+	return token{text: "\""}
+}
+
+// fileLike says that a word looks like the name of a file.
+func fileLike(word string) bool {
+	dot := strings.LastIndexByte(word, '.')
+	return dot > 0 && len(word)-dot <= 9 && fileEndings[strings.ToLower(word[dot+1:])]
+}
+
+// workItem says that a word is the id of a work item.
+func workItem(word string) bool {
+	return len(word) > 1 && len(word) < 5 && word[0] == 'w' && strings.Trim(word[1:], "0123456789") == ""
+}
+
+// add appends a word; the French article of "l'archive" is a word of its own.
+func (u *utterance) add(word string) {
+	if fileLike(word) || workItem(word) {
+		u.words = append(u.words, token{text: word, class: files})
+		return
+	}
+	word = strings.ToLower(strings.ReplaceAll(word, "’", "'"))
+	if at := strings.IndexByte(word, '\''); at > 0 && at <= 2 {
+		switch word[:at] {
+		case "l", "d", "qu", "n", "s", "m", "t", "c", "j":
+			u.words = append(u.words, token{text: word[:at+1], class: phrases.lexicon[word[:at+1]]})
+			word = word[at+1:]
+		}
+	}
+	u.words = append(u.words, token{text: word, class: phrases.lexicon[word]})
+}
+
+var fileEndings = func() map[string]bool {
+	all := map[string]bool{}
+	for ending := range strings.FieldsSeq("md markdown txt json jsonl yaml yml csv tsv py go js jsx ts tsx htm html doc docx pdf sql sh xml toml ini rs java rb c cpp h css xls xlsx ppt pptx tex rst ipynb log tf kt swift php") {
+		all[ending] = true
+	}
+	return all
+}()
