@@ -8,10 +8,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
-// maxNear is how many names are offered for an unknown one.
+// maxNear is the maximum number of suggestions for an unknown name.
 const maxNear = 3
 
-// Unknown is what a model is told that called a tool which does not exist.
+// Unknown returns the text for a model that called a tool that does not exist.
 func (s *Set) Unknown(name string) string {
 	text := fmt.Sprintf("There is no tool named %q.", content.Clip(name, 80))
 	if near := s.Near(name); len(near) > 0 {
@@ -24,8 +24,8 @@ func (s *Set) Unknown(name string) string {
 	return text + " The tools are: " + content.Clip(strings.Join(names, ", "), maxSchema) + "."
 }
 
-// Near returns up to three names that resemble name, the nearest first: equal
-// but for case and separators, then by shared beginning and edit distance.
+// Near returns up to three tool names similar to name, the nearest first. It ignores
+// case and separators, and ranks by common prefix and edit distance.
 func (s *Set) Near(name string) []string {
 	type candidate struct {
 		name     string

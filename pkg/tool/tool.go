@@ -1,72 +1,69 @@
-// Package tool is what the turn worker and the tool host both know of tools:
-// a set of them with compiled schemas, the check of a call's arguments, and the
-// policy that decides whether a call runs.
+// Package tool defines a tool as one value: its spec and the function that runs it.
 //
-// It is pure. A Set is immutable once made and may be used by many goroutines.
-// Nothing that a model writes makes it fail other than by an error whose text
-// the model is to read; nothing in a schema makes it fetch anything.
+// A Tool has the same form wherever it runs. A tool host's tool changes a workspace,
+// a harness tool computes a change to the run, and a tool from outside is a value made
+// at run time from what its server advertises; they differ only in the type of Run. A
+// Registry is an ordered set of tools with unique names and compiled schemas. A Set is
+// the same without the functions, for code that only shows tools and checks calls.
+//
+// The package is pure. Text that a model writes never makes it panic; it only leads to
+// an error whose text the model reads. A schema cannot make it read a file or open a
+// connection.
 package tool
 
 import (
-	"errors"
-	"fmt"
-	"regexp"
+	"encoding/json"
 
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-var nameFormat = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// Set is an ordered collection of tools with unique names.
-type Set struct {
-	specs  []*harnessv1.ToolSpec
-	byName map[string]*compiled
+// Tool is a tool: what models and the harness know about it, and how it runs. F is
+// the function type of the place that runs it.
+type Tool[F any] struct {
+	// Spec has the name, description, schema, annotations and origin. It must not be
+	// changed after the tool is registered.
+	Spec *harnessv1.ToolSpec
+	// Run carries out a call whose arguments have passed the schema. A nil Run means
+	// that the tool runs elsewhere, such as at a client.
+	Run F
 }
 
-// NewSet checks the specs and compiles their schemas. It fails on a name that
-// does not match [A-Za-z0-9_-]{1,64} or is taken, and on a schema that is not a
-// self-contained JSON Schema (2020-12) of an object.
-func NewSet(specs []*harnessv1.ToolSpec) (*Set, error) {
-	s := &Set{
-		specs:  append([]*harnessv1.ToolSpec(nil), specs...),
-		byName: make(map[string]*compiled, len(specs)),
-	}
-	for i, spec := range s.specs {
-		name := spec.GetName()
-		if !nameFormat.MatchString(name) {
-			return nil, fmt.Errorf("tool %d: name %q does not match [A-Za-z0-9_-]{1,64}", i, content.Clip(name, 80))
-		}
-		if _, taken := s.byName[name]; taken {
-			return nil, fmt.Errorf("tool %q is declared twice", name)
-		}
-		c, err := compile(spec)
-		if err != nil {
-			return nil, fmt.Errorf("tool %q: parameters_schema: %w", name, err)
-		}
-		s.byName[name] = c
-	}
-	return s, nil
+// Registry is a Set of tools with the functions that run them. It is immutable.
+type Registry[F any] struct {
+	*Set
+	byName map[string]Tool[F]
 }
 
-// Specs are the tools in the order in which they were given.
-func (s *Set) Specs() []*harnessv1.ToolSpec { return s.specs }
-
-// Lookup returns the tool of that name, nil when there is none.
-func (s *Set) Lookup(name string) *harnessv1.ToolSpec {
-	if c := s.byName[name]; c != nil {
-		return c.spec
+// NewRegistry returns a registry of the tools in the given order. It returns an error
+// for the same reasons as NewSet.
+func NewRegistry[F any](tools ...Tool[F]) (*Registry[F], error) {
+	specs := make([]*harnessv1.ToolSpec, len(tools))
+	byName := make(map[string]Tool[F], len(tools))
+	for i, t := range tools {
+		specs[i] = t.Spec
+		byName[t.Spec.GetName()] = t
 	}
-	return nil
+	set, err := NewSet(specs)
+	if err != nil {
+		return nil, err
+	}
+	return &Registry[F]{Set: set, byName: byName}, nil
 }
 
-// Validate checks the arguments of a call, as the model wrote them, against the
-// tool's schema; empty arguments count as {}. The error's text is for the
-// model: what is wrong, and on a second line the schema that is expected.
-func (s *Set) Validate(name, arguments string) error {
-	c := s.byName[name]
-	if c == nil {
-		return errors.New(s.Unknown(name))
+// Find returns the tool of that name and reports whether there is one.
+func (r *Registry[F]) Find(name string) (Tool[F], bool) {
+	t, ok := r.byName[name]
+	return t, ok
+}
+
+// Arguments decodes the arguments of a call into A, a struct with a field for each
+// argument. Empty text counts as {}. Numbers must be float64 fields: to JSON Schema,
+// 2.0 is an integer.
+func Arguments[A any](text string) (A, error) {
+	var a A
+	if text == "" {
+		return a, nil
 	}
-	return c.validate(arguments)
+	err := json.Unmarshal([]byte(text), &a)
+	return a, err
 }

@@ -3,157 +3,59 @@ package tool
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
-
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-const readSchema = `{
-  "type": "object",
-  "properties": {
-    "path": {"type": "string", "minLength": 1},
-    "offset": {"type": "integer", "minimum": 1},
-    "tags": {"type": "array", "uniqueItems": true, "items": {"enum": ["a", 1]}},
-    "step": {"type": "number", "multipleOf": 0.5}
-  },
-  "required": ["path"],
-  "additionalProperties": false
-}`
+// greet is the Run type of a place where tools return text.
+type greet func(arguments string) string
 
-func spec(name, schema string) *harnessv1.ToolSpec {
-	return &harnessv1.ToolSpec{Name: name, ParametersSchema: schema}
-}
-
-func mustSet(t testing.TB, specs ...*harnessv1.ToolSpec) *Set {
-	t.Helper()
-	s, err := NewSet(specs)
+func TestRegistryFindsToolsWithTheirRun(t *testing.T) {
+	hello := Tool[greet]{Spec: spec("hello", `{}`), Run: func(arguments string) string { return "hello " + arguments }}
+	elsewhere := Tool[greet]{Spec: spec("elsewhere", `{}`)}
+	r, err := NewRegistry(hello, elsewhere)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	if got := r.Specs(); len(got) != 2 || got[0] != hello.Spec || got[1] != elsewhere.Spec {
+		t.Fatalf("Specs() = %v, want hello, elsewhere", got)
+	}
+	if found, ok := r.Find("hello"); !ok || found.Spec != hello.Spec || found.Run("you") != "hello you" {
+		t.Fatalf("Find(hello) = %v, %v", found, ok)
+	}
+	if found, ok := r.Find("elsewhere"); !ok || found.Run != nil {
+		t.Fatalf("Find(elsewhere) = %v, %v, want a tool without Run", found, ok)
+	}
+	if found, ok := r.Find("unknown"); ok {
+		t.Fatalf("Find(unknown) = %v", found)
+	}
 }
 
-func TestNewSetRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		specs []*harnessv1.ToolSpec
-		want  string
-	}{
-		"an empty name":        {[]*harnessv1.ToolSpec{spec("", `{}`)}, "does not match"},
-		"a name with a dot":    {[]*harnessv1.ToolSpec{spec("a.b", `{}`)}, "does not match"},
-		"a name too long":      {[]*harnessv1.ToolSpec{spec(strings.Repeat("a", 65), `{}`)}, "does not match"},
-		"a name with newline":  {[]*harnessv1.ToolSpec{spec("ab\n", `{}`)}, "does not match"},
-		"a name twice":         {[]*harnessv1.ToolSpec{spec("a", `{}`), spec("a", `{}`)}, "twice"},
-		"no spec":              {[]*harnessv1.ToolSpec{nil}, "does not match"},
-		"no schema":            {[]*harnessv1.ToolSpec{spec("a", ``)}, "not JSON"},
-		"a schema of a string": {[]*harnessv1.ToolSpec{spec("a", `{"type":"string"}`)}, "always an object"},
-		"a schema that is none": {
-			[]*harnessv1.ToolSpec{spec("a", `{"type":"object","properties":7}`)}, "parameters_schema"},
-		"a boolean schema":     {[]*harnessv1.ToolSpec{spec("a", `true`)}, "not a JSON object"},
-		"a reference to files": {[]*harnessv1.ToolSpec{spec("a", `{"$ref":"file:///etc/passwd"}`)}, "self-contained"},
-		"a reference to hosts": {[]*harnessv1.ToolSpec{spec("a", `{"$ref":"http://127.0.0.1/x"}`)}, "self-contained"},
+func TestNewRegistryRejectsInvalidTools(t *testing.T) {
+	for want, tools := range map[string][]Tool[greet]{
+		"duplicate tool":    {{Spec: spec("a", `{}`)}, {Spec: spec("a", `{}`)}},
+		"does not match":    {{}},
+		"parameters_schema": {{Spec: spec("a", `[]`)}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := NewSet(c.specs)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("got %v, want an error with %q", err, c.want)
-			}
-		})
-	}
-}
-
-func TestSetKeepsOrder(t *testing.T) {
-	s := mustSet(t, spec("b", `{}`), spec("a", `{}`))
-	if got := s.Specs(); len(got) != 2 || got[0].GetName() != "b" || got[1].GetName() != "a" {
-		t.Fatalf("got %v", got)
-	}
-	if s.Lookup("a") != s.Specs()[1] || s.Lookup("c") != nil {
-		t.Fatal("Lookup does not find what is there")
-	}
-}
-
-func TestValidate(t *testing.T) {
-	s := mustSet(t, spec("read_file", readSchema), spec("free", `{"type":"object"}`))
-	for name, c := range map[string]struct{ tool, arguments, want string }{
-		"right":               {"read_file", `{"path":"a","offset":2}`, ""},
-		"whole float":         {"read_file", `{"path":"a","offset":2.0}`, ""},
-		"empty counts as {}":  {"free", ``, ""},
-		"blank counts as {}":  {"free", " \n", ""},
-		"missing":             {"read_file", ``, "missing property 'path'"},
-		"wrong type":          {"read_file", `{"path":"a","offset":"2"}`, "offset: got string, want integer"},
-		"too small":           {"read_file", `{"path":"a","offset":0}`, "offset: minimum"},
-		"extra":               {"read_file", `{"path":"a","file":1}`, "'file' not allowed"},
-		"not JSON":            {"read_file", `{"path":`, "not valid JSON"},
-		"two values":          {"read_file", `{"path":"a"} {}`, "not valid JSON"},
-		"an array":            {"read_file", `["a"]`, "not a JSON object"},
-		"a string of JSON":    {"read_file", `"{}"`, "not a JSON object"},
-		"null":                {"read_file", `null`, "not a JSON object"},
-		"huge exponent":       {"read_file", `{"path":"a","offset":1e999999999}`, "out of range"},
-		"tiny exponent":       {"read_file", `{"path":"a","step":1e-0009999}`, "out of range"},
-		"endless number":      {"read_file", `{"path":"a","offset":` + strings.Repeat("1", 500) + `}`, "out of range"},
-		"unknown tool":        {"readfile", `{}`, "Did you mean read_file"},
-		"unknown, not nearby": {"launch", `{}`, "The tools are: read_file, free"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := s.Validate(c.tool, c.arguments)
-			switch {
-			case c.want == "" && err != nil:
-				t.Fatal(err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Fatalf("got %v, want an error with %q", err, c.want)
-			}
-		})
-	}
-}
-
-func TestValidateShowsTheSchemaOnOneLine(t *testing.T) {
-	s := mustSet(t, spec("read_file", readSchema))
-	err := s.Validate("read_file", `{"offset":"`+strings.Repeat("x\n", 5000)+`"}`)
-	if err == nil || !strings.Contains(err.Error(), "not valid JSON") {
-		t.Fatalf("got %v", err)
-	}
-	err = s.Validate("read_file", `{"`+strings.Repeat("k", 9000)+`":1,"b\nc":2}`)
-	lines := strings.Split(err.Error(), "\n")
-	if len(lines) != 2 || len(err.Error()) > 3*maxFinding+maxSchema+200 {
-		t.Fatalf("%d lines, %d bytes: %s", len(lines), len(err.Error()), err)
-	}
-	if !strings.Contains(lines[1], `"required":["path"]`) {
-		t.Fatalf("no schema in %q", lines[1])
-	}
-}
-
-func TestNear(t *testing.T) {
-	s := mustSet(t, spec("read_file", `{}`), spec("write_file", `{}`), spec("edit_file", `{}`),
-		spec("list_directory", `{}`), spec("run_command", `{}`))
-	for name, want := range map[string]string{
-		"readfile":   "read_file",
-		"Read-File":  "read_file",
-		"read":       "read_file",
-		"list_dir":   "list_directory",
-		"run_comand": "run_command",
-		"edit_fil":   "edit_file",
-		"zzz":        "",
-		"":           "",
-		"___":        "",
-	} {
-		got := s.Near(name)
-		if want == "" && len(got) != 0 || want != "" && (len(got) == 0 || got[0] != want || len(got) > 3) {
-			t.Errorf("Near(%q) = %v, want %q first", name, got, want)
+		if _, err := NewRegistry(tools...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}
 }
 
-func FuzzValidate(f *testing.F) {
-	s := mustSet(f, spec("read_file", readSchema))
-	for _, seed := range []string{``, `{}`, `{"path":"a"}`, `{"path":1e99999}`, `[[[[`, "\xff", `{"tags":["a",1,1e2]}`,
-		`{"path":"a","step":1e308,"offset":-0}`, `{"path":"\ud800"}`, `{"a":{"a":{"a":[]}}}`} {
-		f.Add("read_file", seed)
+func TestArgumentsDecodesIntoTheStructOfATool(t *testing.T) {
+	type lines struct {
+		Path  string  `json:"path"`
+		Limit float64 `json:"limit"`
 	}
-	f.Add("read\xff", "x")
-	f.Fuzz(func(t *testing.T, name, arguments string) {
-		if err := s.Validate(name, arguments); err != nil {
-			if text := err.Error(); text == "" || strings.Count(text, "\n") > 1 || !utf8.ValidString(text) {
-				t.Fatalf("the model cannot read %q", text)
-			}
+	for text, want := range map[string]lines{
+		``:                         {},
+		`{}`:                       {},
+		`{"path":"a","limit":2.0}`: {"a", 2},
+	} {
+		if got, err := Arguments[lines](text); err != nil || got != want {
+			t.Errorf("Arguments(%q) = %v, %v, want %v", text, got, err, want)
 		}
-	})
+	}
+	if _, err := Arguments[lines](`{"path":1}`); err == nil {
+		t.Error("Arguments accepts a number for a string")
+	}
 }

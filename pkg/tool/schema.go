@@ -16,49 +16,49 @@ import (
 )
 
 const (
-	// Bounds of what a model is told, in bytes: its own garbage comes back in
-	// the error and must not fill its context.
+	// Limits of an error's text, in bytes. The text repeats what the model wrote and
+	// must not fill its context.
 	maxFinding = 240
 	maxSchema  = 2000
-	// Findings that are named in one error.
+	// Maximum findings in one error.
 	maxFindings = 3
-	// Digits of an exponent that is still a number: the schema library computes
-	// with rationals, for which 1e999999 is a number of a million digits.
+	// Maximum digits of an exponent. The schema library computes with rationals, for
+	// which 1e999999 is a number of a million digits.
 	maxExponentDigits = 3
-	// Characters of a number, for the same reason.
+	// Maximum characters of a number, for the same reason.
 	maxNumber = 400
 )
 
-// compiled is a tool with its schema ready for use.
-type compiled struct {
+// compiledSpec is a tool's spec with its compiled schema.
+type compiledSpec struct {
 	spec   *harnessv1.ToolSpec
 	schema *jsonschema.Schema
-	// The schema on one line, as it is shown to a model.
-	shown string
+	// The schema on one line, as models read it.
+	oneLine string
 }
 
-// noLoader keeps schemas self-contained: a $ref elsewhere reads no file and
-// opens no connection.
+// noLoader rejects every $ref that leads out of the schema, so that no schema can
+// read a file or open a connection.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("refers to %s; a tool's schema has to be self-contained", url)
+	return nil, fmt.Errorf("unsupported $ref %s: the schema must be self-contained", url)
 }
 
-func compile(spec *harnessv1.ToolSpec) (*compiled, error) {
+func compile(spec *harnessv1.ToolSpec) (*compiledSpec, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(spec.GetParametersSchema()))
 	if err != nil {
-		return nil, fmt.Errorf("not JSON: %w", err)
+		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	object, ok := doc.(map[string]any)
 	if !ok {
-		return nil, errors.New("not a JSON object")
+		return nil, errors.New("expected a JSON object")
 	}
 	if err := CheckNumbers(doc); err != nil {
 		return nil, err
 	}
 	if t, has := object["type"]; has && t != "object" {
-		return nil, fmt.Errorf("describes %v; arguments are always an object", t)
+		return nil, fmt.Errorf("type is %v, expected object", t)
 	}
 	const url = "tool:///parameters.json"
 	c := jsonschema.NewCompiler()
@@ -75,22 +75,22 @@ func compile(spec *harnessv1.ToolSpec) (*compiled, error) {
 	if err := json.Compact(&line, []byte(spec.GetParametersSchema())); err != nil {
 		return nil, err
 	}
-	return &compiled{spec: spec, schema: schema, shown: content.Clip(line.String(), maxSchema)}, nil
+	return &compiledSpec{spec: spec, schema: schema, oneLine: content.Clip(line.String(), maxSchema)}, nil
 }
 
-func (c *compiled) validate(arguments string) error {
+func (c *compiledSpec) validate(arguments string) error {
 	if strings.TrimSpace(arguments) == "" {
 		arguments = "{}"
 	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(arguments))
 	if err != nil {
-		return c.refuse("they are not valid JSON: " + err.Error())
+		return c.invalid("they are not valid JSON: " + err.Error())
 	}
 	if _, ok := value.(map[string]any); !ok {
-		return c.refuse("they are not a JSON object")
+		return c.invalid("they are not a JSON object")
 	}
 	if err := CheckNumbers(value); err != nil {
-		return c.refuse(err.Error())
+		return c.invalid(err.Error())
 	}
 	err = c.schema.Validate(value)
 	if err == nil {
@@ -98,36 +98,37 @@ func (c *compiled) validate(arguments string) error {
 	}
 	var failed *jsonschema.ValidationError
 	if !errors.As(err, &failed) {
-		return c.refuse(err.Error())
+		return c.invalid(err.Error())
 	}
-	found := findings(failed, message.NewPrinter(language.English), nil)
-	if more := len(found) - maxFindings; more > 0 {
-		found = append(found[:maxFindings:maxFindings], fmt.Sprintf("and %d more", more))
+	all := findings(failed, message.NewPrinter(language.English), nil)
+	if more := len(all) - maxFindings; more > 0 {
+		all = append(all[:maxFindings:maxFindings], fmt.Sprintf("and %d more", more))
 	}
-	return c.refuse(strings.Join(found, "; "))
+	return c.invalid(strings.Join(all, "; "))
 }
 
-func (c *compiled) refuse(what string) error {
+func (c *compiledSpec) invalid(reason string) error {
 	return fmt.Errorf("The arguments of %s were refused: %s.\nExpected JSON Schema: %s", //nolint:staticcheck // a text for the model
-		c.spec.GetName(), what, c.shown)
+		c.spec.GetName(), reason, c.oneLine)
 }
 
-// findings are the leaves of a validation error, each with where it is.
-func findings(e *jsonschema.ValidationError, p *message.Printer, to []string) []string {
+// findings appends the leaves of a validation error to list, each with its place.
+func findings(e *jsonschema.ValidationError, p *message.Printer, list []string) []string {
 	if len(e.Causes) == 0 {
 		text := e.ErrorKind.LocalizedString(p)
 		if len(e.InstanceLocation) > 0 {
 			text = strings.Join(e.InstanceLocation, ".") + ": " + text
 		}
-		return append(to, content.Clip(text, maxFinding))
+		return append(list, content.Clip(text, maxFinding))
 	}
 	for _, cause := range e.Causes {
-		to = findings(cause, p, to)
+		list = findings(cause, p, list)
 	}
-	return to
+	return list
 }
 
-// CheckNumbers refuses numbers that no computer should compute with.
+// CheckNumbers returns an error if a decoded JSON value has a number with more than 400
+// characters or an exponent of more than 3 digits, which would take long to compute with.
 func CheckNumbers(value any) error {
 	switch v := value.(type) {
 	case json.Number:
