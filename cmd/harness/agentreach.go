@@ -5,6 +5,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 // reach calls at the hooks that are services. One that does not answer and whose
@@ -15,5 +16,5 @@ func reach(ctx context.Context, a *app, file *agentfile.File) error {
 	for _, warning := range warnings {
 		a.note("%s", warning)
 	}
-	return file.Locate(err)
+	return file.Locate(fault.In("spec.agent", err))
 }

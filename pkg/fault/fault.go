@@ -6,7 +6,6 @@ package fault
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -49,10 +48,13 @@ func New(code codes.Code, reason harnessv1.ErrorReason, message string, metadata
 	return &Error{Code: code, Reason: reason, Message: message, Metadata: metadata}
 }
 
-// Invalid says that a field from outside is wrong.
-func Invalid(field, format string, args ...any) *Error {
-	return New(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD,
-		field+": "+fmt.Sprintf(format, args...), "field", field)
+// metadata returns the pairs of Metadata as a map.
+func (e *Error) metadata() map[string]string {
+	pairs := make(map[string]string, len(e.Metadata)/2)
+	for i := 0; i+1 < len(e.Metadata); i += 2 {
+		pairs[e.Metadata[i]] = e.Metadata[i+1]
+	}
+	return pairs
 }
 
 // Status turns any error into a gRPC status. An error that is no Error becomes
@@ -67,10 +69,7 @@ func Status(err error) (st *status.Status, known bool) {
 		info := &errdetails.ErrorInfo{
 			Reason:   ReasonName(e.Reason),
 			Domain:   Domain,
-			Metadata: map[string]string{},
-		}
-		for i := 0; i+1 < len(e.Metadata); i += 2 {
-			info.Metadata[e.Metadata[i]] = e.Metadata[i+1]
+			Metadata: e.metadata(),
 		}
 		if with, err := st.WithDetails(info); err == nil {
 			st = with
@@ -94,10 +93,5 @@ func ReasonName(r harnessv1.ErrorReason) string {
 
 // ReasonOf returns the reason that a gRPC error carries, empty when it has none.
 func ReasonOf(err error) string {
-	for _, d := range status.Convert(err).Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
-			return info.GetReason()
-		}
-	}
-	return ""
+	return infoOf(status.Convert(err)).GetReason()
 }

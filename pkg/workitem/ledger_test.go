@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -123,7 +124,7 @@ func TestCheckTemplatesNamesTheField(t *testing.T) {
 		{"work_item_templates[0].role", []*harnessv1.WorkItemTemplate{{Title: "T", Role: 9}}},
 	} {
 		err := workitem.CheckTemplates(c.templates)
-		var invalid *workitem.Invalid
+		var invalid *fault.FieldError
 		if c.field == "" {
 			if err != nil {
 				t.Errorf("%v", err)

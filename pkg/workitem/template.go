@@ -5,30 +5,21 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Invalid says what is wrong with work item templates, and where.
-type Invalid struct {
-	// Field is the path of the field, such as work_item_templates[2].id.
-	Field string
-	// Message says what is wrong with it.
-	Message string
-}
-
-func (e *Invalid) Error() string { return e.Field + ": " + e.Message }
-
 // CheckTemplates checks the items that every run of an agent begins with: at most 64,
 // with titles of 1 to 120 bytes, notes of at most 512 bytes, and ids that are usable
-// and unique where they are given. The error is an *Invalid.
+// and unique where they are given. The error is a *fault.FieldError.
 func CheckTemplates(templates []*harnessv1.WorkItemTemplate) error {
 	if len(templates) > MaxOpen {
-		return &Invalid{"work_item_templates", fmt.Sprintf("%d items; at most %d are allowed", len(templates), MaxOpen)}
+		return fault.Invalid("work_item_templates", "%d items; at most %d are allowed", len(templates), MaxOpen)
 	}
 	first := map[string]int{}
 	for n, t := range templates {
 		invalid := func(field, format string, args ...any) error {
-			return &Invalid{fmt.Sprintf("work_item_templates[%d].%s", n, field), fmt.Sprintf(format, args...)}
+			return fault.Invalid(fmt.Sprintf("work_item_templates[%d].%s", n, field), format, args...)
 		}
 		if id := t.GetId(); id != "" {
 			if !idFormat.MatchString(id) {

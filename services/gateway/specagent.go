@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,36 +31,36 @@ func checkSpecSize(s *harnessv1.RunSpec) error {
 // checkDefinition refuses an agent whose policy, rules, hooks, modes, templates or
 // providers could not be carried out as they are written.
 func checkDefinition(s *harnessv1.RunSpec) error {
-	const agent = "spec.agent."
+	const agent = "spec.agent"
 	a := s.GetAgent()
 	return first(
 		func() error {
 			_, err := policy.Compile(a.GetTools())
-			return refused(agent, err)
+			return fault.In(agent, err)
 		},
 		func() error {
 			_, err := jit.Compile(a.GetJit())
-			return refused(agent, err)
+			return fault.In(agent, err)
 		},
 		func() error {
 			_, err := hook.Compile(a.GetHooks())
-			return refused(agent, err)
+			return fault.In(agent, err)
 		},
-		func() error { return refused(agent, mode.Check(a.GetModes())) },
+		func() error { return fault.In(agent, mode.Check(a.GetModes())) },
 		func() error {
 			if m := a.GetMode(); m != "" && !mode.Known(m, a.GetModes()) {
-				return unknownMode(agent+"mode", m, a.GetModes())
+				return unknownMode(agent+".mode", m, a.GetModes())
 			}
 			return nil
 		},
-		func() error { return refused(agent, workitem.CheckTemplates(a.GetWorkItemTemplates())) },
+		func() error { return fault.In(agent, workitem.CheckTemplates(a.GetWorkItemTemplates())) },
 		func() error {
 			if len(a.GetWorkItemTemplates()) > 0 && !s.GetConfig().GetWorkItems().GetEnabled() {
-				return fault.Invalid(agent+"work_item_templates", "the run has no work items: set spec.config.work_items.enabled")
+				return fault.Invalid(agent+".work_item_templates", "the run has no work items: set spec.config.work_items.enabled")
 			}
 			return nil
 		},
-		func() error { return checkProviders(agent+"context_providers", a.GetContextProviders()) },
+		func() error { return checkProviders(agent+".context_providers", a.GetContextProviders()) },
 	)
 }
 
@@ -71,17 +70,17 @@ func unknownMode(field, name string, custom []*harnessv1.ModeSpec) error {
 
 // checkContract refuses a contract that cannot be verified as it is written.
 func checkContract(s *harnessv1.RunSpec) error {
-	const field = "spec.contract."
+	const field = "spec.contract"
 	c := s.GetContract()
 	if c == nil {
 		return nil
 	}
-	if err := refused(field, contract.Validate(c)); err != nil {
+	if err := fault.In(field, contract.Validate(c)); err != nil {
 		return err
 	}
 	for i, q := range c.GetQuestions() {
 		if q.GetRequired() && s.GetAgent().GetAutonomous() {
-			return fault.Invalid(at(field+"questions", i)+".required",
+			return fault.Invalid(at(field+".questions", i)+".required",
 				"must be answered, and the agent is autonomous, so nobody is asked: answer it in the goal, or leave autonomous out")
 		}
 	}
@@ -90,7 +89,7 @@ func checkContract(s *harnessv1.RunSpec) error {
 	}
 	for i, o := range c.GetRequiredOutputs() {
 		if strings.HasPrefix(o.GetPredicate().GetIn(), "artifact:") {
-			return fault.Invalid(at(field+"required_outputs", i)+".predicate.in",
+			return fault.Invalid(at(field+".required_outputs", i)+".predicate.in",
 				"names an artifact, and the run has no work items: set spec.config.work_items.enabled")
 		}
 	}
@@ -159,53 +158,6 @@ func checkJudgement(c *harnessv1.LoopConfig) error {
 
 // MaxHookTimeout bounds the time that a hook may take.
 const MaxHookTimeout = 5 * time.Minute
-
-// refused is what a package says of its part of a spec, with the whole path of the
-// field. Where it knows the place in an expression, that is said too, for people
-// and, as line and column, for programs.
-func refused(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	field, message, line, column, known := place(err)
-	if !known {
-		return fault.Invalid(strings.TrimSuffix(path, "."), "%v", err)
-	}
-	field = path + field
-	if line == 0 {
-		return fault.Invalid(field, "%s", message)
-	}
-	e := fault.Invalid(field, "line %d, column %d: %s", line, column, message)
-	e.Metadata = append(e.Metadata, "line", strconv.Itoa(line), "column", strconv.Itoa(column))
-	return e
-}
-
-// place is where something is wrong, as the packages of the parts say it.
-func place(err error) (field, message string, line, column int, known bool) {
-	var (
-		ofContract *contract.Invalid
-		ofHook     *hook.Invalid
-		ofJit      *jit.Invalid
-		ofMode     *mode.Invalid
-		ofTool     *policy.Invalid
-		ofItem     *workitem.Invalid
-	)
-	switch {
-	case errors.As(err, &ofContract):
-		return ofContract.Field, ofContract.Message, ofContract.Line, ofContract.Column, true
-	case errors.As(err, &ofHook):
-		return ofHook.Field, ofHook.Message, ofHook.Line, ofHook.Column, true
-	case errors.As(err, &ofJit):
-		return ofJit.Field, ofJit.Message, ofJit.Line, ofJit.Column, true
-	case errors.As(err, &ofMode):
-		return ofMode.Field, ofMode.Message, 0, 0, true
-	case errors.As(err, &ofTool):
-		return ofTool.Field, ofTool.Message, ofTool.Line, ofTool.Column, true
-	case errors.As(err, &ofItem):
-		return ofItem.Field, ofItem.Message, 0, 0, true
-	}
-	return "", "", 0, 0, false
-}
 
 // CheckNamed refuses what speaks of a tool that is not there: a hook that would never
 // be called, a mode that would offer nothing, an output that could not be met.

@@ -105,7 +105,7 @@ type Compiled struct {
 }
 
 // Compile makes a contract ready, resolving it if it is not yet. The error is
-// an *Invalid.
+// a *fault.FieldError.
 func Compile(c *harnessv1.TaskContract) (*Compiled, error) {
 	r := Resolve(c)
 	outputs, err := checkOutputs(r)

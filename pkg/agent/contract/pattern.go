@@ -4,6 +4,8 @@ import (
 	"errors"
 	"regexp"
 	"regexp/syntax"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 func compilePattern(field, pattern string, foldCase bool) (*regexp.Regexp, error) {
 	re, err := boundedRegexp(pattern, foldCase)
 	if err != nil {
-		return nil, invalid(field, "%s", err)
+		return nil, fault.Invalid(field, "%s", err)
 	}
 	return re, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -66,30 +67,30 @@ func parsePlace(field, in string) (place, error) {
 		return place{kind: inTranscript}, nil
 	case kind == "artifact" && named:
 		if !itemID.MatchString(name) {
-			return place{}, invalid(field, "%q is no id of a work item: it does not match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
+			return place{}, fault.Invalid(field, "%q is no id of a work item: it does not match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
 		}
 		return place{kind: inArtifact, name: name}, nil
 	case kind == "file" && named:
 		return place{kind: inFile, name: name}, checkPath(field, name)
 	}
-	return place{}, invalid(field, "%q is no place: write response, transcript, artifact:ID or file:PATH", clip(in, 80))
+	return place{}, fault.Invalid(field, "%q is no place: write response, transcript, artifact:ID or file:PATH", clip(in, 80))
 }
 
 // checkPath refuses a path that cannot be that of a file in the workspace.
 func checkPath(field, name string) error {
 	switch last := path.Base(name); {
 	case strings.TrimSpace(name) == "":
-		return invalid(field, "has an empty path: name a file in the workspace")
+		return fault.Invalid(field, "has an empty path: name a file in the workspace")
 	case len(name) > maxPath:
-		return invalid(field, "the path has %d bytes; at most %d are allowed", len(name), maxPath)
+		return fault.Invalid(field, "the path has %d bytes; at most %d are allowed", len(name), maxPath)
 	case strings.ContainsAny(name, "\x00\n\r"):
-		return invalid(field, "the path has a line break or a zero byte in it")
+		return fault.Invalid(field, "the path has a line break or a zero byte in it")
 	case strings.HasPrefix(name, "/"):
-		return invalid(field, "%q is absolute: write it relative to the workspace", clip(name, 80))
+		return fault.Invalid(field, "%q is absolute: write it relative to the workspace", clip(name, 80))
 	case path.Clean(name) == ".." || strings.HasPrefix(path.Clean(name), "../"):
-		return invalid(field, "%q leads out of the workspace", clip(name, 80))
+		return fault.Invalid(field, "%q leads out of the workspace", clip(name, 80))
 	case strings.HasSuffix(name, "/") || last == "." || last == "..":
-		return invalid(field, "%q is a directory: name a file in it", clip(name, 80))
+		return fault.Invalid(field, "%q is a directory: name a file in it", clip(name, 80))
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func checkTarget(field, target string) error {
 	host, port, err := net.SplitHostPort(target)
 	number, wrong := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" || wrong != nil || number == 0 || strings.ContainsAny(host, "/@ \t\r\n") {
-		return invalid(field, "%s is no HOST:PORT: write it as in localhost:9000", clip(fmt.Sprintf("%q", target), 80))
+		return fault.Invalid(field, "%s is no HOST:PORT: write it as in localhost:9000", clip(fmt.Sprintf("%q", target), 80))
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -102,13 +102,13 @@ func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error
 		err = o.compileTool(field, p)
 	case command:
 		if len(p.GetCommand()) > maxCommand {
-			err = invalid(field+".command", "has %d bytes; at most %d are allowed: put it into a script", len(p.GetCommand()), maxCommand)
+			err = fault.Invalid(field+".command", "has %d bytes; at most %d are allowed: put it into a script", len(p.GetCommand()), maxCommand)
 		} else {
 			o.timeout, err = checkTimeout(field, p, DefaultCommandTimeout, maxCommandTimeout)
 		}
 	case schemaValid:
 		if o.in, err = parsePlace(field+".in", p.GetIn()); err == nil && o.in.kind != inArtifact && o.in.kind != inFile {
-			err = invalid(field+".in", "a document is in artifact:ID or file:PATH, not in %s", p.GetIn())
+			err = fault.Invalid(field+".in", "a document is in artifact:ID or file:PATH, not in %s", p.GetIn())
 		}
 		if err == nil {
 			o.schema, err = compileSchema(field+".schema", p.GetSchema())
@@ -126,7 +126,7 @@ func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error
 func checkFields(field string, p *harnessv1.Predicate) error {
 	used, known := uses[p.GetType()]
 	if !known {
-		return invalid(field+".type", "is not set to a type: choose FILE_EXISTS, CONTAINS_TEXT, TOOL_RESULT_SUCCESS, "+
+		return fault.Invalid(field+".type", "is not set to a type: choose FILE_EXISTS, CONTAINS_TEXT, TOOL_RESULT_SUCCESS, "+
 			"COMMAND_SUCCEEDS, JSON_SCHEMA_VALID, CUSTOM or ALWAYS_TRUE")
 	}
 	names := strings.Fields(used)
@@ -145,9 +145,9 @@ func checkFields(field string, p *harnessv1.Predicate) error {
 		}
 		switch {
 		case must && !f.set:
-			return invalid(field+"."+f.name, "is empty, and %s needs it", typeName(p.GetType()))
+			return fault.Invalid(field+"."+f.name, "is empty, and %s needs it", typeName(p.GetType()))
 		case !must && !may && f.set:
-			return invalid(field+"."+f.name, "has no meaning for %s: leave it out, or choose another type", typeName(p.GetType()))
+			return fault.Invalid(field+"."+f.name, "has no meaning for %s: leave it out, or choose another type", typeName(p.GetType()))
 		}
 	}
 	return nil
@@ -155,18 +155,18 @@ func checkFields(field string, p *harnessv1.Predicate) error {
 
 func (o *output) compileTool(field string, p *harnessv1.Predicate) error {
 	if !toolName.MatchString(p.GetTool()) {
-		return invalid(field+".tool", "%q does not match [A-Za-z0-9_-]{1,64}", clip(p.GetTool(), 80))
+		return fault.Invalid(field+".tool", "%q does not match [A-Za-z0-9_-]{1,64}", clip(p.GetTool(), 80))
 	}
 	if n := len(p.GetArguments()); n > maxArguments {
-		return invalid(field+".arguments", "there are %d; at most %d are allowed", n, maxArguments)
+		return fault.Invalid(field+".arguments", "there are %d; at most %d are allowed", n, maxArguments)
 	}
 	for i, a := range p.GetArguments() {
 		at := fmt.Sprintf("%s.arguments[%d]", field, i)
 		if a.GetName() == "" {
-			return invalid(at+".name", "is empty: name the argument")
+			return fault.Invalid(at+".name", "is empty: name the argument")
 		}
 		if a.GetPattern() == "" {
-			return invalid(at+".pattern", "is empty: say what has to be found in the argument")
+			return fault.Invalid(at+".pattern", "is empty: say what has to be found in the argument")
 		}
 		pattern, err := compilePattern(at+".pattern", a.GetPattern(), false)
 		if err != nil {
@@ -181,14 +181,14 @@ func (o *output) compileCustom(field string, p *harnessv1.Predicate) error {
 	var err error
 	switch {
 	case p.GetCel() == "" && p.GetGrpc() == "":
-		return invalid(field+".cel", "is empty: CUSTOM needs cel or grpc")
+		return fault.Invalid(field+".cel", "is empty: CUSTOM needs cel or grpc")
 	case p.GetCel() != "" && p.GetGrpc() != "":
-		return invalid(field+".grpc", "stands beside cel: a CUSTOM predicate has one of them")
+		return fault.Invalid(field+".grpc", "stands beside cel: a CUSTOM predicate has one of them")
 	case p.GetCel() != "" && p.GetTimeout() != nil:
-		return invalid(field+".timeout", "has no meaning for cel: leave it out")
+		return fault.Invalid(field+".timeout", "has no meaning for cel: leave it out")
 	case p.GetCel() != "":
 		if o.program, err = expr.State.Compile(p.GetCel()); err != nil {
-			return inExpression(field+".cel", err)
+			return fault.In(field+".cel", err)
 		}
 	default:
 		if err = checkTarget(field+".grpc", p.GetGrpc()); err != nil {
@@ -199,25 +199,16 @@ func (o *output) compileCustom(field string, p *harnessv1.Predicate) error {
 	return err
 }
 
-func inExpression(field string, err error) error {
-	out := &Invalid{Field: field, Message: err.Error()}
-	var at *expr.Error
-	if errors.As(err, &at) {
-		out.Line, out.Column = at.Line, at.Column
-	}
-	return out
-}
-
 func checkTimeout(field string, p *harnessv1.Predicate, unset, most time.Duration) (time.Duration, error) {
 	if p.GetTimeout() == nil {
 		return unset, nil
 	}
 	if err := p.GetTimeout().CheckValid(); err != nil {
-		return 0, invalid(field+".timeout", "is not a valid duration")
+		return 0, fault.Invalid(field+".timeout", "is not a valid duration")
 	}
 	d := p.GetTimeout().AsDuration()
 	if d < minTimeout || d > most {
-		return 0, invalid(field+".timeout", "is %v; it has to be between %v and %v", d, minTimeout, most)
+		return 0, fault.Invalid(field+".timeout", "is %v; it has to be between %v and %v", d, minTimeout, most)
 	}
 	return d, nil
 }

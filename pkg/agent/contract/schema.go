@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	schemas "github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
@@ -26,15 +27,15 @@ func (noLoader) Load(url string) (any, error) {
 func compileSchema(field, text string) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, invalid(field, "is not JSON: %s", clip(err.Error(), 200))
+		return nil, fault.Invalid(field, "is not JSON: %s", clip(err.Error(), 200))
 	}
 	switch doc.(type) {
 	case map[string]any, bool:
 	default:
-		return nil, invalid(field, "is no JSON Schema: it has to be an object")
+		return nil, fault.Invalid(field, "is no JSON Schema: it has to be an object")
 	}
 	if err := schemas.CheckNumbers(doc); err != nil {
-		return nil, invalid(field, "%s", err)
+		return nil, fault.Invalid(field, "%s", err)
 	}
 	const url = "contract:///schema.json"
 	c := jsonschema.NewCompiler()
@@ -44,11 +45,11 @@ func compileSchema(field, text string) (*jsonschema.Schema, error) {
 		return boundedRegexp(pattern, false)
 	})
 	if err := c.AddResource(url, doc); err != nil {
-		return nil, invalid(field, "is no JSON Schema: %s", clip(err.Error(), 200))
+		return nil, fault.Invalid(field, "is no JSON Schema: %s", clip(err.Error(), 200))
 	}
 	schema, err := c.Compile(url)
 	if err != nil {
-		return nil, invalid(field, "is no JSON Schema: %s", clip(strings.ReplaceAll(err.Error(), url, ""), 200))
+		return nil, fault.Invalid(field, "is no JSON Schema: %s", clip(strings.ReplaceAll(err.Error(), url, ""), 200))
 	}
 	return schema, nil
 }

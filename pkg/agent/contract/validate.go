@@ -8,36 +8,15 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// Invalid says what is wrong with a contract.
-type Invalid struct {
-	// Field is the path of the field, such as required_outputs[0].predicate.pattern.
-	Field string
-	// Message says what is wrong with it and what to do.
-	Message string
-	// Line and Column are where within the field's value, counted from 1; 0 when
-	// it is the whole. Only CEL expressions have a place.
-	Line, Column int
-}
-
-func (e *Invalid) Error() string {
-	if e.Line > 0 {
-		return fmt.Sprintf("%s: %d:%d: %s", e.Field, e.Line, e.Column, e.Message)
-	}
-	return e.Field + ": " + e.Message
-}
-
-func invalid(field, format string, args ...any) *Invalid {
-	return &Invalid{Field: field, Message: fmt.Sprintf(format, args...)}
-}
-
 // Validate refuses a contract that cannot be verified as it is written, as far
 // as that can be known without looking at the world. It takes contracts from
-// outside, resolved or not. The error is an *Invalid.
+// outside, resolved or not. The error is a *fault.FieldError.
 func Validate(c *harnessv1.TaskContract) error {
 	if err := checkShape(c); err != nil {
 		return err
@@ -53,19 +32,19 @@ func checkShape(c *harnessv1.TaskContract) error {
 	outputs, lines, questions := len(c.GetRequiredOutputs()), len(c.GetRequirements()), len(c.GetQuestions())
 	switch {
 	case outputs+lines+questions == 0:
-		return invalid("required_outputs", "the contract asks for nothing: give required_outputs, requirements or questions")
+		return fault.Invalid("required_outputs", "the contract asks for nothing: give required_outputs, requirements or questions")
 	case outputs+lines > MaxOutputs && lines > 0:
-		return invalid("requirements", "there are %d outputs with the requirements; at most %d are allowed", outputs+lines, MaxOutputs)
+		return fault.Invalid("requirements", "there are %d outputs with the requirements; at most %d are allowed", outputs+lines, MaxOutputs)
 	case outputs > MaxOutputs:
-		return invalid("required_outputs", "there are %d; at most %d are allowed", outputs, MaxOutputs)
+		return fault.Invalid("required_outputs", "there are %d; at most %d are allowed", outputs, MaxOutputs)
 	case questions > MaxQuestions:
-		return invalid("questions", "there are %d; at most %d are allowed", questions, MaxQuestions)
+		return fault.Invalid("questions", "there are %d; at most %d are allowed", questions, MaxQuestions)
 	case c.GetStored() != nil:
-		return invalid("stored", "is set by the harness; leave it out")
+		return fault.Invalid("stored", "is set by the harness; leave it out")
 	}
 	for i, line := range c.GetRequirements() {
 		if strings.TrimSpace(line) == "" {
-			return invalid(fmt.Sprintf("requirements[%d]", i), "is empty: say what has to be there, or leave it out")
+			return fault.Invalid(fmt.Sprintf("requirements[%d]", i), "is empty: say what has to be there, or leave it out")
 		}
 	}
 	ids := map[string]int{}
@@ -75,18 +54,18 @@ func checkShape(c *harnessv1.TaskContract) error {
 			return err
 		}
 		if strings.TrimSpace(q.GetQuestion()) == "" {
-			return invalid(field+".question", "is empty: say what is asked")
+			return fault.Invalid(field+".question", "is empty: say what is asked")
 		}
 	}
 	a := c.GetAcceptability()
 	if a.GetMaxUnknowns() > MaxOutputs {
-		return invalid("acceptability.max_unknowns", "is %d; at most %d makes sense", a.GetMaxUnknowns(), MaxOutputs)
+		return fault.Invalid("acceptability.max_unknowns", "is %d; at most %d makes sense", a.GetMaxUnknowns(), MaxOutputs)
 	}
 	if m := a.GetMinConfidence(); math.IsNaN(m) || m < 0 || m > 1 {
-		return invalid("acceptability.min_confidence", "is %v; it has to be in [0, 1]", m)
+		return fault.Invalid("acceptability.min_confidence", "is %v; it has to be in [0, 1]", m)
 	}
 	if size := proto.Size(Resolve(c)); size > MaxEncoded {
-		return invalid("required_outputs", "the contract has %d bytes encoded; at most %d are allowed: shorten its texts or schemas", size, MaxEncoded)
+		return fault.Invalid("required_outputs", "the contract has %d bytes encoded; at most %d are allowed: shorten its texts or schemas", size, MaxEncoded)
 	}
 	return nil
 }
@@ -108,7 +87,7 @@ func checkOutputs(c *harnessv1.TaskContract) ([]*output, error) {
 	}
 	for i := range c.GetRequirements() {
 		if first, taken := ids[lineID(i)]; taken {
-			return nil, invalid(fmt.Sprintf("required_outputs[%d].id", first),
+			return nil, fault.Invalid(fmt.Sprintf("required_outputs[%d].id", first),
 				"%s is the id that requirements[%d] gets: choose another", lineID(i), i)
 		}
 	}
@@ -117,10 +96,10 @@ func checkOutputs(c *harnessv1.TaskContract) ([]*output, error) {
 
 func checkID(field, id, list string, i int, ids map[string]int) error {
 	if !idFormat.MatchString(id) {
-		return invalid(field, "%q does not match [A-Za-z0-9_.-]{1,64}", clip(id, 80))
+		return fault.Invalid(field, "%q does not match [A-Za-z0-9_.-]{1,64}", clip(id, 80))
 	}
 	if first, taken := ids[id]; taken {
-		return invalid(field, "%s is the id of %s[%d] already: choose another", id, list, first)
+		return fault.Invalid(field, "%s is the id of %s[%d] already: choose another", id, list, first)
 	}
 	ids[id] = i
 	return nil

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -170,7 +171,7 @@ func TestRefusalsNameTheFieldAndSayWhatToDo(t *testing.T) {
 		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "arguments": [{}]}`), p + ".arguments", "no meaning"},
 	} {
 		err := Validate(parse(t, c.contract))
-		var wrong *Invalid
+		var wrong *fault.FieldError
 		if !errors.As(err, &wrong) || wrong.Field != c.field || !strings.Contains(wrong.Message, c.says) {
 			t.Errorf("%.100s:\n  %v\n  want %s: …%s…", c.contract, err, c.field, c.says)
 			continue
@@ -183,8 +184,8 @@ func TestRefusalsNameTheFieldAndSayWhatToDo(t *testing.T) {
 
 func TestAnExpressionIsRefusedAtItsPlace(t *testing.T) {
 	err := Validate(parse(t, with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes > 0 &&\n  nope"}`)))
-	var wrong *Invalid
-	if !errors.As(err, &wrong) || wrong.Line != 2 || wrong.Column != 3 || !strings.Contains(err.Error(), "predicate.cel: 2:3: ") {
+	var wrong *fault.FieldError
+	if !errors.As(err, &wrong) || wrong.Line != 2 || wrong.Column != 3 || !strings.Contains(err.Error(), "predicate.cel: line 2, column 3: ") {
 		t.Errorf("%v", err)
 	}
 }
@@ -231,7 +232,7 @@ func FuzzValidate(f *testing.F) {
 			t.Error("the contract was changed")
 		}
 		if err != nil {
-			var wrong *Invalid
+			var wrong *fault.FieldError
 			if !errors.As(err, &wrong) || wrong.Field == "" || wrong.Message == "" {
 				t.Errorf("the error is %#v", err)
 			}

@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 // Env is a kind of expressions: the variables that they see.
@@ -63,7 +65,7 @@ func (e *Env) make() *cel.Env {
 }
 
 // Compile makes a program of a source, which has to be of type bool and within
-// the bounds of this package. The error is an *Error.
+// the bounds of this package. The error is a *fault.FieldError.
 func (e *Env) Compile(source string) (*Program, error) {
 	p, err := e.compile(source)
 	if err != nil {
@@ -74,7 +76,7 @@ func (e *Env) Compile(source string) (*Program, error) {
 		if p.output == types.DynKind {
 			message = "may give anything, and has to give true or false: compare it, as in … == true"
 		}
-		return nil, &Error{Line: 1, Column: 1, Message: message}
+		return nil, &fault.FieldError{Line: 1, Column: 1, Message: message}
 	}
 	return p, nil
 }
@@ -83,11 +85,11 @@ func (e *Env) Compile(source string) (*Program, error) {
 func (e *Env) compile(source string) (*Program, error) {
 	switch {
 	case strings.TrimSpace(source) == "":
-		return nil, &Error{Message: "is empty"}
+		return nil, &fault.FieldError{Message: "is empty"}
 	case len(source) > MaxSource:
-		return nil, &Error{Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(source), MaxSource)}
+		return nil, &fault.FieldError{Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(source), MaxSource)}
 	case !utf8.ValidString(source):
-		return nil, &Error{Message: "is not valid UTF-8"}
+		return nil, &fault.FieldError{Message: "is not valid UTF-8"}
 	}
 	env := e.made()
 	tree, issues := env.Compile(source)
@@ -96,10 +98,10 @@ func (e *Env) compile(source string) (*Program, error) {
 	}
 	estimate, err := env.EstimateCost(tree, newSizes(e, tree))
 	if err != nil {
-		return nil, &Error{Message: "cannot be estimated: " + oneLine(err.Error())}
+		return nil, &fault.FieldError{Message: "cannot be estimated: " + oneLine(err.Error())}
 	}
 	if estimate.Max > MaxEstimate {
-		return nil, &Error{Message: "may cost too much: look at less text, or nest fewer macros (all, exists, filter, map) in each other"}
+		return nil, &fault.FieldError{Message: "may cost too much: look at less text, or nest fewer macros (all, exists, filter, map) in each other"}
 	}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if !bounded(env, tree) {
@@ -107,7 +109,7 @@ func (e *Env) compile(source string) (*Program, error) {
 	}
 	program, err := env.Program(tree, options...)
 	if err != nil {
-		return nil, &Error{Message: oneLine(err.Error())}
+		return nil, &fault.FieldError{Message: oneLine(err.Error())}
 	}
 	output := tree.OutputType()
 	return &Program{env: e, program: program, output: output.Kind(), outputName: output.String()}, nil
@@ -120,7 +122,7 @@ func (e *Env) first(issues *cel.Issues) error {
 	}
 	found := issues.Errors()
 	if len(found) == 0 {
-		return &Error{Message: oneLine(issues.Err().Error())}
+		return &fault.FieldError{Message: oneLine(issues.Err().Error())}
 	}
 	one := slices.MinFunc(found, func(a, b *common.Error) int {
 		if by := a.Location.Line() - b.Location.Line(); by != 0 {
@@ -133,7 +135,7 @@ func (e *Env) first(issues *cel.Issues) error {
 	if message == "invalid matches argument" {
 		message = "is no regular expression (RE2), or one that is too large"
 	}
-	at := &Error{Line: one.Location.Line(), Column: one.Location.Column() + 1, Message: oneLine(message)}
+	at := &fault.FieldError{Line: one.Location.Line(), Column: one.Location.Column() + 1, Message: oneLine(message)}
 	if at.Line < 1 || at.Column < 1 {
 		at.Line, at.Column = 0, 0
 	}

@@ -92,14 +92,3 @@ var (
 		bools("called_work_complete"), counts("tool_usage"),
 		texts("artifacts"), records("work_items", "WorkItem"))
 )
-
-// Error says what is wrong with an expression or a template.
-type Error struct {
-	// Line and Column are where, counted from 1 in characters within the source;
-	// both are 0 when it is the whole.
-	Line, Column int
-	// Message says what, on one line.
-	Message string
-}
-
-func (e *Error) Error() string { return e.Message }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 func args(t testing.TB, text string) map[string]any {
@@ -167,7 +169,7 @@ func TestRefusalsSayWhereAndWhat(t *testing.T) {
 		{Jit, strings.Repeat("(", 200) + "true" + strings.Repeat(")", 200), 1, 0, ""},
 	} {
 		_, err := c.env.Compile(c.source)
-		var at *Error
+		var at *fault.FieldError
 		if !errors.As(err, &at) {
 			t.Errorf("%.40q is accepted: %v", c.source, err)
 			continue

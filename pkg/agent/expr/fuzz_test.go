@@ -3,6 +3,8 @@ package expr
 import (
 	"errors"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 func FuzzCompile(f *testing.F) {
@@ -46,7 +48,7 @@ func FuzzCompile(f *testing.F) {
 
 func checkError(t *testing.T, err error) {
 	t.Helper()
-	var at *Error
+	var at *fault.FieldError
 	if !errors.As(err, &at) || at.Message == "" || at.Line < 0 || at.Column < 0 || (at.Line == 0) != (at.Column == 0) {
 		t.Errorf("the error is %#v", err)
 	}

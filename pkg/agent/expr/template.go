@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 // Template is a text with values in it.
@@ -25,14 +27,14 @@ type part struct {
 
 // Template compiles a text in which {{ expression }} stands for the value of
 // an expression of any type but bytes and types. A text with braces in it is
-// written as an expression: {{ "{{" }}. The error is an *Error with a place in
+// written as an expression: {{ "{{" }}. The error is a *fault.FieldError with a place in
 // the text.
 func (e *Env) Template(text string) (*Template, error) {
 	if len(text) > MaxTemplate {
-		return nil, &Error{Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(text), MaxTemplate)}
+		return nil, &fault.FieldError{Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(text), MaxTemplate)}
 	}
 	if !utf8.ValidString(text) {
-		return nil, &Error{Message: "is not valid UTF-8"}
+		return nil, &fault.FieldError{Message: "is not valid UTF-8"}
 	}
 	t := &Template{}
 	for at := 0; ; {
@@ -45,7 +47,7 @@ func (e *Env) Template(text string) (*Template, error) {
 		length := expressionLength(text[start:])
 		if length < 0 {
 			line, column := place(text, start-2)
-			return nil, &Error{Line: line, Column: column, Message: "{{ has no }}"}
+			return nil, &fault.FieldError{Line: line, Column: column, Message: "{{ has no }}"}
 		}
 		program, err := e.compile(text[start : start+length])
 		if err == nil {
@@ -103,12 +105,12 @@ func literalLength(text string, raw bool) int {
 
 // moved is an error in an expression as an error in the text around it.
 func moved(err error, text string, start int) error {
-	var at *Error
+	var at *fault.FieldError
 	if !errors.As(err, &at) {
 		return err
 	}
 	line, column := place(text, start)
-	out := &Error{Line: line, Column: column, Message: at.Message}
+	out := &fault.FieldError{Line: line, Column: column, Message: at.Message}
 	switch {
 	case at.Line == 1:
 		out.Column += at.Column - 1
@@ -126,7 +128,7 @@ func place(text string, offset int) (line, column int) {
 
 func printable(p *Program) error {
 	if p.output == types.BytesKind || p.output == types.TypeKind {
-		return &Error{Line: 1, Column: 1, Message: fmt.Sprintf("gives a value of type %s, which has no text", p.outputName)}
+		return &fault.FieldError{Line: 1, Column: 1, Message: fmt.Sprintf("gives a value of type %s, which has no text", p.outputName)}
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 func TestTemplatesPutValuesIn(t *testing.T) {
@@ -49,7 +51,7 @@ func TestTemplatesSayWhereTheyAreWrong(t *testing.T) {
 		{strings.Repeat("x", MaxTemplate+1), 0, 0, "8192"},
 	} {
 		_, err := Jit.Template(c.text)
-		var at *Error
+		var at *fault.FieldError
 		if !errors.As(err, &at) || at.Line != c.line || at.Column != c.column || !strings.Contains(at.Message, c.message) {
 			t.Errorf("%.40q: %+v; want %d:%d …%s…", c.text, err, c.line, c.column, c.message)
 		}

@@ -1,8 +1,6 @@
 package hook
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,28 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 )
-
-// Invalid says which field of a list of hooks is wrong.
-type Invalid struct {
-	// Field is the path of the field, such as hooks[3].cel.
-	Field string
-	// Message says what is wrong with it and what to do.
-	Message string
-	// Line and Column are where, from 1 within the field's value; 0 when it is the
-	// whole of it.
-	Line, Column int
-}
-
-// Error is the field and what is wrong with it.
-func (e *Invalid) Error() string {
-	if e.Line > 0 {
-		return fmt.Sprintf("%s: %d:%d: %s", e.Field, e.Line, e.Column, e.Message)
-	}
-	return e.Field + ": " + e.Message
-}
 
 // Set is a list of hooks, ready to be called. It is never changed and may be used by
 // many goroutines. A nil Set has no hooks.
@@ -53,14 +33,14 @@ var (
 	toolShape = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
-// Compile checks hooks and makes them ready. No hooks make a nil Set. The error is an
-// *Invalid.
+// Compile checks hooks and makes them ready. No hooks make a nil Set. The error is a
+// *fault.FieldError.
 func Compile(hooks []*harnessv1.Hook) (*Set, error) {
 	if len(hooks) == 0 {
 		return nil, nil
 	}
 	if len(hooks) > MaxHooks {
-		return nil, &Invalid{Field: "hooks", Message: fmt.Sprintf("%d hooks; at most %d are allowed", len(hooks), MaxHooks)}
+		return nil, fault.Invalid("hooks", "%d hooks; at most %d are allowed", len(hooks), MaxHooks)
 	}
 	s := &Set{byTopic: map[harnessv1.HookTopic][]*subscriber{}, byID: map[string]*subscriber{}}
 	all := make([]*subscriber, len(hooks))
@@ -134,11 +114,8 @@ type checking struct {
 	at   string
 }
 
-func (c checking) invalid(field, format string, args ...any) *Invalid {
-	if field != "" {
-		field = "." + field
-	}
-	return &Invalid{Field: c.at + field, Message: fmt.Sprintf(format, args...)}
+func (c checking) invalid(field, format string, args ...any) error {
+	return fault.In(c.at, fault.Invalid(field, format, args...))
 }
 
 func (c checking) compile() (*subscriber, error) {
@@ -152,9 +129,9 @@ func (c checking) compile() (*subscriber, error) {
 	case h.GetId() != "" && !idShape.MatchString(h.GetId()):
 		return nil, c.invalid("id", "%s does not match %s", strconv.Quote(h.GetId()), idShape)
 	}
-	for _, check := range []func(rule) *Invalid{c.kind, c.expressionsOnly, c.failure, c.time, c.tools} {
-		if invalid := check(r); invalid != nil {
-			return nil, invalid
+	for _, check := range []func(rule) error{c.kind, c.expressionsOnly, c.failure, c.time, c.tools} {
+		if err := check(r); err != nil {
+			return nil, err
 		}
 	}
 	one := &subscriber{Hook: proto.CloneOf(h), rule: r}
@@ -163,18 +140,13 @@ func (c checking) compile() (*subscriber, error) {
 	}
 	var err error
 	if one.when, err = expr.Hook.Compile(h.GetCel()); err != nil {
-		invalid := c.invalid("cel", "%s", err)
-		var at *expr.Error
-		if errors.As(err, &at) {
-			invalid.Line, invalid.Column = at.Line, at.Column
-		}
-		return nil, invalid
+		return nil, fault.In(c.at+".cel", err)
 	}
 	return one, nil
 }
 
 // kind checks that there is one subscriber, and that it could be called.
-func (c checking) kind(rule) *Invalid {
+func (c checking) kind(rule) error {
 	h := c.hook
 	var set []string
 	for _, kind := range []struct {
@@ -208,7 +180,7 @@ func (c checking) kind(rule) *Invalid {
 }
 
 // expressionsOnly checks what an expression wants, and that nobody else says it here.
-func (c checking) expressionsOnly(r rule) *Invalid {
+func (c checking) expressionsOnly(r rule) error {
 	h := c.hook
 	topic := TopicName(h.GetTopic())
 	if h.GetCel() == "" {
@@ -250,7 +222,7 @@ func (r rule) list(but harnessv1.HookAction) string {
 	return strings.Join(names, ", ")
 }
 
-func (c checking) failure(r rule) *Invalid {
+func (c checking) failure(r rule) error {
 	switch f := c.hook.GetOnFailure(); {
 	case harnessv1.HookFailure_name[int32(f)] == "":
 		return c.invalid("on_failure", "%d is neither open nor closed", int32(f))
@@ -260,7 +232,7 @@ func (c checking) failure(r rule) *Invalid {
 	return nil
 }
 
-func (c checking) time(rule) *Invalid {
+func (c checking) time(rule) error {
 	t := c.hook.GetTimeout()
 	if t == nil {
 		return nil
@@ -271,7 +243,7 @@ func (c checking) time(rule) *Invalid {
 	return nil
 }
 
-func (c checking) tools(r rule) *Invalid {
+func (c checking) tools(r rule) error {
 	tools := c.hook.GetTools()
 	switch {
 	case len(tools) > 0 && !r.perTool:

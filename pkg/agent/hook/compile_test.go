@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -61,7 +62,7 @@ func TestHooksThatCannotBeCalledAreRefusedAtTheirField(t *testing.T) {
 			c.message, c.hook = "99 is not for", cel("", beforeTool, "true", 99, "")
 		}
 		_, err := hook.Compile([]*harnessv1.Hook{remoteHook("first", beforeTool), c.hook})
-		var invalid *hook.Invalid
+		var invalid *fault.FieldError
 		if !errors.As(err, &invalid) || invalid.Field != c.field || !strings.Contains(invalid.Message, c.message) || invalid.Line != 0 {
 			t.Errorf("%s, %s: got %v", c.field, c.message, err)
 		}
@@ -77,7 +78,7 @@ func TestAnExpressionIsRefusedWhereItIsWrong(t *testing.T) {
 		`args.all(a, args.all(b, args.all(c, args.all(d, a == b && c == d))))`: {0, 0},
 	} {
 		_, err := hook.Compile([]*harnessv1.Hook{cel("", beforeTool, source, deny, "")})
-		var invalid *hook.Invalid
+		var invalid *fault.FieldError
 		if !errors.As(err, &invalid) || invalid.Field != "hooks[0].cel" || invalid.Line != at[0] || invalid.Column != at[1] {
 			t.Errorf("%s: %v", source, err)
 		}
@@ -92,7 +93,7 @@ func TestThereAreAtMostSixtyFourHooks(t *testing.T) {
 	if _, err := hook.Compile(hooks[:64]); err != nil {
 		t.Fatal(err)
 	}
-	var invalid *hook.Invalid
+	var invalid *fault.FieldError
 	if _, err := hook.Compile(hooks); !errors.As(err, &invalid) || invalid.Field != "hooks" {
 		t.Fatalf("got %v", err)
 	}
@@ -155,7 +156,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		s, err := hook.Compile(d.GetHooks())
-		var invalid *hook.Invalid
+		var invalid *fault.FieldError
 		if err != nil && (!errors.As(err, &invalid) || !strings.HasPrefix(invalid.Field, "hooks")) {
 			t.Fatalf("%v", err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -75,24 +76,6 @@ type Failed struct {
 	Error string
 }
 
-// Invalid says what is wrong with a rule.
-type Invalid struct {
-	// The field, as jit[2].when.
-	Field string
-	// What is wrong with it.
-	Message string
-	// Where within the field's value, from 1; 0 when it is the whole.
-	Line, Column int
-}
-
-// Error is the field and what is wrong with it.
-func (e *Invalid) Error() string {
-	if e.Line > 0 {
-		return fmt.Sprintf("%s: %d:%d: %s", e.Field, e.Line, e.Column, e.Message)
-	}
-	return e.Field + ": " + e.Message
-}
-
 type rule struct {
 	id   string
 	when *expr.Program
@@ -107,21 +90,21 @@ type Rules struct {
 	filesChanged bool
 }
 
-// Compile checks and compiles the rules of an agent. The error is an *Invalid.
+// Compile checks and compiles the rules of an agent. The error is a
+// *fault.FieldError.
 func Compile(rules []*harnessv1.JitRule) (*Rules, error) {
 	if len(rules) > maxRules {
-		return nil, &Invalid{Field: "jit", Message: fmt.Sprintf("has %d rules; at most %d are allowed", len(rules), maxRules)}
+		return nil, fault.Invalid("jit", "has %d rules; at most %d are allowed", len(rules), maxRules)
 	}
 	r := &Rules{}
 	first := make(map[string]int, len(rules))
 	for i, given := range rules {
-		compiled, wrong := compile(given)
-		if before, taken := first[given.GetId()]; wrong == nil && taken {
-			wrong = &Invalid{Field: "id", Message: fmt.Sprintf("%q is the id of jit[%d] already; give each rule its own", given.GetId(), before)}
+		compiled, err := compile(given)
+		if before, taken := first[given.GetId()]; err == nil && taken {
+			err = fault.Invalid("id", "%q is the id of jit[%d] already; give each rule its own", given.GetId(), before)
 		}
-		if wrong != nil {
-			wrong.Field = fmt.Sprintf("jit[%d].%s", i, wrong.Field)
-			return nil, wrong
+		if err != nil {
+			return nil, fault.In(fmt.Sprintf("jit[%d]", i), err)
 		}
 		first[given.GetId()] = i
 		r.custom = append(r.custom, compiled)
@@ -131,38 +114,28 @@ func Compile(rules []*harnessv1.JitRule) (*Rules, error) {
 	return r, nil
 }
 
-func compile(given *harnessv1.JitRule) (rule, *Invalid) {
+func compile(given *harnessv1.JitRule) (rule, error) {
 	r := rule{id: given.GetId(), once: given.Once == nil || given.GetOnce()}
 	switch {
 	case r.id == "":
-		return r, &Invalid{Field: "id", Message: "is empty; give the rule a name"}
+		return r, fault.Invalid("id", "is empty; give the rule a name")
 	case !idFormat.MatchString(r.id):
-		return r, &Invalid{Field: "id", Message: fmt.Sprintf("%q does not match [A-Za-z0-9_.-]{1,64}", content.Cut(r.id, 80))}
+		return r, fault.Invalid("id", "%q does not match [A-Za-z0-9_.-]{1,64}", content.Cut(r.id, 80))
 	case slices.ContainsFunc(builtIn, func(b builtInRule) bool { return b.id == r.id }):
-		return r, &Invalid{Field: "id", Message: fmt.Sprintf("%q is a built-in rule; choose another id", r.id)}
+		return r, fault.Invalid("id", "%q is a built-in rule; choose another id", r.id)
 	case strings.TrimSpace(given.GetText()) == "":
-		return r, &Invalid{Field: "text", Message: "is empty; write what the model is to be told"}
+		return r, fault.Invalid("text", "is empty; write what the model is to be told")
 	case len(given.GetText()) > maxText:
-		return r, &Invalid{Field: "text", Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(given.GetText()), maxText)}
+		return r, fault.Invalid("text", "has %d bytes; at most %d are allowed", len(given.GetText()), maxText)
 	}
 	var err error
 	if r.when, err = expr.Jit.Compile(given.GetWhen()); err != nil {
-		return r, invalid("when", err)
+		return r, fault.In("when", err)
 	}
 	if r.text, err = expr.Jit.Template(given.GetText()); err != nil {
-		return r, invalid("text", err)
+		return r, fault.In("text", err)
 	}
 	return r, nil
-}
-
-// invalid keeps the place of an expression's error.
-func invalid(field string, err error) *Invalid {
-	wrong := &Invalid{Field: field, Message: err.Error()}
-	var at *expr.Error
-	if errors.As(err, &at) {
-		wrong.Message, wrong.Line, wrong.Column = at.Message, at.Line, at.Column
-	}
-	return wrong
 }
 
 // NeedsFilesChanged says whether a rule may look at the number of changed files,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -168,7 +169,7 @@ func TestABadRuleIsRefusedWithItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := jit.Compile(c.rules)
-			var wrong *jit.Invalid
+			var wrong *fault.FieldError
 			if !errors.As(err, &wrong) {
 				t.Fatalf("got %v", err)
 			}
@@ -189,7 +190,7 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id, when, text string) {
 		r, err := jit.Compile([]*harnessv1.JitRule{{Id: id, When: when, Text: text}})
 		if err != nil {
-			var wrong *jit.Invalid
+			var wrong *fault.FieldError
 			if !errors.As(err, &wrong) || wrong.Message == "" || !strings.HasPrefix(wrong.Field, "jit[0].") {
 				t.Fatalf("%q: %v", when, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -22,27 +23,14 @@ var (
 	toolFormat = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
-// Invalid says what is wrong with a mode of one's own.
-type Invalid struct {
-	// The field, as modes[0].name.
-	Field string
-	// What is wrong with it.
-	Message string
-	// Where within the field's value, from 1; always 0, which is the whole.
-	Line, Column int
-}
-
-// Error is the field and what is wrong with it.
-func (e *Invalid) Error() string { return e.Field + ": " + e.Message }
-
-// Check looks at the modes of an agent's own. The error is an *Invalid.
+// Check refuses custom modes that are invalid. The error is a *fault.FieldError.
 func Check(custom []*harnessv1.ModeSpec) error {
 	if len(custom) > maxModes {
-		return &Invalid{Field: "modes", Message: fmt.Sprintf("has %d modes; at most %d are allowed", len(custom), maxModes)}
+		return fault.Invalid("modes", "has %d modes; at most %d are allowed", len(custom), maxModes)
 	}
 	for i, m := range custom {
 		if field, message := wrong(m, custom[:i]); message != "" {
-			return &Invalid{Field: fmt.Sprintf("modes[%d].%s", i, field), Message: message}
+			return fault.Invalid(fmt.Sprintf("modes[%d].%s", i, field), "%s", message)
 		}
 	}
 	return nil

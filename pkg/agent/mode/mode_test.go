@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -111,7 +112,7 @@ func TestABadModeIsRefusedWithItsPlace(t *testing.T) {
 		"too many tools":   {tools(make([]string, 129)...), "modes[0].tools", "129"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var wrong *mode.Invalid
+			var wrong *fault.FieldError
 			if err := mode.Check(c.modes); !errors.As(err, &wrong) {
 				t.Fatalf("got %v", err)
 			}

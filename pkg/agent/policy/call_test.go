@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -165,7 +166,7 @@ func TestABadPolicyIsRefusedWithItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Compile([]*harnessv1.ToolRule{simple("*", allow), c.rule})
-			var wrong *Invalid
+			var wrong *fault.FieldError
 			if !errors.As(err, &wrong) {
 				t.Fatalf("got %v", err)
 			}
@@ -222,7 +223,7 @@ func FuzzCompilePolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, condition, expression, arguments string) {
 		p, err := Compile([]*harnessv1.ToolRule{{Name: name, Policy: deny, When: condition, Pattern: expression}})
 		if err != nil {
-			var wrong *Invalid
+			var wrong *fault.FieldError
 			if !errors.As(err, &wrong) || wrong.Message == "" || !strings.HasPrefix(wrong.Field, "tools[0].") {
 				t.Fatalf("%v", err)
 			}

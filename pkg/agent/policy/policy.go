@@ -18,6 +18,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -33,24 +34,6 @@ const (
 
 // toolName is the form of a tool's name.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// Invalid says what is wrong with a rule of a tool policy.
-type Invalid struct {
-	// The field, as tools[1].when.
-	Field string
-	// What is wrong with it.
-	Message string
-	// Where within the field's value, from 1; 0 when it is the whole.
-	Line, Column int
-}
-
-// Error is the field and what is wrong with it.
-func (e *Invalid) Error() string {
-	if e.Line > 0 {
-		return fmt.Sprintf("%s: %d:%d: %s", e.Field, e.Line, e.Column, e.Message)
-	}
-	return e.Field + ": " + e.Message
-}
 
 // Policy is the tool policy of an agent. A nil Policy has no rules.
 //
@@ -76,42 +59,36 @@ type policyRule struct {
 	reason  string
 }
 
-// Compile checks and compiles the rules of a policy. The error is an
-// *Invalid.
+// Compile checks and compiles the rules of a policy. The error is a
+// *fault.FieldError.
 func Compile(rules []*harnessv1.ToolRule) (*Policy, error) {
 	p := &Policy{rules: make([]policyRule, 0, len(rules))}
 	for i, given := range rules {
-		rule, wrong := compileRule(given)
-		if wrong != nil {
-			wrong.Field = fmt.Sprintf("tools[%d].%s", i, wrong.Field)
-			return nil, wrong
+		rule, err := compileRule(given)
+		if err != nil {
+			return nil, fault.In(fmt.Sprintf("tools[%d]", i), err)
 		}
 		p.rules = append(p.rules, rule)
 	}
 	return p, nil
 }
 
-func compileRule(given *harnessv1.ToolRule) (policyRule, *Invalid) {
+func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 	rule := policyRule{name: given.GetName(), policy: given.GetPolicy(), reason: given.GetReason()}
 	switch {
 	case rule.name != "*" && !toolName.MatchString(rule.name):
-		return rule, &Invalid{Field: "name", Message: fmt.Sprintf("%q is neither * nor the name of a tool, which matches [A-Za-z0-9_-]{1,64}", content.Clip(rule.name, 80))}
+		return rule, fault.Invalid("name", "%q is neither * nor the name of a tool, which matches [A-Za-z0-9_-]{1,64}", content.Clip(rule.name, 80))
 	case harnessv1.ToolDecision_name[int32(rule.policy)] == "":
-		return rule, &Invalid{Field: "policy", Message: fmt.Sprintf("%d is no policy; it must be ALLOW, ASK or DENY", rule.policy)}
+		return rule, fault.Invalid("policy", "%d is no policy; it must be ALLOW, ASK or DENY", rule.policy)
 	case len(given.GetPattern()) > maxPattern:
-		return rule, &Invalid{Field: "pattern", Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(given.GetPattern()), maxPattern)}
+		return rule, fault.Invalid("pattern", "has %d bytes; at most %d are allowed", len(given.GetPattern()), maxPattern)
 	case len(rule.reason) > maxReason:
-		return rule, &Invalid{Field: "reason", Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(rule.reason), maxReason)}
+		return rule, fault.Invalid("reason", "has %d bytes; at most %d are allowed", len(rule.reason), maxReason)
 	}
 	var err error
 	if given.GetWhen() != "" {
 		if rule.when, err = expr.Tool.Compile(given.GetWhen()); err != nil {
-			wrong := &Invalid{Field: "when", Message: err.Error()}
-			var at *expr.Error
-			if errors.As(err, &at) {
-				wrong.Message, wrong.Line, wrong.Column = at.Message, at.Line, at.Column
-			}
-			return rule, wrong
+			return rule, fault.In("when", err)
 		}
 	}
 	if given.GetPattern() != "" {
@@ -121,7 +98,7 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, *Invalid) {
 			if errors.As(err, &at) {
 				message = fmt.Sprintf("%s: %s", at.Code, content.Clip(at.Expr, 80))
 			}
-			return rule, &Invalid{Field: "pattern", Message: "is no regular expression (RE2): " + message}
+			return rule, fault.Invalid("pattern", "is no regular expression (RE2): %s", message)
 		}
 	}
 	return rule, nil

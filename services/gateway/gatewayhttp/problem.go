@@ -6,9 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -69,8 +67,8 @@ func problemOf(err error) (problem, int) {
 	if p.Reason == "UNSPECIFIED" {
 		p.Reason = ""
 	}
-	if i := infoOf(st); i != nil {
-		p.Field = i.GetMetadata()["field"]
+	if e := fault.FieldOf(st.Err()); e != nil {
+		p.Field = e.Field
 	}
 	p.Message, p.Field = ownNames(p.Message, p.Field)
 	return p, httpStatus(st.Code(), p.Reason)
@@ -83,15 +81,6 @@ type mediaError struct {
 }
 
 func (e *mediaError) Error() string { return e.header + ": " + e.text }
-
-func infoOf(st *status.Status) *errdetails.ErrorInfo {
-	for _, d := range st.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == fault.Domain {
-			return info
-		}
-	}
-	return nil
-}
 
 // codeName is a code as google.rpc.Code spells it.
 func codeName(c codes.Code) string {

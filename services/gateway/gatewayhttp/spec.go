@@ -156,13 +156,12 @@ func (s *starting) workItems(value json.RawMessage, path string) error {
 func (s *starting) written(err error) error {
 	p, _ := problemOf(err)
 	st, _ := fault.Status(err)
-	info := infoOf(st)
-	if info == nil {
+	wrong := fault.FieldOf(err)
+	if wrong == nil {
 		return err
 	}
-	field := info.GetMetadata()["field"]
 	for belongs, at := range s.moved {
-		rest, found := strings.CutPrefix(field, belongs)
+		rest, found := strings.CutPrefix(wrong.Field, belongs)
 		if !found || rest != "" && rest[0] != '.' && rest[0] != '[' {
 			continue
 		}

@@ -1,13 +1,10 @@
 package agentfile
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -45,52 +42,15 @@ func (f *File) Forget(field string) {
 	}
 }
 
-// refusal is what a check has against a field.
-type refusal struct {
-	field, message string
-	line, column   int // within the value; 0: the whole
-}
-
-func (r *refusal) Error() string { return r.field + ": " + r.message }
-
-func refusef(field, format string, args ...any) error {
-	return &refusal{field: field, message: fmt.Sprintf(format, args...)}
-}
-
-// describe takes an error apart: the field that it is about, what is wrong in the
-// words of the file, and the place within the value, 0 for the whole.
+// describe returns the field that an error names and the message, both as the file
+// spells them. field is empty if the error names none.
 func describe(err error) (field, message string, line, column int) {
-	var own *refusal
-	var coded *fault.Error
-	var carrier interface{ GRPCStatus() *status.Status }
-	if refused := invalid(err); refused != nil {
-		err = refused
+	e := fault.FieldOf(err)
+	if e == nil {
+		return "", status.Convert(err).Message(), 0, 0
 	}
-	switch {
-	case errors.As(err, &own):
-		field, message, line, column = own.field, own.message, own.line, own.column
-	case errors.As(err, &coded):
-		message = coded.Message
-		for i := 0; i+1 < len(coded.Metadata); i += 2 {
-			if coded.Metadata[i] == "field" {
-				field = coded.Metadata[i+1]
-			}
-		}
-	case errors.As(err, &carrier):
-		message = carrier.GRPCStatus().Message()
-		for _, detail := range carrier.GRPCStatus().Details() {
-			if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == fault.Domain {
-				field = info.GetMetadata()["field"]
-			}
-		}
-	default:
-		message = err.Error()
-	}
-	if field == "" {
-		return field, message, line, column
-	}
-	message = specPath.ReplaceAllStringFunc(strings.TrimPrefix(message, field+": "), inFile)
-	return field, inFile(field) + ": " + message, line, column
+	message = specPath.ReplaceAllStringFunc(e.Message, inFile)
+	return e.Field, inFile(e.Field) + ": " + message, e.Line, e.Column
 }
 
 var specPath = regexp.MustCompile(`\bspec\.[a-z_.]+`)

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
-	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
@@ -153,7 +152,7 @@ func TestARefusalOfTheGatewayIsShownAtItsPlace(t *testing.T) {
 		{fault.Invalid("spec.config.budgets.turns", "no"), "x/agent.yaml:9:18: budgets.turns: no"},
 		{fault.Invalid("spec.contract.required_outputs[1].predicate.pattern", "no"), "x/contract.yaml:5:113: contract.required_outputs[1].predicate.pattern: no"},
 		{fault.Invalid("spec.goal", "no"), "spec.goal: no"},
-		{&hook.Invalid{Field: "hooks[0].cel", Message: "no", Line: 1, Column: 9}, "x/agent.yaml:12:49: hooks[0].cel: no"},
+		{fault.In("spec.agent", &fault.FieldError{Field: "hooks[0].cel", Message: "no", Line: 1, Column: 9}), "x/agent.yaml:12:49: hooks[0].cel: no"},
 		{errors.New("no"), "no"},
 	} {
 		st, known := fault.Status(test.err)

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
-	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -138,11 +136,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 			for _, w := range warnings {
 				n.cfg.Logger.Warn("hook", "warning", w)
 			}
-			var invalid *hook.Invalid
-			if errors.As(err, &invalid) {
-				return fault.Invalid("spec.agent."+invalid.Field, "%s", invalid.Message)
-			}
-			return err
+			return fault.In("spec.agent", err)
 		}
 		gateway = gatewayserver.New(cfg)
 		n.mesh.gateway = gateway.Ready

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
@@ -192,7 +193,7 @@ func (c *Caller) Fire(ctx context.Context, s *hook.Set, p hook.Point, where Wher
 }
 
 // Reach tries to reach every HookService of hooks, each for 2 s at most. One that
-// cannot be reached is a warning, or an error of type *hook.Invalid for a hook that
+// cannot be reached is a warning, or an error of type *fault.FieldError for a hook that
 // fails closed. Hooks are valid.
 func (c *Caller) Reach(ctx context.Context, hooks []*harnessv1.Hook) (warnings []string, err error) {
 	pool := c.cfg.Remote
@@ -208,7 +209,7 @@ func (c *Caller) Reach(ctx context.Context, hooks []*harnessv1.Hook) (warnings [
 		}
 		at := "hooks[" + strconv.Itoa(i) + "].grpc"
 		if hook.FailsClosed(h) {
-			return warnings, &hook.Invalid{Field: at, Message: err.Error() + "; start it, or set on_failure to open"}
+			return warnings, fault.Invalid(at, "%v; start it, or set on_failure to open", err)
 		}
 		warnings = append(warnings, at+": "+err.Error()+"; it is passed over for as long as it is away")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -164,7 +165,7 @@ func TestServicesAreReachedBeforeARunBegins(t *testing.T) {
 			t.Errorf("got %q, %v", warnings, err)
 		}
 		_, err = c.Reach(t.Context(), []*harnessv1.Hook{rule, open(away), shut(away)})
-		var invalid *hook.Invalid
+		var invalid *fault.FieldError
 		if !errors.As(err, &invalid) || invalid.Field != "hooks[2].grpc" || !strings.Contains(invalid.Message, away) {
 			t.Errorf("got %v", err)
 		}
