@@ -6,6 +6,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 )
@@ -40,17 +41,21 @@ func QuestionOf(c *harnessv1.PendingCall) (questionID string, ok bool) {
 	return id, true
 }
 
-// Guided is the event of something that the harness told the model.
+// Guided is event.GuidanceInjected.
 func Guided(kind, rule, text string) *harnessv1.Event {
-	return &harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
-		Kind: kind, RuleId: rule, Text: content.Cut(text, content.MaxPreview),
-	}}}
+	return event.GuidanceInjected(kind, rule, text)
 }
 
-// NoteHook notes what hooks want of the rest of the loop; empty reasons want
-// nothing. It changes s.
+// NoteHook is RecordWants for reasons. It changes s.
 func NoteHook(s *harnessv1.Snapshot, skip, pause, replan string) {
-	if skip == "" && pause == "" && replan == "" {
+	RecordWants(s, &harnessv1.HookState{SkipNext: skip, Pause: pause, Replan: replan})
+}
+
+// RecordWants records what hooks want of the rest of the loop: a turn that is
+// skipped, a review, another plan. Later reasons replace earlier ones; unset ones
+// change nothing. It changes s.
+func RecordWants(s *harnessv1.Snapshot, wants *harnessv1.HookState) {
+	if wants.GetSkipNext() == "" && wants.GetPause() == "" && wants.GetReplan() == "" {
 		return
 	}
 	if s.Hooks == nil {
@@ -61,9 +66,9 @@ func NoteHook(s *harnessv1.Snapshot, skip, pause, replan string) {
 			*field = content.Cut(reason, content.MaxPreview)
 		}
 	}
-	set(&s.Hooks.SkipNext, skip)
-	set(&s.Hooks.Pause, pause)
-	set(&s.Hooks.Replan, replan)
+	set(&s.Hooks.SkipNext, wants.GetSkipNext())
+	set(&s.Hooks.Pause, wants.GetPause())
+	set(&s.Hooks.Replan, wants.GetReplan())
 }
 
 // HookPayload adds to a payload what every subscriber is given. It changes payload.

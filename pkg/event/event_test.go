@@ -1,0 +1,111 @@
+package event_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// all calls every constructor once, each argument with a value that is not zero.
+func all() []*harnessv1.Event {
+	took := durationpb.New(1)
+	reason := &harnessv1.StopReason{Kind: "kind"}
+	return []*harnessv1.Event{
+		event.SessionStart("goal", "model", []string{"turn"}, 1),
+		event.SessionPause(reason),
+		event.SessionResume("resume"),
+		event.SessionComplete(harnessv1.RunStatus_RUN_STATUS_DONE, true, reason),
+		event.RunInterrupted("reason"),
+		event.RunCancelled("reason"),
+		event.BudgetWarn(&harnessv1.BudgetWarn{Budget: "turns", Limit: 1, Used: 1}),
+		event.PlanDraft("plan"),
+		event.PlanCommit("plan"),
+		event.ModeChanged("plan", "execute"),
+		event.ContextUsage(1, 2),
+		event.ContextPressure("soft", 1, 2),
+		event.InputAccepted("item", "resume"),
+		event.InputRejected("item", "resume", "reason"),
+		event.ExecutorMissing("turn"),
+		event.ExecutorError("turn", "error", 1),
+		event.StepStart(1, true),
+		event.StepEnd("error", "message"),
+		event.WorkerTakeover(2, "worker"),
+		event.ModelResponse("model", &harnessv1.Usage{InputTokens: 1}, "stop", 1, took),
+		event.ModelRetry(1, "model", "error", took),
+		event.ContinuationPrompt(1, 2),
+		event.StopRejected("kind", "message", 1, &harnessv1.GapReport{}),
+		event.ContractEvaluated(true, &harnessv1.Coverage{}, []*harnessv1.RequirementCoverage{{}}),
+		event.StallDetected(3),
+		event.DoomLoopDetected(&harnessv1.DoomLoopDetected{Kind: "strict", Length: 1, Repeats: 3, Tools: []string{"read"}, Correction: 1}),
+		event.ToolCalled("call", "read", content.Inline("{}"), "approval"),
+		event.ToolResult("call", "read", took),
+		event.ToolError("call", "read", took),
+		event.ToolDenied("call", "read", "reason"),
+		event.ApprovalRequested("call", "read", content.Inline("{}"), "why", &timestamppb.Timestamp{Seconds: 1}),
+		event.ApprovalAnswered("call", "read", harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "reason"),
+		event.Repaired("call", "read", 1, "reason"),
+		event.GuidanceInjected("jit", "rule", "text"),
+		event.HookResult("hook", "before_step", "skip", "reason"),
+		event.HookError("hook", "before_step", "error", true),
+		event.WorkItemChanged("added", &harnessv1.WorkItem{Id: "a"}, 1, 2),
+		event.DeliverablesUpdated("a", "title", harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE),
+	}
+}
+
+// onDelivery are the fields that the gateway fills from the record's messages.
+var onDelivery = map[protoreflect.FullName]bool{
+	"harness.v1.ModelResponse.text": true, "harness.v1.ToolResult.result": true, "harness.v1.ToolError.error": true,
+}
+
+func TestEachEventHasOneConstructor(t *testing.T) {
+	built := map[protoreflect.Name]int{}
+	oneof := (&harnessv1.Event{}).ProtoReflect().Descriptor().Oneofs().ByName("event")
+	for _, e := range all() {
+		f := e.ProtoReflect().WhichOneof(oneof)
+		built[f.Name()]++
+		inner := e.ProtoReflect().Get(f).Message()
+		fields := inner.Descriptor().Fields()
+		for i := range fields.Len() {
+			if field := fields.Get(i); !inner.Has(field) && !onDelivery[field.FullName()] {
+				t.Errorf("the constructor of %s leaves %s unset", f.Name(), field.Name())
+			}
+		}
+	}
+	for i := range oneof.Fields().Len() {
+		if name := oneof.Fields().Get(i).Name(); built[name] != 1 {
+			t.Errorf("%s has %d constructors, want 1", name, built[name])
+		}
+	}
+}
+
+func TestToolEndedReportsFailure(t *testing.T) {
+	if e := event.ToolEnded("call", "read", true, nil); e.GetToolError().GetCallId() != "call" {
+		t.Errorf("a failed call is reported as %v", e)
+	}
+	if e := event.ToolEnded("call", "read", false, nil); e.GetToolResult().GetCallId() != "call" {
+		t.Errorf("a successful call is reported as %v", e)
+	}
+}
+
+func TestConstructorsCopyArguments(t *testing.T) {
+	arguments := content.Inline("{}")
+	called := event.ToolCalled("call", "read", arguments, "")
+	asked := event.ApprovalRequested("call", "read", arguments, "", nil)
+	if called.GetToolCall().GetArguments() == arguments || asked.GetApprovalRequested().GetArguments() == arguments {
+		t.Error("an event shares its arguments with the caller")
+	}
+}
+
+func TestGuidanceInjectedCutsLongText(t *testing.T) {
+	e := event.GuidanceInjected("hook", "h", strings.Repeat("a", content.MaxPreview+1))
+	if n := len(e.GetGuidanceInjected().GetText()); n != content.MaxPreview {
+		t.Errorf("the text has %d bytes, want %d", n, content.MaxPreview)
+	}
+}
