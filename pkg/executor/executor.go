@@ -62,10 +62,22 @@ type Executor interface {
 	Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error)
 }
 
+// Log is what the loop needs of a run log.
+type Log interface {
+	runlog.Appender
+	runlog.Reader
+	runlog.Viewer
+	runlog.BlobReader
+	runlog.BlobWriter
+	runlog.StepConsumer
+	runlog.Redelivery
+	runlog.TimerSetter
+}
+
 // Config of a loop.
 type Config struct {
-	// Log is where runs live.
-	Log runlog.Log
+	// Log stores the runs. Required.
+	Log Log
 	// Instance names this process; see NewInstance.
 	Instance string
 	// Concurrency bounds the steps in work at once. Default 256.

@@ -35,7 +35,7 @@ func TowardsAppended(rec *harnessv1.Record) uint64 {
 // conversation, with sequences above after and up to from, oldest first. It
 // costs one exact read for each of them, and one for each record that does not
 // say where the one before it is.
-func BackAppended(ctx context.Context, log Log, from Entry, after uint64) ([]Entry, error) {
+func BackAppended(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, error) {
 	var newestFirst []Entry
 	for e := from; e.Sequence > after; {
 		if e.Record == nil {
@@ -64,7 +64,7 @@ func BackAppended(ctx context.Context, log Log, from Entry, after uint64) ([]Ent
 // Back returns the records of from's run with versions above after and up to
 // from, oldest first. It walks prev_sequence, so it costs one exact read per
 // record and never scans other runs' traffic.
-func Back(ctx context.Context, log Log, from Entry, after uint64) ([]Entry, error) {
+func Back(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, error) {
 	if from.Header.Version <= after {
 		return nil, nil
 	}
@@ -117,8 +117,15 @@ func (a *Away) Again(now time.Time, patience time.Duration) (pause time.Duration
 
 // Watch is a Watcher's Watch without patience: it ends with the first
 // ErrUnavailable.
-func Watch(ctx context.Context, log Log, run Run, after uint64, handle func(Entry) error, caughtUp func() error) error {
+func Watch(ctx context.Context, log WatchSource, run Run, after uint64, handle func(Entry) error, caughtUp func() error) error {
 	return Watcher{After: after, Handle: handle, CaughtUp: caughtUp}.Watch(ctx, log, run)
+}
+
+// WatchSource is what a Watcher reads from.
+type WatchSource interface {
+	Feed
+	Viewer
+	Reader
 }
 
 // Watcher says what of a run is watched.
@@ -149,7 +156,7 @@ type Watcher struct {
 //
 // A run of which a message is known counts as unavailable where it is not found:
 // the replica that answered is behind.
-func (w Watcher) Watch(ctx context.Context, log Log, run Run) error {
+func (w Watcher) Watch(ctx context.Context, log WatchSource, run Run) error {
 	u := &watch{Watcher: w, log: log, run: run, next: w.After + 1, newest: w.Contains, feed: make(chan *Entry, 256)}
 	defer func() {
 		if u.stop != nil {
@@ -162,7 +169,7 @@ func (w Watcher) Watch(ctx context.Context, log Log, run Run) error {
 // watch is a watch under way.
 type watch struct {
 	Watcher
-	log Log
+	log WatchSource
 	run Run
 
 	// next is the version that is to be handled next, newest the highest sequence

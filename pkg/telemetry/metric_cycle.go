@@ -101,7 +101,7 @@ const (
 
 // cycles measures cycles of the loop beside the work, one at a time.
 type cycles struct {
-	log     runlog.Log
+	log     runlog.Reader
 	m       *Metrics
 	ends    chan runlog.Entry
 	stop    context.CancelFunc
@@ -112,7 +112,7 @@ type cycles struct {
 	last time.Time
 }
 
-func startCycles(log runlog.Log, m *Metrics) *cycles {
+func startCycles(log runlog.Reader, m *Metrics) *cycles {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &cycles{log: log, m: m, ends: make(chan runlog.Entry, sampleBurst), stop: stop, left: sampleBurst}
 	s.running.Go(func() {

@@ -21,7 +21,7 @@ type incarnation struct {
 // Cache keeps folded conversations, bounded in bytes. At a run's next
 // turn only the records that it has not seen are read.
 type Cache struct {
-	log   runlog.Log
+	log   runlog.Reader
 	limit uint64
 
 	mu    sync.Mutex
@@ -38,7 +38,7 @@ type folded struct {
 }
 
 // New makes a cache of at most limit bytes over a log.
-func New(log runlog.Log, limit uint64) *Cache {
+func New(log runlog.Reader, limit uint64) *Cache {
 	return &Cache{log: log, limit: limit, order: list.New(), at: map[incarnation]*list.Element{}}
 }
 

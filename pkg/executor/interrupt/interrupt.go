@@ -32,9 +32,15 @@ func Stopped(ctx context.Context) bool {
 	return errors.Is(cause, ErrInterrupted) || errors.Is(cause, ErrOutOfTime)
 }
 
+// Log is what a Watch needs of a run log.
+type Log interface {
+	runlog.InboxReader
+	runlog.Redelivery
+}
+
 // Watch watches the inboxes of the runs that are being worked on here.
 type Watch struct {
-	log    runlog.Log
+	log    Log
 	logger *slog.Logger
 	now    func() time.Time
 
@@ -43,7 +49,7 @@ type Watch struct {
 }
 
 // New makes a watch.
-func New(log runlog.Log, logger *slog.Logger, now func() time.Time) *Watch {
+func New(log Log, logger *slog.Logger, now func() time.Time) *Watch {
 	return &Watch{log: log, logger: logger, now: now, works: map[runlog.Run]chan struct{}{}}
 }
 

@@ -31,6 +31,12 @@ import (
 // DefaultTimeout bounds a call of the executor.
 const DefaultTimeout = 5 * time.Minute
 
+// Log is what a bridge needs of a run log.
+type Log interface {
+	interrupt.Log
+	runlog.PokeFeed
+}
+
 // Config of a bridge.
 type Config struct {
 	// Name is the executor's name in workflows. Required.
@@ -39,8 +45,8 @@ type Config struct {
 	Target string
 	// Timeout bounds a call. Default DefaultTimeout.
 	Timeout time.Duration
-	// Log is where runs live. Required.
-	Log runlog.Log
+	// Log stores the runs. Required.
+	Log Log
 	// Remote keeps the connection. Required.
 	Remote *remote.Pool
 	// Logger; nil discards.

@@ -18,14 +18,20 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
 
+// Log is what a Server needs of a run log.
+type Log interface {
+	runlog.Reader
+	runlog.BlobReader
+}
+
 // Server is the compaction executor and its gRPC form.
 type Server struct {
 	harnessv1.UnimplementedCompactionServiceServer
-	log runlog.Log
+	log Log
 }
 
 // New makes a compaction worker.
-func New(log runlog.Log) *Server { return &Server{log: log} }
+func New(log Log) *Server { return &Server{log: log} }
 
 // Register adds the gRPC form to a server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {

@@ -50,10 +50,28 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
+// Log is what a Server needs of a run log.
+type Log interface {
+	runlog.Appender
+	runlog.Reader
+	runlog.Viewer
+	runlog.Leader
+	runlog.InboxAppender
+	runlog.InboxReader
+	runlog.BlobWriter
+	runlog.BlobReader
+	runlog.Feed
+	runlog.RunFollower
+	runlog.DeltaFeed
+	runlog.Poker
+	runlog.HookServer
+	runlog.Consumers
+}
+
 // Config configures a Server.
 type Config struct {
-	// Log holds the runs. Required.
-	Log runlog.Log
+	// Log stores the runs. Required.
+	Log Log
 	// Workspaces asks the tool host whether a workspace can be used. Nil means
 	// that it is not asked.
 	Workspaces func(ctx context.Context, workspace string) error
@@ -90,7 +108,7 @@ type Config struct {
 type Server struct {
 	harnessv1.UnimplementedGatewayServiceServer
 
-	log        runlog.Log
+	log        Log
 	workspaces func(ctx context.Context, workspace string) error
 	tools      func(ctx context.Context) ([]string, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error

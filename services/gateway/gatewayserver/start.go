@@ -256,7 +256,7 @@ const executorsFor = 10 * time.Second
 // executors knows which executors have a consumer. One that was found is not
 // looked for again for a while; one that is missing is, at once.
 type executors struct {
-	log runlog.Log
+	log runlog.Consumers
 	now func() time.Time
 
 	mu    sync.Mutex

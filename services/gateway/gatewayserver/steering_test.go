@@ -230,7 +230,7 @@ func TestAStateIsShownWithAllOfItsParts(t *testing.T) {
 }
 
 // lossy is a log that has lost its blobs.
-type lossy struct{ runlog.Log }
+type lossy struct{ gatewayserver.Log }
 
 func (lossy) Blob(context.Context, runlog.Run, string) ([]byte, error) {
 	return nil, errors.New("the disk is gone")

@@ -37,10 +37,27 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
+// Log is what a Server needs of a run log.
+type Log interface {
+	interrupt.Log
+	runlog.Appender
+	runlog.Viewer
+	runlog.Leader
+	runlog.InboxAppender
+	runlog.BlobReader
+	runlog.WakeConsumer
+	runlog.TimerSetter
+	runlog.TimerConsumer
+	runlog.RunFollower
+	runlog.PokeFeed
+	runlog.Consumers
+	runlog.Eraser
+}
+
 // Server is the repair executor and its gRPC form.
 type Server struct {
 	harnessv1.UnimplementedRepairServiceServer
-	log      runlog.Log
+	log      Log
 	toolHost harnessv1.ToolHostServiceClient
 	logger   *slog.Logger
 	now      func() time.Time
@@ -57,8 +74,8 @@ type Server struct {
 
 // Config of a repair worker.
 type Config struct {
-	// Log is where runs live. Required.
-	Log runlog.Log
+	// Log stores the runs. Required.
+	Log Log
 	// ToolHost describes workspaces. Required.
 	ToolHost harnessv1.ToolHostServiceClient
 	// Hooks calls subscribers. Nil: agents cannot have any but CEL rules.

@@ -26,10 +26,18 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
+// Log is what a stop decision worker needs of a run log.
+type Log interface {
+	interrupt.Log
+	runlog.Reader
+	runlog.BlobReader
+	runlog.PokeFeed
+}
+
 // Config of a stop decision worker.
 type Config struct {
-	// Log is where runs live. Required.
-	Log runlog.Log
+	// Log stores the runs. Required.
+	Log Log
 	// ToolHost looks at files and runs commands. Required.
 	ToolHost harnessv1.ToolHostServiceClient
 	// Hooks calls subscribers. Required.

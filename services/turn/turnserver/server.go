@@ -39,10 +39,20 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
+// Log is what a turn worker needs of a run log.
+type Log interface {
+	interrupt.Log
+	runlog.Reader
+	runlog.BlobWriter
+	runlog.BlobReader
+	runlog.DeltaPublisher
+	runlog.PokeFeed
+}
+
 // Config of a turn worker.
 type Config struct {
-	// Log is where runs live.
-	Log runlog.Log
+	// Log stores the runs. Required.
+	Log Log
 	// ToolHost runs tools.
 	ToolHost harnessv1.ToolHostServiceClient
 	// Open resolves PROVIDER:NAME to a provider and the provider's name of the

@@ -43,8 +43,8 @@ const reachTime = 2 * time.Second
 type Config struct {
 	// ToolHost runs commands.
 	ToolHost harnessv1.ToolHostServiceClient
-	// Log has the way to clients.
-	Log runlog.Log
+	// Log calls hooks that clients answer.
+	Log runlog.HookCaller
 	// Remote has the connections to HookServices.
 	Remote *remote.Pool
 	// Logger; nil discards.
