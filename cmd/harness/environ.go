@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 // leadingFlag is the flag that a message is about.
@@ -60,36 +60,15 @@ func (a *app) warnUnknown(model *kong.Application) {
 // whose name begins with harness.
 var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)
 
-// nearest is the known name that is spelt most alike, empty when none is.
+// nearest returns the known variable whose name is nearest, empty if none is.
 func nearest(name string, known []string) string {
-	const most = 3 // letters that may be wrong
-	word := strings.TrimPrefix(name, prefix)
-	best := slices.MinFunc(known, func(x, y string) int {
-		return cmp.Compare(distance(word, strings.TrimPrefix(x, prefix)), distance(word, strings.TrimPrefix(y, prefix)))
-	})
-	if d := distance(word, strings.TrimPrefix(best, prefix)); d > most || 2*d >= len(word) {
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = strings.TrimPrefix(k, prefix)
+	}
+	near := fault.Nearest(strings.TrimPrefix(name, prefix), names)
+	if near == "" {
 		return ""
 	}
-	return best
-}
-
-// distance is how many letters have to be put in, taken out or changed to make one
-// word of the other (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return prefix + near
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
 // maxNear is the maximum number of suggestions for an unknown name.
@@ -31,14 +32,14 @@ func (s *Set) Near(name string) []string {
 		name     string
 		distance int
 	}
-	wanted := plain(content.Clip(name, 128))
+	wanted := fault.Plain(content.Clip(name, 128))
 	if wanted == "" {
 		return nil
 	}
 	var found []candidate
 	for _, spec := range s.specs {
-		offered := plain(spec.GetName())
-		d := distance(wanted, offered)
+		offered := fault.Plain(spec.GetName())
+		d := fault.EditDistance(wanted, offered)
 		if min(len(wanted), len(offered)) >= 3 &&
 			(strings.HasPrefix(offered, wanted) || strings.HasPrefix(wanted, offered)) {
 			d = min(d, 1)
@@ -53,30 +54,4 @@ func (s *Set) Near(name string) []string {
 		names = append(names, c.name)
 	}
 	return names
-}
-
-// plain is a name without case and separators.
-func plain(name string) string {
-	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(name))
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

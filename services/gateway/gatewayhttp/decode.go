@@ -208,31 +208,12 @@ func enum(f protoreflect.FieldDescriptor, value json.RawMessage, path string) (v
 	return v, fault.Invalid(path, "%s: want one of %s", clip(string(value)), strings.Join(names, ", "))
 }
 
-// unknownField says which field was meant, or which there are.
+// unknownField returns the error about an unknown field, with the nearest known one
+// or all of them.
 func unknownField(path, name string, names []string) error {
-	for _, other := range names {
-		if near(strings.ToLower(name), other) {
-			return fault.Invalid(path, "there is no such field; did you mean %s?", other)
-		}
+	if nearest := fault.Nearest(name, names); nearest != "" {
+		return fault.Invalid(path, "unknown field; did you mean %s?", nearest)
 	}
 	names = slices.Sorted(slices.Values(names))
-	return fault.Invalid(path, "there is no such field; there are %s", strings.Join(names, ", "))
-}
-
-// near says that two words differ by case, separators, or one letter that is
-// another, missing or too many.
-func near(a, b string) bool {
-	plain := strings.NewReplacer("_", "", "-", "").Replace
-	a, b = plain(a), plain(b)
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	if len(b) < 3 || len(a) > len(b)+1 {
-		return a == b
-	}
-	i := 0
-	for i < len(b) && a[i] == b[i] {
-		i++
-	}
-	return a[min(i+1, len(a)):] == b[min(i+1, len(b)):] || a[min(i+1, len(a)):] == b[i:]
+	return fault.Invalid(path, "unknown field; expected one of %s", strings.Join(names, ", "))
 }

@@ -35,7 +35,7 @@ func queryOf(r *http.Request, names ...string) *query {
 		switch {
 		case !slices.Contains(names, name):
 			slices.Sort(names)
-			q.refuse(clip(name), "there is no such parameter here; there are %s", strings.Join(names, ", "))
+			q.refuse(clip(name), "unknown parameter; expected one of %s", strings.Join(names, ", "))
 		case len(values[name]) > 1:
 			q.refuse(name, "stands in the query more than once")
 		}

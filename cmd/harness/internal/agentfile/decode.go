@@ -77,7 +77,7 @@ func (d *decoder) message(m protoreflect.Message, n *yaml.Node, path, what strin
 	d.mark(path, n)
 	d.mapping(n, what, func(key, value *yaml.Node) {
 		if !writable(m.Descriptor(), key.Value) {
-			d.errorf(key, "unknown field %q in %s%s", key.Value, inFile(path), known(key.Value, fieldNames(m.Descriptor())))
+			d.errorf(key, "unknown field %q in %s%s", key.Value, inFile(path), hint(key.Value, fieldNames(m.Descriptor())))
 			return
 		}
 		d.field(m, key, value, path+"."+key.Value)

@@ -51,8 +51,8 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"name: a\r\njit:\r\n- id: a\r\n  text: b\r\n  when: >-\r\n    turn > 1 &&\r\n    zz\r\n": "a.yaml:7:5: jit[0].when: ",
 		"name: a\n---\nname: b":     "a.yaml:2:1: a second document",
 		"name: \xff":                "a.yaml:1:1: not UTF-8",
-		"name: x\ninstruction: y":   `a.yaml:2:1: unknown field "instruction": did you mean instructions?`,
-		"goal: x\nrequirements: []": `a.yaml:1:1: unknown field "goal"; there are name, instructions, model`,
+		"name: x\ninstruction: y":   `a.yaml:2:1: unknown field "instruction"; did you mean instructions?`,
+		"goal: x\nrequirements: []": `a.yaml:1:1: unknown field "goal"; expected one of name, instructions, model`,
 		"required_outputs: []":      `a.yaml:1:1: unknown field "required_outputs": a contract stands in a file of its own`,
 		"name: {a: b}":              "a.yaml:1:7: name: want a single value",
 		"name:":                     "a.yaml:1:1: name has no value",
@@ -63,7 +63,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"fallback_models: [a:b, ~]": "a.yaml:1:24: fallback_models: want a single value",
 
 		// Values.
-		"budgets:\n  turns: 3\n  tool: 4":                         `a.yaml:3:3: unknown field "tool" in budgets; there are turns, tool_calls`,
+		"budgets:\n  turns: 3\n  tool: 4":                         `a.yaml:3:3: unknown field "tool" in budgets; expected one of turns, tool_calls`,
 		"budgets: {turns: many}":                                  `a.yaml:1:18: turns: "many": want a whole number`,
 		"budgets: {turns: -1}":                                    `a.yaml:1:18: turns: "-1": want a whole number`,
 		"budgets: {turns: 1.5}":                                   `a.yaml:1:18: turns: "1.5": want a whole number`,
@@ -106,7 +106,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"client_tools: [{}]":                                                        "a.yaml:1:16: client_tools[0].name: missing",
 		"client_tools:\n- {name: a b}":                                              `a.yaml:2:10: client_tools[0].name: "a b"`,
 		"client_tools:\n- {name: '*'}":                                              `a.yaml:2:10: client_tools[0].name: "*"`,
-		clientTool("origin: client"):                                                `a.yaml:2:29: unknown field "origin" in client_tools[0]; there are name, description`,
+		clientTool("origin: client"):                                                `a.yaml:2:29: unknown field "origin" in client_tools[0]; expected one of name, description`,
 		clientTool("parameters: {}"):                                                `a.yaml:2:29: unknown field "parameters" in client_tools[0]`,
 		clientTool("parameters_schema: []"):                                         "a.yaml:2:48: parameters_schema: want a JSON Schema",
 		clientTool("parameters_schema: '{'"):                                        "a.yaml:2:48: client_tools[0].parameters_schema: not valid JSON",
@@ -114,7 +114,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		clientTool("parameters_schema: {type: string}"):                             "a.yaml:2:48: client_tools[0].parameters_schema: type is string, expected object",
 		clientTool("parameters_schema: {type: object, required: 3}"):                "a.yaml:2:48: client_tools[0].parameters_schema: ",
 		clientTool("parameters_schema: {const: .inf}"):                              `a.yaml:2:56: parameters_schema: ".inf": not a value that JSON has`,
-		clientTool("annotations: {read: true}"):                                     `a.yaml:2:43: unknown field "read" in client_tools[0].annotations: did you mean reads?`,
+		clientTool("annotations: {read: true}"):                                     `a.yaml:2:43: unknown field "read" in client_tools[0].annotations; did you mean reads?`,
 		clientTool("parameters_schema: &s {properties: *s}"):                        "a.yaml:2:48: parameters_schema: too large, or it holds itself",
 		clientTool("parameters_schema: {type: object, type: object}"):               `a.yaml:2:63: field "type" stands here twice`,
 		clientTool("annotations: {}") + "\n- {name: a, description: c}":             `a.yaml:3:10: client_tools[1].name: "a" is declared twice`,
@@ -122,7 +122,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 
 		// Work items.
 		"work_items: true":                                  "a.yaml:1:13: work_items: want fields",
-		"work_items: {items: []}":                           `a.yaml:1:14: unknown field "items" in work_items; there are enabled, templates`,
+		"work_items: {items: []}":                           `a.yaml:1:14: unknown field "items" in work_items; expected one of enabled, templates`,
 		"work_items:\n  templates: [{title: a}]":            "a.yaml:2:14: work_items.templates: there are no work items without enabled",
 		"work_items: {enabled: true, templates: [{id: a}]}": "a.yaml:1:41: work_items.templates[0].title: ",
 		"work_items:\n  enabled: true\n  templates:\n  - {id: x, title: a}\n  - {id: x, title: b}": "a.yaml:5:10: work_items.templates[1].id: ",
@@ -144,7 +144,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"jit:\n- id: a\n  text: b\n  when: turn > 1 &&\n    zz > 1\n":              "a.yaml:5:5: jit[0].when: ",
 		"jit: [{id: a, when: &w 'zz', text: b}]":                                   "a.yaml:1:25: jit[0].when: ",
 		"jit: [{id: a, when: 'true', text: 'b {{ zz }}'}]":                         "a.yaml:1:41: jit[0].text: ",
-		"jit: [{id: a, when: 'true', text: b, one: true}]":                         `a.yaml:1:38: unknown field "one" in jit[0]: did you mean once?`,
+		"jit: [{id: a, when: 'true', text: b, one: true}]":                         `a.yaml:1:38: unknown field "one" in jit[0]; did you mean once?`,
 
 		// Hooks.
 		"hooks: [{cel: 'true', action: skip}]":                                                         "a.yaml:1:9: hooks[0].topic: ",

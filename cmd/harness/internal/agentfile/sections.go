@@ -35,7 +35,7 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 		if key.Value == "required_outputs" || key.Value == "requirements" {
 			text = ": a contract stands in a file of its own, or below contract"
 		}
-		d.errorf(key, "unknown field %q%s%s", key.Value, text, known(key.Value, sectionNames()))
+		d.errorf(key, "unknown field %q%s%s", key.Value, text, hint(key.Value, sectionNames()))
 	})
 }
 
@@ -178,7 +178,7 @@ func (d *decoder) workItems(file *File, key, value *yaml.Node) {
 			name.Value = "work_item_templates"
 			d.field(file.Agent.ProtoReflect(), &name, value, "spec.agent.work_item_templates")
 		default:
-			d.errorf(key, "unknown field %q in work_items%s", key.Value, known(key.Value, []string{"enabled", "templates"}))
+			d.errorf(key, "unknown field %q in work_items%s", key.Value, hint(key.Value, []string{"enabled", "templates"}))
 		}
 	})
 }
