@@ -13,6 +13,8 @@ PKGS ?= ./...
 TESTFLAGS ?=
 # How long fuzz searches for each function: 30s, or 1000x for so many inputs.
 FUZZTIME ?= 30s
+# What language looks at, also where it is pending; empty: all that is not pending.
+PATHS ?=
 # Flags for soak.
 SOAKFLAGS ?=
 # The commit that breaking compares with; empty: the newest tag, else the parent commit.
@@ -82,6 +84,10 @@ drift: ## Fail unless pkg/gen and the clients' stubs are what proto/ gives
 .PHONY: lint
 lint: ## Lint protobuf and Go, formats and import directions included
 	@tools/lint.sh
+
+.PHONY: language
+language: ## Report words that the project does not use (PATHS='docs README.md' for these only)
+	@$(GO) -C tools run ./language check $(PATHS)
 
 .PHONY: fmt
 fmt: ## Format protobuf and Go

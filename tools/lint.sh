@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Lints protobuf and Go: each linter runs, whatever the one before it found.
+# Lints protobuf, Go and the language of all texts. Each linter runs, also after
+# one that failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 buf=$(tools/install.sh tools)/buf
@@ -10,6 +11,7 @@ export GOLANGCI_LINT_CACHE=$PWD/.cache/golangci-lint
 failed=0
 "$buf" format --diff --exit-code || failed=1
 "$buf" lint || failed=1
+go -C tools run ./language check || failed=1
 "$golangci" run ./... || failed=1
 # Modules of their own, so that what they need stays out of the product.
 for module in tools deploy/observe deploy/k8s/verify; do

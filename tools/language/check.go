@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// finding is one use of a word.
+type finding struct {
+	file string
+	line int
+	kind kind
+	text string // as it is written
+	word *matcher
+}
+
+// scan returns the uses of the words in a file, by line.
+func scan(table []matcher, file string, content []byte) ([]finding, error) {
+	// An exception names its word.
+	texts, err := extract(file, lineException.ReplaceAll(content, nil))
+	if err != nil {
+		return nil, err
+	}
+	var found []finding
+	for i := range texts {
+		t := &texts[i]
+		for j := range table {
+			m := &table[j]
+			if m.kinds&t.kind == 0 {
+				continue
+			}
+			for _, at := range m.search(t.body) {
+				found = append(found, finding{file, t.line(at[0]), t.kind, strings.Join(strings.Fields(t.body[at[0]:at[1]]), " "), m})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(a.line, b.line) })
+	return found, nil
+}
+
+var (
+	//go:embed exceptions.txt
+	exceptionsFile string
+	//go:embed pending.txt
+	pendingFile string
+)
+
+// exception allows a word in one line, or in a file.
+type exception struct {
+	where string // for reports
+	file  string
+	line  int // 0: the whole file
+	word  string
+	used  bool
+}
+
+var (
+	// lineException is "lang: word — reason" in a comment.
+	lineException = regexp.MustCompile(`\blang: ([a-z ]+?) — ([^\s*][^\n*]*)`)
+	// fileException is "path: word — reason" in exceptions.txt.
+	fileException = regexp.MustCompile(`^(\S+): ([a-z ]+?) — (\S.*)$`)
+)
+
+// entries returns the lines of an embedded list, without comments.
+func entries(list string) []string {
+	var found []string
+	for line := range strings.Lines(list) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func fileExceptions(list string) ([]*exception, error) {
+	var found []*exception
+	for _, entry := range entries(list) {
+		m := fileException.FindStringSubmatch(entry)
+		if m == nil {
+			return nil, fmt.Errorf("exceptions.txt: %q: expected path: word — reason", entry)
+		}
+		found = append(found, &exception{where: "tools/language/exceptions.txt", file: m[1], word: m[2]})
+	}
+	return found, nil
+}
+
+func lineExceptions(file string, content []byte) []*exception {
+	var found []*exception
+	if !strings.Contains(string(content), "lang: ") {
+		return nil
+	}
+	for i, line := range strings.Split(string(content), "\n") {
+		if m := lineException.FindStringSubmatch(line); m != nil {
+			found = append(found, &exception{where: fmt.Sprintf("%s:%d", file, i+1), file: file, line: i + 1, word: m[1]})
+		}
+	}
+	return found
+}
+
+// allows reports whether the exception is for the finding: an exception in a
+// comment is for its line and the next.
+func (e *exception) allows(f finding) bool {
+	return e.file == f.file && e.word == f.word.name && (e.line == 0 || f.line == e.line || f.line == e.line+1)
+}
+
+// within reports whether file is one of the paths or below one.
+func within(file string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
+		p = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(p)), "/")
+		return p == "." || file == p || strings.HasPrefix(file, p+"/")
+	})
+}
+
+// check reports the words that are used without an exception, and the
+// exceptions that no word needs.
+func check(from source, paths []string, exceptionList, pendingList string, out io.Writer) error {
+	exceptions, err := fileExceptions(exceptionList)
+	if err != nil {
+		return err
+	}
+	pending := entries(pendingList)
+	table := matchers(words)
+	problems := 0
+	var files []string
+	err = from(func(file string, content []byte) error {
+		files = append(files, file)
+		if len(paths) > 0 && !within(file, paths) || len(paths) == 0 && within(file, pending) {
+			return nil
+		}
+		found, err := scan(table, file, content)
+		if err != nil {
+			return err
+		}
+		inFile := lineExceptions(file, content)
+		exceptions := append(inFile, exceptions...)
+		for _, f := range found {
+			allowed := false
+			for _, e := range exceptions {
+				if e.allows(f) {
+					e.used, allowed = true, true
+				}
+			}
+			if !allowed {
+				problems++
+				fmt.Fprintf(out, "%s:%d: %s: %q → %s (%s)\n", f.file, f.line, f.kind, f.text, f.word.instead, f.word.name)
+			}
+		}
+		for _, e := range inFile {
+			if !e.used {
+				problems++
+				fmt.Fprintf(out, "%s: the exception for %q is not needed\n", e.where, e.word)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range exceptions {
+		if !e.used && !within(e.file, pending) && (len(paths) == 0 || within(e.file, paths)) {
+			problems++
+			fmt.Fprintf(out, "%s: the exception for %q in %s is not needed\n", e.where, e.word, e.file)
+		}
+	}
+	for _, p := range pending {
+		if !slices.ContainsFunc(files, func(file string) bool { return within(file, []string{p}) }) {
+			problems++
+			fmt.Fprintf(out, "tools/language/pending.txt: %s: no such file or directory\n", p)
+		}
+	}
+	if problems > 0 {
+		return fmt.Errorf("%d findings: tools/language/words.go has the table and main.go says how to write an exception", problems)
+	}
+	return nil
+}
