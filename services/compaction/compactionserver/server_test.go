@@ -1,0 +1,132 @@
+package compactionserver_test
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tokens"
+	"github.com/harnessmesh/harnessmesh/services/compaction"
+	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	model    = "gpt-4o"
+	reported = 700 // tokens that the provider has reported
+)
+
+// step is a step to compaction in a window of 1,000 tokens. The provider has reported
+// 700 of them, for the first two of count messages.
+func step(count, unreportedBytes uint64) *harnessv1.Step {
+	return &harnessv1.Step{From: "repair", To: compaction.Name,
+		Snapshot: &harnessv1.Snapshot{
+			Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 2, MaxTurns: 9, Model: model,
+			MessageCount: count, Workflow: runstate.DefaultWorkflow(),
+			TokenBudget: &harnessv1.TokenBudget{ReportedTokens: reported, ReportedMessages: 2, UnreportedBytes: unreportedBytes},
+			Config: runstate.Resolve(&harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{
+				MaxInputTokens: proto.Uint32(1000), SafetyBuffer: proto.Uint32(50),
+			}}, 0),
+		},
+		Message: &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{RepairsMade: 3}},
+	}
+}
+
+func user(id uint64, text *harnessv1.Content) *harnessv1.Message {
+	return &harnessv1.Message{Id: id, Role: harnessv1.Role_ROLE_USER, Content: text}
+}
+
+func call(id uint64, arguments *harnessv1.Content) *harnessv1.Message {
+	return &harnessv1.Message{Id: id, Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(""), ToolCalls: []*harnessv1.ToolCall{
+		{Id: "call", Name: "write_file", Arguments: arguments},
+	}}
+}
+
+// TestCompactionCountsUnreportedMessages stores messages in three records, with texts
+// and arguments in blobs. Messages that the provider has reported do not count.
+func TestCompactionCountsUnreportedMessages(t *testing.T) {
+	b := steptest.New(t)
+	long, arguments := strings.Repeat("A long sentence about nothing. ", 20), `{"content":"`+strings.Repeat("x y z ", 40)+`"}`
+	b.PutJournal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 1}}},
+		user(1, content.Inline(long)), user(2, content.Inline(long)), user(3, b.Blob(long)))
+	b.PutJournal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 2}}})
+	b.Put(step(5, uint64(len(long)+len(arguments))), call(4, b.Blob(arguments)), user(5, content.Inline("And now?")))
+	b.Start(compactionserver.New(b.Log).Run)
+
+	want := reported
+	for _, m := range []*harnessv1.Message{user(3, content.Inline(long)), call(4, content.Inline(arguments)), user(5, content.Inline("And now?"))} {
+		want += tokens.Message(model, m)
+	}
+	rec := b.Next()
+	got := rec.GetStep()
+	if used := got.GetSnapshot().GetTokenBudget().GetUsedTokens(); int(used) != want {
+		t.Errorf("used %d tokens, want %d", used, want)
+	}
+	if got.GetTo() != "turn" || got.GetCompactionComplete().GetRepair().GetRepairsMade() != 3 {
+		t.Errorf("committed %v", got)
+	}
+	if o := got.GetObserved(); len(o) != 1 || o[0].GetKey() != compaction.NeedTokens || int(o[0].GetTokens()) != want-reported {
+		t.Errorf("observed %v, want %d tokens under %q", o, want-reported, compaction.NeedTokens)
+	}
+	if events := rec.GetEvents(); len(events) == 0 || int(events[0].GetContextUsage().GetUsedTokens()) != want {
+		t.Errorf("events %v", events)
+	}
+}
+
+// TestCompactionReadsNoLogBelowTheThreshold: an estimate far below the threshold needs
+// no count.
+func TestCompactionReadsNoLogBelowTheThreshold(t *testing.T) {
+	b := steptest.New(t)
+	b.Put(step(3, 8), user(3, content.Inline("Go on.")))
+	b.Start(compactionserver.New(b.Log).Run)
+	got := b.NextStep()
+	if len(got.GetObserved()) != 0 || got.GetSnapshot().GetTokenBudget().GetUsedTokens() != reported+4+2 {
+		t.Errorf("observed %v, used %d tokens", got.GetObserved(), got.GetSnapshot().GetTokenBudget().GetUsedTokens())
+	}
+}
+
+// TestCompactionFailsTheStep_WhenABlobIsMissing: an error of an observation is recorded,
+// and the step is tried again.
+func TestCompactionFailsTheStep_WhenABlobIsMissing(t *testing.T) {
+	b := steptest.New(t)
+	missing := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: strings.Repeat("0", 64), Size: 9000}}}
+	b.Put(step(3, 9000), user(3, missing))
+	b.Start(compactionserver.New(b.Log).Run)
+	if failed := b.Next().GetJournal().GetExecutorFailed(); failed.GetCount() != 1 || !strings.Contains(failed.GetError(), compaction.NeedTokens) {
+		t.Errorf("recorded %v", failed)
+	}
+}
+
+// TestCompactCommitsNothing calls the decision over gRPC.
+func TestCompactCommitsNothing(t *testing.T) {
+	b := steptest.New(t)
+	server := compactionserver.New(b.Log)
+	client := harnessv1.NewCompactionServiceClient(steptest.Dial(t, steptest.Serve(t, func(r grpc.ServiceRegistrar) { server.Register(r) })))
+	b.Put(&harnessv1.Step{From: "repair", To: "turn", Snapshot: step(3, 8).GetSnapshot(), Message: step(3, 8).GetMessage()})
+
+	input := &harnessv1.StepInput{Namespace: b.Run.Namespace, RunId: b.Run.ID, Version: 1, Step: step(3, 9000)}
+	r, err := client.Compact(b.Context(), &harnessv1.CompactRequest{Input: input})
+	if err != nil || len(r.GetOutput().GetNeeds().GetKeys()) != 1 || r.GetOutput().GetNeeds().GetKeys()[0] != compaction.NeedTokens {
+		t.Fatalf("got %v, %v; want the need of %s", r, err, compaction.NeedTokens)
+	}
+	input.Observed = []*harnessv1.Observation{{Key: compaction.NeedTokens, Value: &harnessv1.Observation_Tokens{Tokens: 250}}}
+	r, err = client.Compact(b.Context(), &harnessv1.CompactRequest{Input: input})
+	if err != nil || r.GetOutput().GetOutcome().GetStep().GetCompactionComplete().GetPressure() != harnessv1.PressureLevel_PRESSURE_LEVEL_BLOCKING {
+		t.Fatalf("got %v, %v; want blocking pressure", r, err)
+	}
+	_, err = client.Compact(b.Context(), &harnessv1.CompactRequest{Input: &harnessv1.StepInput{}})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "input") {
+		t.Errorf("an input without a step: %v", err)
+	}
+	b.IsNewest()
+}
