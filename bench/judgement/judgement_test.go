@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
@@ -100,7 +101,7 @@ func newLoop(b *testing.B, on bool) *loop {
 		b.Fatal(err)
 	}
 	l.s = &harnessv1.Snapshot{
-		Config: runstate.Resolve(spec.GetConfig(), 0), Workflow: runstate.DefaultWorkflow(), Phase: harnessv1.Phase_PHASE_EXECUTING,
+		Config: runstate.Resolve(spec.GetConfig(), 0), Workflow: workflow.Default(), Phase: harnessv1.Phase_PHASE_EXECUTING,
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, MaxTurns: 1_000_000_000, Model: "openai:m", Segment: 1, Workspace: "/w",
 		RunningSince: timestamppb.New(noon), Definition: d, TaskContract: task, ProgressTracker: &harnessv1.ProgressTracker{},
 		Turn: &harnessv1.TurnState{},

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // doctorCmd looks at a mesh from its bus.
@@ -90,7 +90,7 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 func diagnose(there []*harnessv1.Presence) diagnosis {
 	d := diagnosis{Processes: []processRow{}, Problems: []string{}}
 	slices.SortFunc(there, func(x, y *harnessv1.Presence) int {
-		return cmp.Or(cmp.Compare(slices.Index(node.Roles, x.GetRole()), slices.Index(node.Roles, y.GetRole())), cmp.Compare(x.GetInstance(), y.GetInstance()))
+		return cmp.Or(cmp.Compare(slices.Index(workflow.Roles(), x.GetRole()), slices.Index(workflow.Roles(), y.GetRole())), cmp.Compare(x.GetInstance(), y.GetInstance()))
 	})
 	has := map[string]bool{}
 	for _, p := range there {
@@ -104,7 +104,7 @@ func diagnose(there []*harnessv1.Presence) diagnosis {
 			d.Problems = append(d.Problems, fmt.Sprintf("%s %s is not ready: %s", p.GetRole(), p.GetInstance(), p.GetReason()))
 		}
 	}
-	for _, role := range node.Roles {
+	for _, role := range workflow.Roles() {
 		if !has[role] {
 			d.Problems = append(d.Problems, fmt.Sprintf("no process has the role %s: start `harness serve --roles %s`", role, role))
 		}

@@ -8,13 +8,13 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 func everybody() []*harnessv1.Presence {
 	var there []*harnessv1.Presence
-	for i, role := range node.Roles {
+	for i, role := range workflow.Roles() {
 		there = append(there, &harnessv1.Presence{
 			Role: role, Instance: role + "-1", Address: "127.0.0.1:1", Ready: true, StartTime: timestamppb.Now(),
 			Goroutines: uint64(30 + i), HeapBytes: uint64(i+1) * 3 << 19,
@@ -67,7 +67,7 @@ func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 }
 
 func TestDoctorNamesWhatIsMissing(t *testing.T) {
-	if d := diagnose(everybody()); len(d.Problems) != 0 || len(d.Processes) != len(node.Roles) {
+	if d := diagnose(everybody()); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
 		t.Errorf("a whole mesh has problems: %+v", d)
 	}
 	there := everybody()[1:]

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 
@@ -52,12 +53,12 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, errors.New("--sync: with --nats it is the server's own setting (sync_interval: always in its configuration)")
 	}
 	if len(c.Roles) == 0 || len(c.Roles) == 1 && strings.TrimSpace(c.Roles[0]) == "" {
-		return follow.ExitError, fmt.Errorf("--roles: names no role: want all, %s", strings.Join(node.Roles, ", "))
+		return follow.ExitError, fmt.Errorf("--roles: names no role: want all, %s", strings.Join(workflow.Roles(), ", "))
 	}
 	for i, role := range c.Roles {
 		c.Roles[i] = strings.TrimSpace(role)
-		if c.Roles[i] != "all" && c.Roles[i] != node.Bridge && !slices.Contains(node.Roles, c.Roles[i]) {
-			return follow.ExitError, fmt.Errorf("--roles: %q: want all, %s, %s", role, strings.Join(node.Roles, ", "), node.Bridge)
+		if c.Roles[i] != workflow.AllRoles && c.Roles[i] != workflow.Bridge && !slices.Contains(workflow.Roles(), c.Roles[i]) {
+			return follow.ExitError, fmt.Errorf("--roles: %q: want all, %s, %s", role, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
 		}
 	}
 	if c.Takeover != nil && c.NATS != "" {
@@ -76,7 +77,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Drain != nil {
 		drain = c.Drain.d
 	}
-	if c.NATS == "" && !slices.Contains(c.Roles, "all") && len(c.Roles) < len(node.Roles) {
+	if c.NATS == "" && !slices.Contains(c.Roles, workflow.AllRoles) && len(c.Roles) < len(workflow.Roles()) {
 		a.note("WARNING: without --nats the bus is inside this process, and nobody else can reach it: %s cannot work with others", strings.Join(c.Roles, ", "))
 	}
 	if err := gatewayhttp.CheckOrigins(c.CORS); err != nil {

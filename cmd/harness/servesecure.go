@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // secureFlags say who may reach what a process serves.
@@ -37,7 +38,7 @@ func (f natsTLS) files() jetstream.TLSFiles {
 
 // has says that a role is served here.
 func (c *serveCmd) has(role string) bool {
-	return slices.Contains(c.Roles, role) || slices.Contains(c.Roles, "all")
+	return slices.Contains(c.Roles, role) || slices.Contains(c.Roles, workflow.AllRoles)
 }
 
 // secure reads the files and gives what they hold to the node.
@@ -49,7 +50,7 @@ func (c *serveCmd) secure(a *app, cfg *node.Config) error {
 		return errors.New("--tls-ca: roles show each other a certificate: give --tls-cert and --tls-key, too")
 	case c.TLSName != "" && c.TLSCA == "":
 		return errors.New("--tls-name: give the CAs that sign such certificates with --tls-ca, too")
-	case a.given["tokens"] && !c.has("gateway"):
+	case a.given["tokens"] && !c.has(workflow.Gateway):
 		return errors.New("--tokens: only the gateway takes tokens, and it is not among the roles; other roles demand certificates with --tls-ca")
 	}
 	if c.TLSCert != "" {
@@ -62,7 +63,7 @@ func (c *serveCmd) secure(a *app, cfg *node.Config) error {
 		}
 		a.warnOpenFile("--tls-key", c.TLSKey)
 	}
-	if c.Tokens != "" && c.has("gateway") {
+	if c.Tokens != "" && c.has(workflow.Gateway) {
 		var err error
 		if cfg.Tokens, err = access.Open(c.Tokens, a.log); err != nil {
 			return fmt.Errorf("--tokens: %w", err)
@@ -87,7 +88,7 @@ func (c *serveCmd) checkListen(a *app) error {
 	if host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	gateway := c.has("gateway")
+	gateway := c.has(workflow.Gateway)
 	var missing, without []string
 	if c.TLSCert == "" {
 		missing, without = append(missing, "--tls-cert and --tls-key"), append(without, "TLS")
@@ -96,7 +97,7 @@ func (c *serveCmd) checkListen(a *app) error {
 		missing, without = append(missing, "--tokens"), append(without, "tokens")
 	}
 	// Beside the gateway of a mesh that is all in this process, roles stay on loopback.
-	if c.TLSCA == "" && (c.NATS != "" && (len(c.Roles) > 1 || c.has("all")) || !gateway) {
+	if c.TLSCA == "" && (c.NATS != "" && (len(c.Roles) > 1 || c.has(workflow.AllRoles)) || !gateway) {
 		missing, without = append(missing, "--tls-ca"), append(without, "certificates of those who call its roles")
 	}
 	switch {

@@ -23,6 +23,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 const name = "reminder"
@@ -40,7 +41,7 @@ func decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	s := proto.CloneOf(in.GetStep().GetSnapshot()) // never changed in place
 	outcome := &harnessv1.Outcome{Step: &harnessv1.Step{
 		From:     name,
-		To:       runstate.Following(s.GetWorkflow(), name),
+		To:       workflow.Next(s.GetWorkflow(), name),
 		Snapshot: s,
 		Message:  in.GetStep().GetMessage(),
 	}}
@@ -64,7 +65,7 @@ func start(ctx context.Context, gateway, goal, model, workspace string) error {
 		Goal:      content.Inline(goal),
 		Agent:     &harnessv1.AgentSpec{Model: model},
 		Workspace: workspace,
-		Workflow:  []string{"repair", "compaction", "turn", name, runstate.StopDecision},
+		Workflow:  []string{workflow.Repair, workflow.Compaction, workflow.Turn, name, workflow.StopDecision},
 	}})
 	if err == nil {
 		fmt.Println(started.GetRunId())

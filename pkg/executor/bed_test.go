@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -86,7 +87,7 @@ func stepTo(to string) *harnessv1.Step {
 		From: "before", To: to,
 		Snapshot: &harnessv1.Snapshot{
 			Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 3, MessageCount: 7,
-			Config: runstate.Resolve(nil, 0), Workflow: runstate.DefaultWorkflow(),
+			Config: runstate.Resolve(nil, 0), Workflow: workflow.Default(),
 		},
 		Message: &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}},
 	}
@@ -202,7 +203,7 @@ func (x does) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, erro
 // passOn hands the run on to the stop decision.
 func passOn(task *Task) *harnessv1.Outcome {
 	s := task.Snapshot()
-	step := &harnessv1.Step{From: "turn", To: runstate.StopDecision, Snapshot: s, Message: &harnessv1.Step_TurnComplete{
+	step := &harnessv1.Step{From: "turn", To: workflow.StopDecision, Snapshot: s, Message: &harnessv1.Step_TurnComplete{
 		TurnComplete: &harnessv1.TurnComplete{TurnNumber: 4},
 	}}
 	if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // failure is the outcome of a step that cannot be executed: a failed turn for
@@ -27,7 +28,7 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 		s.InboxCursor = max(s.GetInboxCursor(), t.Step().GetRepairTrigger().GetInboxSequence())
 		step.To = runlog.End
 		step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
-	case t.executor == runstate.StopDecision:
+	case t.executor == workflow.StopDecision:
 		if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_FAIL); err != nil {
 			s.Phase = t.Step().GetSnapshot().GetPhase()
 		}
@@ -43,7 +44,7 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 		step.To = runlog.End
 		step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
 	default:
-		step.To = runstate.StopDecision
+		step.To = workflow.StopDecision
 		step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 			TurnNumber: s.GetTurnCount(),
 			Error:      &harnessv1.TurnError{Kind: kind, Message: message},

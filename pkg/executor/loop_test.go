@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 func TestFirstDeliveryIsCommittedThenAcknowledged(t *testing.T) {
@@ -24,7 +25,7 @@ func TestFirstDeliveryIsCommittedThenAcknowledged(t *testing.T) {
 		return passOn(task), nil
 	}}, e, false)
 	records := b.tail(e.Header.Version)
-	if len(records) != 1 || records[0].GetStep().GetTo() != runstate.StopDecision {
+	if len(records) != 1 || records[0].GetStep().GetTo() != workflow.StopDecision {
 		t.Fatalf("stored %v", records)
 	}
 	rec := records[0]
@@ -137,7 +138,7 @@ func TestFailuresAreRecordsAndThenPoison(t *testing.T) {
 				}
 			}
 			step := records[MaxFailures].GetStep()
-			if step.GetTo() != runstate.StopDecision || step.GetTurnComplete().GetError().GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON {
+			if step.GetTo() != workflow.StopDecision || step.GetTurnComplete().GetError().GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON {
 				t.Errorf("the end is %v", step)
 			}
 		})
@@ -263,7 +264,7 @@ func TestBrokenRecordFailsTheRun(t *testing.T) {
 			}
 			step := records[0].GetStep()
 			failed := step.GetTurnComplete().GetError()
-			if step.GetTo() != runstate.StopDecision || failed.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON ||
+			if step.GetTo() != workflow.StopDecision || failed.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON ||
 				!strings.Contains(failed.GetMessage(), "cannot be decoded") {
 				t.Errorf("the end is %v", step)
 			}
@@ -337,10 +338,10 @@ func TestSnapshotTooLarge(t *testing.T) {
 	})
 	t.Run("a run at the bound can still fail", func(t *testing.T) {
 		b := newBed(t)
-		step := stepTo(runstate.StopDecision)
+		step := stepTo(workflow.StopDecision)
 		grow(step.GetSnapshot(), 66<<10)
 		e := b.put(&harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}})
-		d := b.deliver(t.Context(), does{runstate.StopDecision, func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+		d := b.deliver(t.Context(), does{workflow.StopDecision, func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 			s := task.Snapshot()
 			return &harnessv1.Outcome{Step: &harnessv1.Step{To: "repair", Snapshot: s, Message: &harnessv1.Step_RepairTrigger{}}}, nil
 		}}, e, false)

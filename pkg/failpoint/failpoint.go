@@ -11,13 +11,14 @@
 // Without the tag Hit is empty and costs nothing.
 package failpoint
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+)
 
 // Variable is the environment variable that arms points.
 const Variable = "HARNESS_FAILPOINT"
-
-// Executors are the roles that run the executor's loop.
-var Executors = []string{"repair", "compaction", "turn", "stopdecision"}
 
 // loop are the points of every executor's loop, in the order in which a step
 // passes them.
@@ -30,14 +31,14 @@ var loop = []string{
 
 // own are the points of one role alone, in the same order.
 var own = map[string][]string{
-	"repair": {
+	workflow.Repair: {
 		"wake_seen",   // a resting run and an item for it were seen, nothing appended
 		"woken",       // the trigger is stored, the item not acknowledged
 		"timer_fired", // a timer was delivered, no item appended
 		"timer_kept",  // the item is stored, the timer not acknowledged
 		"erased",      // all of a deleted run is gone but its last record, no timer set for that
 	},
-	"turn": {
+	workflow.Turn: {
 		"claimed",       // TurnStarted is stored, the model not asked
 		"asked",         // the subscribers of before_step have spoken, nothing stored
 		"admitted",      // TurnAdmitted is stored
@@ -51,17 +52,17 @@ var own = map[string][]string{
 		"tool_finished", // ToolFinished is stored
 		"killed",        // the tool host has killed the calls of an interrupted turn
 	},
-	"stopdecision": {
+	workflow.StopDecision: {
 		"looked", // an output or a subscriber was looked at, nothing stored
 	},
-	"toolhost": {
+	workflow.ToolHost: {
 		"received",  // a call came in, nothing done
 		"marked",    // its mark is in the ledger, nothing run
 		"performed", // it has had its effect, the ledger does not know
 		"stored",    // its result is in the ledger, nobody was answered
 		"cancelled", // a cancelled call is dead and buried, nobody was answered
 	},
-	"gateway": {
+	workflow.Gateway: {
 		"start_received", // a run is to be started, nothing stored
 		"started",        // its first record is stored, nobody was answered
 		"input_received", // an input came in, nothing stored
@@ -74,7 +75,7 @@ var own = map[string][]string{
 // Points are the names of a role's points, without the role.
 func Points(role string) []string {
 	var points []string
-	if slices.Contains(Executors, role) {
+	if slices.Contains(workflow.Default(), role) {
 		points = append(points, loop...)
 	}
 	return append(points, own[role]...)

@@ -30,34 +30,7 @@ const (
 	maxPendingCalls       = 128
 	maxGrants             = 64
 	rememberedInputs      = 256
-	workflowRepair        = "repair"
-	workflowCompaction    = "compaction"
-	workflowTurn          = "turn"
-	workflowStopDecision  = "stopdecision"
 )
-
-// StopDecision is the name of the executor that alone ends runs.
-const StopDecision = workflowStopDecision
-
-// DefaultWorkflow is the cycle of a turn unless the spec has another.
-func DefaultWorkflow() []string {
-	return []string{workflowRepair, workflowCompaction, workflowTurn, workflowStopDecision}
-}
-
-// Following is the executor after name in the cycle: the one behind it, and
-// after the last the first. An unknown name is followed by the first, and an
-// empty workflow is the default one.
-func Following(workflow []string, name string) string {
-	if len(workflow) == 0 {
-		workflow = DefaultWorkflow()
-	}
-	for i, n := range workflow {
-		if n == name {
-			return workflow[(i+1)%len(workflow)]
-		}
-	}
-	return workflow[0]
-}
 
 // Resolve returns c with every unset field at its default. window is the
 // model's, 0 when it is not known.

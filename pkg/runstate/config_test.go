@@ -1,7 +1,6 @@
 package runstate_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -106,26 +105,6 @@ func TestResolveWindow(t *testing.T) {
 	}{{nil, 0, 128_000}, {nil, 200_000, 200_000}, {set, 200_000, 9}, {set, 0, 9}} {
 		if got := runstate.Resolve(c.config, c.window).GetContext().GetMaxInputTokens(); got != c.want {
 			t.Errorf("window %d resolves to %d, want %d", c.window, got, c.want)
-		}
-	}
-}
-
-func TestFollowing(t *testing.T) {
-	cycle := runstate.DefaultWorkflow()
-	if want := []string{"repair", "compaction", "turn", "stopdecision"}; !slices.Equal(cycle, want) {
-		t.Errorf("the default workflow is %v", cycle)
-	}
-	for _, c := range []struct {
-		workflow   []string
-		name, next string
-	}{
-		{cycle, "repair", "compaction"}, {cycle, "stopdecision", "repair"}, {cycle, "nobody", "repair"},
-		{[]string{"repair", "turn", "mine", "stopdecision"}, "turn", "mine"},
-		{[]string{"alone"}, "alone", "alone"},
-		{nil, "repair", "compaction"},
-	} {
-		if got := runstate.Following(c.workflow, c.name); got != c.next {
-			t.Errorf("%s is followed by %s in %v, want %s", c.name, got, c.workflow, c.next)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // feed is a subscription to the records of a run.
@@ -123,7 +124,7 @@ func (h *handle) Runs(ctx context.Context, caughtUp func(), handle func(runlog.E
 // places that say how a run stands.
 func standing(rec *harnessv1.Record) string {
 	switch to := rec.GetStep().GetTo(); to {
-	case "repair", runlog.Park, runlog.End:
+	case workflow.Repair, runlog.Park, runlog.End:
 		return to
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // BenchmarkTurn is what a turn with one tool call costs in measuring: four steps and
@@ -27,7 +27,7 @@ func BenchmarkTurn(b *testing.B) {
 	records := []*harnessv1.Record{step(0), step(0), at(0, claimed(1)), at(0, answer), at(0, &harnessv1.Journal{}), tool, step(0), step(0)}
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, executor := range runstate.DefaultWorkflow() {
+		for _, executor := range workflow.Default() {
 			m.StepReceived(b.Context(), executor, false, noon, noon)
 			m.StepEnded(b.Context(), executor, Committed, ms)
 		}

@@ -10,7 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // cycle is what a sample of the loop shows.
@@ -52,7 +52,7 @@ func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 
 // handedOnByOthers says that a step is that of an executor of one's own.
 func handedOnByOthers(step *harnessv1.Step) bool {
-	return step != nil && !slices.Contains(runstate.DefaultWorkflow(), step.GetFrom())
+	return step != nil && !slices.Contains(workflow.Default(), step.GetFrom())
 }
 
 // contextKey begins the key of what a context provider gave.

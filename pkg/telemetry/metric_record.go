@@ -7,6 +7,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // chat is the operation of the GenAI conventions that a turn asks of a model.
@@ -57,7 +58,7 @@ func (m *Metrics) handedOff(ctx context.Context, rec *harnessv1.Record, step *ha
 	switch {
 	case step.GetRepairTrigger().GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_START:
 		m.runsStarted.add(ctx, 1)
-	case step.GetTurnComplete() != nil && step.GetFrom() == turnExecutor:
+	case step.GetTurnComplete() != nil && step.GetFrom() == workflow.Turn:
 		outcome := "completed"
 		if e := step.GetTurnComplete().GetError(); e != nil {
 			outcome = runstate.ErrorKind(e.GetKind())
@@ -65,15 +66,11 @@ func (m *Metrics) handedOff(ctx context.Context, rec *harnessv1.Record, step *ha
 		m.turns.add(ctx, 1, outcome)
 	case step.GetParked() != nil && snapshot.GetParkVersion() == rec.GetVersion():
 		m.runsParked.add(ctx, 1, step.GetParked().GetReason().GetKind())
-	case step.GetResult() != nil && step.GetFrom() == runstate.StopDecision && !runstate.Expired(snapshot):
+	case step.GetResult() != nil && step.GetFrom() == workflow.StopDecision && !runstate.Expired(snapshot):
 		r := step.GetResult()
 		m.runsEnded.add(ctx, 1, StatusName(r.GetStatus()), r.GetReason().GetKind())
 	}
 }
-
-// turnExecutor is who carries out turns. Others hand a TurnComplete on too, where
-// they cannot go on or where they stand behind it in the workflow.
-const turnExecutor = "turn"
 
 type ended struct{ status, reason string }
 
@@ -156,5 +153,5 @@ func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appe
 
 // endsCycle says that a step is the last of its cycle of the loop.
 func endsCycle(step *harnessv1.Step) bool {
-	return step.GetFrom() == runstate.StopDecision && (step.GetRepairTrigger() != nil || runlog.IsRest(step.GetTo()))
+	return step.GetFrom() == workflow.StopDecision && (step.GetRepairTrigger() != nil || runlog.IsRest(step.GetTo()))
 }

@@ -16,7 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // measured are metrics that a registry shows.
@@ -119,7 +119,7 @@ func TestRecordsCountAsWhatTheySay(t *testing.T) {
 		},
 		"a park":                    {handed("stopdecision", "park", &harnessv1.Snapshot{ParkVersion: 7}, parked), []string{"harness_run_parked_total{reason=approval} 1"}},
 		"the same park once more":   {handed("repair", "park", &harnessv1.Snapshot{ParkVersion: 3}, parked), nil},
-		"an end":                    {handed(runstate.StopDecision, "end", &harnessv1.Snapshot{}, result), []string{"harness_run_ended_total{reason=agent_done,status=done} 1"}},
+		"an end":                    {handed(workflow.StopDecision, "end", &harnessv1.Snapshot{}, result), []string{"harness_run_ended_total{reason=agent_done,status=done} 1"}},
 		"the same end once more":    {handed("repair", "end", &harnessv1.Snapshot{}, result), nil},
 		"a model's answer":          {at(0, answer), append([]string{"harness_model_cached_tokens_total{provider_name=openai,request_model=m} 300", "harness_model_cost_usd_total{provider_name=openai,request_model=m} 2.5", "harness_tool_calls_total{disposition=invalid,tool_name=other} 1", "harness_tool_calls_total{disposition=run,tool_name=read_file} 1"}, tokens...)},
 		"an answer to be judged":    {at(0, unjudged), []string{"gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=input} 1 0", "gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=output} 1 0"}},
@@ -200,7 +200,7 @@ func TestAnExecutorShowsWhatItCanCountAs0(t *testing.T) {
 	for executor, also := range map[string][]string{
 		"reviewer":            nil,
 		"turn":                {"harness_tool_unknown_ends_total{} 0"},
-		runstate.StopDecision: documentedEnds(t),
+		workflow.StopDecision: documentedEnds(t),
 	} {
 		m, registry := measured(t)
 		m.Serves(t.Context(), executor)

@@ -8,7 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Metrics are the instruments of one process. Whoever has something to count is
@@ -101,9 +101,9 @@ func (m *Metrics) Serves(ctx context.Context, executor string) {
 	}
 	m.Writes(ctx, executor)
 	switch executor {
-	case turnExecutor:
+	case workflow.Turn:
 		m.toolUnknown.add(ctx, 0)
-	case runstate.StopDecision:
+	case workflow.StopDecision:
 		for _, e := range ends() {
 			m.runsEnded.add(ctx, 0, e.status, e.reason)
 		}

@@ -27,6 +27,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 const (
@@ -46,22 +47,19 @@ func Bridgeable(name string) error {
 		return fmt.Errorf("%q is no name of an executor: want letters, digits, - and _, at most 64", name)
 	case runlog.IsRest(name):
 		return fmt.Errorf("%s is a place where runs rest, no executor", name)
-	case name == "turn" || name == "repair" || name == runstate.StopDecision:
+	case name == workflow.Turn || name == workflow.Repair || name == workflow.StopDecision:
 		return fmt.Errorf("%s keeps books that a bridge cannot check (the journal, the inbox, how a run ends): consume its subjects instead (examples/executor)", name)
-	case slices.Contains([]string{"gateway", "toolhost", "bridge", "all"}, name):
+	case workflow.IsRole(name) && name != workflow.Compaction:
 		return fmt.Errorf("%s is a role, no executor: choose another name", name)
 	}
 	return nil
 }
 
-// compaction is the stock executor that can stand behind a bridge.
-const compaction = "compaction"
-
 // free are the fields of the snapshot that an executor may change; compaction also
 // weighs the window.
 func free(name string) []protoreflect.Name {
 	fields := []protoreflect.Name{"mode", "model", "fallback_models", "hooks"}
-	if name == compaction {
+	if name == workflow.Compaction {
 		fields = append(fields, "token_budget")
 	}
 	return fields
@@ -71,7 +69,7 @@ func free(name string) []protoreflect.Name {
 func PassOn(name string, in *harnessv1.StepInput) *harnessv1.Outcome {
 	s := runstate.Clone(in.GetStep().GetSnapshot())
 	return &harnessv1.Outcome{Step: &harnessv1.Step{
-		From: name, To: runstate.Following(s.GetWorkflow(), name), Snapshot: s, Message: in.GetStep().GetMessage(),
+		From: name, To: workflow.Next(s.GetWorkflow(), name), Snapshot: s, Message: in.GetStep().GetMessage(),
 	}}
 }
 
@@ -115,11 +113,11 @@ func takeMessage(name string, in, said, step *harnessv1.Step) error {
 		return fmt.Errorf("%s answered in the name of %s: leave from empty", name, from)
 	}
 	if failure := said.GetTurnComplete().GetError(); failure != nil {
-		if to := said.GetTo(); to != "" && to != runstate.StopDecision {
-			return fmt.Errorf("%s sent an error to %s: it goes to %s", name, to, runstate.StopDecision)
+		if to := said.GetTo(); to != "" && to != workflow.StopDecision {
+			return fmt.Errorf("%s sent an error to %s: it goes to %s", name, to, workflow.StopDecision)
 		}
 		// Other kinds mean that somebody cancelled, or that a provider is away.
-		step.To, step.Message = runstate.StopDecision, &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+		step.To, step.Message = workflow.StopDecision, &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 			TurnNumber: turnNumber(in),
 			Error: &harnessv1.TurnError{
 				Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED,

@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // behindTurn is a step as an executor between turn and stopdecision gets it.
@@ -109,7 +110,7 @@ func TestAnErrorIsAFailure(t *testing.T) {
 				TurnNumber: 99, Awaiting: true, Error: &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind(kind), Message: "no"},
 			}}}}))
 			want := &harnessv1.TurnComplete{TurnNumber: 2, Error: &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: "critic: no"}}
-			if err != nil || got.GetStep().GetTo() != runstate.StopDecision || !proto.Equal(got.GetStep().GetTurnComplete(), want) {
+			if err != nil || got.GetStep().GetTo() != workflow.StopDecision || !proto.Equal(got.GetStep().GetTurnComplete(), want) {
 				t.Errorf("%d: %v, %v", kind, got, err)
 			}
 		}

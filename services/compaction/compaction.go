@@ -12,10 +12,11 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Name of the executor.
-const Name = "compaction"
+const Name = workflow.Compaction
 
 // NeedTokens asks for the exact tokens of what the provider has not reported:
 // every message behind token_budget.reported_messages, with 4 tokens each.
@@ -54,7 +55,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if b.GetReportedTokens() == 0 {
 		known += uint64(b.GetToolTokens())
 	}
-	step := &harnessv1.Step{From: Name, To: runstate.Following(s.GetWorkflow(), Name), Observed: in.GetObserved()}
+	step := &harnessv1.Step{From: Name, To: workflow.Next(s.GetWorkflow(), Name), Observed: in.GetObserved()}
 	switch counted := observedTokens(in.GetObserved()); {
 	case counted != nil:
 		b.UsedTokens = clamp(known + uint64(*counted))

@@ -10,6 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
 
@@ -22,7 +23,7 @@ type fatal interface {
 // state is a run with a window of 1,000 tokens: soft at 800, blocking at 950.
 func state(b *harnessv1.TokenBudget, messages uint64) *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
-		Phase: harnessv1.Phase_PHASE_EXECUTING, MessageCount: messages, TokenBudget: b, Workflow: runstate.DefaultWorkflow(),
+		Phase: harnessv1.Phase_PHASE_EXECUTING, MessageCount: messages, TokenBudget: b, Workflow: workflow.Default(),
 		Config: runstate.Resolve(&harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{
 			MaxInputTokens: proto.Uint32(1000), SafetyBuffer: proto.Uint32(50),
 		}}, 0),

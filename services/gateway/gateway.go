@@ -81,19 +81,6 @@ const (
 	MaxPage = 1000
 )
 
-// DefaultWorkflow is the workflow of a run that names none.
-func DefaultWorkflow() []string {
-	return []string{"repair", "compaction", "turn", "stopdecision"}
-}
-
-// Workflow is the workflow of a run that was asked for with spec.
-func Workflow(spec *harnessv1.RunSpec) []string {
-	if w := spec.GetWorkflow(); len(w) > 0 {
-		return w
-	}
-	return DefaultWorkflow()
-}
-
 // NotFound says that there is no such run.
 func NotFound(run runlog.Run) *fault.Error {
 	return fault.New(codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_RUN_NOT_FOUND,

@@ -6,6 +6,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Index is the list of all runs as their newest steps show them. It can be made
@@ -187,11 +188,8 @@ func (x *Index) forget(run runlog.Run, sequence uint64) {
 // runs are followed: a step to the first executor of a cycle or to a place of rest.
 func Lists(e runlog.Entry) bool {
 	to := e.Record.GetStep().GetTo()
-	return to == beginning || runlog.IsRest(to)
+	return to == workflow.Repair || runlog.IsRest(to)
 }
-
-// beginning is the executor that every cycle begins with.
-const beginning = "repair"
 
 // Lacks says whether the index has no step of a run that is as new as e.
 func (x *Index) Lacks(e runlog.Entry) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Thresholds that stand where a spec sets only the other one.
@@ -97,16 +98,16 @@ func checkWorkspace(workspace string) error {
 	return nil
 }
 
-func checkWorkflow(workflow []string) error {
+func checkWorkflow(cycle []string) error {
 	const field = "spec.workflow"
-	if len(workflow) == 0 {
+	if len(cycle) == 0 {
 		return nil
 	}
-	if len(workflow) > MaxWorkflow {
-		return TooLarge(field, len(workflow), MaxWorkflow, "executors")
+	if len(cycle) > MaxWorkflow {
+		return TooLarge(field, len(cycle), MaxWorkflow, "executors")
 	}
 	seen := map[string]bool{}
-	for i, name := range workflow {
+	for i, name := range cycle {
 		if err := checkName(at(field, i), name); err != nil {
 			return err
 		}
@@ -119,11 +120,11 @@ func checkWorkflow(workflow []string) error {
 		seen[name] = true
 	}
 	switch {
-	case workflow[0] != "repair":
+	case cycle[0] != workflow.Repair:
 		return fault.Invalid(field, "must begin with repair")
-	case workflow[len(workflow)-1] != "stopdecision":
+	case cycle[len(cycle)-1] != workflow.StopDecision:
 		return fault.Invalid(field, "must end with stopdecision")
-	case !seen["turn"]:
+	case !seen[workflow.Turn]:
 		return fault.Invalid(field, "must contain turn")
 	}
 	return nil

@@ -14,10 +14,11 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Writer is the name under which the gateway writes.
-const Writer = "gateway"
+const Writer = workflow.Gateway
 
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -79,7 +80,7 @@ func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 // nil for none. What the spec leaves open is resolved by repair, the first to get
 // the run.
 func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tools *harnessv1.Content, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
-	workflow := Workflow(spec)
+	cycle := workflow.Of(spec.GetWorkflow())
 	created := timestamppb.New(now)
 	return &harnessv1.Record{
 		Namespace:  run.Namespace,
@@ -90,11 +91,11 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tool
 		Writer:     writer,
 		Body: &harnessv1.Record_Step{Step: &harnessv1.Step{
 			From: Writer,
-			To:   workflow[0],
+			To:   cycle[0],
 			Snapshot: &harnessv1.Snapshot{
 				Status:         harnessv1.RunStatus_RUN_STATUS_RUNNING,
 				Phase:          harnessv1.Phase_PHASE_IDLE,
-				Workflow:       workflow,
+				Workflow:       cycle,
 				MaxTurns:       maxTurns(spec),
 				Model:          spec.GetAgent().GetModel(),
 				FallbackModels: spec.GetAgent().GetFallbackModels(),

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 func validStart() *harnessv1.StartRunRequest {
@@ -23,7 +24,7 @@ func validStart() *harnessv1.StartRunRequest {
 		Goal:      content.Inline("do it"),
 		Workspace: "/work",
 		Agent:     &harnessv1.AgentSpec{Model: "openai:gpt-5", Tools: []*harnessv1.ToolRule{{Name: "*"}, {Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK}}},
-		Workflow:  DefaultWorkflow(),
+		Workflow:  workflow.Default(),
 		Config: &harnessv1.LoopConfig{
 			Stop: &harnessv1.StopConfig{MaxTurns: proto.Uint32(1)}, Continuation: &harnessv1.ContinuationConfig{},
 			Context: &harnessv1.ContextConfig{SoftThreshold: proto.Float64(0.9)}, Model: &harnessv1.ModelConfig{}, Tools: &harnessv1.ToolConfig{},

@@ -14,6 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -30,7 +31,7 @@ const (
 func running() *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: executing, TurnCount: 2, MaxTurns: 50, MessageCount: 9, Segment: 1, InboxCursor: 10,
-		Turn: &harnessv1.TurnState{Number: 2}, Workflow: runstate.DefaultWorkflow(), Config: runstate.Resolve(nil, 0), Spent: &harnessv1.Spent{},
+		Turn: &harnessv1.TurnState{Number: 2}, Workflow: workflow.Default(), Config: runstate.Resolve(nil, 0), Spent: &harnessv1.Spent{},
 		RunningSince: timestamppb.New(noon.Add(-time.Minute)), GoalPreview: "the goal",
 	}
 }

@@ -31,10 +31,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Name of the executor.
-const Name = "repair"
+const Name = workflow.Repair
 
 // Keys of the observations that Decide may ask for.
 const (
@@ -163,7 +164,7 @@ func (r *repairing) initialise(environment *harnessv1.Environment) error {
 	s.Config = runstate.Resolve(spec.GetConfig(), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
 	s.Workflow = spec.GetWorkflow()
 	if len(s.Workflow) == 0 {
-		s.Workflow = runstate.DefaultWorkflow()
+		s.Workflow = workflow.Default()
 	}
 	s.FirstSequence = r.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
@@ -255,7 +256,7 @@ func (r *repairing) route() error {
 		s.Hooks.Pause = ""
 		return r.pause(&harnessv1.StopReason{Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: r.turn()}})
 	}
-	r.step.To = runstate.Following(s.GetWorkflow(), Name)
+	r.step.To = workflow.Next(s.GetWorkflow(), Name)
 	r.step.Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{
 		RepairsMade: r.repairs, InputsApplied: r.applied,
 	}}
@@ -273,7 +274,7 @@ func (r *repairing) endAgain() error {
 func (r *repairing) giveUp() error {
 	r.answerPending("The run was cancelled before this call was answered.")
 	r.s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING // until the stop decision has it
-	r.step.To = runstate.StopDecision
+	r.step.To = workflow.StopDecision
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 		TurnNumber: r.turn(),
 		Error: &harnessv1.TurnError{
@@ -287,7 +288,7 @@ func (r *repairing) giveUp() error {
 // handOver gives a run that cannot go on to the stop decision.
 func (r *repairing) handOver() error {
 	r.s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
-	r.step.To = runstate.StopDecision
+	r.step.To = workflow.StopDecision
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: r.turn(), Error: r.failure}}
 	return nil
 }
@@ -296,7 +297,7 @@ func (r *repairing) handOver() error {
 // to rest: somebody has looked, or answered.
 func (r *repairing) retake() error {
 	t := r.s.GetTurn()
-	r.step.To = runstate.StopDecision
+	r.step.To = workflow.StopDecision
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 		TurnNumber: r.turn(), AgentDone: t.GetAgentDone(), CalledWorkComplete: t.GetCalledWorkComplete(), Retaken: true, Answered: r.questionAnswered,
 	}}
@@ -311,7 +312,7 @@ func (r *repairing) closeTurn() error {
 	turn := r.turn()
 	runstate.EndTurn(r.s)
 	// To whoever stands behind the turn: it ended here and not there.
-	r.step.To = runstate.Following(r.s.GetWorkflow(), "turn")
+	r.step.To = workflow.Next(r.s.GetWorkflow(), workflow.Turn)
 	r.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 		TurnNumber:         turn,
 		AgentDone:          r.s.GetTurn().GetAgentDone(),

@@ -33,10 +33,11 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Name of the executor.
-const Name = runstate.StopDecision
+const Name = workflow.StopDecision
 
 // Keys of observations. NeedCheck is followed by the id of an output.
 const (
@@ -167,7 +168,7 @@ func (d *deciding) goOn() error {
 	if err := d.nextTurn(); err != nil {
 		return err
 	}
-	d.step.To = runstate.Following(d.s.GetWorkflow(), Name)
+	d.step.To = workflow.Next(d.s.GetWorkflow(), Name)
 	d.step.Message = &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
 		Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_CONTINUE,
 	}}

@@ -15,6 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
@@ -24,7 +25,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func at(n uint32) *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_REFLECTING, TurnCount: n, MaxTurns: 10, MessageCount: 20,
-		Turn: &harnessv1.TurnState{Number: n}, Workflow: runstate.DefaultWorkflow(), Config: runstate.Resolve(nil, 0),
+		Turn: &harnessv1.TurnState{Number: n}, Workflow: workflow.Default(), Config: runstate.Resolve(nil, 0),
 		RunningSince: timestamppb.New(noon.Add(-time.Minute)),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -125,6 +126,6 @@ func Afterwards(o *harnessv1.Outcome, p *Progress, r hook.Result) {
 	runstate.NoteHook(s, r.Skip, r.Pause, r.Replan)
 	if r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT && complete.GetError() == nil {
 		complete.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: agent.Aborted(r)}
-		o.GetStep().To = runstate.StopDecision
+		o.GetStep().To = workflow.StopDecision
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -44,7 +45,7 @@ func tools(t interface{ Fatal(...any) }) *tool.Set {
 func snapshot() *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_EXECUTING, MessageCount: 2, MaxTurns: 50,
-		Workflow: runstate.DefaultWorkflow(), Config: runstate.Resolve(nil, 0),
+		Workflow: workflow.Default(), Config: runstate.Resolve(nil, 0),
 		ToolRules: []*harnessv1.ToolRule{{Name: "forbidden", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY}},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Ending says how the work on a turn came to its end.
@@ -44,7 +45,7 @@ func Complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*harnessv1.Outcom
 	// A call is killed only to break the turn off. The worker that did so may have
 	// died before it could say it.
 	end.Interrupted = end.Interrupted || p.broken()
-	c := &completing{s: s, p: p, step: &harnessv1.Step{From: Name, To: runstate.Following(s.GetWorkflow(), Name), Snapshot: s}}
+	c := &completing{s: s, p: p, step: &harnessv1.Step{From: Name, To: workflow.Next(s.GetWorkflow(), Name), Snapshot: s}}
 	if end.Error == nil && p.Abort != "" {
 		end.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: p.Abort}
 	}
@@ -57,7 +58,7 @@ func Complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*harnessv1.Outcom
 		return nil, err
 	}
 	if complete.GetError() != nil {
-		c.step.To = runstate.StopDecision
+		c.step.To = workflow.StopDecision
 	}
 	c.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: complete}
 	return &harnessv1.Outcome{Step: c.step, Appended: c.appended, Events: c.events}, nil

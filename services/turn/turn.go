@@ -21,10 +21,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Name of the executor.
-const Name = "turn"
+const Name = workflow.Turn
 
 // Call is a tool call that is to be run.
 type Call struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
@@ -111,4 +111,4 @@ func (m mesh) start(w *sim.World) {
 }
 
 // executors of the mesh.
-var executors = runstate.DefaultWorkflow()
+var executors = workflow.Default()

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
@@ -106,7 +107,7 @@ func (d *driver) begin(spec *harnessv1.RunSpec) {
 		From: "gateway", To: repair.Name,
 		Snapshot: &harnessv1.Snapshot{
 			Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_IDLE,
-			Workflow: runstate.DefaultWorkflow(), CreateTime: timestamppb.New(start), RunningSince: timestamppb.New(start),
+			Workflow: workflow.Default(), CreateTime: timestamppb.New(start), RunningSince: timestamppb.New(start),
 		},
 		Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
 			Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_START, Spec: spec,

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Each benchmark reports how many times longer it takes than its floor, which is
@@ -101,8 +102,8 @@ func BenchmarkFourHops(b *testing.B) {
 		ctx, cancel := context.WithCancel(context.Background())
 		arrived := make(chan runlog.Entry)
 		next := map[string]string{"repair": "compaction", "compaction": "turn", "turn": "stopdecision"}
-		ended := make(chan error, len(StockExecutors))
-		for _, executor := range StockExecutors {
+		ended := make(chan error, len(workflow.Default()))
+		for _, executor := range workflow.Default() {
 			go func() {
 				ended <- l.Consume(ctx, executor, 8, func(ctx context.Context, d runlog.Delivery) {
 					e := d.Entry()
@@ -133,7 +134,7 @@ func BenchmarkFourHops(b *testing.B) {
 		}
 		compare(b, least, 4)
 		cancel()
-		for range StockExecutors {
+		for range workflow.Default() {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				b.Error(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Names of consumers.
@@ -23,9 +24,6 @@ const (
 )
 
 func execConsumer(executor string) string { return execPrefix + executor }
-
-// StockExecutors are the executors that every installation has.
-var StockExecutors = []string{"repair", "compaction", "turn", "stopdecision"}
 
 // Layout says what Provision makes.
 type Layout struct {
@@ -213,7 +211,7 @@ func consumers(p int, layout Layout) []jetstream.ConsumerConfig {
 	}
 	made := map[string]bool{}
 	var all []jetstream.ConsumerConfig
-	for _, name := range append(append([]string(nil), StockExecutors...), layout.Executors...) {
+	for _, name := range append(workflow.Default(), layout.Executors...) {
 		if !made[name] {
 			made[name] = true
 			all = append(all, durable(execConsumer(name), at+"log.step."+name))

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // followAttempts is how often a follower is made anew before it gives up.
@@ -80,7 +81,7 @@ func (f *follower) stop() {
 
 func (f *follower) follow(ctx context.Context, p int, cancel context.CancelCauseFunc) error {
 	at := "hm.run." + fmt.Sprint(p) + ".*.*.log.step."
-	part := &followed{stream: runsStream(p), filters: []string{at + "repair", at + runlog.Park, at + runlog.End}}
+	part := &followed{stream: runsStream(p), filters: []string{at + workflow.Repair, at + runlog.Park, at + runlog.End}}
 	var err error
 	if part.stored, err = f.log.newest(ctx, part.stream, part.filters); err != nil {
 		return err

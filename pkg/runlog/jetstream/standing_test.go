@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 func TestStandingIsThatOfAllPartitions(t *testing.T) {
@@ -36,7 +37,7 @@ func TestStandingIsThatOfAllPartitions(t *testing.T) {
 				waits, works = c.Pending, c.AckPending
 			}
 		}
-		for _, name := range append([]string{wakeConsumer, timerConsumer}, StockExecutors...) {
+		for _, name := range append([]string{wakeConsumer, timerConsumer}, workflow.Default()...) {
 			if !names[name] {
 				t.Errorf("%s is missing", name)
 			}

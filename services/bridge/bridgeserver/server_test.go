@@ -18,6 +18,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/bridge/bridgeserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
@@ -80,7 +81,7 @@ func outcome(text string) *harnessv1.StepOutput {
 func isPassedOn(t *testing.T, got *harnessv1.Step) {
 	t.Helper()
 	want := step()
-	if got.GetFrom() != critic || got.GetTo() != runstate.StopDecision || !proto.Equal(got.GetTurnComplete(), want.GetTurnComplete()) ||
+	if got.GetFrom() != critic || got.GetTo() != workflow.StopDecision || !proto.Equal(got.GetTurnComplete(), want.GetTurnComplete()) ||
 		!proto.Equal(got.GetSnapshot(), want.GetSnapshot()) {
 		t.Errorf("passed on %v", got)
 	}
@@ -101,7 +102,7 @@ func TestBridgeCommitsTheAnswer(t *testing.T) {
 		!proto.Equal(in.GetStep(), step()) {
 		t.Errorf("the target received %v", in)
 	}
-	if got := rec.GetStep(); got.GetFrom() != critic || got.GetTo() != runstate.StopDecision || got.GetSnapshot().GetMessageCount() != 6 {
+	if got := rec.GetStep(); got.GetFrom() != critic || got.GetTo() != workflow.StopDecision || got.GetSnapshot().GetMessageCount() != 6 {
 		t.Errorf("committed %v", got)
 	}
 	if m := rec.GetAppended(); len(m) != 1 || m[0].GetId() != 6 || m[0].GetContent().GetInline() != "Test it." {
@@ -203,7 +204,7 @@ func TestBridgeFailsTheRun_AfterFiveFailures(t *testing.T) {
 		}
 	}
 	got := b.NextStep()
-	if e := got.GetTurnComplete().GetError(); got.GetTo() != runstate.StopDecision || e.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON {
+	if e := got.GetTurnComplete().GetError(); got.GetTo() != workflow.StopDecision || e.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON {
 		t.Errorf("committed %v", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
@@ -32,7 +33,7 @@ func step(count, unreportedBytes uint64) *harnessv1.Step {
 	return &harnessv1.Step{From: "repair", To: compaction.Name,
 		Snapshot: &harnessv1.Snapshot{
 			Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 2, MaxTurns: 9, Model: model,
-			MessageCount: count, Workflow: runstate.DefaultWorkflow(),
+			MessageCount: count, Workflow: workflow.Default(),
 			TokenBudget: &harnessv1.TokenBudget{ReportedTokens: reported, ReportedMessages: 2, UnreportedBytes: unreportedBytes},
 			Config: runstate.Resolve(&harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{
 				MaxInputTokens: proto.Uint32(1000), SafetyBuffer: proto.Uint32(50),

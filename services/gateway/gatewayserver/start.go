@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -92,7 +93,7 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 	caller := ctx
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	missing, err := s.executors.missing(ctx, gateway.Workflow(spec))
+	missing, err := s.executors.missing(ctx, workflow.Of(spec.GetWorkflow()))
 	if err != nil {
 		if caller.Err() != nil {
 			return context.Cause(caller)

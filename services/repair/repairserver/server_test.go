@@ -20,6 +20,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
 )
 
@@ -111,7 +112,7 @@ func (b *bed) newest(run runlog.Run) runlog.Entry {
 func state() *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_EXECUTING, TurnCount: 2, MaxTurns: 50, MessageCount: 5,
-		Workflow: runstate.DefaultWorkflow(), Config: runstate.Resolve(nil, 0),
+		Workflow: workflow.Default(), Config: runstate.Resolve(nil, 0),
 	}
 }
 

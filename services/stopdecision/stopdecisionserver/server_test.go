@@ -25,6 +25,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
@@ -66,7 +67,7 @@ func newBed(t *testing.T, intercept grpc.UnaryServerInterceptor) *bed {
 func (b *bed) state() *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_REFLECTING, TurnCount: 2, MaxTurns: 9,
-		Turn: &harnessv1.TurnState{Number: 2}, Workflow: runstate.DefaultWorkflow(), Config: runstate.Resolve(nil, 0),
+		Turn: &harnessv1.TurnState{Number: 2}, Workflow: workflow.Default(), Config: runstate.Resolve(nil, 0),
 		Workspace: b.workspace, FirstSequence: 1, RunningSince: timestamppb.Now(),
 	}
 }

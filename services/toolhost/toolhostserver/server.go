@@ -43,11 +43,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
 // role is this role's name for failpoints.
-const role = "toolhost"
+const role = workflow.ToolHost
 
 const closingText = "the tool host is closing; send the request again"
 

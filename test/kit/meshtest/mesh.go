@@ -20,10 +20,11 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Roles are those that a mesh needs.
-var Roles = []string{"toolhost", "repair", "compaction", "turn", "stopdecision", "gateway"}
+var Roles = workflow.Roles()
 
 // Config says what a mesh is like.
 type Config struct {
@@ -115,7 +116,7 @@ func (m *Mesh) Start(name string, options ...Option) *Process {
 	m.tb.Helper()
 	role, _, _ := strings.Cut(name, "-")
 	listen := "127.0.0.1:0"
-	if name == "gateway" {
+	if name == workflow.Gateway {
 		listen = m.gateway
 	}
 	l := launch{env: slices.Clone(m.env), args: []string{"serve", "--roles", role, "--nats", m.Bus.URL(), "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name)}}

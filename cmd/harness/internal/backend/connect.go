@@ -9,6 +9,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // This file is the only place where the command line meets the package that
@@ -31,7 +32,7 @@ func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error
 	}
 	cfg := node.Config{Data: opts.Data, ModelEnv: opts.Env, Logger: opts.Logger, Keep: opts.Keep, Catalogue: opts.Catalogue}
 	if need == Read || need == Store {
-		cfg.Roles = []string{"gateway"}
+		cfg.Roles = []string{workflow.Gateway}
 	} else {
 		cfg.Interrupt = true
 	}

@@ -17,6 +17,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
@@ -125,14 +126,14 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 			continue // a socket of this machine is nothing to tell the others
 		}
 		var aliases []string
-		if r.name == toolHostRole {
-			aliases = append(aliases, toolHostRole+"."+m.ledger)
+		if r.name == workflow.ToolHost {
+			aliases = append(aliases, workflow.ToolHost+"."+m.ledger)
 			if place := toolhost.Place(m.ledger); place != "" {
 				aliases = append(aliases, placeRole(place))
 			}
 		}
-		if r.name == Bridge {
-			aliases = append(aliases, Bridge+"."+m.n.cfg.Executor)
+		if r.name == workflow.Bridge {
+			aliases = append(aliases, workflow.Bridge+"."+m.n.cfg.Executor)
 		}
 		stop, err := m.n.log.Announce(r.name, aliases, func() *harnessv1.Presence { return m.presence(r) })
 		if err != nil {
@@ -176,7 +177,7 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 	return nil
 }
 
-func placeRole(place string) string { return toolHostRole + ".place." + place }
+func placeRole(place string) string { return workflow.ToolHost + ".place." + place }
 
 // look notes whether the others forbid work.
 func (m *mesh) look(ctx context.Context) {
@@ -209,7 +210,7 @@ func (m *mesh) presence(r *role) *harnessv1.Presence {
 		ReadsSchema: runlog.Schema, WritesSchema: runlog.Schema, Program: m.n.cfg.Program, StartTime: timestamppb.New(m.started),
 	}
 	p.Goroutines, p.HeapBytes = load()
-	if r.name == toolHostRole {
+	if r.name == workflow.ToolHost {
 		p.LedgerId = m.ledger
 	}
 	return p
@@ -227,7 +228,7 @@ func load() (goroutines, heap uint64) {
 const locateTimeout = time.Second
 
 // needsTools are the roles that cannot do their work without a tool host.
-var needsTools = []string{"turn", "repair"}
+var needsTools = []string{workflow.Turn, workflow.Repair}
 
 // assess finds out whether the roles here are ready, and says what has changed.
 func (m *mesh) assess(ctx context.Context) {
@@ -237,7 +238,7 @@ func (m *mesh) assess(ctx context.Context) {
 		ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
 		if _, err := m.toolHost.DescribeHost(ask, &harnessv1.DescribeHostRequest{}); err != nil && ctx.Err() == nil {
 			if tools = "the tool host cannot be called: " + status.Convert(err).Message(); m.shared() {
-				if _, missing := m.n.locate(ask, toolHostRole); missing != nil && ask.Err() == nil {
+				if _, missing := m.n.locate(ask, workflow.ToolHost); missing != nil && ask.Err() == nil {
 					tools = missing.Error()
 				}
 			}
@@ -250,12 +251,12 @@ func (m *mesh) assess(ctx context.Context) {
 		if reason == "" && slices.Contains(needsTools, r.name) {
 			reason = tools
 		}
-		if reason == "" && r.name == "gateway" {
+		if reason == "" && r.name == workflow.Gateway {
 			if err := m.gateway(); err != nil {
 				reason = err.Error()
 			}
 		}
-		if reason == "" && r.name == Bridge {
+		if reason == "" && r.name == workflow.Bridge {
 			ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
 			if err := m.bridge(ask); err != nil && ctx.Err() == nil {
 				reason = err.Error()
@@ -351,7 +352,7 @@ func (m *mesh) leave() {
 // that has taken its place.
 func (n *Node) locate(ctx context.Context, role string) (*harnessv1.Presence, error) {
 	p, err := n.log.Locate(ctx, role)
-	ledger, isLedger := strings.CutPrefix(role, toolHostRole+".")
+	ledger, isLedger := strings.CutPrefix(role, workflow.ToolHost+".")
 	place := toolhost.Place(ledger)
 	if err == nil || !isLedger || place == "" || errors.Is(err, runlog.ErrUnavailable) {
 		return p, err

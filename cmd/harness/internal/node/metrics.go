@@ -14,6 +14,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
@@ -131,7 +132,7 @@ func (n *Node) runs() runlog.Log {
 // bus stands. The gateway does, because it sees executors that nobody serves.
 func (n *Node) watchMesh(gateway *gatewayserver.Server) error {
 	m := n.observed.metrics
-	m.Writes(context.Background(), "gateway")
+	m.Writes(context.Background(), workflow.Gateway)
 	err := m.ObserveRuns(func() []telemetry.RunsState {
 		var all []telemetry.RunsState
 		for _, c := range gateway.Counts() {
@@ -179,7 +180,7 @@ func (m *mesh) ready() map[string]bool {
 	all := map[string]bool{}
 	for name, reason := range m.reasons() {
 		all[name] = reason == ""
-		if name == Bridge {
+		if name == workflow.Bridge {
 			all[m.n.cfg.Executor] = reason == "" // as consumers name it
 		}
 	}

@@ -3,17 +3,19 @@ package node
 import (
 	"maps"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 func TestABridgeIsReadyUnderTheNameOfItsExecutorToo(t *testing.T) {
-	n := &Node{cfg: Config{Roles: []string{"turn", Bridge}, Executor: "reviewer"}}
+	n := &Node{cfg: Config{Roles: []string{"turn", workflow.Bridge}, Executor: "reviewer"}}
 	m := newMesh(n)
-	m.roles = []*role{{name: "turn", reason: "it is starting"}, {name: Bridge}}
-	if got, want := m.ready(), map[string]bool{"turn": false, Bridge: true, "reviewer": true}; !maps.Equal(got, want) {
+	m.roles = []*role{{name: "turn", reason: "it is starting"}, {name: workflow.Bridge}}
+	if got, want := m.ready(), map[string]bool{"turn": false, workflow.Bridge: true, "reviewer": true}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	m.roles[1].reason = "the executor cannot be called"
-	if got, want := m.ready(), map[string]bool{"turn": false, Bridge: false, "reviewer": false}; !maps.Equal(got, want) {
+	if got, want := m.ready(), map[string]bool{"turn": false, workflow.Bridge: false, "reviewer": false}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if _, extra := m.reasons()["reviewer"]; extra {

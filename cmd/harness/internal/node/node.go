@@ -35,15 +35,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/bridge"
 )
-
-// Roles that a node can have.
-var Roles = []string{"toolhost", "repair", "compaction", "turn", "stopdecision", "gateway"}
-
-// Bridge is the role that calls an executor over gRPC. It is not among Roles: all
-// does not include it.
-const Bridge = "bridge"
 
 // Config of a node.
 type Config struct {
@@ -200,19 +194,19 @@ func (c *Config) complete() error {
 	if c.ModelEnv == nil {
 		c.ModelEnv = os.Getenv
 	}
-	bridging := slices.Contains(c.Roles, Bridge)
+	bridging := slices.Contains(c.Roles, workflow.Bridge)
 	if c.Catalogue == nil {
 		c.Catalogue = catalogue.Default()
 	}
-	if len(c.Roles) == 0 || slices.Contains(c.Roles, "all") {
-		c.Roles = slices.Clone(Roles)
+	if len(c.Roles) == 0 || slices.Contains(c.Roles, workflow.AllRoles) {
+		c.Roles = workflow.Roles()
 		if bridging {
-			c.Roles = append(c.Roles, Bridge)
+			c.Roles = append(c.Roles, workflow.Bridge)
 		}
 	}
 	for _, r := range c.Roles {
-		if !slices.Contains(Roles, r) && r != Bridge {
-			return fmt.Errorf("--roles: there is no role %q; the roles are all, %s, %s", r, strings.Join(Roles, ", "), Bridge)
+		if !slices.Contains(workflow.Roles(), r) && r != workflow.Bridge {
+			return fmt.Errorf("--roles: there is no role %q; the roles are all, %s, %s", r, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
 		}
 	}
 	switch {
@@ -283,7 +277,7 @@ const embeddedBytes = 1 << 40
 
 func (n *Node) openLog(ctx context.Context) error {
 	cfg := jetstream.Config{Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger}
-	if len(n.cfg.Roles) == 1 && n.cfg.Roles[0] == "gateway" {
+	if len(n.cfg.Roles) == 1 && n.cfg.Roles[0] == workflow.Gateway {
 		// It reads what somebody asks for, once; a page of runs must not stay in memory.
 		cfg.CacheBytes = gatewayCache
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/bridge/bridgeserver"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
@@ -46,7 +47,7 @@ type worker interface {
 func (n *Node) startRoles(ctx context.Context) error {
 	has := func(role string) bool { return slices.Contains(n.cfg.Roles, role) }
 	var here harnessv1.ToolHostServiceServer
-	if has("toolhost") {
+	if has(workflow.ToolHost) {
 		if err := hideMemory(); err != nil {
 			n.cfg.Logger.Warn("commands can read this process's environment", "error", err)
 		}
@@ -60,7 +61,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 		n.closers = append(n.closers, func(ctx context.Context) error { return drainTools(ctx, host, n.cfg.Drain) })
 		n.mesh.ledger = host.LedgerID()
 		here = host
-		if err := n.register("toolhost", func(r grpc.ServiceRegistrar) { harnessv1.RegisterToolHostServiceServer(r, host) }); err != nil {
+		if err := n.register(workflow.ToolHost, func(r grpc.ServiceRegistrar) { harnessv1.RegisterToolHostServiceServer(r, host) }); err != nil {
 			return err
 		}
 	}
@@ -74,14 +75,14 @@ func (n *Node) startRoles(ctx context.Context) error {
 	hooks := hookcaller.New(hookcaller.Config{ToolHost: toolHost, Log: n.runs(), Remote: outside, Logger: n.cfg.Logger})
 	conversations := conversationcache.New(n.runs(), conversationBytes)
 	workers := map[string]worker{
-		"repair": repairserver.New(repairserver.Config{
+		workflow.Repair: repairserver.New(repairserver.Config{
 			Log: n.runs(), ToolHost: toolHost, Hooks: hooks, Remote: outside, Logger: n.cfg.Logger, Attended: n.attended(),
 		}),
-		"compaction": compactionserver.New(n.runs()),
-		"stopdecision": stopdecisionserver.New(stopdecisionserver.Config{
+		workflow.Compaction: compactionserver.New(n.runs()),
+		workflow.StopDecision: stopdecisionserver.New(stopdecisionserver.Config{
 			Log: n.runs(), ToolHost: toolHost, Hooks: hooks, Remote: outside, Conversations: conversations, Logger: n.cfg.Logger,
 		}),
-		"turn": turnserver.New(turnserver.Config{
+		workflow.Turn: turnserver.New(turnserver.Config{
 			Log: n.runs(), ToolHost: toolHost, Hooks: hooks, Conversations: conversations, HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
 			Open: func(ref string) (model.Provider, string, error) {
 				p, name, err := provider.OpenWith(n.cfg.Catalogue, ref, n.cfg.ModelEnv)
@@ -95,7 +96,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 		}),
 	}
 	var working []worker
-	for _, role := range Roles {
+	for _, role := range workflow.Roles() {
 		if w := workers[role]; w != nil && has(role) {
 			if err := n.register(role, w.Register); err != nil {
 				return err
@@ -103,21 +104,21 @@ func (n *Node) startRoles(ctx context.Context) error {
 			working = append(working, w)
 		}
 	}
-	if has(Bridge) {
+	if has(workflow.Bridge) {
 		b, err := bridgeserver.New(bridgeserver.Config{
 			Name: n.cfg.Executor, Target: n.cfg.Target, Timeout: n.cfg.TargetTimeout, Log: n.runs(), Remote: outside, Logger: n.cfg.Logger,
 		})
 		if err != nil {
 			return err
 		}
-		if err := n.register(Bridge, b.Register); err != nil {
+		if err := n.register(workflow.Bridge, b.Register); err != nil {
 			return err
 		}
 		n.mesh.bridge = b.Reach
 		working = append(working, b)
 	}
 	var gateway *gatewayserver.Server
-	if has("gateway") {
+	if has(workflow.Gateway) {
 		cfg := gatewayserver.Config{Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Tracer: n.telemetry.Tracer()}
 		cfg.Workspaces = func(ctx context.Context, workspace string) error {
 			_, err := toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
@@ -143,7 +144,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 		if err := n.watchMesh(gateway); err != nil {
 			return err
 		}
-		if err := n.register("gateway", func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) }); err != nil {
+		if err := n.register(workflow.Gateway, func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) }); err != nil {
 			return err
 		}
 		n.gateway = harnessv1.NewGatewayServiceClient(n.local.conn)

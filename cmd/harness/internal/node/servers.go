@@ -25,6 +25,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // servers are the gRPC servers of a node: one for this machine with every role
@@ -141,7 +142,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 		return nil
 	}
 	address := n.cfg.Listen
-	if role != "gateway" {
+	if role != workflow.Gateway {
 		host, _, err := net.SplitHostPort(n.cfg.Listen)
 		if err != nil {
 			return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", n.cfg.Listen)
@@ -162,7 +163,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	}
 	n.unserved = append(n.unserved, listener)
 	var s *roleServer
-	if role == "gateway" {
+	if role == workflow.Gateway {
 		s = n.openGateway(listener, register)
 	} else {
 		s = newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, append(n.roleCredentials(), n.telemetry.ServerOptions()...)...)
@@ -178,7 +179,7 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 		}
 		at = net.JoinHostPort(n.cfg.Advertise, port)
 	}
-	if role != "gateway" && n.cfg.TLS != nil && n.mesh.shared() {
+	if role != workflow.Gateway && n.cfg.TLS != nil && n.mesh.shared() {
 		host, _, _ := net.SplitHostPort(at)
 		if err := n.cfg.TLS.Check(host); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
@@ -25,12 +26,9 @@ type toolHosts struct {
 
 var _ harnessv1.ToolHostServiceClient = (*toolHosts)(nil)
 
-// toolHostRole is the role, and with a ledger behind it the host that has it.
-const toolHostRole = "toolhost"
-
 // of is the client for calls under a ledger; empty means any.
 func (t *toolHosts) of(ledger string) (harnessv1.ToolHostServiceClient, error) {
-	role := toolHostRole
+	role := workflow.ToolHost
 	if t.inside != nil {
 		if ledger == "" || ledger == t.ledger || toolhost.Replaces(t.ledger, ledger) {
 			return t.inside, nil

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // anyHost answers everything; it does nothing.
@@ -81,7 +82,7 @@ func TestWithoutOneItGoesToOneHostOverOneConnection(t *testing.T) {
 	}}
 	asks(t, hosts)
 	asks(t, hosts)
-	if err := hosts.close(); err != nil || !slices.Equal(dialled, []string{toolHostRole}) {
+	if err := hosts.close(); err != nil || !slices.Equal(dialled, []string{workflow.ToolHost}) {
 		t.Errorf("dialled %v, %v", dialled, err)
 	}
 }
