@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -37,6 +40,9 @@ func (h *handle) Append(ctx context.Context, rec *harnessv1.Record) (sequence ui
 	o := &op{
 		key:   key{kind: onAppend, run: rec.GetRunId(), a: rec.GetVersion(), b: rec.GetPrevSequence(), text: rec.GetStep().GetTo()},
 		write: true, fence: "log " + rec.GetNamespace() + "/" + rec.GetRunId() + h.fence, note: sketch(rec),
+	}
+	if err := runlog.Appendable(runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}, rec); err != nil {
+		return 0, err
 	}
 	encoded, err := runlog.Encode(rec)
 	if err != nil {
@@ -75,6 +81,9 @@ func (h *handle) Append(ctx context.Context, rec *harnessv1.Record) (sequence ui
 
 // AppendInbox stores an item.
 func (h *handle) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (sequence uint64, existed bool, err error) {
+	if size := proto.Size(item); size > runlog.MaxRecord {
+		return 0, false, fmt.Errorf("input of %d bytes, the limit is %d: %w", size, runlog.MaxRecord, runlog.ErrTooLarge)
+	}
 	w := h.p.world
 	var was bool
 	o := &op{
@@ -111,7 +120,7 @@ func (h *handle) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv
 // View answers from a replica that is at least as far as contains.
 func (h *handle) View(ctx context.Context, run runlog.Run, contains uint64) (v runlog.View, err error) {
 	w := h.p.world
-	o := &op{key: key{kind: onView, run: run.ID, a: contains}}
+	o := &op{key: key{kind: onView, run: run.ID, a: contains}, waitsFor: contains}
 	o.do = func(fate fate) error {
 		upTo := uint64(len(w.store.all))
 		if fate == answeredStale {
@@ -204,7 +213,7 @@ func (h *handle) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*har
 	ref := content.Ref(data)
 	o := &op{key: key{kind: onBlob, run: run.ID, text: ref.GetDigest()}, write: true}
 	o.do = func(fate) error {
-		w.store.of(run).blobs[ref.GetDigest()] = data
+		w.store.of(run).blobs[ref.GetDigest()] = bytes.Clone(data)
 		return nil
 	}
 	if err := h.p.interact(ctx, o); err != nil {
@@ -220,7 +229,7 @@ func (h *handle) Blob(ctx context.Context, run runlog.Run, digest string) (data 
 	o.do = func(fate) error {
 		if l := w.store.runs[run]; l != nil {
 			if have, ok := l.blobs[digest]; ok {
-				data = have
+				data = bytes.Clone(have)
 				return nil
 			}
 		}

@@ -26,7 +26,7 @@ func (w *World) list(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.pending {
-		if o.left || o.bus() && now.Before(o.p.cut) || w.keptOut(o) {
+		if o.left || o.bus() && now.Before(o.p.cut) || w.keptOut(o) || o.waitsFor > uint64(len(w.store.all)) {
 			continue
 		}
 		w.choices = append(w.choices, choice{key: o.key, o: o})

@@ -75,6 +75,9 @@ func (h *handle) AckFloor(ctx context.Context, run runlog.Run, executor string) 
 // those that fired, then blobs, inbox items and records. What is deleted is not
 // delivered again.
 func (h *handle) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
+	if !run.Valid() {
+		return fmt.Errorf("erase: run %q has an invalid name", run)
+	}
 	w := h.p.world
 	for part := uint64(0); ; part++ {
 		left := 0

@@ -192,6 +192,7 @@ type delivery struct {
 	mu    sync.Mutex
 	until time.Time
 	sent  int
+	ended bool // acknowledged or put back
 }
 
 // Entry is the record, or says where the inbox item is.
@@ -204,6 +205,8 @@ func (d *delivery) IsInbox() bool { return d.h.message != nil && d.h.message.ite
 func (d *delivery) Redelivered() bool { return d.count > 1 }
 
 var errOver = errors.New("the delivery is over: the message was held for too long")
+
+var errAcknowledged = errors.New("the delivery is over: it was acknowledged or put back")
 
 // Ack says that the message is done with. It may get lost.
 func (d *delivery) Ack() error { return d.send(ack, 0, false) }
@@ -235,6 +238,9 @@ func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 	w := d.l.p.world
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.ended {
+		return errAcknowledged
+	}
 	if holding && now.After(d.until) {
 		return errOver
 	}
@@ -247,6 +253,7 @@ func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 		return errNoAnswer
 	}
 	d.sent++
+	d.ended = what != progress
 	c := &control{d: d, what: what, delay: delay, nth: d.sent}
 	if m := d.h.message; m != nil {
 		for i := len(m.log.records) - 1; i >= 0; i-- {

@@ -118,6 +118,9 @@ type op struct {
 	// fence is the spelling of the filter that a proposed append is fenced by; empty
 	// for writes that are not proposed.
 	fence string
+	// waitsFor is the sequence of a message that has to be stored before a read can be
+	// answered; 0 for none.
+	waitsFor uint64
 	// do carries it out; it is called by the scheduler. fate is one of through,
 	// answeredStale or landed.
 	do func(fate fate) error

@@ -37,6 +37,7 @@ type World struct {
 	calls     []*modelCall
 
 	invariants []Invariant
+	executors  bool // the rules of executors hold too
 	violation  *Violation
 
 	steps    int
@@ -139,7 +140,7 @@ func newWorld(cfg Config) *World {
 	for _, name := range cfg.Executors {
 		w.consumers = append(w.consumers, &consumer{name: name})
 	}
-	w.invariants = append(stock(), cfg.Check...)
+	w.invariants, w.executors = append(stock(), cfg.Check...), true
 	return w
 }
 

@@ -134,7 +134,7 @@ func directions() []breach {
 
 		{"pkg/policy/nats.go", "github.com/nats-io/nats.go", "", depguard},
 		{"pkg/runlog/nats.go", "github.com/nats-io/nats.go/jetstream", "", depguard},
-		{"pkg/runlog/memory/nats.go", "github.com/nats-io/nats-server/v2/server", "", depguard},
+		{"pkg/runlog/runlogtest/nats.go", "github.com/nats-io/nats-server/v2/server", "", depguard},
 		{"services/turn/turnserver/nats.go", "github.com/nats-io/nats.go", "", depguard},
 		{"pkg/runlog/jetstream/nats.go", "github.com/nats-io/nats.go/jetstream", "", ""},
 		{"pkg/runlog/jetstream/deep/nats.go", "github.com/nats-io/nats.go", "", ""},

@@ -41,8 +41,8 @@ func TestLog(t *testing.T) {
 	for name, layout := range map[string]Layout{"1 partition": {}, "3 partitions": {Partitions: 3}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runlogtest.Suite(t, func(t *testing.T) runlog.Log {
-				return open(t, start(t, EmbeddedConfig{}), Config{}, layout)
+			runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
+				test(t, open(t, start(t, EmbeddedConfig{}), Config{}, layout))
 			})
 		})
 	}
@@ -51,7 +51,7 @@ func TestLog(t *testing.T) {
 // Without memory every record comes from the server.
 func TestLogUncached(t *testing.T) {
 	t.Parallel()
-	runlogtest.Suite(t, func(t *testing.T) runlog.Log {
-		return open(t, start(t, EmbeddedConfig{}), Config{CacheBytes: 1}, Layout{})
+	runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
+		test(t, open(t, start(t, EmbeddedConfig{}), Config{CacheBytes: 1}, Layout{}))
 	})
 }

@@ -20,6 +20,7 @@ var blobCases = map[string]func(*bed){
 	"blob/unknown":     blobUnknown,
 	"blob/lost answer": blobLost,
 	"blob/spill":       blobSpill,
+	"blob/own copy":    blobOwnCopy,
 }
 
 // noise is bytes that are not text and do not repeat.
@@ -101,6 +102,25 @@ func blobLost(b *bed) {
 	b.must(err)
 	if !bytes.Equal(got, data) {
 		b.Fatalf("%d bytes", len(got))
+	}
+}
+
+// blobOwnCopy checks that neither the bytes that were passed nor those that were
+// returned are the stored ones.
+func blobOwnCopy(b *bed) {
+	run := b.chain("r").run
+	data := noise(100)
+	ref, err := b.log.PutBlob(b.ctx, run, data)
+	b.must(err)
+	want := bytes.Clone(data)
+	clear(data)
+	for range 2 {
+		got, err := b.log.Blob(b.ctx, run, ref.GetDigest())
+		b.must(err)
+		if !bytes.Equal(got, want) {
+			b.Fatal("the stored blob changed")
+		}
+		clear(got)
 	}
 }
 

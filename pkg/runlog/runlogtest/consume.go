@@ -12,6 +12,8 @@ import (
 var consumeCases = map[string]func(*bed){
 	"consume/redelivery":    consumeRedelivery,
 	"consume/in progress":   consumeInProgress,
+	"consume/expired":       consumeExpired,
+	"consume/ack is final":  consumeAckIsFinal,
 	"consume/nak":           consumeNak,
 	"consume/filters":       consumeFilters,
 	"consume/concurrency":   consumeConcurrency,
@@ -84,6 +86,45 @@ func consumeInProgress(b *bed) {
 		}
 	}
 	b.must(d.Ack())
+}
+
+// consumeExpired checks that a worker that kept a step for too long can acknowledge
+// it, but neither keep it nor put it back: another worker may have it.
+func consumeExpired(b *bed) {
+	deliveries, _ := b.consume("turn")
+	c, sentinel := b.chain("r"), b.chain("sentinel")
+	c.append("turn")
+	first := recv(b, deliveries, "the step")
+	second := recv(b, deliveries, "the redelivery")
+	if err := first.InProgress(); err == nil {
+		b.Error("InProgress of an expired delivery succeeded")
+	}
+	if err := first.Nak(0); err == nil {
+		b.Error("Nak of an expired delivery succeeded")
+	}
+	b.must(first.Ack())
+	sentinel.append("turn")
+	for n := range 2 { // the redelivery of the sentinel shows that the step's would be due
+		d := recv(b, deliveries, "the sentinel")
+		b.same(d.Entry(), sentinel.entries[0])
+		if d.Redelivered() != (n > 0) {
+			b.Fatalf("delivery %d, redelivered is %v", n, d.Redelivered())
+		}
+	}
+	b.must(second.Ack())
+}
+
+// consumeAckIsFinal checks that nothing can be done to a delivery after its Ack.
+func consumeAckIsFinal(b *bed) {
+	deliveries, _ := b.consume("turn")
+	b.chain("r").append("turn")
+	d := recv(b, deliveries, "the step")
+	b.must(d.Ack())
+	for what, err := range map[string]error{"Ack": d.Ack(), "Nak": d.Nak(0), "InProgress": d.InProgress()} {
+		if err == nil {
+			b.Errorf("%s after Ack succeeded", what)
+		}
+	}
 }
 
 func consumeNak(b *bed) {

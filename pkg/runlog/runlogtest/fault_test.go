@@ -32,7 +32,9 @@ func open(t *testing.T) runlog.Log {
 
 // Without a demand a log with faults is a log.
 func TestFaultlessLog(t *testing.T) {
-	runlogtest.Suite(t, func(t *testing.T) runlog.Log { return runlogtest.NewFaults(open(t)) })
+	runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
+		test(t, runlogtest.NewFaults(open(t)))
+	})
 }
 
 func TestHeldReads(t *testing.T) {

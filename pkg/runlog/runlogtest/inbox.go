@@ -24,6 +24,7 @@ var inboxCases = map[string]func(*bed){
 	"inbox/lost answer":      inboxLostAnswer,
 	"inbox/of another run":   inboxOther,
 	"inbox/leaves the input": inboxLeaves,
+	"inbox/own copy":         inboxOwnCopy,
 }
 
 func message(id, text string) *harnessv1.InboxItem {
@@ -297,5 +298,22 @@ func inboxLeaves(b *bed) {
 	b.send(run, item)
 	if !proto.Equal(item, before) {
 		b.Fatalf("AppendInbox changed the item to %v", item)
+	}
+}
+
+// inboxOwnCopy checks that neither the item that was passed nor the one that was
+// returned is the stored one.
+func inboxOwnCopy(b *bed) {
+	run := b.chain("r").run
+	item := message("1", "text")
+	at := b.send(run, item)[0]
+	item.GetUserMessage().Content = content.Inline("changed")
+	for range 2 {
+		items, err := b.log.Inbox(b.ctx, run, 0, at)
+		b.must(err)
+		if got := items[0].GetUserMessage().GetContent().GetInline(); got != "text" {
+			b.Fatalf("the stored item changed to %q", got)
+		}
+		items[0].GetUserMessage().Content = nil
 	}
 }

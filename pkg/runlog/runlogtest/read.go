@@ -19,6 +19,7 @@ var readCases = map[string]func(*bed){
 	"view/newest":    viewNewest,
 	"view/nothing":   viewNothing,
 	"view/ctx":       viewCtx,
+	"view/waits":     viewWaits,
 }
 
 func readExact(b *bed) {
@@ -203,4 +204,20 @@ func viewCtx(b *bed) {
 	}()
 	cancel()
 	b.wantErr(recv(b, ended, "the end of View"), runlog.ErrUnavailable)
+}
+
+// viewWaits checks that View waits for a message that is stored a little later.
+func viewWaits(b *bed) {
+	c := b.chain("r")
+	next := c.append("turn").Sequence + 1
+	views, errs := make(chan runlog.View, 1), make(chan error, 1)
+	go func() {
+		v, err := b.log.View(b.ctx, c.run, next)
+		views <- v
+		errs <- err
+	}()
+	want := c.append("turn")
+	v := recv(b, views, "the view")
+	b.must(recv(b, errs, "the view's error"))
+	b.same(v.Newest, want)
 }

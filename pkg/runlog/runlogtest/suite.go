@@ -21,10 +21,11 @@ import (
 // patience bounds one test. It is long, because nothing waits for it to pass.
 const patience = 2 * time.Minute
 
-// Suite runs all tests of the interface. open returns a log of its own, without
-// any records, on which at least the executors repair, compaction, turn and
-// stopdecision have been provisioned; it also cleans up.
-func Suite(t *testing.T, open func(t *testing.T) runlog.Log) {
+// Suite runs all tests of the interface. For each, with calls test once, with a
+// log of its own: an empty one on which at least the executors repair, compaction,
+// turn and stopdecision are provisioned. It cleans up after test and may run it in a
+// bubble of testing/synctest.
+func Suite(t *testing.T, with func(t *testing.T, test func(t *testing.T, log runlog.Log))) {
 	for _, group := range []map[string]func(*bed){
 		appendCases, readCases, inboxCases, blobCases, watchCases, consumeCases, wakeCases, runsCases, feedCases,
 		eraseCases, floorCases, hookCases,
@@ -32,9 +33,11 @@ func Suite(t *testing.T, open func(t *testing.T) runlog.Log) {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				t.Cleanup(cancel)
-				run(&bed{T: t, ctx: ctx, log: open(t)})
+				with(t, func(t *testing.T, log runlog.Log) {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					t.Cleanup(cancel)
+					run(&bed{T: t, ctx: ctx, log: log})
+				})
 			})
 		}
 	}

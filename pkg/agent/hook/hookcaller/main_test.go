@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog/memory"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 )
 
@@ -86,19 +86,34 @@ func nobody(t testing.TB) string {
 type bed struct {
 	*hookcaller.Caller
 	t     testing.TB
-	log   *memory.Log
+	log   runlog.Log
 	where hookcaller.Where
 }
 
 func newBed(t testing.TB, host harnessv1.ToolHostServiceClient) *bed {
 	t.Helper()
-	pool, log := &remote.Pool{}, memory.New(memory.Config{})
+	pool, log := &remote.Pool{}, openLog(t)
 	t.Cleanup(pool.Close)
-	t.Cleanup(log.Close)
 	return &bed{
 		Caller: hookcaller.New(hookcaller.Config{ToolHost: host, Log: log, Remote: pool}), t: t, log: log,
 		where: hookcaller.Where{Workspace: t.TempDir(), FirstSequence: 7},
 	}
+}
+
+// openLog opens a log on an embedded server, both closed with the test.
+func openLog(t testing.TB) runlog.Log {
+	t.Helper()
+	e, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	log, err := e.Open(t.Context(), jetstream.Config{}, jetstream.Layout{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(log.Close)
+	return log
 }
 
 // request is a call of a hook of a topic under a key.
