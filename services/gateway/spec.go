@@ -13,13 +13,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
-)
-
-// Thresholds that stand where a spec sets only the other one.
-const (
-	defaultSoft     = 0.80
-	defaultBlocking = 0.95
 )
 
 func checkSpec(s *harnessv1.RunSpec) error {
@@ -170,13 +165,8 @@ func checkContext(c *harnessv1.ContextConfig) error {
 	if err := positive(field+"max_input_tokens", c.MaxInputTokens == nil, c.GetMaxInputTokens()); err != nil {
 		return err
 	}
-	soft, blocking := defaultSoft, defaultBlocking
-	if c.SoftThreshold != nil {
-		soft = c.GetSoftThreshold()
-	}
-	if c.BlockingThreshold != nil {
-		blocking = c.GetBlockingThreshold()
-	}
+	resolved := runstate.Resolve(&harnessv1.LoopConfig{Context: c}, 0).GetContext()
+	soft, blocking := resolved.GetSoftThreshold(), resolved.GetBlockingThreshold()
 	switch {
 	case !(soft > 0 && soft <= 1): // also refuses what is not a number
 		return fault.Invalid(field+"soft_threshold", "%v is not in (0, 1]", soft)

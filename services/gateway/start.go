@@ -96,7 +96,7 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tool
 				Status:         harnessv1.RunStatus_RUN_STATUS_RUNNING,
 				Phase:          harnessv1.Phase_PHASE_IDLE,
 				Workflow:       cycle,
-				MaxTurns:       maxTurns(spec),
+				MaxTurns:       runstate.Resolve(spec.GetConfig(), 0).GetStop().GetMaxTurns(),
 				Model:          spec.GetAgent().GetModel(),
 				FallbackModels: spec.GetAgent().GetFallbackModels(),
 				Workspace:      spec.GetWorkspace(),
@@ -113,12 +113,4 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tool
 			}},
 		}},
 	}
-}
-
-// maxTurns is what the run's first segment may take, until repair has resolved it.
-func maxTurns(spec *harnessv1.RunSpec) uint32 {
-	if stop := spec.GetConfig().GetStop(); stop != nil && stop.MaxTurns != nil {
-		return stop.GetMaxTurns()
-	}
-	return runstate.DefaultMaxTurns
 }
