@@ -64,7 +64,7 @@ func BenchmarkTurn(b *testing.B) {
 type loop struct {
 	b       *testing.B
 	s       *harnessv1.Snapshot
-	made    *agent.Compiled
+	made    *agent.Definition
 	tools   *tool.Set
 	store   map[string][]byte
 	parts   runstate.Parts
@@ -95,7 +95,7 @@ func newLoop(b *testing.B, on bool) *loop {
 			})
 		}
 	}
-	d, task := agent.Of(spec)
+	d, task := agent.StoredForm(spec)
 	var err error
 	if l.made, err = agent.Compile(d, task); err != nil {
 		b.Fatal(err)
@@ -107,7 +107,7 @@ func newLoop(b *testing.B, on bool) *loop {
 		Turn: &harnessv1.TurnState{},
 	}
 	if on {
-		l.s.CoverageLedger = contract.Initial(task)
+		l.s.CoverageLedger = contract.NewLedger(task)
 		l.s.WorkItemLedger = &harnessv1.WorkItemLedger{}
 		for i := range openItems {
 			workitem.Apply(l.s.GetWorkItemLedger(), workitem.Add, fmt.Sprintf(`{"title":"Write chapter %d of the report","notes":"after chapter %d, with its figures"}`, i, i-1))
@@ -165,7 +165,7 @@ func (l *loop) take(stopping bool) {
 		for err == nil && out.GetNeeds() != nil {
 			for _, key := range out.GetNeeds().GetKeys() {
 				in.Observed = append(in.Observed, &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Check{Check: &harnessv1.RequirementCoverage{
-					RequirementId: key[len(stopdecision.NeedCheck):], Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET, Why: "there is no such file",
+					RequirementId: key[len(stopdecision.KeyCheck):], Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET, Why: "there is no such file",
 				}}})
 			}
 			out, err = stopdecision.DecideWith(in, l.made)

@@ -43,7 +43,7 @@ const (
 type bed struct {
 	t       *testing.T
 	caller  *hookcaller.Caller
-	where   hookcaller.Where
+	where   hookcaller.RunInfo
 	service string
 }
 
@@ -69,7 +69,7 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	b := &bed{t: t, where: hookcaller.Where{Workspace: t.TempDir(), FirstSequence: 1}, service: address}
+	b := &bed{t: t, where: hookcaller.RunInfo{Workspace: t.TempDir(), FirstSequence: 1}, service: address}
 	b.caller = hookcaller.New(hookcaller.Config{ToolHost: harnessv1.NewToolHostServiceClient(conn), Remote: pool})
 	return b
 }

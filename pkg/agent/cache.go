@@ -20,12 +20,12 @@ type Cache struct {
 	Blob func(ctx context.Context, run runlog.Run, digest string) ([]byte, error)
 
 	mu   sync.Mutex
-	kept map[string]*Compiled
+	kept map[string]*Definition
 }
 
 // For is the compiled definition of the run of a snapshot. Runs that were begun
 // before there were definitions have their rules in the snapshot itself.
-func (c *Cache) For(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*Compiled, error) {
+func (c *Cache) Load(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*Definition, error) {
 	d, task := s.GetDefinition(), s.GetTaskContract()
 	if d == nil && len(s.GetToolRules()) > 0 {
 		d = &harnessv1.Definition{Tools: s.GetToolRules()}
@@ -34,24 +34,24 @@ func (c *Cache) For(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) 
 }
 
 // ForSpec is the compiled definition of a run that is about to begin.
-func (c *Cache) ForSpec(ctx context.Context, run runlog.Run, spec *harnessv1.RunSpec) (*Compiled, error) {
-	d, task := Of(spec)
+func (c *Cache) LoadSpec(ctx context.Context, run runlog.Run, spec *harnessv1.RunSpec) (*Definition, error) {
+	d, task := StoredForm(spec)
 	return c.compiled(ctx, run, d, task)
 }
 
 // inline keeps what steps hold themselves.
 var inline Cache
 
-// Inline is the compiled definition of a step that holds it itself: that of its spec
+// FromStep is the compiled definition of a step that holds it itself: that of its spec
 // when the run is about to begin, else that of its snapshot.
-func Inline(step *harnessv1.Step) (*Compiled, error) {
+func FromStep(step *harnessv1.Step) (*Definition, error) {
 	if spec := step.GetRepairTrigger().GetSpec(); spec != nil {
-		return inline.ForSpec(context.Background(), runlog.Run{}, spec)
+		return inline.LoadSpec(context.Background(), runlog.Run{}, spec)
 	}
-	return inline.For(context.Background(), runlog.Run{}, step.GetSnapshot())
+	return inline.Load(context.Background(), runlog.Run{}, step.GetSnapshot())
 }
 
-func (c *Cache) compiled(ctx context.Context, run runlog.Run, d *harnessv1.Definition, task *harnessv1.TaskContract) (*Compiled, error) {
+func (c *Cache) compiled(ctx context.Context, run runlog.Run, d *harnessv1.Definition, task *harnessv1.TaskContract) (*Definition, error) {
 	key := runstate.Digest(d) + " " + runstate.Digest(task)
 	c.mu.Lock()
 	have := c.kept[key]
@@ -84,7 +84,7 @@ func (c *Cache) compiled(ctx context.Context, run runlog.Run, d *harnessv1.Defin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil || len(c.kept) >= maxKept {
-		c.kept = map[string]*Compiled{} // rare, and cheap to make again
+		c.kept = map[string]*Definition{} // rare, and cheap to make again
 	}
 	c.kept[key] = made
 	return made, nil

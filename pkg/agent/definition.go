@@ -17,9 +17,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Compiled is a definition ready for use. It is never changed and may be used by
+// Definition is a definition ready for use. It is never changed and may be used by
 // many goroutines.
-type Compiled struct {
+type Definition struct {
 	// Policy of tools.
 	Policy *policy.Policy
 	// Rules are the just-in-time instructions, built-in ones included.
@@ -29,14 +29,14 @@ type Compiled struct {
 	// Modes of the agent's own.
 	Modes []*harnessv1.ModeSpec
 	// Contract is nil without one.
-	Contract *contract.Compiled
+	Contract *contract.Contract
 	// Digest names it: equal ones have equal digests.
 	Digest string
 }
 
-// Of is the definition and the contract that a spec makes, for the first state of
+// StoredForm is the definition and the contract that a spec makes, for the first state of
 // a run. Either is nil when the spec says nothing of it.
-func Of(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract) {
+func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract) {
 	agent := spec.GetAgent()
 	d := &harnessv1.Definition{Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes()}
 	if proto.Size(d) == 0 {
@@ -49,8 +49,8 @@ func Of(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract
 }
 
 // Compile compiles a definition and a resolved contract; nil ones are empty.
-func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Compiled, error) {
-	out := &Compiled{Modes: d.GetModes()}
+func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, error) {
+	out := &Definition{Modes: d.GetModes()}
 	var err error
 	if out.Policy, err = policy.Compile(d.GetTools()); err != nil {
 		return nil, fmt.Errorf("tool policy: %w", err)

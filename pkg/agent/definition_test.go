@@ -36,7 +36,7 @@ func TestTheSameIsCompiledOnce(t *testing.T) {
 		reads++
 		return blobs[digest], nil
 	}}
-	d, task := agent.Of(spec())
+	d, task := agent.StoredForm(spec())
 	s := &harnessv1.Snapshot{Definition: d, TaskContract: task}
 	err := runstate.Pack(s, func(data []byte) (*harnessv1.BlobRef, error) {
 		blobs[content.Digest(data)] = data
@@ -45,22 +45,22 @@ func TestTheSameIsCompiledOnce(t *testing.T) {
 	if err != nil || s.GetDefinition().GetJit() != nil {
 		t.Fatalf("packed %v: %v", s, err)
 	}
-	first, err := cache.For(t.Context(), runlog.Run{}, s)
+	first, err := cache.Load(t.Context(), runlog.Run{}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := cache.For(t.Context(), runlog.Run{}, proto.CloneOf(s))
+	again, err := cache.Load(t.Context(), runlog.Run{}, proto.CloneOf(s))
 	if err != nil || again != first || reads != 1 {
 		t.Errorf("read %d times, the same: %v, %v", reads, again == first, err)
 	}
 	if len(first.Modes) != 1 || first.Contract.Proto().GetRequiredOutputs()[0].GetId() != "R1" || !first.Hooks.Any(harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP) {
 		t.Errorf("made %+v", first)
 	}
-	fromSpec, err := cache.ForSpec(t.Context(), runlog.Run{}, spec())
+	fromSpec, err := cache.LoadSpec(t.Context(), runlog.Run{}, spec())
 	if err != nil || fromSpec.Contract.Proto().GetGoal() != "g" {
 		t.Errorf("from the spec %v", err)
 	}
-	other, err := cache.For(t.Context(), runlog.Run{}, &harnessv1.Snapshot{ToolRules: spec().GetAgent().GetTools()})
+	other, err := cache.Load(t.Context(), runlog.Run{}, &harnessv1.Snapshot{ToolRules: spec().GetAgent().GetTools()})
 	if err != nil || other == first {
 		t.Errorf("a run of before: %v", err)
 	}
@@ -72,25 +72,25 @@ func TestTheSameIsCompiledOnce(t *testing.T) {
 // TestWhatIsStoredElsewhereHasToBeThere: a state that somebody posts holds its parts.
 func TestWhatIsStoredElsewhereHasToBeThere(t *testing.T) {
 	stored := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "d", Size: 3}}}
-	_, err := agent.Inline(&harnessv1.Step{Snapshot: &harnessv1.Snapshot{Definition: &harnessv1.Definition{Stored: stored}}})
+	_, err := agent.FromStep(&harnessv1.Step{Snapshot: &harnessv1.Snapshot{Definition: &harnessv1.Definition{Stored: stored}}})
 	if err == nil || !strings.Contains(err.Error(), "put the part itself in its place") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := agent.Inline(&harnessv1.Step{Snapshot: &harnessv1.Snapshot{Definition: &harnessv1.Definition{Jit: []*harnessv1.JitRule{{Id: "a", When: "turn >", Text: "t"}}}}}); err == nil {
+	if _, err := agent.FromStep(&harnessv1.Step{Snapshot: &harnessv1.Snapshot{Definition: &harnessv1.Definition{Jit: []*harnessv1.JitRule{{Id: "a", When: "turn >", Text: "t"}}}}}); err == nil {
 		t.Error("a rule that does not compile was taken")
 	}
 }
 
 // TestFireNeedsWhoIsNotAsked, and goes on once the answer is among what was observed.
 func TestFireNeedsWhoIsNotAsked(t *testing.T) {
-	made, err := agent.Inline(&harnessv1.Step{Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Spec: spec()}}})
+	made, err := agent.FromStep(&harnessv1.Step{Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Spec: spec()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := &harnessv1.StepInput{Namespace: "n", RunId: "r"}
 	point := hook.Point{Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Key: "1", Payload: map[string]any{"turn_count": int64(1)}}
 	_, err = agent.Fire(made.Hooks, in, point)
-	needed := new(agent.Needed)
+	needed := new(agent.NeedsError)
 	if !errors.As(err, &needed) || len(needed.Hooks) != 1 || needed.Hooks[0].GetRunId() != "r" || needed.Output().GetNeeds().GetKeys()[0] != needed.Keys[0] {
 		t.Fatalf("needs %v", err)
 	}
@@ -105,11 +105,11 @@ func TestFireNeedsWhoIsNotAsked(t *testing.T) {
 
 // TestSaidIsBounded: what subscribers say in one decision stands in its record.
 func TestSaidIsBounded(t *testing.T) {
-	said := &agent.Said{}
+	limit := &agent.OutcomeLimit{}
 	outcome := &harnessv1.HookOutcome{Verdict: &harnessv1.HookVerdict{Context: strings.Repeat("x", 8<<10)}}
 	failed, taken := 0, 0
 	for range 64 {
-		if o := said.Take(outcome); o.GetError() != "" {
+		if o := limit.Apply(outcome); o.GetError() != "" {
 			failed++
 		} else {
 			taken += proto.Size(o)
@@ -118,7 +118,7 @@ func TestSaidIsBounded(t *testing.T) {
 	if failed == 0 || taken > 96<<10 || taken < 80<<10 {
 		t.Errorf("%d failed, %d bytes were taken", failed, taken)
 	}
-	if o := said.Take(&harnessv1.HookOutcome{}); o.GetError() != "" {
+	if o := limit.Apply(&harnessv1.HookOutcome{}); o.GetError() != "" {
 		t.Errorf("one that says nothing failed: %v", o)
 	}
 }

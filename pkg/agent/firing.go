@@ -9,24 +9,24 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Needed is returned by a pure decision that has to know more first.
-type Needed struct {
+// NeedsError is returned by a pure decision that has to know more first.
+type NeedsError struct {
 	// Keys of the observations, those of the hooks included.
 	Keys []string
 	// Hooks that are to be called.
 	Hooks []*harnessv1.HookRequest
 }
 
-// Error names the keys; a Needed is no fault.
-func (n *Needed) Error() string { return fmt.Sprintf("needs %v", n.Keys) }
+// Error names the keys; a NeedsError is no fault.
+func (n *NeedsError) Error() string { return fmt.Sprintf("needs %v", n.Keys) }
 
 // Output is the answer of the decision that has to know more.
-func (n *Needed) Output() *harnessv1.StepOutput {
+func (n *NeedsError) Output() *harnessv1.StepOutput {
 	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: n.Keys, Hooks: n.Hooks}}}
 }
 
-// Observed is what was observed under a key; nil when nothing was.
-func Observed(in *harnessv1.StepInput, key string) *harnessv1.Observation {
+// Observation is what was observed under a key; nil when nothing was.
+func Observation(in *harnessv1.StepInput, key string) *harnessv1.Observation {
 	for _, o := range in.GetObserved() {
 		if o.GetKey() == key {
 			return o
@@ -36,12 +36,12 @@ func Observed(in *harnessv1.StepInput, key string) *harnessv1.Observation {
 }
 
 // Fire calls the subscribers of a point over what the input holds. Its error is a
-// *Needed when one of them has to be called first.
+// *NeedsError when one of them has to be called first.
 func Fire(set *hook.Set, in *harnessv1.StepInput, p hook.Point) (hook.Result, error) {
 	p.Namespace, p.RunID = in.GetNamespace(), in.GetRunId()
-	result, need := set.Fire(p, func(key string) *harnessv1.HookOutcome { return Observed(in, key).GetHook() })
+	result, need := set.Fire(p, func(key string) *harnessv1.HookOutcome { return Observation(in, key).GetHook() })
 	if need != nil {
-		return result, &Needed{Keys: []string{need.GetIdempotencyKey()}, Hooks: []*harnessv1.HookRequest{need}}
+		return result, &NeedsError{Keys: []string{need.GetIdempotencyKey()}, Hooks: []*harnessv1.HookRequest{need}}
 	}
 	return result, nil
 }
@@ -68,12 +68,12 @@ func CallPayload(callID, tool, arguments, result string, isError bool) map[strin
 // in the record of the decision, which has its bound.
 const maxSaid = 96 << 10
 
-// Said adds up what subscribers say in one decision. Its zero value is ready.
-type Said struct{ bytes int }
+// OutcomeLimit adds up what subscribers say in one decision. Its zero value is ready.
+type OutcomeLimit struct{ bytes int }
 
 // Take is an outcome as it counts: one that is too much on top of those before it is a
 // failure of its subscriber.
-func (s *Said) Take(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
+func (s *OutcomeLimit) Apply(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
 	if s.bytes+proto.Size(o) > maxSaid {
 		return &harnessv1.HookOutcome{Error: fmt.Sprintf("the hooks of one decision say more than %d KiB together: let them say less, or fewer of them speak", maxSaid>>10)}
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Correction is what the model is told of a loop, the n-th time from 1: what
+// CorrectionText is what the model is told of a loop, the n-th time from 1: what
 // repeats, that repeating it changes nothing, and to take another way; firmer
 // with n. It has at most 1 KiB.
-func Correction(l *Loop, n uint32) string {
+func CorrectionText(l *Loop, n uint32) string {
 	if !l.Strict {
 		return fmt.Sprintf("%s Not all results were the same, so this may be right, for instance when you wait for something. "+
 			"If you do not, stop and take another way: other arguments, another tool, or work with what you have.", what(l))

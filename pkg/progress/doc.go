@@ -1,9 +1,9 @@
 // Package progress tells work from motion: calls that repeat (a doom loop) and
 // turns after which nothing has changed (a stall).
 //
-// It is pure. After each turn that made calls a caller notes each of them (Note)
-// and judges the turn (Judge). A strict loop is dealt with first: while it goes on
-// the window of the stall starts anew (Restart). Otherwise the fingerprint of
+// It is pure. After each turn that made calls a caller notes each of them (RecordCall)
+// and judges the turn (Assess). A strict loop is dealt with first: while it goes on
+// the window of the stall starts anew (ResetWindow). Otherwise the fingerprint of
 // progress is pushed (Push), and the run is stalled once the last of them are
 // equal (Stalled). What has to be remembered is in the messages DoomLoop and
 // ProgressTracker of the snapshot. Functions that change one of them say so, and

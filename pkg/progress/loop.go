@@ -34,12 +34,12 @@ type Loop struct {
 	Repeats int
 	// The tools of its last time, in order, each cut to 32 bytes.
 	Tools []string
-	// The next turn that ends in a strict loop ends the run. Set by Judge.
+	// The next turn that ends in a strict loop ends the run. Set by Assess.
 	Last bool
 }
 
-// Note appends a call to d, which remembers the last 30.
-func Note(d *harnessv1.DoomLoop, tool string, strict, loose uint64) {
+// RecordCall appends a call to d, which remembers the last 30.
+func RecordCall(d *harnessv1.DoomLoop, tool string, strict, loose uint64) {
 	d.Strict = push(d.Strict, strict, ringSize)
 	d.Loose = push(d.Loose, loose, ringSize)
 	tools := d.GetTools() + strings.ReplaceAll(content.Cut(tool, maxToolName), "\n", " ") + "\n"
@@ -92,12 +92,12 @@ func periodic(signatures []uint64, length int) int {
 	return n
 }
 
-// Finding is what Judge makes of a turn.
+// Finding is what Assess makes of a turn.
 type Finding struct {
 	// The loop that the turn ended in; nil for none. While a strict one goes on, a
 	// stall is not looked for and its window starts anew.
 	Loop *Loop
-	// The model is to be told, in the words of the function Correction.
+	// The model is to be told, in the words of the function CorrectionText.
 	Correct bool
 	// Which correction of the loop this is, from 1; 0 for none. A loose loop is
 	// always told the first.
@@ -106,13 +106,13 @@ type Finding struct {
 	End bool
 }
 
-// Judge says what follows from a turn whose calls, newCalls of them, have been
+// Assess says what follows from a turn whose calls, newCalls of them, have been
 // noted in d, and counts it in d. A strict loop is corrected after each turn
 // that ends in one, up to the maximum of corrections, and the next such turn
 // ends the run; the count starts anew once the calls end in no strict loop, not
 // when they go from one into another. A loose loop is corrected at most once in 10 calls and never ends a run. A turn
 // without calls changes nothing. cfg has defaults where it is unset.
-func Judge(d *harnessv1.DoomLoop, cfg *harnessv1.DoomLoopConfig, newCalls int) Finding {
+func Assess(d *harnessv1.DoomLoop, cfg *harnessv1.DoomLoopConfig, newCalls int) Finding {
 	off := cfg != nil && cfg.Enabled != nil && !cfg.GetEnabled()
 	if off || newCalls <= 0 {
 		return Finding{}
@@ -156,9 +156,9 @@ func push[T any](list []T, item T, limit int) []T {
 	return slices.Delete(list, 0, max(0, len(list)-limit))
 }
 
-// Cycling says whether the last call repeats, with its result, one of the five before
+// HasRepeat says whether the last call repeats, with its result, one of the five before
 // it: the calls may be on their way into a loop that Detect does not see yet.
-func Cycling(d *harnessv1.DoomLoop) bool {
+func HasRepeat(d *harnessv1.DoomLoop) bool {
 	signatures := d.GetStrict()
 	for length := 1; length <= maxCycle; length++ {
 		if periodic(signatures, length) > 0 {

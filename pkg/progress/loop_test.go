@@ -26,7 +26,7 @@ func noted(calls ...call) *harnessv1.DoomLoop {
 
 func note(d *harnessv1.DoomLoop, c call) {
 	strict, loose := progress.Signature(c.tool, "{}", c.result)
-	progress.Note(d, c.tool, strict, loose)
+	progress.RecordCall(d, c.tool, strict, loose)
 }
 
 // reference says from the definition, without the ring, whether calls end in a
@@ -154,7 +154,7 @@ func turn(d *harnessv1.DoomLoop, cfg *harnessv1.DoomLoopConfig, calls ...call) p
 	for _, c := range calls {
 		note(d, c)
 	}
-	return progress.Judge(d, cfg, len(calls))
+	return progress.Assess(d, cfg, len(calls))
 }
 
 func TestOneEqualCallATurnIsCorrectedThreeTimesAndEndsAfterTheSixthTurn(t *testing.T) {
@@ -290,10 +290,10 @@ func TestJudgeEndsOnlyAfterAllCorrectionsOfAStrictLoop(t *testing.T) {
 
 func TestTheCorrectionSaysWhatRepeatsAndGetsFirmer(t *testing.T) {
 	l := &progress.Loop{Strict: true, Length: 2, Repeats: 3, Tools: []string{"read_file", "run_command"}}
-	first, second := progress.Correction(l, 1), progress.Correction(l, 2)
+	first, second := progress.CorrectionText(l, 1), progress.CorrectionText(l, 2)
 	last := *l
 	last.Last = true
-	texts := []string{first, second, progress.Correction(&last, 3)}
+	texts := []string{first, second, progress.CorrectionText(&last, 3)}
 	for i, text := range texts {
 		for _, want := range []string{"read_file, run_command", "3 times"} {
 			if !strings.Contains(text, want) {
@@ -307,14 +307,14 @@ func TestTheCorrectionSaysWhatRepeatsAndGetsFirmer(t *testing.T) {
 	if first == second {
 		t.Error("the second correction is the first")
 	}
-	loose := progress.Correction(&progress.Loop{Length: 1, Repeats: 5, Tools: []string{"status"}}, 1)
+	loose := progress.CorrectionText(&progress.Loop{Length: 1, Repeats: 5, Tools: []string{"status"}}, 1)
 	if !strings.Contains(loose, "status 5 times") || strings.Contains(loose, "the run ends") || strings.Contains(loose, "same results") {
 		t.Errorf("loose: %s", loose)
 	}
 	long := strings.Repeat("n", 32)
 	longest := &progress.Loop{Strict: true, Length: 5, Repeats: 6, Last: true, Tools: []string{long, long, long, long, long}}
 	for n := range uint32(4) {
-		if text := progress.Correction(longest, n); len(text) > 1024 {
+		if text := progress.CorrectionText(longest, n); len(text) > 1024 {
 			t.Errorf("correction %d has %d bytes", n, len(text))
 		}
 	}

@@ -51,6 +51,6 @@ func Stalled(p *harnessv1.ProgressTracker, threshold uint32) bool {
 	return true
 }
 
-// Restart empties the window of p, so that it takes threshold more turns before
+// ResetWindow empties the window of p, so that it takes threshold more turns before
 // a run is stalled. Its other fields stay.
-func Restart(p *harnessv1.ProgressTracker) { p.Fingerprints = nil }
+func ResetWindow(p *harnessv1.ProgressTracker) { p.Fingerprints = nil }

@@ -39,7 +39,7 @@ func TestARunIsStalledAfterSoManyTurnsWithoutProgress(t *testing.T) {
 		}
 	}
 	progress.Push(p, 3, 1)
-	progress.Restart(p)
+	progress.ResetWindow(p)
 	for i, want := range []bool{false, false, true} {
 		if got := stalled(1); got != want {
 			t.Fatalf("turn %d of a window that starts anew: stalled %v", i+1, got)

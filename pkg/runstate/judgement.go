@@ -142,7 +142,7 @@ func NoteOutcome(s *harnessv1.Snapshot, tool string, strict, loose uint64, fresh
 		if s.DoomLoop == nil {
 			s.DoomLoop = &harnessv1.DoomLoop{}
 		}
-		progress.Note(s.DoomLoop, tool, strict, loose)
+		progress.RecordCall(s.DoomLoop, tool, strict, loose)
 	}
 	if fresh && s.GetConfig().GetStall().GetEnabled() {
 		if s.ProgressTracker == nil {

@@ -39,9 +39,9 @@ const (
 	guidanceKind = "executor"
 )
 
-// Bridgeable says whether an executor can be called through a bridge. The error says
+// CheckName says whether an executor can be called through a bridge. The error says
 // what else to do.
-func Bridgeable(name string) error {
+func CheckName(name string) error {
 	switch {
 	case !runlog.Name.MatchString(name):
 		return fmt.Errorf("%q is no name of an executor: want letters, digits, - and _, at most 64", name)
@@ -73,9 +73,9 @@ func PassOn(name string, in *harnessv1.StepInput) *harnessv1.Outcome {
 	}}
 }
 
-// Settle is what is committed of what the executor name made of a step. It changes
+// Resolve is what is committed of what the executor name made of a step. It changes
 // neither. Its error is one line that names what was refused.
-func Settle(name string, in *harnessv1.StepInput, out *harnessv1.StepOutput) (*harnessv1.Outcome, error) {
+func Resolve(name string, in *harnessv1.StepInput, out *harnessv1.StepOutput) (*harnessv1.Outcome, error) {
 	if needs := out.GetNeeds(); needs != nil {
 		return nil, fmt.Errorf("%s needs %s, and a bridge observes nothing: read it from the gateway or the tool host before the answer",
 			name, strings.Join(needs.GetKeys(), ", "))

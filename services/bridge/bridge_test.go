@@ -38,7 +38,7 @@ func answer(o *harnessv1.Outcome) *harnessv1.StepOutput {
 func TestAnEmptyAnswerPassesTheStepOn(t *testing.T) {
 	in := behindTurn()
 	for name, out := range map[string]*harnessv1.StepOutput{"nothing": nil, "no output": {}, "no step": answer(&harnessv1.Outcome{}), "an empty step": answer(&harnessv1.Outcome{Step: &harnessv1.Step{}})} {
-		got, err := Settle("critic", in, out)
+		got, err := Resolve("critic", in, out)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -51,7 +51,7 @@ func TestAnEmptyAnswerPassesTheStepOn(t *testing.T) {
 
 func TestGuidanceGetsItsIdItsTurnAndItsEvent(t *testing.T) {
 	in := behindTurn()
-	got, err := Settle("critic", in, answer(&harnessv1.Outcome{Appended: []*harnessv1.Message{
+	got, err := Resolve("critic", in, answer(&harnessv1.Outcome{Appended: []*harnessv1.Message{
 		{Content: content.Inline("Say what you ran.")}, {Id: 900, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: content.Inline("And how.")},
 	}}))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestWhatAnExecutorMayChange(t *testing.T) {
 	s := runstate.Clone(in.GetStep().GetSnapshot())
 	s.Mode, s.Model = "plan", "openai:small"
 	done := &harnessv1.TurnComplete{TurnNumber: 2, CalledWorkComplete: true}
-	got, err := Settle("critic", in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_TurnComplete{TurnComplete: done}}}))
+	got, err := Resolve("critic", in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_TurnComplete{TurnComplete: done}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestWhatAnExecutorMayChange(t *testing.T) {
 // What an executor says of the agent holds also where the stop decision is taken again,
 // which goes by the snapshot.
 func TestASecondLookGoesByWhatTheExecutorSaid(t *testing.T) {
-	got, err := Settle("critic", behindTurn(), answer(&harnessv1.Outcome{Step: &harnessv1.Step{
+	got, err := Resolve("critic", behindTurn(), answer(&harnessv1.Outcome{Step: &harnessv1.Step{
 		Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: 2, CalledWorkComplete: true}},
 	}}))
 	if err != nil || got.GetStep().GetSnapshot().GetTurn().GetAgentDone() {
@@ -106,7 +106,7 @@ func TestAnErrorIsAFailure(t *testing.T) {
 	before.GetStep().Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}}
 	for _, in := range []*harnessv1.StepInput{behindTurn(), before} {
 		for kind := range harnessv1.TurnErrorKind_name {
-			got, err := Settle("critic", in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+			got, err := Resolve("critic", in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 				TurnNumber: 99, Awaiting: true, Error: &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind(kind), Message: "no"},
 			}}}}))
 			want := &harnessv1.TurnComplete{TurnNumber: 2, Error: &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: "critic: no"}}
@@ -157,7 +157,7 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		"too many":         {answer(&harnessv1.Outcome{Appended: make([]*harnessv1.Message, MaxAppended+1)}), "17 messages"},
 	}
 	for name, c := range cases {
-		_, err := Settle("critic", behindTurn(), c.out)
+		_, err := Resolve("critic", behindTurn(), c.out)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line with %q", name, err, c.want)
 		}
@@ -165,7 +165,7 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 	// Fields that the executor's protos do not know are not lost on the way.
 	in := behindTurn()
 	in.GetStep().GetSnapshot().ProtoReflect().SetUnknown([]byte{0xf8, 0x3f, 1})
-	if _, err := Settle("critic", in, answer(change(func(*harnessv1.Snapshot) {}))); err == nil || !strings.Contains(err.Error(), "does not know") && !strings.Contains(err.Error(), "do not know") {
+	if _, err := Resolve("critic", in, answer(change(func(*harnessv1.Snapshot) {}))); err == nil || !strings.Contains(err.Error(), "does not know") && !strings.Contains(err.Error(), "do not know") {
 		t.Errorf("lost fields: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestWhoCanBeBridged(t *testing.T) {
 		"critic": true, "compaction": true,
 		"stopdecision": false, "turn": false, "repair": false, "park": false, "end": false, "gateway": false, "all": false, "a b": false, "": false,
 	} {
-		if err := Bridgeable(name); (err == nil) != good {
+		if err := CheckName(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

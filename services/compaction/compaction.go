@@ -3,7 +3,7 @@
 //
 // The estimate is the provider's own report of the last request plus what was
 // appended since. Bytes bound tokens from above, so the exact count, which
-// costs more than the rest of a turn, is asked for (NeedTokens) only once the
+// costs more than the rest of a turn, is asked for (KeyTokens) only once the
 // bound reaches a threshold.
 package compaction
 
@@ -18,9 +18,9 @@ import (
 // Name of the executor.
 const Name = workflow.Compaction
 
-// NeedTokens asks for the exact tokens of what the provider has not reported:
+// KeyTokens asks for the exact tokens of what the provider has not reported:
 // every message behind token_budget.reported_messages, with 4 tokens each.
-const NeedTokens = "tokens"
+const KeyTokens = "tokens"
 
 // framing is the number of tokens that frame one message.
 const framing = 4
@@ -60,7 +60,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	case counted != nil:
 		b.UsedTokens = clamp(known + uint64(*counted))
 	case known+framed+bytes >= uint64(b.GetSoftTokens()):
-		return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{NeedTokens}}}}, nil
+		return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{KeyTokens}}}}, nil
 	default:
 		b.UsedTokens = clamp(known + framed + bytes/bytesPerToken)
 	}
@@ -101,7 +101,7 @@ func pressure(b *harnessv1.TokenBudget) (harnessv1.PressureLevel, string) {
 
 func observedTokens(all []*harnessv1.Observation) *uint32 {
 	for _, o := range all {
-		if t, ok := o.GetValue().(*harnessv1.Observation_Tokens); ok && o.GetKey() == NeedTokens {
+		if t, ok := o.GetValue().(*harnessv1.Observation_Tokens); ok && o.GetKey() == KeyTokens {
 			return &t.Tokens
 		}
 	}

@@ -37,7 +37,7 @@ func decide(t fatal, s *harnessv1.Snapshot, counted ...uint32) *harnessv1.StepOu
 		RepairComplete: &harnessv1.RepairComplete{RepairsMade: 3},
 	}}}
 	for _, n := range counted {
-		in.Observed = append(in.Observed, &harnessv1.Observation{Key: compaction.NeedTokens, Value: &harnessv1.Observation_Tokens{Tokens: n}})
+		in.Observed = append(in.Observed, &harnessv1.Observation{Key: compaction.KeyTokens, Value: &harnessv1.Observation_Tokens{Tokens: n}})
 	}
 	before := proto.CloneOf(in)
 	out, err := compaction.Decide(in)
@@ -92,7 +92,7 @@ func TestEstimate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := decide(t, state(c.budget, c.messages), c.counted...)
-			if needs := strings.Join(out.GetNeeds().GetKeys(), " "); (needs == compaction.NeedTokens) != c.needs {
+			if needs := strings.Join(out.GetNeeds().GetKeys(), " "); (needs == compaction.KeyTokens) != c.needs {
 				t.Fatalf("needs %q", needs)
 			}
 			if c.needs {

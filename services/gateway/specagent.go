@@ -48,7 +48,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		},
 		func() error { return fault.In(agent, mode.Check(a.GetModes())) },
 		func() error {
-			if m := a.GetMode(); m != "" && !mode.Known(m, a.GetModes()) {
+			if m := a.GetMode(); m != "" && !mode.Exists(m, a.GetModes()) {
 				return unknownMode(agent+".mode", m, a.GetModes())
 			}
 			return nil

@@ -130,7 +130,7 @@ func (s Standing) interrupt() Admission {
 
 // modeChange takes a change to a mode that there is, of a run that goes on or may.
 func (s Standing) modeChange(m *harnessv1.ModeChange) (Admission, error) {
-	if !mode.Known(m.GetMode(), s.Modes) {
+	if !mode.Exists(m.GetMode(), s.Modes) {
 		return 0, unknownMode("mode_change.mode", m.GetMode(), s.Modes)
 	}
 	return s.steer()

@@ -16,13 +16,13 @@ import (
 // state.
 func (r *repairing) define(spec *harnessv1.RunSpec) {
 	s := r.s
-	s.Definition, s.TaskContract = agent.Of(spec)
+	s.Definition, s.TaskContract = agent.StoredForm(spec)
 	if !s.GetConfig().GetContract().GetEnabled() {
 		s.TaskContract = nil
 	}
 	if s.GetTaskContract() != nil {
-		s.CoverageLedger = contract.Initial(s.GetTaskContract())
-		s.CoverageLedger.Coverage = contract.Judge(s.GetTaskContract(), s.GetCoverageLedger()).Coverage
+		s.CoverageLedger = contract.NewLedger(s.GetTaskContract())
+		s.CoverageLedger.Coverage = contract.Evaluate(s.GetTaskContract(), s.GetCoverageLedger()).Coverage
 	}
 	if s.GetConfig().GetWorkItems().GetEnabled() {
 		s.WorkItemLedger = &harnessv1.WorkItemLedger{}
@@ -40,7 +40,7 @@ func (r *repairing) contexts(spec *harnessv1.RunSpec) []Section {
 	for _, p := range spec.GetAgent().GetContextProviders() {
 		text := p.GetText()
 		if p.GetGrpc() != "" {
-			given := agent.Observed(r.in, NeedContext+p.GetName()).GetContext()
+			given := agent.Observation(r.in, NeedContext+p.GetName()).GetContext()
 			if given.GetError() != "" {
 				r.emit(&harnessv1.Event{Event: &harnessv1.Event_HookError{HookError: &harnessv1.HookError{
 					HookId: p.GetName(), Topic: "context", Error: given.GetError(),

@@ -319,14 +319,14 @@ func (r *repairing) takeMode(m *harnessv1.ModeChange) (refused string) {
 	switch {
 	case runstate.Ended(r.s):
 		return "the run has ended"
-	case !mode.Known(to, r.made.Modes):
+	case !mode.Exists(to, r.made.Modes):
 		return fmt.Sprintf("there is no mode %q; there are %s", content.Cut(to, 64), strings.Join(mode.Names(r.made.Modes), ", "))
 	case from == to:
 		return ""
 	}
 	r.s.Mode = to
 	r.emit(&harnessv1.Event{Event: &harnessv1.Event_ModeChanged{ModeChanged: &harnessv1.ModeChanged{From: from, To: to}}})
-	r.guide("mode", "", mode.Changed(from, to, r.made.Modes))
+	r.guide("mode", "", mode.ChangeText(from, to, r.made.Modes))
 	return ""
 }
 
@@ -346,7 +346,7 @@ func (r *repairing) refuseBlocked() {
 		if r.modeAllows(call) {
 			continue
 		}
-		text := mode.Blocked(runstate.ModeOf(r.s), call.GetTool())
+		text := mode.BlockedText(runstate.ModeOf(r.s), call.GetTool())
 		r.answer(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
 		r.noteOutcome(call, content.Inline(text))
 		r.emit(&harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{

@@ -170,9 +170,9 @@ func (r *repairing) whole(c *harnessv1.Content) (string, error) {
 	if ref == nil {
 		return c.GetInline(), nil
 	}
-	seen := agent.Observed(r.in, NeedText+ref.GetDigest())
+	seen := agent.Observation(r.in, NeedText+ref.GetDigest())
 	if seen == nil {
-		return "", &agent.Needed{Keys: []string{NeedText + ref.GetDigest()}}
+		return "", &agent.NeedsError{Keys: []string{NeedText + ref.GetDigest()}}
 	}
 	return content.Text(seen.GetContext().GetText()), nil
 }

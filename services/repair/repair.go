@@ -48,7 +48,7 @@ const (
 // repairing is one decision under way.
 type repairing struct {
 	in       *harnessv1.StepInput
-	made     *agent.Compiled
+	made     *agent.Definition
 	now      time.Time
 	trigger  *harnessv1.RepairTrigger
 	s        *harnessv1.Snapshot
@@ -75,7 +75,7 @@ type repairing struct {
 
 // Decide is DecideWith for a step that holds the definition of its run itself.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
-	made, err := agent.Inline(in.GetStep())
+	made, err := agent.FromStep(in.GetStep())
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 // DecideWith maps a step with a RepairTrigger to its outcome, or to what it has to
 // know first. An error means that the input is not one that repair can get.
 // made is the definition of the run.
-func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepOutput, error) {
+func DecideWith(in *harnessv1.StepInput, made *agent.Definition) (*harnessv1.StepOutput, error) {
 	trigger := in.GetStep().GetRepairTrigger()
 	if trigger == nil {
 		return nil, errors.New("repair: the step holds no RepairTrigger")
@@ -103,9 +103,9 @@ func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepO
 			}
 		}
 	}
-	needed := &agent.Needed{}
+	needed := &agent.NeedsError{}
 	for _, key := range keys {
-		if agent.Observed(in, key) == nil {
+		if agent.Observation(in, key) == nil {
 			needed.Keys = append(needed.Keys, key)
 		}
 	}
@@ -121,7 +121,7 @@ func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepO
 		step:    &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
 	if err := r.repair(starting); err != nil {
-		if needed := new(agent.Needed); errors.As(err, &needed) {
+		if needed := new(agent.NeedsError); errors.As(err, &needed) {
 			return needed.Output(), nil
 		}
 		return nil, err
@@ -137,11 +137,11 @@ func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepO
 // repair does it all, in order.
 func (r *repairing) repair(starting bool) error {
 	if starting {
-		if err := r.initialise(agent.Observed(r.in, NeedEnvironment).GetEnvironment()); err != nil {
+		if err := r.initialise(agent.Observation(r.in, NeedEnvironment).GetEnvironment()); err != nil {
 			return err
 		}
 	}
-	if err := r.drain(agent.Observed(r.in, NeedInbox).GetInbox()); err != nil {
+	if err := r.drain(agent.Observation(r.in, NeedInbox).GetInbox()); err != nil {
 		return err
 	}
 	if err := r.route(); err != nil {

@@ -77,13 +77,13 @@ func (d *deciding) hasContract() bool {
 // look brings the coverage up to date for the outputs that which names.
 func (d *deciding) look(which func(id string) bool) error {
 	var checks []*harnessv1.RequirementCoverage
-	needed := &agent.Needed{}
+	needed := &agent.NeedsError{}
 	for _, output := range d.made.Contract.Proto().GetRequiredOutputs() {
 		if !which(output.GetId()) {
 			continue
 		}
-		key := NeedCheck + output.GetId()
-		if seen := agent.Observed(d.in, key); seen != nil {
+		key := KeyCheck + output.GetId()
+		if seen := agent.Observation(d.in, key); seen != nil {
 			checks = append(checks, seen.GetCheck())
 			continue
 		}
@@ -93,7 +93,7 @@ func (d *deciding) look(which func(id string) bool) error {
 		return needed
 	}
 	if d.s.CoverageLedger == nil {
-		d.s.CoverageLedger = contract.Initial(d.made.Contract.Proto())
+		d.s.CoverageLedger = contract.NewLedger(d.made.Contract.Proto())
 	}
 	contract.Record(runstate.CoverageOf(d.s), checks, d.turn.GetTurnNumber())
 	return nil
@@ -102,7 +102,7 @@ func (d *deciding) look(which func(id string) bool) error {
 // judgeContract says whether the coverage is enough, and tells observers.
 func (d *deciding) judgeContract() contract.Verdict {
 	ledger := runstate.CoverageOf(d.s)
-	verdict := contract.Judge(d.made.Contract.Proto(), ledger)
+	verdict := contract.Evaluate(d.made.Contract.Proto(), ledger)
 	ledger.Coverage = verdict.Coverage
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
 		Satisfied: verdict.Satisfied, Coverage: verdict.Coverage, Requirements: told(ledger.GetRequirements()),

@@ -56,7 +56,7 @@ func (c situation) input() *harnessv1.StepInput {
 	}
 	in := &harnessv1.StepInput{Namespace: "n", RunId: "r", Version: 7, Now: timestamppb.New(noon)}
 	if c.stopAsked {
-		in.Observed = append(in.Observed, &harnessv1.Observation{Key: stopdecision.SawStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}})
+		in.Observed = append(in.Observed, &harnessv1.Observation{Key: stopdecision.KeyStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}})
 	}
 	in.Observed = append(in.Observed, c.agree(s)...)
 	c.work(s)
@@ -79,7 +79,7 @@ func (c situation) agree(s *harnessv1.Snapshot) []*harnessv1.Observation {
 		task.Questions = []*harnessv1.UserQuestion{{Id: "q", Question: "Which?", Required: true}}
 	}
 	s.TaskContract = contract.Resolve(task)
-	s.CoverageLedger = contract.Initial(s.GetTaskContract())
+	s.CoverageLedger = contract.NewLedger(s.GetTaskContract())
 	s.Autonomous = c.contract == "asks nobody"
 	if c.contract == "answered" {
 		s.CoverageLedger.Answers = []*harnessv1.QuestionAnswer{{QuestionId: "q", Answer: content.Inline("this")}}
@@ -99,7 +99,7 @@ func seenAs(id string, there bool) *harnessv1.Observation {
 			Evidence: []*harnessv1.Evidence{{Kind: "file", Text: "f"}},
 		}
 	}
-	return &harnessv1.Observation{Key: stopdecision.NeedCheck + id, Value: &harnessv1.Observation_Check{Check: seen}}
+	return &harnessv1.Observation{Key: stopdecision.KeyCheck + id, Value: &harnessv1.Observation_Check{Check: seen}}
 }
 
 // work gives the run work items.
@@ -143,7 +143,7 @@ func (c situation) repeat(s *harnessv1.Snapshot) {
 		if strings.HasPrefix(c.loop, "loose") {
 			loose = 2
 		}
-		progress.Note(s.GetDoomLoop(), "read_file", strict, loose)
+		progress.RecordCall(s.GetDoomLoop(), "read_file", strict, loose)
 	}
 	if n, is := strings.CutPrefix(c.loop, "strict "); is {
 		s.DoomLoop.Corrections = uint32(n[0] - '0')

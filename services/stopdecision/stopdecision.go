@@ -39,16 +39,16 @@ import (
 // Name of the executor.
 const Name = workflow.StopDecision
 
-// Keys of observations. NeedCheck is followed by the id of an output.
+// Keys of observations. KeyCheck is followed by the id of an output.
 const (
-	NeedCheck = "check:"
-	SawStop   = "stop"
+	KeyCheck = "check:"
+	KeyStop  = "stop"
 )
 
 // deciding is one decision under way.
 type deciding struct {
 	in       *harnessv1.StepInput
-	made     *agent.Compiled
+	made     *agent.Definition
 	turn     *harnessv1.TurnComplete
 	s        *harnessv1.Snapshot
 	step     *harnessv1.Step
@@ -60,7 +60,7 @@ type deciding struct {
 
 // Decide is DecideWith for a step that holds the definition of its run itself.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
-	made, err := agent.Inline(in.GetStep())
+	made, err := agent.FromStep(in.GetStep())
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 
 // DecideWith maps a step with a TurnComplete to its outcome, or to what it has to know
 // first. made is the definition of the run.
-func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepOutput, error) {
+func DecideWith(in *harnessv1.StepInput, made *agent.Definition) (*harnessv1.StepOutput, error) {
 	turn := in.GetStep().GetTurnComplete()
 	if turn == nil {
 		return nil, errors.New("stopdecision: the step holds no TurnComplete")
@@ -86,7 +86,7 @@ func DecideWith(in *harnessv1.StepInput, made *agent.Compiled) (*harnessv1.StepO
 	}
 	runstate.FillIn(d.s, harnessv1.Phase_PHASE_REFLECTING)
 	if err := d.decide(); err != nil {
-		if needed := new(agent.Needed); errors.As(err, &needed) {
+		if needed := new(agent.NeedsError); errors.As(err, &needed) {
 			return needed.Output(), nil
 		}
 		return nil, err
@@ -138,7 +138,7 @@ func (d *deciding) decide() error {
 }
 
 // stopAsked says that an interrupt or a cancel came in while something was looked at.
-func (d *deciding) stopAsked() bool { return agent.Observed(d.in, SawStop).GetStopAsked() }
+func (d *deciding) stopAsked() bool { return agent.Observation(d.in, KeyStop).GetStopAsked() }
 
 // failed is for turns that could not be carried out.
 func (d *deciding) failed() error {

@@ -29,7 +29,7 @@ func (d *deciding) watchLoops() (looping, ended bool, err error) {
 	if !cfg.GetEnabled() || s.GetDoomLoop() == nil {
 		return false, false, nil
 	}
-	found := progress.Judge(s.GetDoomLoop(), cfg, int(s.GetTurn().GetCalls()))
+	found := progress.Assess(s.GetDoomLoop(), cfg, int(s.GetTurn().GetCalls()))
 	if found.Loop == nil {
 		return false, false, nil
 	}
@@ -51,10 +51,10 @@ func (d *deciding) watchLoops() (looping, ended bool, err error) {
 			fmt.Sprintf("The agent repeated the same calls with the same results after %d corrections.", cfg.GetMaxCorrections()), false)
 	}
 	if found.Correct {
-		d.guide("doom_loop", "", progress.Correction(found.Loop, found.Correction))
+		d.guide("doom_loop", "", progress.CorrectionText(found.Loop, found.Correction))
 	}
 	if found.Correct && s.GetProgressTracker() != nil {
-		progress.Restart(s.GetProgressTracker())
+		progress.ResetWindow(s.GetProgressTracker())
 	}
 	return true, false, nil // also a loose one: it never ends a run
 }
@@ -72,7 +72,7 @@ func (d *deciding) watchProgress() (ended bool, err error) {
 	// A cycle that may become a loop is left to the detection of loops, which
 	// corrects before it gives up, for as long as the history reaches.
 	window := cfg.GetThreshold()
-	if s.GetConfig().GetDoomLoop().GetEnabled() && progress.Cycling(s.GetDoomLoop()) {
+	if s.GetConfig().GetDoomLoop().GetEnabled() && progress.HasRepeat(s.GetDoomLoop()) {
 		window *= 2
 	}
 	progress.Push(s.GetProgressTracker(), cfg.GetThreshold(), d.fingerprint())

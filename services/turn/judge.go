@@ -23,7 +23,7 @@ import (
 type Judging struct {
 	s    *harnessv1.Snapshot
 	p    *Progress
-	made *agent.Compiled
+	made *agent.Definition
 	in   Surroundings
 
 	ledger  *harnessv1.WorkItemLedger
@@ -246,7 +246,7 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 	spec := in.Tools.Lookup(name)
 	if spec == nil {
 		if in.Blocked != nil && in.Blocked(name) {
-			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.Blocked(runstate.ModeOf(s), name))
+			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(runstate.ModeOf(s), name))
 		}
 		message := fmt.Sprintf("There is no tool %q.", content.Cut(name, 64))
 		if near := in.Tools.Near(name); len(near) > 0 {
@@ -293,7 +293,7 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 }
 
 // decide asks the policy of the agent.
-func decide(s *harnessv1.Snapshot, spec *harnessv1.ToolSpec, arguments string, made *agent.Compiled) (harnessv1.ToolDecision, string) {
+func decide(s *harnessv1.Snapshot, spec *harnessv1.ToolSpec, arguments string, made *agent.Definition) (harnessv1.ToolDecision, string) {
 	if made == nil {
 		return policy.Decide(s.GetToolRules(), spec, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
 	}

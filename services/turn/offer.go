@@ -54,7 +54,7 @@ func HarnessTools() []*harnessv1.ToolSpec {
 // Offered are the tools that the model is offered in the mode of work that s has;
 // blocked are the names of those that another mode offers. made is the definition of
 // the run.
-func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *agent.Compiled) (offered []*harnessv1.ToolSpec, blocked map[string]bool) {
+func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *agent.Definition) (offered []*harnessv1.ToolSpec, blocked map[string]bool) {
 	blocked = map[string]bool{}
 	for _, t := range there(s, host, clients, made) {
 		if mode.Allows(runstate.ModeOf(s), made.Modes, t) {
@@ -69,7 +69,7 @@ func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harness
 // there are the tools of a run: the tool host's, the harness's and those that clients
 // run, in this order, so that what changes comes last. A client's tool that has the
 // name of another is left out.
-func there(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *agent.Compiled) []*harnessv1.ToolSpec {
+func there(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *agent.Definition) []*harnessv1.ToolSpec {
 	offered := append([]*harnessv1.ToolSpec(nil), host...)
 	if s.GetConfig().GetWorkItems().GetEnabled() {
 		offered = append(offered, workitem.Tools()...)
@@ -94,7 +94,7 @@ func there(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1
 
 // AsksUser says whether the agent of a run may ask questions: somebody is there,
 // and its policy does not deny it.
-func AsksUser(s *harnessv1.Snapshot, made *agent.Compiled) bool {
+func AsksUser(s *harnessv1.Snapshot, made *agent.Definition) bool {
 	decision, _ := made.Policy.Decide(&harnessv1.ToolSpec{Name: AskUser}, "{}", nil, false)
 	return !s.GetAutonomous() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }

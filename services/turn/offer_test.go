@@ -22,7 +22,7 @@ func withClients(t *testing.T, s *harnessv1.Snapshot) *tool.Set {
 	client := func(name string) *harnessv1.ToolSpec {
 		return &harnessv1.ToolSpec{Name: name, ParametersSchema: `{"type":"object"}`, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT}
 	}
-	made, err := agent.Inline(&harnessv1.Step{Snapshot: s})
+	made, err := agent.FromStep(&harnessv1.Step{Snapshot: s})
 	if err != nil {
 		t.Fatal(err)
 	}

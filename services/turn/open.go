@@ -30,7 +30,7 @@ type Opening struct {
 // Open claims a turn. The first claim of a turn that is not resumed tells the model
 // what there is to tell it; a later one finds that said. deferred says that
 // subscribers of before_step have to be asked before the turn begins.
-func Open(s *harnessv1.Snapshot, p *Progress, made *agent.Compiled, f Facts, deferred bool) Opening {
+func Open(s *harnessv1.Snapshot, p *Progress, made *agent.Definition, f Facts, deferred bool) Opening {
 	entry, events := Claim(s, p)
 	o := &opening{s: s, p: p, started: entry.GetTurnStarted()}
 	if p.Attempts == 0 && !p.Resumed && p.Skip == "" && p.Number > s.GetToldTurn() {
@@ -81,7 +81,7 @@ is made for a thing to a command that can do it too. Change one thing, check it,
 read the error and change something before you call again: the same call gives the same answer.`
 
 // guide tells the model what there is to tell it with this turn.
-func (o *opening) guide(made *agent.Compiled, f Facts) {
+func (o *opening) guide(made *agent.Definition, f Facts) {
 	s, cfg := o.s, o.s.GetConfig()
 	items := cfg.GetWorkItems().GetEnabled()
 	if cfg.GetGuidance().GetEnabled() {
@@ -208,7 +208,7 @@ const lookAgain = 5
 
 // Looks says what has to be looked at in the workspace before a turn: the standing
 // instructions, and the number of files that have changed.
-func Looks(s *harnessv1.Snapshot, made *agent.Compiled) (instructions, changes bool) {
+func Looks(s *harnessv1.Snapshot, made *agent.Definition) (instructions, changes bool) {
 	changes = s.GetConfig().GetGuidance().GetJit() && made.Rules.NeedsFilesChanged()
 	instructions = changes || len(s.GetInstructionFiles()) > 0 || s.GetActivity().GetWrites() > 0 || (s.GetTurnCount()+1)%lookAgain == 0
 	return instructions, changes

@@ -33,7 +33,7 @@ type Surroundings struct {
 	// nil: none is.
 	Blocked func(name string) bool
 	// Made is the definition of the run; nil: the state's own rules count.
-	Made *agent.Compiled
+	Made *agent.Definition
 	// Deferred says that subscribers have to be asked before calls are judged.
 	Deferred bool
 	// Known says whether a call id is in the conversation already.

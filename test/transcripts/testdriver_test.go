@@ -230,10 +230,10 @@ func (d *driver) observe(step *harnessv1.Step, key string) *harnessv1.Observatio
 		o.Value = &harnessv1.Observation_Inbox{Inbox: proto.CloneOf(batch)}
 	case repair.NeedEnvironment:
 		o.Value = &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{WorkingDirectory: "/w", Platform: "linux/amd64", Listing: "a.txt"}}
-	case compaction.NeedTokens:
+	case compaction.KeyTokens:
 		o.Value = &harnessv1.Observation_Tokens{Tokens: uint32(step.GetSnapshot().GetTokenBudget().GetUnreportedBytes() / 4)} //nolint:gosec // small
 	default:
-		output, is := strings.CutPrefix(key, stopdecision.NeedCheck)
+		output, is := strings.CutPrefix(key, stopdecision.KeyCheck)
 		if !is {
 			d.t.Fatalf("%s needs %q", step.GetTo(), key)
 		}

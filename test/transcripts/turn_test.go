@@ -21,7 +21,7 @@ type turning struct {
 	version uint64
 	s       *harnessv1.Snapshot
 	p       *turn.Progress
-	made    *agent.Compiled
+	made    *agent.Definition
 	around  turn.Surroundings
 }
 
@@ -69,7 +69,7 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 // worker takes a turn up where its journal ends.
 func (d *driver) worker(step *harnessv1.Step, version uint64) *turning {
 	d.t.Helper()
-	made, err := agent.Inline(step)
+	made, err := agent.FromStep(step)
 	if err != nil {
 		d.t.Fatal(err)
 	}

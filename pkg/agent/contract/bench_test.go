@@ -20,7 +20,7 @@ func BenchmarkJudge(b *testing.B) {
 		c.RequiredOutputs = append(c.RequiredOutputs, &harnessv1.RequiredOutput{Id: fmt.Sprint("output-", i), Description: "A part of the work", Predicate: p})
 	}
 	c = Resolve(c)
-	l := Initial(c)
+	l := NewLedger(c)
 	for i, r := range l.GetRequirements() {
 		r.Why = "out/report.md: does not exist"
 		if i%2 == 0 {
@@ -29,7 +29,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if v := Judge(c, l); Fingerprint(l) == 0 || GapText(v.Gap) == "" {
+		if v := Evaluate(c, l); Fingerprint(l) == 0 || GapText(v.Gap) == "" {
 			b.Fatal("nothing is missing")
 		}
 	}

@@ -39,7 +39,7 @@ type Sources interface {
 // Check looks at one output and says how it stands. A source that fails makes
 // it unknown, with why. The error is the context's when that has ended, and
 // says so when there is no such output.
-func (c *Compiled) Check(ctx context.Context, id string, src Sources) (*harnessv1.RequirementCoverage, error) {
+func (c *Contract) Check(ctx context.Context, id string, src Sources) (*harnessv1.RequirementCoverage, error) {
 	o := c.byID[id]
 	if o == nil {
 		return nil, fmt.Errorf("the contract has no output %q", clip(id, 80))

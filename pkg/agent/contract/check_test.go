@@ -27,7 +27,7 @@ const (
 	skipped = harnessv1.RequirementStatus_REQUIREMENT_STATUS_SKIPPED
 )
 
-func compiled(t testing.TB, p *harnessv1.Predicate) *Compiled {
+func compiled(t testing.TB, p *harnessv1.Predicate) *Contract {
 	t.Helper()
 	c := &harnessv1.TaskContract{RequiredOutputs: []*harnessv1.RequiredOutput{{Id: "o", Description: "It", Predicate: p}}}
 	if err := Validate(c); err != nil {

@@ -5,7 +5,7 @@
 // never be verified, before anything is stored. Resolve writes out what is left
 // unsaid. Compile makes its predicates ready. At each attempt to stop, Check
 // looks at the outputs one by one, Record puts what was seen into the ledger,
-// and Judge says from the ledger alone whether that is enough.
+// and Evaluate says from the ledger alone whether that is enough.
 //
 // All of it is pure but Check, which looks at the world through Sources. A
 // source that fails makes an output unknown, never met and never a failure of
@@ -96,9 +96,9 @@ func Resolve(c *harnessv1.TaskContract) *harnessv1.TaskContract {
 // lineID is the id of a requirement line.
 func lineID(i int) string { return fmt.Sprintf("R%d", i+1) }
 
-// Compiled is a resolved contract that is ready to be checked. It is never
+// Contract is a resolved contract that is ready to be checked. It is never
 // changed and may be used by many goroutines.
-type Compiled struct {
+type Contract struct {
 	contract *harnessv1.TaskContract
 	byID     map[string]*output
 	needs    bool
@@ -106,13 +106,13 @@ type Compiled struct {
 
 // Compile makes a contract ready, resolving it if it is not yet. The error is
 // a *fault.FieldError.
-func Compile(c *harnessv1.TaskContract) (*Compiled, error) {
+func Compile(c *harnessv1.TaskContract) (*Contract, error) {
 	r := Resolve(c)
 	outputs, err := checkOutputs(r)
 	if err != nil {
 		return nil, err
 	}
-	out := &Compiled{contract: r, byID: make(map[string]*output, len(outputs))}
+	out := &Contract{contract: r, byID: make(map[string]*output, len(outputs))}
 	for _, o := range outputs {
 		out.byID[o.spec.GetId()] = o
 		out.needs = out.needs || o.needsConversation()
@@ -121,15 +121,15 @@ func Compile(c *harnessv1.TaskContract) (*Compiled, error) {
 }
 
 // Proto is the resolved contract; shared, not to be changed.
-func (c *Compiled) Proto() *harnessv1.TaskContract { return c.contract }
+func (c *Contract) Proto() *harnessv1.TaskContract { return c.contract }
 
 // NeedsConversation reports whether an output is about the messages of the run,
 // beyond the last response.
-func (c *Compiled) NeedsConversation() bool { return c.needs }
+func (c *Contract) NeedsConversation() bool { return c.needs }
 
 // Cheap reports whether looking at an output runs no command and asks no other
 // program.
-func (c *Compiled) Cheap(id string) bool {
+func (c *Contract) Cheap(id string) bool {
 	p := c.byID[id].predicate()
 	return p.GetType() != harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS && p.GetGrpc() == ""
 }

@@ -21,7 +21,7 @@ func TestTheGapTellsWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"id": "fine", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}},
 		{"id": "dark", "predicate": {"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:1"}}],
 		"questions": [{"id": "q", "question": "Which format?", "required": true}]}`))
-	l := Initial(c)
+	l := NewLedger(c)
 	Record(l, []*harnessv1.RequirementCoverage{
 		{RequirementId: "report", Status: isUnmet, Why: "report.md: does not exist"}, {RequirementId: "fine", Status: isMet, Confidence: 1},
 		{RequirementId: "dark", Unknown: true, Why: "the check gave no answer: refused"},
@@ -70,7 +70,7 @@ func TestALongGapEndsInACount(t *testing.T) {
 	for i := range MaxQuestions {
 		c.Questions = append(c.Questions, &harnessv1.UserQuestion{Id: fmt.Sprint(i), Question: strings.Repeat("why ", 60), Required: true})
 	}
-	l := Initial(c)
+	l := NewLedger(c)
 	for _, r := range l.GetRequirements() {
 		r.Why = strings.Repeat("because ", 30)
 	}

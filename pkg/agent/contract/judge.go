@@ -29,9 +29,9 @@ type Verdict struct {
 	Ask []*harnessv1.UserQuestion
 }
 
-// Judge says from the ledger alone whether a resolved contract is satisfied. An
+// Evaluate says from the ledger alone whether a resolved contract is satisfied. An
 // output that the ledger does not know is unmet.
-func Judge(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
+func Evaluate(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
 	v := Verdict{Gap: &harnessv1.GapReport{}, Coverage: &harnessv1.Coverage{Total: uint32(len(c.GetRequiredOutputs()))}}
 	find := finder(c, l)
 	var missing, blank []int // Required outputs that are not met, and that are unknown.

@@ -13,7 +13,7 @@ import (
 
 // stands is a ledger in which the outputs of c stand so, in order.
 func stands(c *harnessv1.TaskContract, of ...*harnessv1.RequirementCoverage) *harnessv1.CoverageLedger {
-	l := Initial(c)
+	l := NewLedger(c)
 	for i, seen := range of {
 		seen = proto.CloneOf(seen)
 		seen.RequirementId = c.GetRequiredOutputs()[i].GetId()
@@ -78,7 +78,7 @@ func TestAcceptabilityChangesTheVerdict(t *testing.T) {
 
 func TestRequiredQuestionsAreAskedUntilTheyAreAnswered(t *testing.T) {
 	c := Resolve(parse(t, `{"questions": [{"id": "a", "question": "A?", "required": true}, {"id": "b", "question": "B?"}, {"id": "c", "question": "C?", "required": true}]}`))
-	l := Initial(c)
+	l := NewLedger(c)
 	v := holdsTogether(t, c, l)
 	if v.Satisfied || len(v.Ask) != 2 || v.Ask[0].GetId() != "a" || v.Ask[1].GetId() != "c" || fmt.Sprint(v.Gap.GetUnansweredQuestions()) != "[A? C?]" {
 		t.Errorf("%+v", v)
@@ -105,7 +105,7 @@ func TestWhatTheLedgerDoesNotKnowIsUnmet(t *testing.T) {
 
 func TestRecordKeepsTheLedgerWithinItsBounds(t *testing.T) {
 	c := Resolve(parse(t, `{"requirements": ["x", "y"]}`))
-	l := Initial(c)
+	l := NewLedger(c)
 	l.Stored = inline("old")
 	seen := &harnessv1.RequirementCoverage{RequirementId: "R2", Status: isMet, Confidence: 2, Why: strings.Repeat("é\n", 500)}
 	for range 9 {
@@ -124,14 +124,14 @@ func TestRecordKeepsTheLedgerWithinItsBounds(t *testing.T) {
 	if !proto.Equal(before, seen) {
 		t.Error("what was seen was changed")
 	}
-	if l := Initial(c); l.GetTurnNumber() != 0 || l.GetRequirements()[0].GetWhy() != "not looked at yet" {
+	if l := NewLedger(c); l.GetTurnNumber() != 0 || l.GetRequirements()[0].GetWhy() != "not looked at yet" {
 		t.Errorf("the first ledger is %v", l)
 	}
 }
 
 func TestTheFingerprintIsThatOfTheStatuses(t *testing.T) {
 	c := Resolve(parse(t, `{"requirements": ["x", "y"]}`))
-	l := Initial(c)
+	l := NewLedger(c)
 	first := Fingerprint(l)
 	Record(l, []*harnessv1.RequirementCoverage{{RequirementId: "R1", Status: isUnmet, Why: "another reason", Confidence: 1}}, 9)
 	if Fingerprint(l) != first {

@@ -14,8 +14,8 @@ const (
 	maxWhy          = 256
 )
 
-// Initial is the ledger of a resolved contract at which nobody has looked yet.
-func Initial(c *harnessv1.TaskContract) *harnessv1.CoverageLedger {
+// NewLedger is the ledger of a resolved contract at which nobody has looked yet.
+func NewLedger(c *harnessv1.TaskContract) *harnessv1.CoverageLedger {
 	l := &harnessv1.CoverageLedger{}
 	for _, o := range c.GetRequiredOutputs() {
 		l.Requirements = append(l.Requirements, &harnessv1.RequirementCoverage{

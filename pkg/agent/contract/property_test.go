@@ -13,7 +13,7 @@ import (
 
 // holdsTogether checks what is true of every verdict.
 func holdsTogether(t interface{ Errorf(string, ...any) }, c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
-	v := Judge(c, l)
+	v := Evaluate(c, l)
 	if empty := len(v.Gap.GetUnmetRequirements()) == 0 && len(v.Gap.GetUnansweredQuestions()) == 0 && len(v.Gap.GetSuggestions()) == 0; v.Satisfied != (empty && len(v.Ask) == 0) {
 		t.Errorf("satisfied is %v with %v and %v", v.Satisfied, v.Gap, v.Ask)
 	}
@@ -53,7 +53,7 @@ func drawn(t *rapid.T) (*harnessv1.TaskContract, *harnessv1.CoverageLedger) {
 		c.Questions = append(c.Questions, &harnessv1.UserQuestion{Id: fmt.Sprint("q", i), Question: "?", Required: rapid.Bool().Draw(t, "required")})
 	}
 	c = Resolve(c)
-	l := Initial(c)
+	l := NewLedger(c)
 	for _, o := range c.GetRequiredOutputs() {
 		Record(l, []*harnessv1.RequirementCoverage{coverages(o.GetId()).Draw(t, "coverage")}, 1)
 	}

@@ -245,7 +245,7 @@ func FuzzValidate(f *testing.F) {
 		if err := Validate(ready.Proto()); err != nil {
 			t.Fatalf("it is valid, and resolved it is not: %v", err)
 		}
-		ledger := Initial(ready.Proto())
+		ledger := NewLedger(ready.Proto())
 		for _, o := range ready.Proto().GetRequiredOutputs() {
 			seen, err := ready.Check(t.Context(), o.GetId(), w)
 			if err != nil {

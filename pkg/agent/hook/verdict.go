@@ -10,7 +10,7 @@ import (
 // judge is the verdict of an outcome, and the payload with what it replaced, nil for
 // nothing. The error says why the subscriber failed.
 func judge(r rule, payload map[string]any, outcome *harnessv1.HookOutcome) (*harnessv1.HookVerdict, map[string]any, error) {
-	outcome = Bounded(outcome)
+	outcome = Limit(outcome)
 	if outcome.GetError() != "" {
 		return nil, nil, fmt.Errorf("%s", outcome.GetError())
 	}
@@ -35,9 +35,9 @@ func judge(r rule, payload map[string]any, outcome *harnessv1.HookOutcome) (*har
 	return v, nil, nil
 }
 
-// Bounded is an outcome that can be stored: one that holds too much, or nothing, is a
+// Limit is an outcome that can be stored: one that holds too much, or nothing, is a
 // failure that says so.
-func Bounded(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
+func Limit(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
 	v := o.GetVerdict()
 	fail := func(format string, args ...any) *harnessv1.HookOutcome {
 		return &harnessv1.HookOutcome{Error: fmt.Sprintf(format, args...)}

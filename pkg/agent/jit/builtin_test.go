@@ -18,7 +18,7 @@ var order = []string{
 
 func never(string) bool { return false }
 
-func ids(fired []jit.Fired) []string {
+func ids(fired []jit.Instruction) []string {
 	var all []string
 	for _, f := range fired {
 		all = append(all, f.ID)

@@ -58,8 +58,8 @@ type Context struct {
 	ItemsOpen bool
 }
 
-// Fired is an instruction that the model is to be given.
-type Fired struct {
+// Instruction is an instruction that the model is to be given.
+type Instruction struct {
 	// The rule.
 	ID string
 	// What the model is told, at most 4 KiB.
@@ -68,8 +68,8 @@ type Fired struct {
 	Once bool
 }
 
-// Failed is a rule that could not be evaluated and is left out.
-type Failed struct {
+// Failure is a rule that could not be evaluated and is left out.
+type Failure struct {
 	// The rule.
 	ID string
 	// Why, on one line of at most 256 bytes.
@@ -146,20 +146,20 @@ func (r *Rules) NeedsFilesChanged() bool { return r != nil && r.filesChanged }
 // then the agent's, each in their order, and the agent's rules that could not be
 // evaluated. fired says whether a rule has fired in the run: one that fires once
 // and has is not looked at.
-func (r *Rules) Evaluate(c Context, fired func(id string) bool) ([]Fired, []Failed) {
+func (r *Rules) Evaluate(c Context, fired func(id string) bool) ([]Instruction, []Failure) {
 	if c.SegmentMax == 0 {
 		c.SegmentTurn, c.SegmentMax = c.Turn, c.MaxTurns
 	}
-	var fires []Fired
+	var fires []Instruction
 	for _, b := range builtIn {
 		if !fired(b.id) && b.holds(c) {
-			fires = append(fires, Fired{ID: b.id, Text: b.text(c), Once: true})
+			fires = append(fires, Instruction{ID: b.id, Text: b.text(c), Once: true})
 		}
 	}
 	if r == nil || len(r.custom) == 0 {
 		return fires, nil
 	}
-	var failed []Failed
+	var failed []Failure
 	vars := c.variables()
 	for _, rule := range r.custom {
 		if rule.once && fired(rule.id) {
@@ -168,9 +168,9 @@ func (r *Rules) Evaluate(c Context, fired func(id string) bool) ([]Fired, []Fail
 		text, err := rule.evaluate(vars)
 		switch {
 		case err != nil:
-			failed = append(failed, Failed{ID: rule.id, Error: content.Cut(err.Error(), maxError)})
+			failed = append(failed, Failure{ID: rule.id, Error: content.Cut(err.Error(), maxError)})
 		case text != "":
-			fires = append(fires, Fired{ID: rule.id, Text: text, Once: rule.once})
+			fires = append(fires, Instruction{ID: rule.id, Text: text, Once: rule.once})
 		}
 	}
 	return fires, failed

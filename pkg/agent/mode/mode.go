@@ -38,8 +38,8 @@ func Names(custom []*harnessv1.ModeSpec) []string {
 	return names
 }
 
-// Known says whether an agent has the mode.
-func Known(name string, custom []*harnessv1.ModeSpec) bool {
+// Exists says whether an agent has the mode.
+func Exists(name string, custom []*harnessv1.ModeSpec) bool {
 	return slices.Contains(Names(custom), resolve(name))
 }
 

@@ -68,11 +68,11 @@ func TestKnownModes(t *testing.T) {
 		t.Errorf("names %q", got)
 	}
 	for name, want := range map[string]bool{"plan": true, "execute": true, "": true, "review": true, "Plan": false, "other": false} {
-		if mode.Known(name, custom) != want {
+		if mode.Exists(name, custom) != want {
 			t.Errorf("%q is known: %v", name, !want)
 		}
 	}
-	if mode.Known("review", nil) {
+	if mode.Exists("review", nil) {
 		t.Error("a mode of another agent is known")
 	}
 }
@@ -145,14 +145,14 @@ func TestTheModelIsToldWhichModesThereAre(t *testing.T) {
 }
 
 func TestTheModelIsToldOfAChangeAndOfABlockedCall(t *testing.T) {
-	changed := mode.Changed("", "docs", custom)
+	changed := mode.ChangeText("", "docs", custom)
 	for _, want := range []string{"now docs", "it was execute", "read_file, write_file"} {
 		if !strings.Contains(changed, want) {
 			t.Errorf("lacks %q: %s", want, changed)
 		}
 	}
 	for _, name := range []string{"plan", "docs"} {
-		blocked := mode.Blocked(name, "write_file")
+		blocked := mode.BlockedText(name, "write_file")
 		for _, want := range []string{"write_file", name + " mode", "nothing was run", "work_complete"} {
 			if !strings.Contains(blocked, want) {
 				t.Errorf("lacks %q: %s", want, blocked)
@@ -170,10 +170,10 @@ func TestTextsAreBounded(t *testing.T) {
 	if err := mode.Check(modes); err != nil {
 		t.Fatal(err)
 	}
-	if changed := mode.Changed("", large.GetName(), modes); len(changed) > 2560 || !strings.Contains(changed, "and 108 more") {
+	if changed := mode.ChangeText("", large.GetName(), modes); len(changed) > 2560 || !strings.Contains(changed, "and 108 more") {
 		t.Errorf("%d bytes: %s", len(changed), changed)
 	}
-	if blocked := mode.Blocked(large.GetName(), strings.Repeat("x", 9999)); len(blocked) > 512 {
+	if blocked := mode.BlockedText(large.GetName(), strings.Repeat("x", 9999)); len(blocked) > 512 {
 		t.Errorf("%d bytes: %s", len(blocked), blocked)
 	}
 }

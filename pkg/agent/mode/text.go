@@ -29,14 +29,14 @@ func Describe(current string, custom []*harnessv1.ModeSpec) string {
 	return b.String()
 }
 
-// Changed is the message that tells the model of another mode.
-func Changed(from, to string, custom []*harnessv1.ModeSpec) string {
+// ChangeText is the message that tells the model of another mode.
+func ChangeText(from, to string, custom []*harnessv1.ModeSpec) string {
 	return fmt.Sprintf("The mode of work is now %s; it was %s. In %s mode: %s This holds from now on, until another message tells of a change.",
 		resolve(to), resolve(from), resolve(to), meaning(resolve(to), custom))
 }
 
-// Blocked is the answer to a call of a tool that a mode does not allow.
-func Blocked(name, tool string) string {
+// BlockedText is the answer to a call of a tool that a mode does not allow.
+func BlockedText(name, tool string) string {
 	name, tool = resolve(name), content.Cut(tool, 64)
 	text := fmt.Sprintf("%s may not be used in %s mode; nothing was run. ", tool, name)
 	if name == Plan {

@@ -65,7 +65,7 @@ type Server struct {
 
 // New makes a bridge. Its error says what is wrong with the name or the target.
 func New(cfg Config) (*Server, error) {
-	if err := bridge.Bridgeable(cfg.Name); err != nil {
+	if err := bridge.CheckName(cfg.Name); err != nil {
 		return nil, fmt.Errorf("--executor: %w", err)
 	}
 	way, err := cfg.Remote.Dial(cfg.Target)
@@ -96,7 +96,7 @@ func (s *Server) Execute(ctx context.Context, req *harnessv1.ExecuteRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := bridge.Settle(s.cfg.Name, req.GetInput(), said)
+	outcome, err := bridge.Resolve(s.cfg.Name, req.GetInput(), said)
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
@@ -136,7 +136,7 @@ func (b bridged) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 	task.OnHeartbeat(func(ctx context.Context, _ runlog.View) { _ = lookout.Look(ctx) })
 	said, err := b.s.call(calling, in)
 	if err == nil {
-		return bridge.Settle(b.s.cfg.Name, in, said)
+		return bridge.Resolve(b.s.cfg.Name, in, said)
 	}
 	if ctx.Err() == nil {
 		// A target that is away fails faster than the inbox can be looked at, each time.

@@ -55,7 +55,7 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 // observe counts the messages that the provider has not reported. It walks the
 // log back only as far as they reach.
 func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (*harnessv1.Observation, error) {
-	if key != compaction.NeedTokens {
+	if key != compaction.KeyTokens {
 		return nil, fmt.Errorf("compaction does not observe %q", key)
 	}
 	snapshot := task.Step().GetSnapshot()

@@ -76,8 +76,8 @@ func TestCompactionCountsUnreportedMessages(t *testing.T) {
 	if got.GetTo() != "turn" || got.GetCompactionComplete().GetRepair().GetRepairsMade() != 3 {
 		t.Errorf("committed %v", got)
 	}
-	if o := got.GetObserved(); len(o) != 1 || o[0].GetKey() != compaction.NeedTokens || int(o[0].GetTokens()) != want-reported {
-		t.Errorf("observed %v, want %d tokens under %q", o, want-reported, compaction.NeedTokens)
+	if o := got.GetObserved(); len(o) != 1 || o[0].GetKey() != compaction.KeyTokens || int(o[0].GetTokens()) != want-reported {
+		t.Errorf("observed %v, want %d tokens under %q", o, want-reported, compaction.KeyTokens)
 	}
 	if events := rec.GetEvents(); len(events) == 0 || int(events[0].GetContextUsage().GetUsedTokens()) != want {
 		t.Errorf("events %v", events)
@@ -103,7 +103,7 @@ func TestCompactionFailsTheStep_WhenABlobIsMissing(t *testing.T) {
 	missing := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: strings.Repeat("0", 64), Size: 9000}}}
 	b.Put(step(3, 9000), user(3, missing))
 	b.Start(compactionserver.New(b.Log).Run)
-	if failed := b.Next().GetJournal().GetExecutorFailed(); failed.GetCount() != 1 || !strings.Contains(failed.GetError(), compaction.NeedTokens) {
+	if failed := b.Next().GetJournal().GetExecutorFailed(); failed.GetCount() != 1 || !strings.Contains(failed.GetError(), compaction.KeyTokens) {
 		t.Errorf("recorded %v", failed)
 	}
 }
@@ -117,10 +117,10 @@ func TestCompactCommitsNothing(t *testing.T) {
 
 	input := &harnessv1.StepInput{Namespace: b.Run.Namespace, RunId: b.Run.ID, Version: 1, Step: step(3, 9000)}
 	r, err := client.Compact(b.Context(), &harnessv1.CompactRequest{Input: input})
-	if err != nil || len(r.GetOutput().GetNeeds().GetKeys()) != 1 || r.GetOutput().GetNeeds().GetKeys()[0] != compaction.NeedTokens {
-		t.Fatalf("got %v, %v; want the need of %s", r, err, compaction.NeedTokens)
+	if err != nil || len(r.GetOutput().GetNeeds().GetKeys()) != 1 || r.GetOutput().GetNeeds().GetKeys()[0] != compaction.KeyTokens {
+		t.Fatalf("got %v, %v; want the need of %s", r, err, compaction.KeyTokens)
 	}
-	input.Observed = []*harnessv1.Observation{{Key: compaction.NeedTokens, Value: &harnessv1.Observation_Tokens{Tokens: 250}}}
+	input.Observed = []*harnessv1.Observation{{Key: compaction.KeyTokens, Value: &harnessv1.Observation_Tokens{Tokens: 250}}}
 	r, err = client.Compact(b.Context(), &harnessv1.CompactRequest{Input: input})
 	if err != nil || r.GetOutput().GetOutcome().GetStep().GetCompactionComplete().GetPressure() != harnessv1.PressureLevel_PRESSURE_LEVEL_BLOCKING {
 		t.Fatalf("got %v, %v; want blocking pressure", r, err)

@@ -165,18 +165,18 @@ func orEnded(ctx context.Context, err error) error {
 
 // bind makes the decision for one task.
 func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
-	var made *agent.Compiled
+	var made *agent.Definition
 	var err error
 	if spec := task.Step().GetRepairTrigger().GetSpec(); spec != nil {
-		made, err = s.definitions.ForSpec(ctx, task.Run, spec)
+		made, err = s.definitions.LoadSpec(ctx, task.Run, spec)
 	} else {
-		made, err = s.definitions.For(ctx, task.Run, task.Step().GetSnapshot())
+		made, err = s.definitions.Load(ctx, task.Run, task.Step().GetSnapshot())
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return repair.DecideWith(in, made) }
-	said := &agent.Said{}
+	said := &agent.OutcomeLimit{}
 	taken := &harnessv1.Snapshot{InboxCursor: task.Step().GetSnapshot().GetInboxCursor(), DrainedItems: task.Step().GetSnapshot().GetDrainedItems()}
 	observe := func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 		var seen []*harnessv1.Observation
@@ -204,21 +204,21 @@ func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide
 
 // see looks at one thing: what a subscriber or a context provider says, or what
 // every repair has to know.
-func (s *Server) see(ctx context.Context, task *executor.Task, made *agent.Compiled, said *agent.Said, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
+func (s *Server) see(ctx context.Context, task *executor.Task, made *agent.Definition, said *agent.OutcomeLimit, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
 	snapshot, spec := task.Step().GetSnapshot(), task.Step().GetRepairTrigger().GetSpec()
 	for _, request := range needs.GetHooks() {
 		if request.GetIdempotencyKey() != key {
 			continue
 		}
-		where := hookcaller.Where{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence(), Timeout: snapshot.GetConfig().GetHooks().GetTimeout().AsDuration()}
+		where := hookcaller.RunInfo{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence(), Timeout: snapshot.GetConfig().GetHooks().GetTimeout().AsDuration()}
 		if spec != nil {
-			where = hookcaller.Where{Workspace: spec.GetWorkspace(), FirstSequence: task.Entry.Sequence, Timeout: spec.GetConfig().GetHooks().GetTimeout().AsDuration()}
+			where = hookcaller.RunInfo{Workspace: spec.GetWorkspace(), FirstSequence: task.Entry.Sequence, Timeout: spec.GetConfig().GetHooks().GetTimeout().AsDuration()}
 		}
 		outcome := s.hooks.Call(ctx, made.Hooks.Hook(request.GetHookId()), request, where)
 		if err := context.Cause(ctx); err != nil && !interrupt.Stopped(ctx) {
 			return nil, err
 		}
-		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: said.Take(outcome)}}, nil
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: said.Apply(outcome)}}, nil
 	}
 	if name, ok := strings.CutPrefix(key, repair.NeedContext); ok {
 		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Context{Context: s.context(ctx, task.Run, spec, name)}}, nil

@@ -25,8 +25,8 @@ import (
 type observing struct {
 	s    *Server
 	task *executor.Task
-	made *agent.Compiled
-	said agent.Said
+	made *agent.Definition
+	said agent.OutcomeLimit
 }
 
 // observe looks at all that is needed, in order, while it listens for what would
@@ -53,7 +53,7 @@ func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*har
 	seen, err := o.all(ctx, needs)
 	if interrupt.Stopped(ctx) {
 		// What ran is dead, and what else it saw no longer matters.
-		return []*harnessv1.Observation{{Key: stopdecision.SawStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}}}, nil
+		return []*harnessv1.Observation{{Key: stopdecision.KeyStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}}}, nil
 	}
 	return seen, err
 }
@@ -91,16 +91,16 @@ func (o *observing) one(ctx context.Context, needs *harnessv1.Needs, key string)
 	for _, request := range needs.GetHooks() {
 		if request.GetIdempotencyKey() == key {
 			s := o.task.Step().GetSnapshot()
-			outcome := o.s.cfg.Hooks.Call(ctx, o.made.Hooks.Hook(request.GetHookId()), request, hookcaller.Where{
+			outcome := o.s.cfg.Hooks.Call(ctx, o.made.Hooks.Hook(request.GetHookId()), request, hookcaller.RunInfo{
 				Workspace: s.GetWorkspace(), FirstSequence: s.GetFirstSequence(), Timeout: s.GetConfig().GetHooks().GetTimeout().AsDuration(),
 			})
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
-			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: o.said.Take(outcome)}}, nil
+			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: o.said.Apply(outcome)}}, nil
 		}
 	}
-	id, ok := strings.CutPrefix(key, stopdecision.NeedCheck)
+	id, ok := strings.CutPrefix(key, stopdecision.KeyCheck)
 	if !ok || o.made.Contract == nil {
 		return nil, fmt.Errorf("the stop decision does not observe %q", key)
 	}

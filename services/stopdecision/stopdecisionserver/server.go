@@ -4,7 +4,7 @@
 // that whoever takes the step over joins it.
 //
 // An interrupt or a cancel ends the looking: what runs is killed, and the decision is
-// told (stopdecision.SawStop).
+// told (stopdecision.KeyStop).
 package stopdecisionserver
 
 import (
@@ -108,7 +108,7 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 
 // bind makes the decision for one task.
 func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
-	made, err := s.definitions.For(ctx, task.Run, task.Step().GetSnapshot())
+	made, err := s.definitions.Load(ctx, task.Run, task.Step().GetSnapshot())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -84,7 +84,7 @@ func agreeAll(s *harnessv1.Snapshot, outputs map[string]*harnessv1.Predicate) *h
 		task.RequiredOutputs = append(task.RequiredOutputs, &harnessv1.RequiredOutput{Id: id, Description: "Output " + id, Predicate: predicate})
 	}
 	s.TaskContract = contract.Resolve(task)
-	s.CoverageLedger = contract.Initial(s.GetTaskContract())
+	s.CoverageLedger = contract.NewLedger(s.GetTaskContract())
 	return s
 }
 
@@ -107,7 +107,7 @@ func observed(step *harnessv1.Step, key string) *harnessv1.Observation {
 // check returns the coverage of an output that was observed.
 func check(t *testing.T, step *harnessv1.Step, id string) *harnessv1.RequirementCoverage {
 	t.Helper()
-	o := observed(step, stopdecision.NeedCheck+id)
+	o := observed(step, stopdecision.KeyCheck+id)
 	if o == nil || o.GetCheck() == nil {
 		t.Fatalf("no check of %s was observed: %v", id, step.GetObserved())
 	}
@@ -118,7 +118,7 @@ func check(t *testing.T, step *harnessv1.Step, id string) *harnessv1.Requirement
 // stop.
 func isStopped(t *testing.T, got *harnessv1.Step) {
 	t.Helper()
-	if got.GetTo() != "repair" || !observed(got, stopdecision.SawStop).GetStopAsked() {
+	if got.GetTo() != "repair" || !observed(got, stopdecision.KeyStop).GetStopAsked() {
 		t.Errorf("committed %v", got)
 	}
 }

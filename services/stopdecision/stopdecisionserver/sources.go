@@ -76,7 +76,7 @@ func (s *sources) Command(ctx context.Context, outputID, command string, timeout
 	for try := 1; ; try++ {
 		request := &harnessv1.CheckCommandRequest{
 			Namespace: s.task.Run.Namespace, RunId: s.task.Run.ID, Workspace: s.snapshot().GetWorkspace(),
-			Key:     fmt.Sprintf("%d/%s%s/%d", s.task.Entry.Header.Version, stopdecision.NeedCheck, outputID, try),
+			Key:     fmt.Sprintf("%d/%s%s/%d", s.task.Entry.Header.Version, stopdecision.KeyCheck, outputID, try),
 			Command: command, Timeout: durationpb.New(timeout), FirstSequence: s.snapshot().GetFirstSequence(),
 		}
 		var r *harnessv1.CheckCommandResponse
@@ -160,7 +160,7 @@ func (s *sources) Remote(ctx context.Context, target string, output *harnessv1.R
 	defer cancel()
 	r, err := harnessv1.NewCheckServiceClient(conn).Check(ctx, &harnessv1.CheckRequest{
 		Namespace: s.task.Run.Namespace, RunId: s.task.Run.ID,
-		IdempotencyKey: fmt.Sprintf("%d/%s%s", s.task.Entry.Header.Version, stopdecision.NeedCheck, output.GetId()),
+		IdempotencyKey: fmt.Sprintf("%d/%s%s", s.task.Entry.Header.Version, stopdecision.KeyCheck, output.GetId()),
 		Output:         output, Goal: s.made.Contract.Proto().GetGoal(), Response: content.Cut(response, maxRemoteResponse),
 		State: string(state), Workspace: s.snapshot().GetWorkspace(),
 	})

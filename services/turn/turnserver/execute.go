@@ -34,7 +34,7 @@ type working struct {
 	offered  *offered
 	takeover bool
 	delta    func(*harnessv1.Delta)
-	made     *agent.Compiled
+	made     *agent.Definition
 	load     func(ctx context.Context) (*conversation.Conversation, error)
 	loaded   *conversation.Conversation // once it was needed
 	unlogged bool                       // nothing is stored: an orchestrator of one's own has the turn
@@ -47,7 +47,7 @@ func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 		return nil, err
 	}
 	s := task.Step().GetSnapshot()
-	made, err := w.definitions.For(ctx, task.Run, s)
+	made, err := w.definitions.Load(ctx, task.Run, s)
 	if err != nil {
 		return nil, err
 	}

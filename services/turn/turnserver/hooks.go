@@ -41,7 +41,7 @@ func (t *working) fire(ctx context.Context, topic harnessv1.HookTopic, key, tool
 		Namespace: t.run.Namespace, RunID: t.run.ID, Topic: topic, Turn: t.p.Number, Tool: tool,
 		Key:     fmt.Sprintf("%d.%d.%d/%s", t.p.Number, t.s.GetMessageCount(), t.s.GetParkVersion(), key),
 		Payload: runstate.HookPayload(t.s, payload),
-	}, hookcaller.Where{
+	}, hookcaller.RunInfo{
 		Workspace: t.s.GetWorkspace(), FirstSequence: t.s.GetFirstSequence(), Timeout: t.s.GetConfig().GetHooks().GetTimeout().AsDuration(),
 	})
 }

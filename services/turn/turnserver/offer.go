@@ -40,7 +40,7 @@ const maxOffers = 64
 
 // offer returns what a run is offered. Its error says nothing against the run when
 // the declared tools cannot be read now.
-func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, made *agent.Compiled, h *host) (*offered, error) {
+func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, made *agent.Definition, h *host) (*offered, error) {
 	key := offer{
 		clients: s.GetClientTools().GetBlob().GetDigest(), asks: turn.AsksUser(s, made),
 		items: s.GetConfig().GetWorkItems().GetEnabled(), mode: runstate.ModeOf(s),

@@ -182,7 +182,7 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	s := proto.CloneOf(req.GetInput().GetStep().GetSnapshot())
 	runstate.FillIn(s, harnessv1.Phase_PHASE_EXECUTING)
 	run := runlog.Run{Namespace: req.GetInput().GetNamespace(), ID: req.GetInput().GetRunId()}
-	made, err := w.definitions.For(ctx, run, s)
+	made, err := w.definitions.Load(ctx, run, s)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 	if err != nil {
 		return err
 	}
-	made, err := w.definitions.For(ctx, run, in.GetStep().GetSnapshot())
+	made, err := w.definitions.Load(ctx, run, in.GetStep().GetSnapshot())
 	if err != nil {
 		return err
 	}

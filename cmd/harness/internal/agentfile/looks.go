@@ -82,7 +82,7 @@ func checkModes(spec *harnessv1.RunSpec) error {
 
 func checkMode(spec *harnessv1.RunSpec) error {
 	agent := spec.GetAgent()
-	if agent.GetMode() == "" || mode.Known(agent.GetMode(), agent.GetModes()) {
+	if agent.GetMode() == "" || mode.Exists(agent.GetMode(), agent.GetModes()) {
 		return nil
 	}
 	return fault.Invalid("spec.agent.mode", "there is no mode %q: the modes are %s", clip(agent.GetMode()), strings.Join(mode.Names(agent.GetModes()), ", "))

@@ -214,8 +214,8 @@ func (c *Config) complete() error {
 		return errors.New("--roles bridge needs --executor NAME and --target HOST:PORT, where that executor serves harness.v1.ExecutorService")
 	case !bridging && (c.Executor != "" || c.Target != ""):
 		return errors.New("--executor and --target are the bridge's: add it to --roles")
-	case bridging && bridge.Bridgeable(c.Executor) != nil:
-		return fmt.Errorf("--executor: %w", bridge.Bridgeable(c.Executor))
+	case bridging && bridge.CheckName(c.Executor) != nil:
+		return fmt.Errorf("--executor: %w", bridge.CheckName(c.Executor))
 	case bridging && slices.Contains(c.Roles, c.Executor):
 		return fmt.Errorf("--executor: the role %s is in --roles too, and both would take its steps: leave it out there", c.Executor)
 	}

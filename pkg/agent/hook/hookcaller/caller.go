@@ -68,8 +68,8 @@ func New(cfg Config) *Caller {
 	return &Caller{cfg: cfg}
 }
 
-// Where is what a call has to know of a run beside its request.
-type Where struct {
+// RunInfo is what a call has to know of a run beside its request.
+type RunInfo struct {
 	// Workspace is the absolute path in which commands run.
 	Workspace string
 	// FirstSequence is that of the run: tells it from an earlier one of the same name.
@@ -81,7 +81,7 @@ type Where struct {
 
 // Call calls one subscriber and says how that went. It may be called again with the
 // same request. The end of ctx ends it, with an error in the outcome.
-func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, where Where) *harnessv1.HookOutcome {
+func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, where RunInfo) *harnessv1.HookOutcome {
 	timeout := c.timeout(h, where)
 	ctx, span := spans.Start(ctx, "hook "+req.GetHookId(), trace.SpanKindInternal, func() []attribute.KeyValue {
 		return []attribute.KeyValue{
@@ -91,7 +91,7 @@ func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.Hoo
 	defer span.End()
 	verdict, err := c.ask(ctx, h, req, where, timeout)
 	if err == nil {
-		return hook.Bounded(&harnessv1.HookOutcome{Verdict: verdict})
+		return hook.Limit(&harnessv1.HookOutcome{Verdict: verdict})
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -102,10 +102,10 @@ func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.Hoo
 	spans.Fail(span, "hook_error", err.Error())
 	c.cfg.Logger.WarnContext(ctx, "hook failed", "namespace", req.GetNamespace(), "run", req.GetRunId(), "turn", req.GetTurnNumber(),
 		"hook", req.GetHookId(), "topic", hook.TopicName(req.GetTopic()), "error", err)
-	return hook.Bounded(&harnessv1.HookOutcome{Error: err.Error()})
+	return hook.Limit(&harnessv1.HookOutcome{Error: err.Error()})
 }
 
-func (c *Caller) timeout(h *harnessv1.Hook, where Where) time.Duration {
+func (c *Caller) timeout(h *harnessv1.Hook, where RunInfo) time.Duration {
 	switch {
 	case h.GetTimeout() != nil:
 		return h.GetTimeout().AsDuration()
@@ -115,7 +115,7 @@ func (c *Caller) timeout(h *harnessv1.Hook, where Where) time.Duration {
 	return c.cfg.DefaultTimeout
 }
 
-func (c *Caller) ask(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, where Where, timeout time.Duration) (*harnessv1.HookVerdict, error) {
+func (c *Caller) ask(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, where RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
 	switch {
 	case h.GetCommand() != "":
 		return c.command(ctx, h.GetCommand(), req, where, timeout)
@@ -181,7 +181,7 @@ func (c *Caller) callback(ctx context.Context, req *harnessv1.HookRequest) (*har
 
 // Fire calls the subscribers of a point, one after another. When ctx ends, those that
 // are left fail: look at ctx before the result counts for anything.
-func (c *Caller) Fire(ctx context.Context, s *hook.Set, p hook.Point, where Where) hook.Result {
+func (c *Caller) Fire(ctx context.Context, s *hook.Set, p hook.Point, where RunInfo) hook.Result {
 	observed := map[string]*harnessv1.HookOutcome{}
 	for {
 		result, need := s.Fire(p, func(key string) *harnessv1.HookOutcome { return observed[key] })

@@ -43,21 +43,21 @@ func TestAHookServiceThatDoesNotAnswerFails(t *testing.T) {
 	short := durationpb.New(30 * time.Millisecond)
 	for name, c := range map[string]struct {
 		hook  *harnessv1.Hook
-		where hookcaller.Where
+		where hookcaller.RunInfo
 		want  string
 	}{
-		"its own time": {&harnessv1.Hook{Grpc: silent, Timeout: short}, hookcaller.Where{Timeout: time.Hour}, "no answer within 30ms"},
-		"the run's":    {&harnessv1.Hook{Grpc: silent}, hookcaller.Where{Timeout: 40 * time.Millisecond}, "no answer within 40ms"},
-		"nobody there": {&harnessv1.Hook{Grpc: nobody(t)}, hookcaller.Where{}, "connection refused"},
-		"no verdict":   {&harnessv1.Hook{Grpc: serveHooks(t, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) { return nil, nil })}, hookcaller.Where{}, "neither"},
+		"its own time": {&harnessv1.Hook{Grpc: silent, Timeout: short}, hookcaller.RunInfo{Timeout: time.Hour}, "no answer within 30ms"},
+		"the run's":    {&harnessv1.Hook{Grpc: silent}, hookcaller.RunInfo{Timeout: 40 * time.Millisecond}, "no answer within 40ms"},
+		"nobody there": {&harnessv1.Hook{Grpc: nobody(t)}, hookcaller.RunInfo{}, "connection refused"},
+		"no verdict":   {&harnessv1.Hook{Grpc: serveHooks(t, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) { return nil, nil })}, hookcaller.RunInfo{}, "neither"},
 		"an error": {&harnessv1.Hook{Grpc: serveHooks(t, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 			return nil, status.Error(codes.Internal, "boom\nbang")
-		})}, hookcaller.Where{}, "boom bang"},
+		})}, hookcaller.RunInfo{}, "boom bang"},
 		"says too much": {&harnessv1.Hook{Grpc: serveHooks(t, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 			return &harnessv1.HookVerdict{Payload: strings.Repeat("x", hook.MaxPayload+1)}, nil
-		})}, hookcaller.Where{}, "at most 65536"},
-		"no kind": {&harnessv1.Hook{Cel: "true"}, hookcaller.Where{}, "none that is called"},
-		"no host": {&harnessv1.Hook{Command: "true"}, hookcaller.Where{}, "no command can be run"},
+		})}, hookcaller.RunInfo{}, "at most 65536"},
+		"no kind": {&harnessv1.Hook{Cel: "true"}, hookcaller.RunInfo{}, "none that is called"},
+		"no host": {&harnessv1.Hook{Command: "true"}, hookcaller.RunInfo{}, "no command can be run"},
 	} {
 		got := b.Call(t.Context(), c.hook, request(beforeTool, "k"), c.where)
 		if got.GetVerdict() != nil || !strings.Contains(got.GetError(), c.want) || strings.Contains(got.GetError(), "\n") {

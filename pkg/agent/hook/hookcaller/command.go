@@ -52,7 +52,7 @@ type output struct {
 
 // command runs a command under the request's key. One that was begun by a tool host
 // that has died is run once more.
-func (c *Caller) command(ctx context.Context, command string, req *harnessv1.HookRequest, where Where, timeout time.Duration) (*harnessv1.HookVerdict, error) {
+func (c *Caller) command(ctx context.Context, command string, req *harnessv1.HookRequest, where RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
 	if c.cfg.ToolHost == nil {
 		return nil, errors.New("no command can be run from here")
 	}

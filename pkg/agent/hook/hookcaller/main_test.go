@@ -87,7 +87,7 @@ type bed struct {
 	*hookcaller.Caller
 	t     testing.TB
 	log   runlog.Log
-	where hookcaller.Where
+	where hookcaller.RunInfo
 }
 
 func newBed(t testing.TB, host harnessv1.ToolHostServiceClient) *bed {
@@ -96,7 +96,7 @@ func newBed(t testing.TB, host harnessv1.ToolHostServiceClient) *bed {
 	t.Cleanup(pool.Close)
 	return &bed{
 		Caller: hookcaller.New(hookcaller.Config{ToolHost: host, Log: log, Remote: pool}), t: t, log: log,
-		where: hookcaller.Where{Workspace: t.TempDir(), FirstSequence: 7},
+		where: hookcaller.RunInfo{Workspace: t.TempDir(), FirstSequence: 7},
 	}
 }
 
