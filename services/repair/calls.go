@@ -1,0 +1,298 @@
+package repair
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// applyApproval allows or refuses a call that waits for it.
+func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
+	call := find(runstate.Awaited(d.s), a.GetCallId())
+	switch {
+	case !needsApproval(call) && runstate.Decided(d.s, a.GetCallId()):
+		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
+	case !needsApproval(call):
+		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId())
+	case a.GetDecision() < harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE || a.GetDecision() > harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
+		return "this program does not know such a decision"
+	}
+	d.recordApproval(call, a)
+	switch a.GetDecision() {
+	case harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE:
+		d.allow(call)
+	case harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
+		d.allow(call)
+		runstate.Grant(d.s, call.GetTool())
+		for _, other := range runstate.Awaited(d.s) {
+			if other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval {
+				d.recordApproval(other, a)
+				d.allow(other)
+			}
+		}
+	default:
+		text := "A person refused this call."
+		if a.GetReason() != "" {
+			text += " Their reason: " + a.GetReason()
+		}
+		d.refuse(call, text, cmp.Or(content.Cut(a.GetReason(), content.MaxPreview), "refused by a person"))
+	}
+	d.resumeIfAnswered("approval")
+	return ""
+}
+
+// needsApproval reports whether a call waits for an approval or a review.
+func needsApproval(call *harnessv1.PendingCall) bool {
+	return call.GetKind() == runstate.KindApproval || call.GetKind() == runstate.KindReview
+}
+
+// resumeIfAnswered resumes a run that is parked only for answers, once it has
+// all of them.
+func (d *decision) resumeIfAnswered(cause string) {
+	if d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.Awaited(d.s)) == 0 {
+		d.resumed = cause
+	}
+}
+
+func (d *decision) recordApproval(call *harnessv1.PendingCall, a *harnessv1.Approval) {
+	d.Emit(event.ApprovalAnswered(call.GetCallId(), call.GetTool(), a.GetDecision(), content.Cut(a.GetReason(), content.MaxPreview)))
+	runstate.NoteDecided(d.s, call, a.GetDecision(), d.item)
+}
+
+// allow lets a call run: on the tool host with the rest of the turn, or at the
+// client that has the tool, whose answer it waits for from now on. A call that
+// the mode of work blocks is refused when the turn continues.
+func (d *decision) allow(call *harnessv1.PendingCall) {
+	if call.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT || !d.modeAllows(call) {
+		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
+		return
+	}
+	runstate.CountActivity(d.s, call)
+	call.Class = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL
+	call.Kind, call.Why = runstate.KindClientTool, ""
+	call.Deadline = runstate.AnswerBy(d.s, runstate.KindClientTool, d.now)
+	d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindClientTool))
+}
+
+// modeAllows reports whether the present mode of work, which may have changed
+// since the call was made, allows it.
+func (d *decision) modeAllows(call *harnessv1.PendingCall) bool {
+	return mode.Allows(runstate.ModeOf(d.s), d.made.Modes, &harnessv1.ToolSpec{
+		Name: call.GetTool(), Origin: call.GetOrigin(),
+		Annotations: &harnessv1.ToolAnnotations{Reads: call.GetReads(), Writes: call.GetWrites(), Explores: call.GetExplores()},
+	})
+}
+
+// refuseBlocked refuses approved calls that the mode of work no longer allows.
+func (d *decision) refuseBlocked() {
+	for _, call := range runstate.Approved(d.s) {
+		if !d.modeAllows(call) {
+			text := mode.BlockedText(runstate.ModeOf(d.s), call.GetTool())
+			d.refuse(call, text, text)
+		}
+	}
+}
+
+// refuse answers a call with an error and denies it for reason.
+func (d *decision) refuse(call *harnessv1.PendingCall, text, reason string) {
+	d.answerWithError(call, text, harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED)
+	d.recordOutcome(call, content.Inline(text))
+	d.Emit(event.ToolDenied(call.GetCallId(), call.GetTool(), reason))
+}
+
+// applyAnswer gives a call of a client's tool, or a question, its result.
+func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err error) {
+	call := find(runstate.Awaited(d.s), a.GetCallId())
+	switch {
+	case call == nil && runstate.Answered(d.s, a.GetCallId()):
+		return fmt.Sprintf("call %s has an answer already", a.GetCallId()), nil
+	case call == nil:
+		return fmt.Sprintf("call %s does not wait for an answer", a.GetCallId()), nil
+	case call.GetKind() == runstate.KindApproval:
+		return fmt.Sprintf("call %s waits for an approval", a.GetCallId()), nil
+	}
+	runstate.NoteAnswered(d.s, call.GetCallId(), d.item)
+	result := proto.CloneOf(a.GetResult())
+	if result == nil {
+		result = content.Inline("")
+	}
+	if question, ok := runstate.QuestionOf(call); ok {
+		d.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: result, Declined: a.GetIsError()})
+		return "", nil
+	}
+	if err := d.answerFromOutside(call, result, a.GetIsError()); err != nil {
+		return "", err
+	}
+	d.resumeIfAnswered("answer")
+	return "", nil
+}
+
+// answerFromOutside gives a call its result, after the hooks on_error and
+// after_tool_call.
+func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnessv1.Content, failed bool) error {
+	arguments, text := "", ""
+	if d.subscribed(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR) || d.subscribed(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL) {
+		var err error
+		if arguments, err = d.text(call.GetArguments()); err != nil {
+			return err
+		}
+		if text, err = d.text(answer); err != nil {
+			return err
+		}
+	}
+	payload := func() map[string]any {
+		return agent.CallPayload(call.GetCallId(), call.GetTool(), arguments, text, failed)
+	}
+	var effects hook.Effects
+	if failed {
+		p := payload()
+		p["error"] = p["result"]
+		onError, err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, call.GetCallId(), call.GetTool(), p)
+		if err != nil {
+			return err
+		}
+		effects = onError
+	}
+	after, err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, call.GetCallId(), call.GetTool(), payload())
+	if err != nil {
+		return err
+	}
+	if text, ok := after.Text("result"); ok {
+		answer = content.Inline(text)
+	}
+	if after.Abort != "" {
+		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, after.Abort)
+	}
+	d.AppendTo(call.GetTurnNumber(), &harnessv1.Message{
+		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed,
+	})
+	d.Emit(event.ToolEnded(call.GetCallId(), call.GetTool(), failed, nil))
+	effects.Merge(after)
+	d.record(effects)
+	runstate.Settle(d.s, call.GetCallId())
+	d.recordOutcome(call, answer)
+	return nil
+}
+
+// recordOutcome counts an answer from outside for the detection of loops and
+// stalls. An outcome that is not among the last ones counts as new.
+func (d *decision) recordOutcome(call *harnessv1.PendingCall, result *harnessv1.Content) {
+	strict, loose := progress.Signature(call.GetTool(), content.Key(call.GetArguments()), content.DigestOf(result))
+	runstate.NoteOutcome(d.s, call.GetTool(), strict, loose, !slices.Contains(d.s.GetDoomLoop().GetStrict(), strict))
+}
+
+// answerQuestion records the user's answer to a question of the contract. A nil
+// answer leaves the question open, so that it is put again.
+func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, answer *harnessv1.QuestionAnswer) {
+	asked := call.GetWhy()
+	if c := d.made.Contract; c != nil {
+		for _, q := range c.Proto().GetQuestions() {
+			if q.GetId() == question {
+				asked = q.GetQuestion()
+			}
+		}
+	}
+	if answer == nil {
+		d.Append(runstate.Guidance("The user did not answer this question of the task: " + asked))
+	} else {
+		coverage := runstate.CoverageOf(d.s)
+		coverage.Answers = append(coverage.Answers, answer)
+		d.questionAnswered = d.questionAnswered || !answer.GetDeclined()
+		text := "The user was asked: " + asked + "\nThe next message is the answer."
+		if answer.GetDeclined() {
+			text = "The user was asked: " + asked + "\nThe user does not want to answer; the next message says why. Go on as well as you can without."
+		}
+		d.Append(runstate.Guidance(text),
+			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: proto.CloneOf(answer.GetAnswer())})
+	}
+	runstate.Settle(d.s, call.GetCallId())
+	d.resumeIfAnswered("answer")
+}
+
+// answerExpired answers the calls whose deadline has passed. The timer proves
+// that the deadline of the park has passed, even if the clock here is behind.
+func (d *decision) answerExpired() {
+	now := d.now
+	if at := d.s.GetWakeAt(); at != nil && at.AsTime().After(now) {
+		now = at.AsTime()
+	}
+	for _, call := range runstate.Awaited(d.s) {
+		if call.GetDeadline() == nil || call.GetDeadline().AsTime().After(now) {
+			continue
+		}
+		runstate.NoteAnswered(d.s, call.GetCallId(), "")
+		text := "Nobody answered this call in time."
+		switch call.GetKind() {
+		case runstate.KindApproval, runstate.KindReview:
+			text = "Nobody approved this call in time, so it did not run."
+		case runstate.KindQuestion:
+			text = "The user did not answer this question in time. Go on as well as you can without the answer."
+		}
+		d.repairCall(call, text, "expired")
+	}
+}
+
+// answerPending answers every call that still waits, or is approved, with an
+// error.
+func (d *decision) answerPending(text string) {
+	for _, call := range append(runstate.Awaited(d.s), runstate.Approved(d.s)...) {
+		runstate.NoteAnswered(d.s, call.GetCallId(), "")
+		d.repairCall(call, text, "not answered")
+	}
+}
+
+// answerUnknown answers the calls that were started and whose end is unknown.
+func (d *decision) answerUnknown() {
+	for _, call := range d.s.GetPendingToolCalls() {
+		if call.GetClass() == harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN {
+			d.repairCall(call, "The process that ran this call died while it ran. "+
+				"Its effect is unknown: it may have happened wholly, in part or not at all, and it was not run again. "+
+				"Look at the present state before you decide whether to repeat it.", "effect unknown")
+		}
+	}
+}
+
+// repairCall answers a call that gets no other answer.
+func (d *decision) repairCall(call *harnessv1.PendingCall, text, reason string) {
+	d.repairs++
+	if question, ok := runstate.QuestionOf(call); ok {
+		d.answerQuestion(call, question, nil)
+		return
+	}
+	d.answerWithError(call, text, harnessv1.MessageKind_MESSAGE_KIND_REPAIR)
+	d.Emit(event.Repaired(call.GetCallId(), call.GetTool(), call.GetTurnNumber(), reason))
+}
+
+// answerWithError appends an error as the call's result and removes the call
+// from the pending ones.
+func (d *decision) answerWithError(call *harnessv1.PendingCall, text string, kind harnessv1.MessageKind) {
+	d.AppendTo(call.GetTurnNumber(), &harnessv1.Message{
+		Role:       harnessv1.Role_ROLE_TOOL,
+		Kind:       kind,
+		Content:    content.Inline(text),
+		ToolCallId: call.GetCallId(),
+		ToolName:   call.GetTool(),
+		IsError:    true,
+	})
+	runstate.Settle(d.s, call.GetCallId())
+}
+
+func find(calls []*harnessv1.PendingCall, id string) *harnessv1.PendingCall {
+	for _, c := range calls {
+		if c.GetCallId() == id {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package repair
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+)
+
+const unpaused = harnessv1.Phase_PHASE_UNSPECIFIED
+
+// causeMessage is the cause of a resume by a user message, for which the agent
+// gets a turn of its own.
+const causeMessage = "user_message"
+
+// route decides where the run goes, after the inbox was taken in.
+func (d *decision) route() error {
+	s := d.s
+	d.answerUnknown()
+	switch {
+	case runstate.Ended(s):
+		return d.endAgain()
+	case d.cancel != nil:
+		return d.handOnCancelled()
+	case d.failure != nil:
+		return d.handOnFailed()
+	case d.interrupt != nil:
+		return d.parkInterrupted()
+	case len(runstate.Awaited(s)) > 0:
+		return d.parkAgain()
+	case s.GetPausedPhase() != unpaused && d.resumed == "":
+		return d.parkAgain()
+	}
+	if s.GetPausedPhase() != unpaused {
+		if s.Hooks != nil && d.resumed != "" {
+			s.Hooks.Pause = "" // the review has taken place
+		}
+		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_RESUME); err != nil {
+			return err
+		}
+		d.Emit(event.SessionResume(d.resumed))
+	}
+	s.Status, s.StopReason, s.WakeAt = harnessv1.RunStatus_RUN_STATUS_RUNNING, nil, nil
+	runstate.StartClock(s, d.now)
+	if s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING { // the stop decision parked it
+		if d.resumed != causeMessage {
+			return d.decideStopAgain()
+		}
+		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+			return err
+		}
+	}
+	if d.replans() {
+		if err := d.replan(); err != nil {
+			return err
+		}
+		if d.failure != nil {
+			return d.handOnFailed()
+		}
+	}
+	return d.continueTurn()
+}
+
+// replans reports whether another plan is made before the run continues.
+func (d *decision) replans() bool {
+	switch d.s.GetPhase() {
+	case harnessv1.Phase_PHASE_PLANNING:
+		return true
+	case harnessv1.Phase_PHASE_EXECUTING:
+		return d.s.GetHooks().GetReplan() != "" && !d.s.GetTurn().GetOpen()
+	}
+	return false
+}
+
+// continueTurn hands the run on: to the rest of an open turn, or to the next
+// one, unless a budget is used up or a hook wants a review first.
+func (d *decision) continueTurn() error {
+	s := d.s
+	if s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
+		d.refuseBlocked()
+		if len(runstate.Approved(s)) == 0 {
+			return d.endTurn()
+		}
+		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED); err != nil {
+			return err
+		}
+	} else if warn := runstate.Exceeded(s, d.now); warn != nil {
+		return d.parkExceeded(warn)
+	} else if why := s.GetHooks().GetPause(); why != "" {
+		s.Hooks.Pause = ""
+		return d.pause(&harnessv1.StopReason{Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: d.Turn}})
+	}
+	d.Step.To = workflow.Next(s.GetWorkflow(), Name)
+	d.Step.Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{
+		RepairsMade: d.repairs, InputsApplied: d.applied,
+	}}
+	return nil
+}
+
+// endAgain commits the end again, with the cursor moved.
+func (d *decision) endAgain() error {
+	d.Step.To = runlog.End
+	d.Step.Message = &harnessv1.Step_Result{Result: runstate.Result(d.s, d.now)}
+	return nil
+}
+
+func (d *decision) handOnCancelled() error {
+	d.answerPending("The run was cancelled before this call was answered.")
+	d.toStopDecision(&harnessv1.TurnComplete{Error: &harnessv1.TurnError{
+		Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED,
+		Message: cmp.Or(d.cancel.GetReason(), "cancelled"),
+	}})
+	return nil
+}
+
+func (d *decision) handOnFailed() error {
+	d.toStopDecision(&harnessv1.TurnComplete{Error: d.failure})
+	return nil
+}
+
+// decideStopAgain has the stop decision taken again over the turn after which it
+// parked the run: the review has taken place, or the user has answered.
+func (d *decision) decideStopAgain() error {
+	t := d.s.GetTurn()
+	d.toStopDecision(&harnessv1.TurnComplete{
+		AgentDone: t.GetAgentDone(), CalledWorkComplete: t.GetCalledWorkComplete(), Retaken: true, Answered: d.questionAnswered,
+	})
+	return nil
+}
+
+// toStopDecision addresses the step to the stop decision.
+func (d *decision) toStopDecision(complete *harnessv1.TurnComplete) {
+	d.s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
+	complete.TurnNumber = d.Turn
+	d.Step.To = workflow.StopDecision
+	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: complete}
+}
+
+// endTurn ends a turn whose last open call was answered from outside. The step
+// goes to the executor that follows the turn, as if the turn had ended there.
+func (d *decision) endTurn() error {
+	if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED_LAST); err != nil {
+		return err
+	}
+	turn := d.Turn
+	runstate.EndTurn(d.s)
+	d.Turn = presentTurn(d.s)
+	d.Step.To = workflow.Next(d.s.GetWorkflow(), workflow.Turn)
+	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+		TurnNumber:         turn,
+		AgentDone:          d.s.GetTurn().GetAgentDone(),
+		CalledWorkComplete: d.s.GetTurn().GetCalledWorkComplete(),
+	}}
+	return nil
+}
+
+func (d *decision) parkInterrupted() error {
+	d.answerPending("The run was interrupted before this call was answered.")
+	d.Emit(event.RunInterrupted(d.interrupt.GetReason()))
+	return d.pause(&harnessv1.StopReason{
+		Kind:    "interrupted",
+		Message: cmp.Or(d.interrupt.GetReason(), "Interrupted; a resume or a message lets it go on."),
+		Details: &harnessv1.StopDetails{Turn: d.Turn},
+	})
+}
+
+func (d *decision) parkExceeded(warn *harnessv1.BudgetWarn) error {
+	if _, err := d.call(harnessv1.HookTopic_HOOK_TOPIC_ON_BUDGET_EXCEEDED, warn.GetBudget(), "", map[string]any{
+		"budget": warn.GetBudget(), "limit": warn.GetLimit(), "used": warn.GetUsed(),
+	}); err != nil {
+		return err
+	}
+	d.Emit(event.BudgetWarn(warn))
+	return d.pause(&harnessv1.StopReason{
+		Kind:    "budget_exceeded:" + warn.GetBudget(),
+		Message: fmt.Sprintf("The budget of %s is used up (%.6g of %.6g); resume with a larger one to go on.", warn.GetBudget(), warn.GetUsed(), warn.GetLimit()),
+		Details: &harnessv1.StopDetails{Turn: d.s.GetTurnCount()},
+	})
+}
+
+// pause parks a running run, or keeps one parked for another reason.
+func (d *decision) pause(reason *harnessv1.StopReason) error {
+	if d.s.GetPausedPhase() == unpaused {
+		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
+			return err
+		}
+		d.Emit(event.SessionPause(reason))
+		if _, err := d.call(harnessv1.HookTopic_HOOK_TOPIC_ON_PAUSE, "", "", map[string]any{"kind": reason.GetKind(), "message": reason.GetMessage()}); err != nil {
+			return err
+		}
+	}
+	d.s.StopReason, d.s.ParkVersion, d.s.WakeAt = reason, 0, nil
+	return d.park()
+}
+
+// parkAgain keeps a parked run parked, for the same reason.
+func (d *decision) parkAgain() error {
+	if len(runstate.Awaited(d.s)) > 0 {
+		// The awaited calls and their deadline may have changed. A new deadline makes
+		// a new park, so that the timer of the old one has no effect.
+		if reason := runstate.Awaiting(d.s, d.Turn); reason != nil {
+			d.s.StopReason = reason
+		}
+		if first := runstate.FirstDeadline(d.s); !proto.Equal(first, d.s.GetWakeAt()) {
+			d.s.WakeAt, d.s.ParkVersion = first, 0
+		}
+	}
+	if d.s.GetStopReason() == nil {
+		return errors.New("repair: the parked run has no stop reason")
+	}
+	return d.park()
+}
+
+func (d *decision) park() error {
+	runstate.StopClock(d.s, d.now)
+	d.s.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
+	d.Step.To = runlog.Park
+	d.Step.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{
+		Reason: d.s.GetStopReason(), Pending: runstate.Awaited(d.s), WakeAt: d.s.GetWakeAt(),
+	}}
+	return nil
+}

@@ -1,0 +1,149 @@
+package repair
+
+import (
+	"cmp"
+	"errors"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+)
+
+// initialise builds the first state of a run from its spec.
+func (d *decision) initialise(environment *harnessv1.Environment) error {
+	if d.s.GetConfig() != nil {
+		return errors.New("repair: the run is already initialised")
+	}
+	spec := d.trigger.GetSpec()
+	if spec == nil {
+		return errors.New("repair: repair_trigger.spec is missing")
+	}
+	s := d.s
+	s.Config = runstate.Resolve(spec.GetConfig(), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
+	s.Workflow = workflow.Of(spec.GetWorkflow())
+	s.FirstSequence = d.in.GetSequence()
+	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
+	s.Workspace = spec.GetWorkspace()
+	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
+	d.define(spec)
+	for _, f := range environment.GetInstructionFiles() {
+		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
+	}
+	s.GoalPreview = content.Cut(content.Text(spec.GetGoal()), content.MaxPreview)
+	if s.CreateTime == nil {
+		s.CreateTime = timestamppb.New(d.now)
+	}
+	s.Phase = harnessv1.Phase_PHASE_IDLE
+	runstate.StartClock(s, d.now)
+	d.AppendTo(0,
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(SystemPrompt(spec.GetAgent(), environment, d.contexts(spec), spec.GetClientTools()))},
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
+	)
+	if err := d.openSegment(content.Text(spec.GetGoal())); err != nil {
+		return err
+	}
+	if text := contractText(s.GetTaskContract()); text != "" {
+		m := runstate.Guidance(text)
+		m.Kept = true
+		d.AppendTo(0, m)
+		d.Emit(event.GuidanceInjected("contract", "", text))
+	}
+	return nil
+}
+
+// define stores in the first state what the agent is made of and what it has to
+// achieve.
+func (d *decision) define(spec *harnessv1.RunSpec) {
+	s := d.s
+	s.Definition, s.TaskContract = agent.StoredForm(spec)
+	if !s.GetConfig().GetContract().GetEnabled() {
+		s.TaskContract = nil
+	}
+	if s.GetTaskContract() != nil {
+		s.CoverageLedger = contract.NewLedger(s.GetTaskContract())
+		s.CoverageLedger.Coverage = contract.Evaluate(s.GetTaskContract(), s.GetCoverageLedger()).Coverage
+	}
+	if s.GetConfig().GetWorkItems().GetEnabled() {
+		s.WorkItemLedger = &harnessv1.WorkItemLedger{}
+		workitem.FromTemplates(s.GetWorkItemLedger(), spec.GetAgent().GetWorkItemTemplates())
+	}
+}
+
+// Section is a part of the system prompt that a context provider gave.
+type Section struct{ Name, Text string }
+
+// contexts returns the sections of the agent's context providers, in their
+// order. A provider that failed is left out, and observers see its error.
+func (d *decision) contexts(spec *harnessv1.RunSpec) []Section {
+	var sections []Section
+	for _, p := range spec.GetAgent().GetContextProviders() {
+		text := p.GetText()
+		if p.GetGrpc() != "" {
+			provided := agent.Observation(d.in, NeedContext+p.GetName()).GetContext()
+			if provided.GetError() != "" {
+				d.Emit(event.HookError(p.GetName(), "context", provided.GetError(), false))
+				continue
+			}
+			text = content.Text(provided.GetText())
+		}
+		sections = append(sections, Section{Name: p.GetName(), Text: text})
+	}
+	return sections
+}
+
+// contractText tells the model what its work is checked against.
+func contractText(c *harnessv1.TaskContract) string {
+	if len(c.GetRequiredOutputs()) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("This work counts as done only when the following is there. It is checked each time you call work_complete.")
+	for i, o := range c.GetRequiredOutputs() {
+		if i == maxOutputs || b.Len() > maxContractText {
+			b.WriteString("\n… and " + strconv.Itoa(len(c.GetRequiredOutputs())-i) + " more; what is missing of them is told when you call work_complete.")
+			break
+		}
+		b.WriteString("\n- " + o.GetId() + ": " + o.GetDescription())
+		if how := howChecked(o.GetPredicate()); how != "" {
+			b.WriteString(" (" + how + ")")
+		}
+		if o.GetOptional() {
+			b.WriteString(" [optional]")
+		}
+	}
+	return b.String()
+}
+
+// Bounds of contractText: outputs, and bytes.
+const (
+	maxOutputs      = 60
+	maxContractText = 8 << 10
+)
+
+// howChecked describes how an output is verified, if that helps to produce it.
+func howChecked(p *harnessv1.Predicate) string {
+	switch p.GetType() {
+	case harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS:
+		return "the file " + p.GetPath()
+	case harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT:
+		return "text that matches " + content.Cut(p.GetPattern(), 200) + " in " + cmp.Or(p.GetIn(), "response")
+	case harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS:
+		return "a successful call of " + p.GetTool()
+	case harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS:
+		return "this command succeeds: " + content.Cut(p.GetCommand(), 400)
+	case harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID:
+		return p.GetIn() + " is valid under a JSON Schema"
+	}
+	return ""
+}
