@@ -15,7 +15,7 @@ import (
 
 func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
 	f := serveFake(t)
-	question := aQuestion(runstate.ContractCall("colour", 9), `{"question":"Which colour?"}`)
+	question := aQuestion(runstate.ContractCallID("colour", 9), `{"question":"Which colour?"}`)
 	question.Tool = runstate.ContractQuestion
 	answered(f, aReview("v1"), aReview("v2"), question)
 	cmd := program(t, "run", "--server", f.address, "go")
@@ -55,7 +55,7 @@ func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
 
 func TestARunThatGoesOnClosesTheQuestionOfItsContract(t *testing.T) {
 	f := serveFake(t)
-	question := aQuestion(runstate.ContractCall("colour", 9), `{"question":"Which colour?"}`)
+	question := aQuestion(runstate.ContractCallID("colour", 9), `{"question":"Which colour?"}`)
 	question.Tool = runstate.ContractQuestion
 	f.behave(func(r *fakeRun) { r.waits(question) }, func(r *fakeRun, id string, _ proto.Message) {
 		r.accept(id, "tool_answer")

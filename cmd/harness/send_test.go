@@ -109,7 +109,7 @@ func aReview(id string) *harnessv1.PendingCall {
 func TestReviewsAndContractQuestionsAreAnswered(t *testing.T) {
 	failed := toolAnswer("v1", "not today")
 	failed.IsError = true
-	question := aQuestion(runstate.ContractCall("colour", 9), `{"question":"Which colour?"}`)
+	question := aQuestion(runstate.ContractCallID("colour", 9), `{"question":"Which colour?"}`)
 	question.Tool = runstate.ContractQuestion
 	for _, test := range []struct {
 		call *harnessv1.PendingCall

@@ -60,7 +60,7 @@ func overviewJSON(answer *harnessv1.GetRunResponse, state *harnessv1.Snapshot) (
 		return nil, err
 	}
 	run = with(with(run, "result", result), "spec", spec)
-	run = with(run, "mode", fmt.Appendf(nil, "%q", runstate.ModeOf(state)))
+	run = with(run, "mode", fmt.Appendf(nil, "%q", runstate.Mode(state)))
 	run = with(with(run, "work_items", items), "requirements", requirements)
 	return with(run, "waiting", waiting), nil
 }

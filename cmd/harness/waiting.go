@@ -126,7 +126,7 @@ func extensions(s *harnessv1.Snapshot) string {
 	s = proto.CloneOf(s)
 	var flags strings.Builder
 	for range 5 { // there are so many budgets
-		up := runstate.Exceeded(s, time.Time{})
+		up := runstate.ExceededBudget(s, time.Time{})
 		if up == nil {
 			break
 		}
@@ -156,7 +156,7 @@ func extensions(s *harnessv1.Snapshot) string {
 		default:
 			return flags.String()
 		}
-		runstate.Extend(s, b)
+		runstate.ExtendBudgets(s, b)
 	}
 	return flags.String()
 }

@@ -46,7 +46,7 @@ func decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 		Message:  in.GetStep().GetMessage(),
 	}}
 	if !turn.GetAgentDone() && !turn.GetAwaiting() && turn.GetTurnNumber()%every == 0 {
-		outcome.Appended = runstate.Append(s, turn.GetTurnNumber(), &harnessv1.Message{
+		outcome.Appended = runstate.AppendMessages(s, turn.GetTurnNumber(), &harnessv1.Message{
 			Role:    harnessv1.Role_ROLE_USER,
 			Kind:    harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE,
 			Content: content.Inline("You are working on: " + s.GetGoalPreview()),

@@ -206,7 +206,7 @@ func passOn(task *Task) *harnessv1.Outcome {
 	step := &harnessv1.Step{From: "turn", To: workflow.StopDecision, Snapshot: s, Message: &harnessv1.Step_TurnComplete{
 		TurnComplete: &harnessv1.TurnComplete{TurnNumber: 4},
 	}}
-	if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED); err != nil {
+	if err := runstate.ChangePhase(step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED); err != nil {
 		panic(err)
 	}
 	return &harnessv1.Outcome{Step: step}

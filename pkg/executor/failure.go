@@ -29,7 +29,7 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 		step.To = runlog.End
 		step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
 	case t.executor == workflow.StopDecision:
-		if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_FAIL); err != nil {
+		if err := runstate.ChangePhase(step, s, harnessv1.PhaseInput_PHASE_INPUT_FAIL); err != nil {
 			s.Phase = t.Step().GetSnapshot().GetPhase()
 		}
 		runstate.StopClock(s, now)

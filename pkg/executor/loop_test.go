@@ -290,7 +290,7 @@ func TestIllegalTransition(t *testing.T) {
 		},
 		"a decision that would make one": func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 			s := task.Snapshot()
-			return nil, fmt.Errorf("decide: %w", runstate.Enter(&harnessv1.Step{}, s, harnessv1.PhaseInput_PHASE_INPUT_REOPEN))
+			return nil, fmt.Errorf("decide: %w", runstate.ChangePhase(&harnessv1.Step{}, s, harnessv1.PhaseInput_PHASE_INPUT_REOPEN))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

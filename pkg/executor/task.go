@@ -82,7 +82,7 @@ func NewTask(in *harnessv1.StepInput) *Task {
 func (t *Task) note(rec *harnessv1.Record) {
 	t.count += uint64(len(rec.GetAppended()))
 	for _, m := range rec.GetAppended() {
-		t.weight += runstate.Weight(m)
+		t.weight += runstate.MessageBytes(m)
 	}
 }
 
@@ -101,7 +101,7 @@ var parts runstate.Parts
 // unpack puts the parts of the snapshot in place that are stored elsewhere and
 // change in a run.
 func (t *Task) unpack(ctx context.Context) error {
-	if !runstate.ChangingPacked(t.Entry.Record.GetStep().GetSnapshot()) {
+	if !runstate.HasPackedLedgers(t.Entry.Record.GetStep().GetSnapshot()) {
 		return nil
 	}
 	step := t.Entry.Record.GetStep()

@@ -9,9 +9,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Exceeded returns the first budget of the segment that is used up at now, in
-// the order turns, tool_calls, wall_clock, tokens, cost; nil when none is.
-func Exceeded(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn {
+// ExceededBudget returns the first budget of the segment that is used up at now,
+// in the order turns, tool_calls, wall_clock, tokens, cost; nil if none is.
+func ExceededBudget(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn {
 	b, spent := s.GetConfig().GetBudgets(), s.GetSpent()
 	if b == nil {
 		return nil
@@ -54,9 +54,9 @@ func Exceeded(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn {
 	return nil
 }
 
-// Deadline is when the wall-clock budget of the segment ends if the run goes
-// on without a pause; ok is false when there is no such budget.
-func Deadline(s *harnessv1.Snapshot) (deadline time.Time, ok bool) {
+// WallClockDeadline returns when the wall-clock budget of the segment is used up
+// if the run does not pause. ok is false if there is no such budget.
+func WallClockDeadline(s *harnessv1.Snapshot) (deadline time.Time, ok bool) {
 	limit := s.GetConfig().GetBudgets().GetWallClock()
 	if limit == nil || s.GetRunningSince() == nil {
 		return time.Time{}, false
@@ -65,7 +65,8 @@ func Deadline(s *harnessv1.Snapshot) (deadline time.Time, ok bool) {
 	return s.GetRunningSince().AsTime().Add(limit.AsDuration() - used), true
 }
 
-// ActiveTime is the time spent running up to now; parked time does not count.
+// ActiveTime returns the time that the run was running until now. Parked time does
+// not count.
 func ActiveTime(s *harnessv1.Snapshot, now time.Time) time.Duration {
 	active := s.GetSpent().GetActive().AsDuration()
 	if since := s.GetRunningSince(); since != nil {
@@ -74,8 +75,7 @@ func ActiveTime(s *harnessv1.Snapshot, now time.Time) time.Duration {
 	return active
 }
 
-// StopClock adds the time since the run was taken up to what it has spent. It
-// changes s.
+// StopClock adds the time since StartClock to the active time. It changes s.
 func StopClock(s *harnessv1.Snapshot, now time.Time) {
 	if s.GetRunningSince() == nil {
 		return
@@ -84,15 +84,16 @@ func StopClock(s *harnessv1.Snapshot, now time.Time) {
 	s.RunningSince = nil
 }
 
-// StartClock notes that the run is taken up at now. It changes s.
+// StartClock starts to count active time at now, if it is not counted yet. It
+// changes s.
 func StartClock(s *harnessv1.Snapshot, now time.Time) {
 	if s.GetRunningSince() == nil {
 		s.RunningSince = timestamppb.New(now)
 	}
 }
 
-// Extend replaces the budgets of s by those that are set in b. It changes s.
-func Extend(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
+// ExtendBudgets replaces the budgets of s with those that are set in b. It changes s.
+func ExtendBudgets(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
 	if b == nil {
 		return
 	}
@@ -114,19 +115,19 @@ func Extend(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
 	}
 }
 
-// Below returns the first budget in b that is not above what the segment has used
-// at now, so that a run given it would park again at once; nil when there is none.
-func Below(s *harnessv1.Snapshot, b *harnessv1.Budgets, now time.Time) *harnessv1.BudgetWarn {
+// InsufficientBudget returns the first budget in b that the segment has used up at
+// now, so that a run with it would park again immediately; nil if there is none.
+func InsufficientBudget(s *harnessv1.Snapshot, b *harnessv1.Budgets, now time.Time) *harnessv1.BudgetWarn {
 	if b == nil {
 		return nil
 	}
-	return Exceeded(&harnessv1.Snapshot{
+	return ExceededBudget(&harnessv1.Snapshot{
 		Config: &harnessv1.LoopConfig{Budgets: b}, Spent: s.GetSpent(), RunningSince: s.GetRunningSince(),
 	}, now)
 }
 
-// BudgetField is the field of Budgets that holds a budget by the name that
-// Exceeded gives it.
+// BudgetField returns the field of Budgets for the name of a budget in
+// ExceededBudget.
 func BudgetField(name string) string {
 	if name == "cost" {
 		return "cost_usd"
@@ -141,7 +142,7 @@ func spentOf(s *harnessv1.Snapshot) *harnessv1.Spent {
 	return s.Spent
 }
 
-// AddUsage adds what a model call used. It changes s.
+// AddUsage adds the usage of a model call. It changes s.
 func AddUsage(s *harnessv1.Snapshot, u *harnessv1.Usage) {
 	spent := spentOf(s)
 	if spent.Usage == nil {

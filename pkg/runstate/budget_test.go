@@ -44,18 +44,18 @@ func TestExceeded(t *testing.T) {
 	for name, b := range limit(5) {
 		s := spent()
 		s.Config.Budgets = b
-		if w := runstate.Exceeded(s, noon); w.GetBudget() != name || w.GetLimit() != 5 || w.GetUsed() != 5 {
+		if w := runstate.ExceededBudget(s, noon); w.GetBudget() != name || w.GetLimit() != 5 || w.GetUsed() != 5 {
 			t.Errorf("at the limit of %s: %v", name, w)
 		}
 	}
 	for name, b := range limit(6) {
 		s := spent()
 		s.Config.Budgets = b
-		if w := runstate.Exceeded(s, noon); w != nil {
+		if w := runstate.ExceededBudget(s, noon); w != nil {
 			t.Errorf("below the limit of %s: %v", name, w)
 		}
 	}
-	if w := runstate.Exceeded(spent(), noon); w != nil {
+	if w := runstate.ExceededBudget(spent(), noon); w != nil {
 		t.Errorf("without a budget: %v", w)
 	}
 	s := spent()
@@ -70,7 +70,7 @@ func TestExceeded(t *testing.T) {
 		{"turns", func() { b.Turns = nil }}, {"tool_calls", func() { b.ToolCalls = nil }}, {"wall_clock", func() { b.WallClock = nil }},
 		{"tokens", func() { b.Tokens = nil }}, {"cost", func() { b.CostUsd = nil }}, {"", func() {}},
 	} {
-		if got := runstate.Exceeded(s, noon).GetBudget(); got != step.want {
+		if got := runstate.ExceededBudget(s, noon).GetBudget(); got != step.want {
 			t.Errorf("first is %q, want %q", got, step.want)
 		}
 		step.lift()
@@ -103,37 +103,37 @@ func TestClock(t *testing.T) {
 
 func TestDeadline(t *testing.T) {
 	s := spent() // 3 s of the segment, since 2 s
-	if _, ok := runstate.Deadline(s); ok {
+	if _, ok := runstate.WallClockDeadline(s); ok {
 		t.Error("a deadline without a budget")
 	}
 	s.Config.Budgets.WallClock = durationpb.New(10 * time.Second)
-	at, ok := runstate.Deadline(s)
+	at, ok := runstate.WallClockDeadline(s)
 	if !ok || !at.Equal(noon.Add(5*time.Second)) {
 		t.Errorf("deadline %s %v", at, ok)
 	}
-	if w := runstate.Exceeded(s, at); w.GetBudget() != "wall_clock" {
+	if w := runstate.ExceededBudget(s, at); w.GetBudget() != "wall_clock" {
 		t.Errorf("at the deadline: %v", w)
 	}
-	if w := runstate.Exceeded(s, at.Add(-time.Millisecond)); w != nil {
+	if w := runstate.ExceededBudget(s, at.Add(-time.Millisecond)); w != nil {
 		t.Errorf("before the deadline: %v", w)
 	}
 	s.RunningSince = nil
-	if _, ok := runstate.Deadline(s); ok {
+	if _, ok := runstate.WallClockDeadline(s); ok {
 		t.Error("a run that rests has a deadline")
 	}
 }
 
 func TestExtendReplacesWhatIsSet(t *testing.T) {
 	s := &harnessv1.Snapshot{Config: runstate.Resolve(nil, 0)}
-	runstate.Extend(s, nil)
-	runstate.Extend(s, &harnessv1.Budgets{})
+	runstate.ExtendBudgets(s, nil)
+	runstate.ExtendBudgets(s, &harnessv1.Budgets{})
 	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, &harnessv1.Budgets{ToolCalls: proto.Uint32(300)}) {
 		t.Errorf("nothing was extended, and now %v", got)
 	}
 	all := &harnessv1.Budgets{
 		Turns: proto.Uint32(1), ToolCalls: proto.Uint32(2), WallClock: durationpb.New(3), Tokens: proto.Uint64(4), CostUsd: proto.Float64(5),
 	}
-	runstate.Extend(s, all)
+	runstate.ExtendBudgets(s, all)
 	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, all) {
 		t.Errorf("got %v, want %v", got, all)
 	}

@@ -1,15 +1,17 @@
 package runstate
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Defaults of the loop.
+// Defaults of LoopConfig.
 const (
 	DefaultMaxTurns       = 50
 	DefaultMaxToolCalls   = 300
@@ -27,13 +29,10 @@ const (
 	defaultToolTimeout    = 120 * time.Second
 	defaultShownTokens    = 10_000
 	defaultAnswerTimeout  = 7 * 24 * time.Hour
-	maxPendingCalls       = 128
-	maxGrants             = 64
-	rememberedInputs      = 256
 )
 
-// Resolve returns c with every unset field at its default. window is the
-// model's, 0 when it is not known.
+// Resolve returns c with every unset field at its default. window is that of the
+// model in tokens, 0 if it is not known.
 func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	r := &harnessv1.LoopConfig{}
 	if c != nil {
@@ -84,12 +83,12 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 		r.Budgets = &harnessv1.Budgets{}
 	}
 	unset(&r.Budgets.ToolCalls, DefaultMaxToolCalls)
-	resolveJudgement(r)
+	resolveSupervision(r)
 	return r
 }
 
-// resolveJudgement sets the defaults of what watches and guides the agent.
-func resolveJudgement(r *harnessv1.LoopConfig) {
+// resolveSupervision sets the defaults of what supervises and guides the agent.
+func resolveSupervision(r *harnessv1.LoopConfig) {
 	if r.Stall == nil {
 		r.Stall = &harnessv1.StallConfig{}
 	}
@@ -120,17 +119,17 @@ func resolveJudgement(r *harnessv1.LoopConfig) {
 	unset(&r.Contract.Enabled, true)
 }
 
-// Defaults of what watches and guides the agent.
+// Defaults of resolveSupervision.
 const (
 	DefaultHookTimeout = 5 * time.Second
 	defaultStall       = 3
 	defaultCorrections = 3
 )
 
-// FillIn completes a snapshot that did not come from a log, such as one that was
-// posted to a service by hand: unset numbers get their defaults, an unset phase
-// becomes phase. A snapshot of a log is left as it is. It changes s.
-func FillIn(s *harnessv1.Snapshot, phase harnessv1.Phase) {
+// FillDefaults completes a snapshot that does not come from a log, such as one in
+// a request to a service: unset numbers get their defaults, an unset phase becomes
+// phase. It leaves the snapshot of a log unchanged. It changes s.
+func FillDefaults(s *harnessv1.Snapshot, phase harnessv1.Phase) {
 	if s.GetConfig().GetStop().GetMaxTurns() != 0 && s.GetMaxTurns() != 0 && s.GetPhase() != harnessv1.Phase_PHASE_UNSPECIFIED {
 		return
 	}
@@ -153,4 +152,9 @@ func unsetDuration(field **durationpb.Duration, value time.Duration) {
 	if *field == nil {
 		*field = durationpb.New(value)
 	}
+}
+
+// Mode returns the mode of work, mode.Execute by default.
+func Mode(s *harnessv1.Snapshot) string {
+	return cmp.Or(s.GetMode(), mode.Execute)
 }

@@ -52,7 +52,7 @@ func (d *Draft) Append(messages ...*harnessv1.Message) { d.AppendTo(d.Turn, mess
 // those of an entry are numbered when it is stored.
 func (d *Draft) AppendTo(turn uint32, messages ...*harnessv1.Message) {
 	if d.Step != nil {
-		Append(d.state, turn, messages...)
+		AppendMessages(d.state, turn, messages...)
 	}
 	for _, m := range messages {
 		m.TurnNumber = turn
@@ -63,7 +63,7 @@ func (d *Draft) AppendTo(turn uint32, messages ...*harnessv1.Message) {
 // Guide tells the model something in the user's place, and observers that it was
 // told. rule is the rule, hook or executor that text comes from, else empty.
 func (d *Draft) Guide(kind, rule, text string) {
-	d.Append(Guidance(text))
+	d.Append(GuidanceMessage(text))
 	d.Emit(event.GuidanceInjected(kind, rule, text))
 }
 
@@ -86,7 +86,7 @@ func (d *Draft) Apply(e hook.Effects) {
 }
 
 // Enter changes the phase of a step. Its error is an *IllegalTransition.
-func (d *Draft) Enter(input harnessv1.PhaseInput) error { return Enter(d.Step, d.state, input) }
+func (d *Draft) Enter(input harnessv1.PhaseInput) error { return ChangePhase(d.Step, d.state, input) }
 
 // Outcome returns the draft of a step as an executor returns it.
 func (d *Draft) Outcome() *harnessv1.Outcome {

@@ -9,7 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Kinds of pending calls: what a call that someone outside has to answer waits for.
+// Kinds of pending calls: the answer from outside that a call waits for.
 const (
 	// KindApproval: a person allows or refuses the call.
 	KindApproval = "approval"
@@ -17,10 +17,17 @@ const (
 	KindClientTool = "client_tool"
 	// KindQuestion: a person answers the question in the call's arguments.
 	KindQuestion = "question"
+	// KindReview: a person reviews the call, as a hook wants. It is also the stop
+	// reason of a run that a hook has paused.
+	KindReview = "review"
 )
 
-// KindOf is what a call with a disposition waits for; empty when it waits for nobody.
-func KindOf(d harnessv1.CallDisposition) string {
+// MaxPending bounds the pending calls of a run; the harness refuses more.
+const MaxPending = 128
+
+// PendingKind returns the answer that a call with a disposition waits for; empty if
+// it waits for none.
+func PendingKind(d harnessv1.CallDisposition) string {
 	switch d {
 	case harnessv1.CallDisposition_CALL_DISPOSITION_ASK:
 		return KindApproval
@@ -32,25 +39,26 @@ func KindOf(d harnessv1.CallDisposition) string {
 	return ""
 }
 
-// AnswerBy is when waiting that begins at now ends, for a kind of pending call.
-func AnswerBy(s *harnessv1.Snapshot, kind string, now time.Time) *timestamppb.Timestamp {
+// AnswerDeadline returns when a pending call of a kind expires that starts to wait
+// at now.
+func AnswerDeadline(s *harnessv1.Snapshot, kind string, now time.Time) *timestamppb.Timestamp {
 	tools := s.GetConfig().GetTools()
 	timeout := tools.GetAnswerTimeout()
 	if kind == KindApproval || kind == KindReview {
 		timeout = tools.GetApprovalTimeout()
 	}
-	wait := defaultAnswerTimeout // of a run that was begun when there was none
+	wait := defaultAnswerTimeout // of snapshots without the setting
 	if timeout != nil {
 		wait = timeout.AsDuration()
 	}
 	return timestamppb.New(now.Add(wait))
 }
 
-// FirstDeadline is the earliest deadline of the calls that someone outside has to
-// answer; nil when none has one.
+// FirstDeadline returns the earliest deadline of the awaited calls; nil if none
+// has one.
 func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 	var first *timestamppb.Timestamp
-	for _, c := range Awaited(s) {
+	for _, c := range AwaitedCalls(s) {
 		if d := c.GetDeadline(); d != nil && (first == nil || d.AsTime().Before(first.AsTime())) {
 			first = d
 		}
@@ -58,14 +66,15 @@ func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 	return first
 }
 
-// Awaiting is why a run rests that waits for answers.
-func Awaiting(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
-	pending := Awaited(s)
+// AwaitReason returns the stop reason of a run that is parked for answers; nil if
+// it awaits none.
+func AwaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
+	pending := AwaitedCalls(s)
 	if len(pending) == 0 {
 		return nil
 	}
 	first := pending[0]
-	for _, c := range pending { // a review is a pause of the whole run
+	for _, c := range pending { // a review pauses the whole run
 		if c.GetKind() == KindReview && first.GetKind() != KindReview {
 			first = c
 		}
@@ -81,13 +90,13 @@ func Awaiting(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	}
 }
 
-// Awaited returns the pending calls that someone outside has to answer.
-func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+// AwaitedCalls returns the pending calls that wait for an answer from outside.
+func AwaitedCalls(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
 	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL)
 }
 
-// Approved returns the pending calls that were approved and have not run.
-func Approved(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+// ApprovedCalls returns the pending calls that were approved and have not run.
+func ApprovedCalls(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
 	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_APPROVED)
 }
 
@@ -101,8 +110,8 @@ func pendingOf(s *harnessv1.Snapshot, class harnessv1.PendingClass) []*harnessv1
 	return calls
 }
 
-// Settle takes a call out of the pending ones. It changes s.
-func Settle(s *harnessv1.Snapshot, callID string) {
+// RemovePending removes a call from the pending ones. It changes s.
+func RemovePending(s *harnessv1.Snapshot, callID string) {
 	var rest []*harnessv1.PendingCall
 	for _, c := range s.GetPendingToolCalls() {
 		if c.GetCallId() != callID {

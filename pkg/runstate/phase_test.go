@@ -75,7 +75,7 @@ func TestNextIsTotal(t *testing.T) {
 			from := state{harnessv1.Phase(phase), harnessv1.Phase(paused)}
 			reachable := legal[from] != nil
 			for _, input := range inputs() {
-				next, nextPaused, ok := runstate.Next(from.phase, from.paused, input)
+				next, nextPaused, ok := runstate.NextPhase(from.phase, from.paused, input)
 				to := state{next, nextPaused}
 				want, isLegal := legal[from][input]
 				switch {
@@ -99,7 +99,7 @@ func TestReachable(t *testing.T) {
 	for work := []state{{idle, none}}; len(work) > 0; work = work[1:] {
 		from := work[0]
 		for _, input := range inputs() {
-			phase, paused, ok := runstate.Next(from.phase, from.paused, input)
+			phase, paused, ok := runstate.NextPhase(from.phase, from.paused, input)
 			if !ok {
 				continue
 			}
@@ -110,11 +110,11 @@ func TestReachable(t *testing.T) {
 			if from.phase == done && input != reopen {
 				t.Errorf("%s leads out of DONE", input)
 			}
-			if back, _, resumed := runstate.Next(to.phase, to.paused, resume); input == pause && (!resumed || back != from.phase) {
+			if back, _, resumed := runstate.NextPhase(to.phase, to.paused, resume); input == pause && (!resumed || back != from.phase) {
 				t.Errorf("a pause of %s resumes in %s", from, back)
 			}
 			if from.phase != done {
-				if end, _, failed := runstate.Next(from.phase, from.paused, fail); !failed || end != done {
+				if end, _, failed := runstate.NextPhase(from.phase, from.paused, fail); !failed || end != done {
 					t.Errorf("%s cannot fail", from)
 				}
 			}
@@ -192,7 +192,7 @@ func TestEnterAndCheckAgree(t *testing.T) {
 			before := &harnessv1.Snapshot{Phase: from.phase, PausedPhase: from.paused}
 			after := &harnessv1.Snapshot{Phase: from.phase, PausedPhase: from.paused}
 			step := &harnessv1.Step{Snapshot: after}
-			err := runstate.Enter(step, after, input)
+			err := runstate.ChangePhase(step, after, input)
 			if _, isLegal := legal[from][input]; isLegal != (err == nil) {
 				t.Errorf("%s in %s: %v", input, from, err)
 			}

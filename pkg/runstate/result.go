@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// Result is how the run of s ended or how it stands while it rests.
+// Result returns the result of a parked or ended run.
 func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 	return &harnessv1.HarnessResult{
 		Status:    s.GetStatus(),
@@ -21,7 +21,7 @@ func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 		ToolCalls: s.GetSpent().GetToolCallsTotal(),
 		Usage:     s.GetSpent().GetUsage(),
 		Duration:  durationpb.New(ActiveTime(s, now)),
-		Pending:   Awaited(s),
+		Pending:   AwaitedCalls(s),
 		WakeAt:    s.GetWakeAt(),
 
 		Deliverables: workitem.Deliverables(s.GetWorkItemLedger()),
@@ -29,19 +29,19 @@ func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 	}
 }
 
-// Ended says whether the run of s has ended.
+// Ended reports whether the run has ended.
 func Ended(s *harnessv1.Snapshot) bool { return s.GetPhase() == done }
 
-// Expired says whether the run of s was deleted: nothing follows.
+// Expired reports whether the run was deleted. No record follows.
 func Expired(s *harnessv1.Snapshot) bool { return s.GetExpireTime() != nil }
 
-// Event puts an event into the envelope of the run's present turn.
+// Event stamps an event with its turn and the limit of turns. It changes e.
 func Event(s *harnessv1.Snapshot, turn uint32, e *harnessv1.Event) *harnessv1.Event {
 	e.TurnNumber, e.MaxTurns = turn, s.GetMaxTurns()
 	return e
 }
 
-// ErrorKind is the result kind of a turn's error.
+// ErrorKind returns the kind of the stop reason for a turn's error.
 func ErrorKind(k harnessv1.TurnErrorKind) string {
 	switch k {
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED:

@@ -84,7 +84,7 @@ func TestWeight(t *testing.T) {
 			{Id: "1", Name: "read", Arguments: content.Inline("{}")}, {Id: "2", Name: "w", Arguments: blob},
 		}}, 2 + 5 + 2 + 2 + 70_000},
 	} {
-		if got := runstate.Weight(c.m); got != c.want {
+		if got := runstate.MessageBytes(c.m); got != c.want {
 			t.Errorf("weight %d, want %d", got, c.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestWeight(t *testing.T) {
 
 func TestAppendNumbersAndWeighs(t *testing.T) {
 	s := &harnessv1.Snapshot{MessageCount: 4, TokenBudget: &harnessv1.TokenBudget{UnreportedBytes: 10}}
-	got := runstate.Append(s, 3, &harnessv1.Message{Content: content.Inline("ab")}, &harnessv1.Message{Content: content.Inline("cde")})
+	got := runstate.AppendMessages(s, 3, &harnessv1.Message{Content: content.Inline("ab")}, &harnessv1.Message{Content: content.Inline("cde")})
 	if len(got) != 2 || got[0].GetId() != 5 || got[1].GetId() != 6 || got[0].GetTurnNumber() != 3 {
 		t.Errorf("appended %v", got)
 	}
@@ -109,8 +109,8 @@ func TestRemembered(t *testing.T) {
 		has  func(*harnessv1.Snapshot, string) bool
 		held func(*harnessv1.Snapshot) []uint64
 	}{
-		"drained items":  {runstate.NoteDrained, runstate.Drained, (*harnessv1.Snapshot).GetDrainedItems},
-		"answered calls": {func(s *harnessv1.Snapshot, call string) { runstate.NoteAnswered(s, call, "item of "+call) }, runstate.Answered, (*harnessv1.Snapshot).GetAnsweredCalls},
+		"drained items":  {runstate.RecordDrained, runstate.Drained, (*harnessv1.Snapshot).GetDrainedItems},
+		"answered calls": {func(s *harnessv1.Snapshot, call string) { runstate.RecordAnswer(s, call, "item of "+call) }, runstate.Answered, (*harnessv1.Snapshot).GetAnsweredCalls},
 	} {
 		s := &harnessv1.Snapshot{}
 		if c.has(s, "id-0") {
@@ -135,9 +135,9 @@ func TestRemembered(t *testing.T) {
 func TestWhoAnswered(t *testing.T) {
 	s := &harnessv1.Snapshot{AnsweredCalls: []uint64{runlog.HashID("old")}}
 	call := &harnessv1.PendingCall{CallId: "asked", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT}
-	runstate.NoteAnswered(s, "expired", "")
-	runstate.NoteAnswered(s, "answered", "i1")
-	runstate.NoteDecided(s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "i2")
+	runstate.RecordAnswer(s, "expired", "")
+	runstate.RecordAnswer(s, "answered", "i1")
+	runstate.RecordDecision(s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "i2")
 	for _, c := range []struct {
 		ask       func(*harnessv1.Snapshot, string, string) (bool, bool)
 		call, by  string
@@ -183,14 +183,14 @@ func TestPending(t *testing.T) {
 		call("a", harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL), call("b", harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN),
 		call("c", harnessv1.PendingClass_PENDING_CLASS_APPROVED), call("d", harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL),
 	}}
-	if got := runstate.Awaited(s); len(got) != 2 || got[0].GetCallId() != "a" || got[1].GetCallId() != "d" {
+	if got := runstate.AwaitedCalls(s); len(got) != 2 || got[0].GetCallId() != "a" || got[1].GetCallId() != "d" {
 		t.Errorf("awaited %v", got)
 	}
-	if got := runstate.Approved(s); len(got) != 1 || got[0].GetCallId() != "c" {
+	if got := runstate.ApprovedCalls(s); len(got) != 1 || got[0].GetCallId() != "c" {
 		t.Errorf("approved %v", got)
 	}
-	runstate.Settle(s, "a")
-	runstate.Settle(s, "nobody")
+	runstate.RemovePending(s, "a")
+	runstate.RemovePending(s, "nobody")
 	if got := s.GetPendingToolCalls(); len(got) != 3 || got[0].GetCallId() != "b" {
 		t.Errorf("pending %v", got)
 	}

@@ -79,7 +79,7 @@ func (w *World) unrest(l *Log) string {
 	if step.GetTo() == runlog.End {
 		return ""
 	}
-	if awaited := runstate.Awaited(step.GetSnapshot()); len(awaited) > 0 {
+	if awaited := runstate.AwaitedCalls(step.GetSnapshot()); len(awaited) > 0 {
 		if at := runstate.FirstDeadline(step.GetSnapshot()); at != nil && at.AsTime().Before(w.healedAt.Add(w.cfg.Healing/2)) {
 			return fmt.Sprintf("a call of %s waits to be answered until %v", l.Run, at.AsTime().Sub(w.began))
 		}
@@ -106,5 +106,5 @@ func (w *World) due(l *Log, t *timer) bool {
 	if s.GetParkVersion() != t.version || s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
 		return false
 	}
-	return len(runstate.Awaited(s)) == 0 || t.at.Before(w.healedAt.Add(w.cfg.Healing/2))
+	return len(runstate.AwaitedCalls(s)) == 0 || t.at.Before(w.healedAt.Add(w.cfg.Healing/2))
 }

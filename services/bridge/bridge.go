@@ -215,7 +215,7 @@ func takeAppended(name string, outcome *harnessv1.Outcome, said []*harnessv1.Mes
 			return fmt.Errorf("%s appended more than %d bytes of text", name, MaxText)
 		}
 		turn := s.GetTurn().GetNumber()
-		outcome.Appended = append(outcome.Appended, runstate.Append(s, turn, &harnessv1.Message{
+		outcome.Appended = append(outcome.Appended, runstate.AppendMessages(s, turn, &harnessv1.Message{
 			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: proto.CloneOf(m.GetContent()), Kept: m.GetKept(),
 		})...)
 		outcome.Events = append(outcome.Events, runstate.Event(s, turn, &harnessv1.Event{

@@ -65,7 +65,7 @@ func (s Standing) kindOf(callID string) string {
 		if c.GetCallId() != callID {
 			continue
 		}
-		if kind := runstate.KindOf(c.GetDisposition()); kind != "" || !c.GetReview() {
+		if kind := runstate.PendingKind(c.GetDisposition()); kind != "" || !c.GetReview() {
 			return kind
 		}
 		return runstate.KindReview

@@ -36,7 +36,7 @@ func Expire(view runlog.View, now time.Time, writer *harnessv1.Writer) (*harness
 	step := &harnessv1.Step{From: Writer, To: runlog.End, Snapshot: s}
 	var events []*harnessv1.Event
 	if !runstate.Ended(s) {
-		if err := runstate.Enter(step, s, harnessv1.PhaseInput_PHASE_INPUT_FAIL); err != nil {
+		if err := runstate.ChangePhase(step, s, harnessv1.PhaseInput_PHASE_INPUT_FAIL); err != nil {
 			return nil, err
 		}
 		s.Status = harnessv1.RunStatus_RUN_STATUS_CANCELLED

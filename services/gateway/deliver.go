@@ -135,7 +135,7 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 // would tell of. The result of an end holds them itself.
 func Lacking(e runlog.Entry) bool {
 	step := e.Record.GetStep()
-	return runlog.IsRest(step.GetTo()) && step.GetResult() == nil && runstate.ChangingPacked(step.GetSnapshot())
+	return runlog.IsRest(step.GetTo()) && step.GetResult() == nil && runstate.HasPackedLedgers(step.GetSnapshot())
 }
 
 func standing(s *harnessv1.Snapshot) *harnessv1.HarnessResult {

@@ -147,7 +147,7 @@ func (s Standing) steer() (Admission, error) {
 
 func (s Standing) resume(r *harnessv1.Resume) (Admission, error) {
 	status := s.Step.GetSnapshot().GetStatus()
-	if short := runstate.Below(s.Step.GetSnapshot(), r.GetBudgets(), s.Now); short != nil && !s.at(runlog.End) {
+	if short := runstate.InsufficientBudget(s.Step.GetSnapshot(), r.GetBudgets(), s.Now); short != nil && !s.at(runlog.End) {
 		return 0, fault.Invalid("budgets."+runstate.BudgetField(short.GetBudget()), "%.6g is not above the %.6g that are used", short.GetLimit(), short.GetUsed())
 	}
 	switch {

@@ -158,7 +158,7 @@ func TestAdmitTwice(t *testing.T) {
 	}
 	// Once they are drained, the one that counted existed and the other came second.
 	answered := Standing{Step: &harnessv1.Step{Snapshot: &harnessv1.Snapshot{DrainedItems: []uint64{runlog.HashID("first"), runlog.HashID("second")}}}}
-	runstate.NoteAnswered(answered.Step.GetSnapshot(), "c1", "first")
+	runstate.RecordAnswer(answered.Step.GetSnapshot(), "c1", "first")
 	for id, want := range map[string]string{"first": "existed", "second": "CALL_ANSWERED"} {
 		if got := verdict(Admit(answered, item(id, "c1"))); got != want {
 			t.Errorf("%s answer, drained: %s", id, got)

@@ -162,7 +162,7 @@ func TestCheckInput(t *testing.T) {
 	}
 	for _, item := range []*harnessv1.InboxItem{
 		approval(&harnessv1.Approval{CallId: "c", Decision: once}),
-		{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: runstate.ContractCall("q.1", 9), Result: content.Inline("blue")}}},
+		{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: runstate.ContractCallID("q.1", 9), Result: content.Inline("blue")}}},
 		{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}},
 		{Input: &harnessv1.InboxItem_Replan{}},
 		{Input: &harnessv1.InboxItem_Resume{}},

@@ -24,7 +24,7 @@ func asking() *harnessv1.Snapshot {
 		pending("a", "run_command", runstate.KindApproval, 3*time.Hour),
 	}
 	s.PendingToolCalls[0].Origin = harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT
-	s.StopReason, s.WakeAt = runstate.Awaiting(s, 3), s.GetPendingToolCalls()[0].GetDeadline()
+	s.StopReason, s.WakeAt = runstate.AwaitReason(s, 3), s.GetPendingToolCalls()[0].GetDeadline()
 	return s
 }
 
@@ -81,7 +81,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := drain(t, asking(), c.items...)
 			left := ""
-			for _, call := range runstate.Awaited(o.GetStep().GetSnapshot()) {
+			for _, call := range runstate.AwaitedCalls(o.GetStep().GetSnapshot()) {
 				left += call.GetCallId()
 			}
 			if verdict(o) != c.want || events(o) != c.events || left != c.left {
@@ -111,7 +111,7 @@ func TestAnApprovedClientToolWaitsForItsClient(t *testing.T) {
 	call := s.GetPendingToolCalls()[0]
 	call.Kind, s.Config.Tools.AnswerTimeout = runstate.KindApproval, durationpb.New(time.Minute)
 	o := drain(t, s, approve("c", once))
-	got := runstate.Awaited(o.GetStep().GetSnapshot())
+	got := runstate.AwaitedCalls(o.GetStep().GetSnapshot())
 	if events(o) != "approval.answered tool.call input.accepted" || o.GetEvents()[1].GetToolCall().GetAwaits() != "client_tool" {
 		t.Errorf("the client is told %s", events(o))
 	}

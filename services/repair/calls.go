@@ -19,7 +19,7 @@ import (
 
 // applyApproval allows or refuses a call that waits for it.
 func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
-	call := find(runstate.Awaited(d.s), a.GetCallId())
+	call := find(runstate.AwaitedCalls(d.s), a.GetCallId())
 	switch {
 	case !needsApproval(call) && runstate.Decided(d.s, a.GetCallId()):
 		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
@@ -35,7 +35,7 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
 	case harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
 		d.allow(call)
 		runstate.Grant(d.s, call.GetTool())
-		for _, other := range runstate.Awaited(d.s) {
+		for _, other := range runstate.AwaitedCalls(d.s) {
 			if other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval {
 				d.recordApproval(other, a)
 				d.allow(other)
@@ -60,14 +60,14 @@ func needsApproval(call *harnessv1.PendingCall) bool {
 // resumeIfAnswered resumes a run that is parked only for answers, once it has
 // all of them.
 func (d *decision) resumeIfAnswered(cause string) {
-	if d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.Awaited(d.s)) == 0 {
+	if d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.AwaitedCalls(d.s)) == 0 {
 		d.resumed = cause
 	}
 }
 
 func (d *decision) recordApproval(call *harnessv1.PendingCall, a *harnessv1.Approval) {
 	d.Emit(event.ApprovalAnswered(call.GetCallId(), call.GetTool(), a.GetDecision(), content.Cut(a.GetReason(), content.MaxPreview)))
-	runstate.NoteDecided(d.s, call, a.GetDecision(), d.item)
+	runstate.RecordDecision(d.s, call, a.GetDecision(), d.item)
 }
 
 // allow lets a call run: on the tool host with the rest of the turn, or at the
@@ -81,14 +81,14 @@ func (d *decision) allow(call *harnessv1.PendingCall) {
 	runstate.CountActivity(d.s, call)
 	call.Class = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL
 	call.Kind, call.Why = runstate.KindClientTool, ""
-	call.Deadline = runstate.AnswerBy(d.s, runstate.KindClientTool, d.now)
+	call.Deadline = runstate.AnswerDeadline(d.s, runstate.KindClientTool, d.now)
 	d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindClientTool))
 }
 
 // modeAllows reports whether the present mode of work, which may have changed
 // since the call was made, allows it.
 func (d *decision) modeAllows(call *harnessv1.PendingCall) bool {
-	return mode.Allows(runstate.ModeOf(d.s), d.made.Modes, &harnessv1.ToolSpec{
+	return mode.Allows(runstate.Mode(d.s), d.made.Modes, &harnessv1.ToolSpec{
 		Name: call.GetTool(), Origin: call.GetOrigin(),
 		Annotations: &harnessv1.ToolAnnotations{Reads: call.GetReads(), Writes: call.GetWrites(), Explores: call.GetExplores()},
 	})
@@ -96,9 +96,9 @@ func (d *decision) modeAllows(call *harnessv1.PendingCall) bool {
 
 // refuseBlocked refuses approved calls that the mode of work no longer allows.
 func (d *decision) refuseBlocked() {
-	for _, call := range runstate.Approved(d.s) {
+	for _, call := range runstate.ApprovedCalls(d.s) {
 		if !d.modeAllows(call) {
-			text := mode.BlockedText(runstate.ModeOf(d.s), call.GetTool())
+			text := mode.BlockedText(runstate.Mode(d.s), call.GetTool())
 			d.refuse(call, text, text)
 		}
 	}
@@ -113,7 +113,7 @@ func (d *decision) refuse(call *harnessv1.PendingCall, text, reason string) {
 
 // applyAnswer gives a call of a client's tool, or a question, its result.
 func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err error) {
-	call := find(runstate.Awaited(d.s), a.GetCallId())
+	call := find(runstate.AwaitedCalls(d.s), a.GetCallId())
 	switch {
 	case call == nil && runstate.Answered(d.s, a.GetCallId()):
 		return fmt.Sprintf("call %s has an answer already", a.GetCallId()), nil
@@ -122,7 +122,7 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 	case call.GetKind() == runstate.KindApproval:
 		return fmt.Sprintf("call %s waits for an approval", a.GetCallId()), nil
 	}
-	runstate.NoteAnswered(d.s, call.GetCallId(), d.item)
+	runstate.RecordAnswer(d.s, call.GetCallId(), d.item)
 	result := proto.CloneOf(a.GetResult())
 	if result == nil {
 		result = content.Inline("")
@@ -180,7 +180,7 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 	d.Emit(event.ToolEnded(call.GetCallId(), call.GetTool(), failed, nil))
 	effects.Merge(after)
 	d.record(effects)
-	runstate.Settle(d.s, call.GetCallId())
+	runstate.RemovePending(d.s, call.GetCallId())
 	d.recordOutcome(call, answer)
 	return nil
 }
@@ -189,7 +189,7 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 // stalls. An outcome that is not among the last ones counts as new.
 func (d *decision) recordOutcome(call *harnessv1.PendingCall, result *harnessv1.Content) {
 	strict, loose := progress.Signature(call.GetTool(), content.Key(call.GetArguments()), content.DigestOf(result))
-	runstate.NoteOutcome(d.s, call.GetTool(), strict, loose, !slices.Contains(d.s.GetDoomLoop().GetStrict(), strict))
+	runstate.RecordOutcome(d.s, call.GetTool(), strict, loose, !slices.Contains(d.s.GetDoomLoop().GetStrict(), strict))
 }
 
 // answerQuestion records the user's answer to a question of the contract. A nil
@@ -204,19 +204,19 @@ func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, 
 		}
 	}
 	if answer == nil {
-		d.Append(runstate.Guidance("The user did not answer this question of the task: " + asked))
+		d.Append(runstate.GuidanceMessage("The user did not answer this question of the task: " + asked))
 	} else {
-		coverage := runstate.CoverageOf(d.s)
+		coverage := runstate.OwnCoverage(d.s)
 		coverage.Answers = append(coverage.Answers, answer)
 		d.questionAnswered = d.questionAnswered || !answer.GetDeclined()
 		text := "The user was asked: " + asked + "\nThe next message is the answer."
 		if answer.GetDeclined() {
 			text = "The user was asked: " + asked + "\nThe user does not want to answer; the next message says why. Go on as well as you can without."
 		}
-		d.Append(runstate.Guidance(text),
+		d.Append(runstate.GuidanceMessage(text),
 			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: proto.CloneOf(answer.GetAnswer())})
 	}
-	runstate.Settle(d.s, call.GetCallId())
+	runstate.RemovePending(d.s, call.GetCallId())
 	d.resumeIfAnswered("answer")
 }
 
@@ -227,11 +227,11 @@ func (d *decision) answerExpired() {
 	if at := d.s.GetWakeAt(); at != nil && at.AsTime().After(now) {
 		now = at.AsTime()
 	}
-	for _, call := range runstate.Awaited(d.s) {
+	for _, call := range runstate.AwaitedCalls(d.s) {
 		if call.GetDeadline() == nil || call.GetDeadline().AsTime().After(now) {
 			continue
 		}
-		runstate.NoteAnswered(d.s, call.GetCallId(), "")
+		runstate.RecordAnswer(d.s, call.GetCallId(), "")
 		text := "Nobody answered this call in time."
 		switch call.GetKind() {
 		case runstate.KindApproval, runstate.KindReview:
@@ -246,8 +246,8 @@ func (d *decision) answerExpired() {
 // answerPending answers every call that still waits, or is approved, with an
 // error.
 func (d *decision) answerPending(text string) {
-	for _, call := range append(runstate.Awaited(d.s), runstate.Approved(d.s)...) {
-		runstate.NoteAnswered(d.s, call.GetCallId(), "")
+	for _, call := range append(runstate.AwaitedCalls(d.s), runstate.ApprovedCalls(d.s)...) {
+		runstate.RecordAnswer(d.s, call.GetCallId(), "")
 		d.repairCall(call, text, "not answered")
 	}
 }
@@ -285,7 +285,7 @@ func (d *decision) answerWithError(call *harnessv1.PendingCall, text string, kin
 		ToolName:   call.GetTool(),
 		IsError:    true,
 	})
-	runstate.Settle(d.s, call.GetCallId())
+	runstate.RemovePending(d.s, call.GetCallId())
 }
 
 func find(calls []*harnessv1.PendingCall, id string) *harnessv1.PendingCall {

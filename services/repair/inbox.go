@@ -34,7 +34,7 @@ func (d *decision) drain(batch *harnessv1.InboxBatch) error {
 		if refusal == "" || item.GetTimerFired() == nil {
 			// The id of a refused timer is not kept: a later park may set a timer of the
 			// same id, if the park of the first was never committed.
-			runstate.NoteDrained(d.s, item.GetId())
+			runstate.RecordDrained(d.s, item.GetId())
 		}
 		d.s.InboxCursor = max(d.s.GetInboxCursor(), item.GetSequence())
 		if refusal != "" {
@@ -109,7 +109,7 @@ func (d *decision) reopen(goal string) error {
 
 // applyMode changes the mode of work, from the next call on.
 func (d *decision) applyMode(m *harnessv1.ModeChange) (refusal string) {
-	from, to := runstate.ModeOf(d.s), m.GetMode()
+	from, to := runstate.Mode(d.s), m.GetMode()
 	switch {
 	case runstate.Ended(d.s):
 		return "the run has ended"
@@ -137,7 +137,7 @@ func (d *decision) applyInterrupt(i *harnessv1.Interrupt) (refusal string) {
 	switch {
 	case runstate.Ended(d.s):
 		return "the run has ended"
-	case d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.Awaited(d.s)) == 0:
+	case d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.AwaitedCalls(d.s)) == 0:
 		return "the run rests already"
 	}
 	d.interrupt = i
@@ -156,20 +156,20 @@ func (d *decision) applyResume(resume *harnessv1.Resume) (refusal string, err er
 	switch {
 	case d.s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED && runstate.Ended(d.s):
 		d.resumed = "resume"
-		runstate.Extend(d.s, resume.GetBudgets())
-		d.Append(runstate.Guidance("The run was cancelled and is now resumed. Look at what is done and go on."))
+		runstate.ExtendBudgets(d.s, resume.GetBudgets())
+		d.Append(runstate.GuidanceMessage("The run was cancelled and is now resumed. Look at what is done and go on."))
 		return "", d.reopen(d.s.GetGoalPreview())
 	case runstate.Ended(d.s):
 		return "the run has ended; a message reopens it", nil
 	}
-	if short := runstate.Below(d.s, resume.GetBudgets(), d.now); short != nil {
+	if short := runstate.InsufficientBudget(d.s, resume.GetBudgets(), d.now); short != nil {
 		return fmt.Sprintf("a budget of %.6g %s is not above the %.6g that are used", short.GetLimit(), short.GetBudget(), short.GetUsed()), nil
 	}
-	runstate.Extend(d.s, resume.GetBudgets())
+	runstate.ExtendBudgets(d.s, resume.GetBudgets())
 	d.interrupt, d.resumed = nil, "resume"
-	for _, call := range runstate.Awaited(d.s) {
+	for _, call := range runstate.AwaitedCalls(d.s) {
 		if call.GetKind() == runstate.KindReview { // the resume is the review
-			runstate.NoteDecided(d.s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, d.item)
+			runstate.RecordDecision(d.s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, d.item)
 			d.allow(call)
 		}
 	}
@@ -180,7 +180,7 @@ func (d *decision) applyTimer(t *harnessv1.TimerFired) (refusal string) {
 	if d.s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED || t.GetParkVersion() != d.s.GetParkVersion() {
 		return "the park that set the timer is over"
 	}
-	if len(runstate.Awaited(d.s)) > 0 {
+	if len(runstate.AwaitedCalls(d.s)) > 0 {
 		d.answerExpired()
 		d.resumeIfAnswered("timer")
 		return ""

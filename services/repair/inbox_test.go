@@ -209,14 +209,14 @@ func TestBudgets(t *testing.T) {
 
 // TestGrants: yes for the run holds for the tool from then on; once does not.
 func TestGrants(t *testing.T) {
-	if got := drain(t, waiting(), approve("a", once), approve("b", once)).GetStep().GetSnapshot(); len(got.GetGrantedTools()) > 0 || len(runstate.Approved(got)) != 2 {
-		t.Errorf("granted %v, approved %v", got.GetGrantedTools(), runstate.Approved(got))
+	if got := drain(t, waiting(), approve("a", once), approve("b", once)).GetStep().GetSnapshot(); len(got.GetGrantedTools()) > 0 || len(runstate.ApprovedCalls(got)) != 2 {
+		t.Errorf("granted %v, approved %v", got.GetGrantedTools(), runstate.ApprovedCalls(got))
 	}
 	s := waiting()
 	s.PendingToolCalls[1].Tool = "deploy"
 	got := drain(t, s, approve("a", all)).GetStep().GetSnapshot()
-	if len(got.GetGrantedTools()) != 1 || got.GetGrantedTools()[0] != "run_command" || len(runstate.Awaited(got)) != 1 {
-		t.Errorf("granted %v, waiting %v", got.GetGrantedTools(), runstate.Awaited(got))
+	if len(got.GetGrantedTools()) != 1 || got.GetGrantedTools()[0] != "run_command" || len(runstate.AwaitedCalls(got)) != 1 {
+		t.Errorf("granted %v, waiting %v", got.GetGrantedTools(), runstate.AwaitedCalls(got))
 	}
 }
 
@@ -245,7 +245,7 @@ func TestAnswersStayInTheirTurn(t *testing.T) {
 		m.GetContent().GetInline() != "A person refused this call. Their reason: too dangerous" {
 		t.Errorf("the model is told %v", m)
 	}
-	if got := runstate.Awaited(o.GetStep().GetSnapshot()); len(got) != 1 || got[0].GetCallId() != "b" {
+	if got := runstate.AwaitedCalls(o.GetStep().GetSnapshot()); len(got) != 1 || got[0].GetCallId() != "b" {
 		t.Errorf("still waiting: %v", got)
 	}
 }

@@ -33,7 +33,7 @@ func (d *decision) route() error {
 		return d.handOnFailed()
 	case d.interrupt != nil:
 		return d.parkInterrupted()
-	case len(runstate.Awaited(s)) > 0:
+	case len(runstate.AwaitedCalls(s)) > 0:
 		return d.parkAgain()
 	case s.GetPausedPhase() != unpaused && d.resumed == "":
 		return d.parkAgain()
@@ -85,13 +85,13 @@ func (d *decision) continueTurn() error {
 	s := d.s
 	if s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
 		d.refuseBlocked()
-		if len(runstate.Approved(s)) == 0 {
+		if len(runstate.ApprovedCalls(s)) == 0 {
 			return d.endTurn()
 		}
 		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED); err != nil {
 			return err
 		}
-	} else if warn := runstate.Exceeded(s, d.now); warn != nil {
+	} else if warn := runstate.ExceededBudget(s, d.now); warn != nil {
 		return d.parkExceeded(warn)
 	} else if why := s.GetHooks().GetPause(); why != "" {
 		s.Hooks.Pause = ""
@@ -202,10 +202,10 @@ func (d *decision) pause(reason *harnessv1.StopReason) error {
 
 // parkAgain keeps a parked run parked, for the same reason.
 func (d *decision) parkAgain() error {
-	if len(runstate.Awaited(d.s)) > 0 {
+	if len(runstate.AwaitedCalls(d.s)) > 0 {
 		// The awaited calls and their deadline may have changed. A new deadline makes
 		// a new park, so that the timer of the old one has no effect.
-		if reason := runstate.Awaiting(d.s, d.Turn); reason != nil {
+		if reason := runstate.AwaitReason(d.s, d.Turn); reason != nil {
 			d.s.StopReason = reason
 		}
 		if first := runstate.FirstDeadline(d.s); !proto.Equal(first, d.s.GetWakeAt()) {
@@ -223,7 +223,7 @@ func (d *decision) park() error {
 	d.s.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
 	d.Step.To = runlog.Park
 	d.Step.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{
-		Reason: d.s.GetStopReason(), Pending: runstate.Awaited(d.s), WakeAt: d.s.GetWakeAt(),
+		Reason: d.s.GetStopReason(), Pending: runstate.AwaitedCalls(d.s), WakeAt: d.s.GetWakeAt(),
 	}}
 	return nil
 }

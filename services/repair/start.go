@@ -54,7 +54,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		return err
 	}
 	if text := contractText(s.GetTaskContract()); text != "" {
-		m := runstate.Guidance(text)
+		m := runstate.GuidanceMessage(text)
 		m.Kept = true
 		d.AppendTo(0, m)
 		d.Emit(event.GuidanceInjected("contract", "", text))

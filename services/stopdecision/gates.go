@@ -95,13 +95,13 @@ func (d *deciding) look(which func(id string) bool) error {
 	if d.s.CoverageLedger == nil {
 		d.s.CoverageLedger = contract.NewLedger(d.made.Contract.Proto())
 	}
-	contract.Record(runstate.CoverageOf(d.s), checks, d.turn.GetTurnNumber())
+	contract.Record(runstate.OwnCoverage(d.s), checks, d.turn.GetTurnNumber())
 	return nil
 }
 
 // judgeContract says whether the coverage is enough, and tells observers.
 func (d *deciding) judgeContract() contract.Verdict {
-	ledger := runstate.CoverageOf(d.s)
+	ledger := runstate.OwnCoverage(d.s)
 	verdict := contract.Evaluate(d.made.Contract.Proto(), ledger)
 	ledger.Coverage = verdict.Coverage
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
@@ -163,7 +163,7 @@ func (d *deciding) reject(kind, text string, gap *harnessv1.GapReport) error {
 	if kind == rejectedNotCalled || kind == rejectedStrict {
 		count = s.GetWorkCompleteRetries()
 	}
-	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.Marked(text))
+	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.MarkGuidance(text))
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
 		Kind: kind, Message: content.Cut(text, maxMessage), Count: count, Gap: gap,
 	}}})

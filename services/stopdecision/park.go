@@ -16,7 +16,7 @@ import (
 // parkForAnswers lets the run rest until someone outside answers. A call that a
 // hook wants reviewed is a pause; every other answer is a part of the turn.
 func (d *deciding) parkForAnswers() error {
-	reason := runstate.Awaiting(d.s, d.turn.GetTurnNumber())
+	reason := runstate.AwaitReason(d.s, d.turn.GetTurnNumber())
 	if reason == nil {
 		return errors.New("stopdecision: the turn waits for answers and no call is pending")
 	}
@@ -26,7 +26,7 @@ func (d *deciding) parkForAnswers() error {
 		}
 	}
 	d.s.StopReason = reason
-	d.park(&harnessv1.Parked{Reason: reason, Pending: runstate.Awaited(d.s), WakeAt: runstate.FirstDeadline(d.s)})
+	d.park(&harnessv1.Parked{Reason: reason, Pending: runstate.AwaitedCalls(d.s), WakeAt: runstate.FirstDeadline(d.s)})
 	return nil
 }
 
@@ -40,7 +40,7 @@ func (d *deciding) parkForOutage() error {
 	}
 	wake := d.in.GetNow().AsTime().Add(d.s.GetConfig().GetModel().GetOutageRetry().AsDuration())
 	if d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
-		if err := runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+		if err := runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func (d *deciding) parkForReview(why string) error {
 	d.s.Hooks.Pause = "" // somebody is going to look
 	if d.turn.GetTurnNumber() > d.s.GetTurnCount() && d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
 		// The turn was held up before it began: there is nothing to decide on again.
-		if err := runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+		if err := runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
 			return err
 		}
 	}
@@ -63,21 +63,21 @@ func (d *deciding) parkForReview(why string) error {
 
 // parkForQuestions puts questions of the contract to the user.
 func (d *deciding) parkForQuestions(ask []*harnessv1.UserQuestion) error {
-	deadline := runstate.AnswerBy(d.s, runstate.KindQuestion, d.in.GetNow().AsTime())
+	deadline := runstate.AnswerDeadline(d.s, runstate.KindQuestion, d.in.GetNow().AsTime())
 	for _, q := range ask {
 		arguments, err := json.Marshal(map[string]string{"question": q.GetQuestion()})
 		if err != nil {
 			return err
 		}
 		d.s.PendingToolCalls = append(d.s.PendingToolCalls, &harnessv1.PendingCall{
-			CallId: runstate.ContractCall(q.GetId(), d.in.GetVersion()), Tool: runstate.ContractQuestion, Arguments: content.Inline(string(arguments)),
+			CallId: runstate.ContractCallID(q.GetId(), d.in.GetVersion()), Tool: runstate.ContractQuestion, Arguments: content.Inline(string(arguments)),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Kind: runstate.KindQuestion,
 			Why: content.Cut(q.GetQuestion(), maxQuestion), TurnNumber: d.turn.GetTurnNumber(), Deadline: deadline,
 			Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS,
 		})
 	}
 	wake := deadline.AsTime()
-	return d.rest(runstate.Awaiting(d.s, d.turn.GetTurnNumber()), &wake)
+	return d.rest(runstate.AwaitReason(d.s, d.turn.GetTurnNumber()), &wake)
 }
 
 // maxQuestion bounds what the state holds of a question beside the arguments, in
@@ -91,7 +91,7 @@ func (d *deciding) rest(reason *harnessv1.StopReason, wake *time.Time) error {
 	if err := d.pause(reason); err != nil {
 		return err
 	}
-	parked := &harnessv1.Parked{Reason: reason, Pending: runstate.Awaited(d.s)}
+	parked := &harnessv1.Parked{Reason: reason, Pending: runstate.AwaitedCalls(d.s)}
 	if wake != nil {
 		parked.WakeAt = timestamppb.New(*wake)
 	}
@@ -102,7 +102,7 @@ func (d *deciding) rest(reason *harnessv1.StopReason, wake *time.Time) error {
 
 // pause takes the run out of its phase, to come back to it.
 func (d *deciding) pause(reason *harnessv1.StopReason) error {
-	if err := runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
+	if err := runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
 		return err
 	}
 	d.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionPause{SessionPause: &harnessv1.SessionPause{Reason: reason}}})

@@ -61,7 +61,7 @@ func TestRejectionsNameWhatIsMissing(t *testing.T) {
 				rejected = e.GetStopRejected()
 			}
 		}
-		if runstate.Marked(rejected.GetMessage()) != text {
+		if runstate.MarkGuidance(rejected.GetMessage()) != text {
 			t.Errorf("%+v: the model is told %q, observers %q", c.situation, text, rejected.GetMessage())
 		}
 		for _, name := range c.names {

@@ -84,7 +84,7 @@ func DecideWith(in *harnessv1.StepInput, made *agent.Definition) (*harnessv1.Ste
 		s:    runstate.Clone(in.GetStep().GetSnapshot()),
 		step: &harnessv1.Step{From: Name, Observed: in.GetObserved()},
 	}
-	runstate.FillIn(d.s, harnessv1.Phase_PHASE_REFLECTING)
+	runstate.FillDefaults(d.s, harnessv1.Phase_PHASE_REFLECTING)
 	if err := d.decide(); err != nil {
 		if needed := new(agent.NeedsError); errors.As(err, &needed) {
 			return needed.Output(), nil
@@ -182,15 +182,15 @@ func (d *deciding) nextTurn() error {
 		return nil // broken off before a turn had begun
 	}
 	if d.s.GetHooks().GetReplan() != "" {
-		return runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_REPLAN)
+		return runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_REPLAN)
 	}
-	return runstate.Enter(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN)
+	return runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN)
 }
 
 // end ends the run.
 func (d *deciding) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, kind, message string, accepted bool) error {
 	s := d.s
-	if err := runstate.Enter(d.step, s, input); err != nil {
+	if err := runstate.ChangePhase(d.step, s, input); err != nil {
 		return err
 	}
 	if s.GetTurn().GetOpen() {
@@ -227,13 +227,13 @@ func (d *deciding) emit(e *harnessv1.Event) {
 
 // tell appends what the model is told before its next turn.
 func (d *deciding) tell(kind harnessv1.MessageKind, text string) {
-	d.appended = append(d.appended, runstate.Append(d.s, d.turn.GetTurnNumber(), &harnessv1.Message{
+	d.appended = append(d.appended, runstate.AppendMessages(d.s, d.turn.GetTurnNumber(), &harnessv1.Message{
 		Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: content.Inline(text),
 	})...)
 }
 
 // guide tells the model something that is no rejection.
 func (d *deciding) guide(kind, rule, text string) {
-	d.appended = append(d.appended, runstate.Append(d.s, d.turn.GetTurnNumber(), runstate.Guidance(text))...)
+	d.appended = append(d.appended, runstate.AppendMessages(d.s, d.turn.GetTurnNumber(), runstate.GuidanceMessage(text))...)
 	d.emit(runstate.Guided(kind, rule, text))
 }

@@ -183,7 +183,7 @@ func TestRetriesExhausted(t *testing.T) {
 	for want := range uint32(3) {
 		o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 5, AgentDone: true})
 		rejected := o.GetEvents()[0].GetStopRejected()
-		if rejected.GetCount() != want+1 || len(o.GetAppended()) != 1 || content.Text(o.GetAppended()[0].GetContent()) != runstate.Marked(rejected.GetMessage()) {
+		if rejected.GetCount() != want+1 || len(o.GetAppended()) != 1 || content.Text(o.GetAppended()[0].GetContent()) != runstate.MarkGuidance(rejected.GetMessage()) {
 			t.Errorf("rejection %d: %v, the model is told %v", want+1, rejected, o.GetAppended())
 		}
 		s.WorkCompleteRetries = o.GetStep().GetSnapshot().GetWorkCompleteRetries()

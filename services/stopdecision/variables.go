@@ -36,7 +36,7 @@ func Variables(ctx context.Context, step *harnessv1.Step, response string, text 
 		}
 	}
 	return map[string]any{
-		"response": response, "goal": s.GetGoalPreview(), "mode": runstate.ModeOf(s),
+		"response": response, "goal": s.GetGoalPreview(), "mode": runstate.Mode(s),
 		"turn": int64(step.GetTurnComplete().GetTurnNumber()), "max_turns": int64(s.GetMaxTurns()),
 		"tool_usage": usage,
 		"reads":      int64(s.GetActivity().GetReads()), "writes": int64(s.GetActivity().GetWrites()),

@@ -44,7 +44,7 @@ func (c *completing) opened() {
 		s.InstructionFiles = slices.DeleteFunc(slices.Clone(files), func(f *harnessv1.FileDigest) bool { return f.GetPath() == "" })
 	}
 	if first.GetFilesChanged() > 0 {
-		runstate.ActivityOf(s).FilesChanged = first.GetFilesChanged()
+		runstate.OwnActivity(s).FilesChanged = first.GetFilesChanged()
 	}
 	if s.Hooks != nil && c.p.Skip != "" {
 		s.Hooks.SkipNext = ""
@@ -65,13 +65,13 @@ func (c *completing) opened() {
 func (c *completing) activity() {
 	s := c.s
 	for _, call := range c.p.Prepared {
-		runstate.CountUsage(s, Canonical(call.GetTool()), call.GetOffered())
+		runstate.CountToolUse(s, Canonical(call.GetTool()), call.GetOffered())
 		if Hookable(call) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // that may never run
 			runstate.CountActivity(s, call)
 		}
 	}
 	if len(c.p.items) > 0 {
-		workitem.Upsert(runstate.Ledger(s), c.p.items)
+		workitem.Upsert(runstate.OwnLedger(s), c.p.items)
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *completing) outcomes(end Ending) {
 		strict, loose := progress.Signature(r.tool, content.Key(c.p.written[r.call]), r.digest)
 		known := fresh[strict] || slices.Contains(s.GetDoomLoop().GetStrict(), strict) || end.Seen != nil && end.Seen(strict)
 		fresh[strict] = true
-		runstate.NoteOutcome(s, r.tool, strict, loose, !known)
+		runstate.RecordOutcome(s, r.tool, strict, loose, !known)
 	}
 }
 
@@ -120,7 +120,7 @@ func Afterwards(o *harnessv1.Outcome, p *Progress, r hook.Result) {
 		o.Events = append(o.Events, event(s, p, e))
 	}
 	for _, n := range r.Context {
-		o.Appended = append(o.Appended, runstate.Append(s, p.Number, guidance(p.Number, n.Text))...)
+		o.Appended = append(o.Appended, runstate.AppendMessages(s, p.Number, guidance(p.Number, n.Text))...)
 		o.Events = append(o.Events, event(s, p, runstate.Guided("hook", n.HookID, n.Text)))
 	}
 	runstate.NoteHook(s, r.Skip, r.Pause, r.Replan)

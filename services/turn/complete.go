@@ -128,7 +128,7 @@ func (c *completing) account(end Ending) {
 func (c *completing) leaveOver(end Ending) {
 	s, p := c.s, c.p
 	for _, call := range p.Calls {
-		runstate.Settle(s, call.ID) // approved ones are over, one way or another
+		runstate.RemovePending(s, call.ID) // approved ones are over, one way or another
 		outcome, ended := p.Finished[call.ID]
 		switch {
 		case ended && outcome == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
@@ -154,7 +154,7 @@ func (c *completing) leaveOver(end Ending) {
 			c.refuse(prepared.GetCallId(), prepared.GetTool())
 			continue
 		}
-		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerBy(s, kind, end.Now)
+		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerDeadline(s, kind, end.Now)
 		why := prepared.GetMessage()
 		if kind == runstate.KindQuestion {
 			why = content.Cut(why, maxQuestion) // it stands in the arguments, whole
@@ -193,11 +193,11 @@ func (c *completing) conclude(complete *harnessv1.TurnComplete, end Ending) erro
 		outcome, message = "error", end.Error.GetMessage()
 	case end.Interrupted:
 		outcome = "interrupted"
-	case len(runstate.Awaited(s)) > 0:
+	case len(runstate.AwaitedCalls(s)) > 0:
 		complete.Awaiting = true
 		s.Turn.Open = true
 		c.emitEnd("awaiting_tool", "")
-		return runstate.Enter(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_AWAIT_TOOL)
+		return runstate.ChangePhase(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_AWAIT_TOOL)
 	case p.Skip != "":
 		outcome, message = "skipped", p.Skip
 		s.Turn = &harnessv1.TurnState{Number: p.Number}
@@ -219,7 +219,7 @@ func (c *completing) conclude(complete *harnessv1.TurnComplete, end Ending) erro
 	if outcome != "paused" && !end.Unbegun { // a turn that a hook held up has not begun
 		c.emitEnd(outcome, message)
 	}
-	return runstate.Enter(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED)
+	return runstate.ChangePhase(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED)
 }
 
 // silence nudges an agent that made no call, or takes it at its silence.
@@ -235,7 +235,7 @@ func (c *completing) silence() {
 	s.ContinuationCount++
 	text := cfg.GetText()
 	if text == "" {
-		text = runstate.Marked(nudge)
+		text = runstate.MarkGuidance(nudge)
 	}
 	c.add(&harnessv1.Message{
 		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION, Content: content.Inline(text),
@@ -254,5 +254,5 @@ func (c *completing) emit(e *harnessv1.Event) {
 }
 
 func (c *completing) add(m *harnessv1.Message) {
-	c.appended = append(c.appended, runstate.Append(c.s, c.p.Number, m)...)
+	c.appended = append(c.appended, runstate.AppendMessages(c.s, c.p.Number, m)...)
 }

@@ -232,7 +232,7 @@ func kindOf(c *harnessv1.PreparedCall) string {
 	if c.GetReview() {
 		return runstate.KindReview
 	}
-	return runstate.KindOf(c.GetDisposition())
+	return runstate.PendingKind(c.GetDisposition())
 }
 
 // prepare decides what becomes of a call as far as nobody has to be asked.
@@ -246,7 +246,7 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 	spec := in.Tools.Lookup(name)
 	if spec == nil {
 		if in.Blocked != nil && in.Blocked(name) {
-			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(runstate.ModeOf(s), name))
+			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(runstate.Mode(s), name))
 		}
 		message := fmt.Sprintf("There is no tool %q.", content.Cut(name, 64))
 		if near := in.Tools.Near(name); len(near) > 0 {

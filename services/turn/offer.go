@@ -57,7 +57,7 @@ func HarnessTools() []*harnessv1.ToolSpec {
 func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *agent.Definition) (offered []*harnessv1.ToolSpec, blocked map[string]bool) {
 	blocked = map[string]bool{}
 	for _, t := range there(s, host, clients, made) {
-		if mode.Allows(runstate.ModeOf(s), made.Modes, t) {
+		if mode.Allows(runstate.Mode(s), made.Modes, t) {
 			offered = append(offered, t)
 		} else {
 			blocked[t.GetName()] = true

@@ -98,7 +98,7 @@ func TestCallsThatWait(t *testing.T) {
 		t.Errorf("completed as %v", o.GetStep())
 	}
 	var pending []string
-	for _, c := range runstate.Awaited(o.GetStep().GetSnapshot()) {
+	for _, c := range runstate.AwaitedCalls(o.GetStep().GetSnapshot()) {
 		pending = append(pending, fmt.Sprint(c.GetCallId(), " ", c.GetKind(), " ", c.GetWhy(), " ", c.GetDeadline().AsTime().Sub(noon)))
 	}
 	if got := strings.Join(pending, ", "); got != "c client_tool  168h0m0s, q question Which? 168h0m0s, a approval the rule for \"read_file\" decides 168h0m0s" {

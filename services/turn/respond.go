@@ -155,7 +155,7 @@ func usableID(id string) bool {
 			return false
 		}
 	}
-	return id != "" && len(id) <= maxID && !runstate.ReservedCall(id)
+	return id != "" && len(id) <= maxID && !runstate.IsReservedCallID(id)
 }
 
 // summaryOf is what a response gave to work_complete; nil when it did not call it.

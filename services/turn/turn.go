@@ -100,7 +100,7 @@ func Begin(step *harnessv1.Step) *Progress {
 		written:   map[string]*harnessv1.Content{},
 	}
 	if p.Resumed {
-		p.approved = runstate.Approved(s)
+		p.approved = runstate.ApprovedCalls(s)
 		for _, c := range p.approved {
 			p.Calls = append(p.Calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments()})
 			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
@@ -142,9 +142,9 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 				}
 			case harnessv1.Role_ROLE_USER:
 				p.told = true
-				p.behind += runstate.Weight(m)
+				p.behind += runstate.MessageBytes(m)
 			default:
-				p.behind += runstate.Weight(m)
+				p.behind += runstate.MessageBytes(m)
 			}
 		}
 		if !e.ModelResponded.GetUnjudged() {
@@ -154,7 +154,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		p.decided(e.CallsJudged.GetCalls(), e.CallsJudged.GetWorkItems())
 		p.want(e.CallsJudged.GetHooks())
 		for _, m := range rec.GetAppended() {
-			p.behind += runstate.Weight(m)
+			p.behind += runstate.MessageBytes(m)
 		}
 	case *harnessv1.Journal_ToolsStarted:
 		for _, id := range e.ToolsStarted.GetCallIds() {
@@ -164,7 +164,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
 		p.want(e.ToolFinished.GetHooks())
 		for _, m := range rec.GetAppended() {
-			p.behind += runstate.Weight(m)
+			p.behind += runstate.MessageBytes(m)
 		}
 	}
 	for _, m := range rec.GetAppended() {
@@ -384,7 +384,7 @@ func noted(s *harnessv1.Snapshot, p *Progress, notes []hook.Note) (messages []*h
 }
 
 func guidance(turn uint32, text string) *harnessv1.Message {
-	m := runstate.Guidance(text)
+	m := runstate.GuidanceMessage(text)
 	m.TurnNumber = turn
 	return m
 }

@@ -102,7 +102,7 @@ func (w *worker) complete(end turn.Ending) *harnessv1.Outcome {
 		for _, rec := range w.journal {
 			for _, m := range rec.GetAppended() {
 				s.MessageCount++
-				s.TokenBudget.UnreportedBytes += runstate.Weight(m)
+				s.TokenBudget.UnreportedBytes += runstate.MessageBytes(m)
 			}
 		}
 		var err error
@@ -233,7 +233,7 @@ func TestAccount(t *testing.T) {
 	for i, rec := range w.journal {
 		for j, m := range rec.GetAppended() {
 			if i > 1 || j > 0 { // all but the answer itself
-				behind += runstate.Weight(m)
+				behind += runstate.MessageBytes(m)
 			}
 		}
 	}

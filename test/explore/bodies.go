@@ -55,7 +55,7 @@ func (b *bodies) step(step *harnessv1.Step, appended []*harnessv1.Message, event
 	for _, c := range step.GetSnapshot().GetPendingToolCalls() {
 		n.pending[c.GetCallId()] = true
 	}
-	for _, c := range runstate.Awaited(step.GetSnapshot()) {
+	for _, c := range runstate.AwaitedCalls(step.GetSnapshot()) {
 		n.awaited = append(n.awaited, c.GetCallId())
 		n.asked |= b.call(c.GetCallId())
 	}

@@ -128,7 +128,7 @@ func (m *Model) turn(s *state, n seq, interrupted bool) decision {
 	}
 	snapshot := proto.CloneOf(t.s)
 	for _, message := range append(t.before, t.appended...) {
-		runstate.Append(snapshot, t.p.Number, proto.CloneOf(message))
+		runstate.AppendMessages(snapshot, t.p.Number, proto.CloneOf(message))
 	}
 	o, err := turn.Complete(snapshot, t.p, end)
 	if err != nil {

@@ -209,7 +209,7 @@ func (m *Model) mutate(s *state, n seq, o *harnessv1.Outcome) *harnessv1.Outcome
 	case TimersRemembered:
 		for _, e := range o.GetEvents() {
 			if r := e.GetInputRejected(); r.GetKind() == "timer_fired" {
-				runstate.NoteDrained(after, r.GetItemId())
+				runstate.RecordDrained(after, r.GetItemId())
 			}
 		}
 	}
@@ -255,7 +255,7 @@ func (m *Model) setTimer(s *state, id bodyID) {
 
 // awaits says whether a step's snapshot awaits a call.
 func (b *body) awaits(call string) *harnessv1.PendingCall {
-	for _, c := range runstate.Awaited(b.step.GetSnapshot()) {
+	for _, c := range runstate.AwaitedCalls(b.step.GetSnapshot()) {
 		if c.GetCallId() == call {
 			return c
 		}

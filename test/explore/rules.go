@@ -225,7 +225,7 @@ func (m *Model) waitsFor(s *state, item *harnessv1.InboxItem, u seq) bool {
 	if j := m.all[s.at(s.record(u)).body].journal; j != nil {
 		for _, c := range j.GetJournal().GetModelResponded().GetCalls() {
 			if c.GetCallId() == callOf(item) {
-				kind = runstate.KindOf(c.GetDisposition())
+				kind = runstate.PendingKind(c.GetDisposition())
 			}
 		}
 	}

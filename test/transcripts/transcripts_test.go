@@ -194,7 +194,7 @@ func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
 	case "answer":
 		call, text, _ := strings.Cut(rest, " ")
 		if call == "question" { // the first that is put, whatever its call is called
-			for _, c := range runstate.Awaited(d.snapshot()) {
+			for _, c := range runstate.AwaitedCalls(d.snapshot()) {
 				if c.GetKind() == runstate.KindQuestion {
 					call = c.GetCallId()
 					break

@@ -98,7 +98,7 @@ func (w *turning) counted() *harnessv1.Snapshot {
 				s.TokenBudget = &harnessv1.TokenBudget{}
 			}
 			s.MessageCount++
-			s.TokenBudget.UnreportedBytes += runstate.Weight(m)
+			s.TokenBudget.UnreportedBytes += runstate.MessageBytes(m)
 		}
 	}
 	return s

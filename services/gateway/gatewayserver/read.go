@@ -102,7 +102,7 @@ func (s *Server) resultOf(ctx context.Context, e runlog.Entry) *harnessv1.Harnes
 	}
 	whole := e
 	whole.Record = proto.CloneOf(e.Record)
-	if err := runstate.UnpackChanging(whole.Record.GetStep().GetSnapshot(), s.blobs(ctx, e.Run)); err != nil {
+	if err := runstate.UnpackLedgers(whole.Record.GetStep().GetSnapshot(), s.blobs(ctx, e.Run)); err != nil {
 		s.logger.Warn("a result goes without its deliverables", "namespace", e.Run.Namespace, "run", e.Run.ID, "error", err)
 		return gateway.ResultOf(e)
 	}
@@ -128,7 +128,7 @@ func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*h
 		}
 		return true, nil
 	})
-	if err == nil && runstate.Packed(resp.GetSnapshot()) {
+	if err == nil && runstate.HasPackedParts(resp.GetSnapshot()) {
 		resp.Snapshot = proto.CloneOf(resp.GetSnapshot())
 		if err = runstate.Unpack(resp.GetSnapshot(), s.blobs(ctx, run)); err != nil {
 			err = fmt.Errorf("version %d: %w", resp.GetStepVersion(), lost(err))

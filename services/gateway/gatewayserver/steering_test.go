@@ -50,7 +50,7 @@ func TestModesOfTheAgentsOwnAreFoundWhereverTheyAreStored(t *testing.T) {
 		s.Snapshot.Definition = &harnessv1.Definition{Modes: custom}
 		h.pack(s.Snapshot)
 	})
-	if !runstate.Packed(h.snapshot) {
+	if !runstate.HasPackedParts(h.snapshot) {
 		t.Fatal("the definition is not stored elsewhere")
 	}
 	b.must(b.mode("r1", "m2", "careful"))
@@ -119,7 +119,7 @@ func TestAStreamChangesTheModeAndAsksForAPlan(t *testing.T) {
 
 func TestReviewsAndQuestionsOfTheContractAreAnswered(t *testing.T) {
 	b := newBed(t)
-	question := runstate.ContractCall("colour", 9)
+	question := runstate.ContractCallID("colour", 9)
 	h := b.started("r1").park("review", awaited("v1", "review"), awaited("v2", "review"), awaited("v3", "review"),
 		&harnessv1.PendingCall{CallId: question, Tool: runstate.ContractQuestion, Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL,
 			Why: "Which colour?", Arguments: content.Inline(`{"question":"Which colour?"}`)})
@@ -189,7 +189,7 @@ func TestAStateIsShownWithAllOfItsParts(t *testing.T) {
 		s.Snapshot.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
 		s.Snapshot.StopReason = &harnessv1.StopReason{Kind: "interrupted"}
 	})
-	if !runstate.Packed(h.snapshot) {
+	if !runstate.HasPackedParts(h.snapshot) {
 		t.Fatal("nothing is stored elsewhere")
 	}
 	state, err := b.client.GetState(b.ctx, &harnessv1.GetStateRequest{Namespace: b.namespace, RunId: "r1"})
@@ -224,7 +224,7 @@ func TestAStateIsShownWithAllOfItsParts(t *testing.T) {
 			break
 		}
 	}
-	if !runstate.Packed(h.snapshot) {
+	if !runstate.HasPackedParts(h.snapshot) {
 		t.Error("the stored record was changed")
 	}
 }

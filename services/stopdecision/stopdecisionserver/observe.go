@@ -38,7 +38,7 @@ func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*har
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if deadline, ok := runstate.Deadline(snapshot); ok {
+	if deadline, ok := runstate.WallClockDeadline(snapshot); ok {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadlineCause(ctx, deadline, interrupt.ErrOutOfTime)
 		defer stop()

@@ -81,7 +81,7 @@ func (w *Server) attend(ctx context.Context, t *working, task *executor.Task) (*
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if deadline, ok := runstate.Deadline(t.s); ok {
+	if deadline, ok := runstate.WallClockDeadline(t.s); ok {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadlineCause(ctx, deadline, interrupt.ErrOutOfTime)
 		defer stop()

@@ -43,7 +43,7 @@ const maxOffers = 64
 func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, made *agent.Definition, h *host) (*offered, error) {
 	key := offer{
 		clients: s.GetClientTools().GetBlob().GetDigest(), asks: turn.AsksUser(s, made),
-		items: s.GetConfig().GetWorkItems().GetEnabled(), mode: runstate.ModeOf(s),
+		items: s.GetConfig().GetWorkItems().GetEnabled(), mode: runstate.Mode(s),
 	}
 	if len(made.Modes) > 0 {
 		key.made = made.Digest

@@ -180,7 +180,7 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 		return nil, err
 	}
 	s := proto.CloneOf(req.GetInput().GetStep().GetSnapshot())
-	runstate.FillIn(s, harnessv1.Phase_PHASE_EXECUTING)
+	runstate.FillDefaults(s, harnessv1.Phase_PHASE_EXECUTING)
 	run := runlog.Run{Namespace: req.GetInput().GetNamespace(), ID: req.GetInput().GetRunId()}
 	made, err := w.definitions.Load(ctx, run, s)
 	if err != nil {

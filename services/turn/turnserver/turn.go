@@ -28,7 +28,7 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 		return fault.Invalid("input.run_id", "namespace and run_id must match %s", runlog.Name)
 	}
 	in = proto.CloneOf(in)
-	runstate.FillIn(in.GetStep().GetSnapshot(), harnessv1.Phase_PHASE_EXECUTING)
+	runstate.FillDefaults(in.GetStep().GetSnapshot(), harnessv1.Phase_PHASE_EXECUTING)
 	ctx := stream.Context()
 	h, err := w.toolHost(ctx, false)
 	if err != nil {
@@ -101,7 +101,7 @@ func (j *streamed) Snapshot() *harnessv1.Snapshot {
 		s.TokenBudget = &harnessv1.TokenBudget{}
 	}
 	for _, m := range j.appended {
-		s.TokenBudget.UnreportedBytes += runstate.Weight(m)
+		s.TokenBudget.UnreportedBytes += runstate.MessageBytes(m)
 	}
 	return s
 }

@@ -10,23 +10,23 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Parts of a snapshot from so many encoded bytes on are stored in a blob, and a
-// reference travels: those that never change from fewer on, because they would be
-// sent with every step.
+// Parts of a snapshot of at least this many encoded bytes are stored in a blob, and
+// the snapshot refers to it. The limit is lower for parts that never change, because
+// every step would carry them.
 const (
 	packChanging = 3 << 10
 	packStatic   = 512
 )
 
-// sectioned is a part of a snapshot that can be stored elsewhere.
-type sectioned interface {
+// storable is a part of a snapshot that can be stored in a blob.
+type storable interface {
 	proto.Message
 	GetStored() *harnessv1.Content
 }
 
-// sections are the parts of s that can be stored elsewhere, with the size from
-// which on they are. Unset ones are left out.
-func sections(s *harnessv1.Snapshot, visit func(part sectioned, limit int) error) error {
+// visitParts calls visit for each part of s that is set and can be stored in a blob,
+// with the size from which on it is.
+func visitParts(s *harnessv1.Snapshot, visit func(part storable, limit int) error) error {
 	if s.GetWorkItemLedger() != nil {
 		if err := visit(s.GetWorkItemLedger(), packChanging); err != nil {
 			return err
@@ -48,9 +48,9 @@ func sections(s *harnessv1.Snapshot, visit func(part sectioned, limit int) error
 	return nil
 }
 
-// Pack stores large parts of s through put and leaves references in their place.
-// What was stored before and has not changed is not stored again. It changes s, and
-// not the parts: they may be shared.
+// Pack stores large parts of s through put and replaces them with references. A
+// part that is already stored and unchanged is not stored again. It changes s, but
+// not the parts, which may be shared.
 func Pack(s *harnessv1.Snapshot, put func([]byte) (*harnessv1.BlobRef, error)) error {
 	if text := s.GetGoal().GetInline(); text != "" {
 		ref, err := put([]byte(text))
@@ -59,7 +59,7 @@ func Pack(s *harnessv1.Snapshot, put func([]byte) (*harnessv1.BlobRef, error)) e
 		}
 		s.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()}}}
 	}
-	return sections(s, func(part sectioned, limit int) error {
+	return visitParts(s, func(part storable, limit int) error {
 		stored := part.GetStored()
 		if stored == nil {
 			if proto.Size(part) < limit {
@@ -89,8 +89,8 @@ func Pack(s *harnessv1.Snapshot, put func([]byte) (*harnessv1.BlobRef, error)) e
 	})
 }
 
-// Clone is a deep copy of s, but for the parts that are stored elsewhere: those are
-// shared, and never changed. Ledger and CoverageOf make them one's own.
+// Clone returns a deep copy of s. Parts that are stored in a blob are shared and
+// must not be changed: OwnLedger and OwnCoverage return copies of them.
 func Clone(s *harnessv1.Snapshot) *harnessv1.Snapshot {
 	if s == nil {
 		return nil
@@ -120,8 +120,9 @@ func Clone(s *harnessv1.Snapshot) *harnessv1.Snapshot {
 	return clone
 }
 
-// Ledger is the work of s, to be changed: one's own, and no longer what is stored.
-func Ledger(s *harnessv1.Snapshot) *harnessv1.WorkItemLedger {
+// OwnLedger returns the work items of s for the caller to change: a ledger that is
+// stored in a blob is replaced by a copy of it. It changes s.
+func OwnLedger(s *harnessv1.Snapshot) *harnessv1.WorkItemLedger {
 	switch {
 	case s.GetWorkItemLedger() == nil:
 		s.WorkItemLedger = &harnessv1.WorkItemLedger{}
@@ -132,9 +133,9 @@ func Ledger(s *harnessv1.Snapshot) *harnessv1.WorkItemLedger {
 	return s.GetWorkItemLedger()
 }
 
-// CoverageOf is how the contract of s stands, to be changed: one's own, and no longer
-// what is stored.
-func CoverageOf(s *harnessv1.Snapshot) *harnessv1.CoverageLedger {
+// OwnCoverage returns the coverage of the contract of s for the caller to change: a
+// ledger that is stored in a blob is replaced by a copy of it. It changes s.
+func OwnCoverage(s *harnessv1.Snapshot) *harnessv1.CoverageLedger {
 	switch {
 	case s.GetCoverageLedger() == nil:
 		s.CoverageLedger = &harnessv1.CoverageLedger{}
@@ -145,18 +146,18 @@ func CoverageOf(s *harnessv1.Snapshot) *harnessv1.CoverageLedger {
 	return s.GetCoverageLedger()
 }
 
-// Packed says whether a part of s is stored elsewhere.
-func Packed(s *harnessv1.Snapshot) bool {
+// HasPackedParts reports whether s holds a reference in place of a part.
+func HasPackedParts(s *harnessv1.Snapshot) bool {
 	packed := false
-	_ = sections(s, func(part sectioned, _ int) error {
+	_ = visitParts(s, func(part storable, _ int) error {
 		packed = packed || isPacked(part)
 		return nil
 	})
 	return packed
 }
 
-// isPacked says that a part holds nothing but the reference to where it is.
-func isPacked(part sectioned) bool {
+// isPacked reports whether a part holds only the reference to its blob.
+func isPacked(part storable) bool {
 	if part.GetStored() == nil {
 		return false
 	}
@@ -168,36 +169,36 @@ func isPacked(part sectioned) bool {
 	return !filled
 }
 
-// Unpack puts back all parts of s that are stored elsewhere; get reads a blob. It
-// changes s.
+// Unpack replaces all references in s with the parts. get reads a blob. It changes
+// s.
 func Unpack(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
-	return sections(s, func(part sectioned, _ int) error { return unpackSection(part, get) })
+	return visitParts(s, func(part storable, _ int) error { return unpackPart(part, get) })
 }
 
-// Parts keeps the parts of snapshots that are stored elsewhere and change in a run, by
-// digest, so that each is read once. What it gives is shared and never changed. Its
-// zero value is ready for use.
+// Parts caches the work items and coverage of snapshots by digest, so that each blob
+// is read once. Cached parts are shared and never changed. The zero value is ready
+// for use.
 type Parts struct {
-	mu   sync.Mutex
-	kept map[string]proto.Message
+	mu     sync.Mutex
+	cached map[string]proto.Message
 }
 
-// maxParts bounds the parts that are kept.
+// maxParts bounds the cache. A full one is emptied.
 const maxParts = 1024
 
-// Unpack puts work items and coverage of s in place where they are stored elsewhere;
-// get reads a blob. It changes s. Contract and definition stay references: executors
-// have them compiled.
+// Unpack replaces the references to work items and coverage in s with the parts. get
+// reads a blob. References to the contract and the definition stay: executors have
+// them compiled. It changes s.
 func (p *Parts) Unpack(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
 	if l := s.GetWorkItemLedger(); l != nil && isPacked(l) {
-		whole, err := keep(p, l, get)
+		whole, err := load(p, l, get)
 		if err != nil {
 			return err
 		}
 		s.WorkItemLedger = whole
 	}
 	if c := s.GetCoverageLedger(); c != nil && isPacked(c) {
-		whole, err := keep(p, c, get)
+		whole, err := load(p, c, get)
 		if err != nil {
 			return err
 		}
@@ -206,10 +207,10 @@ func (p *Parts) Unpack(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]by
 	return nil
 }
 
-func keep[T sectioned](p *Parts, part T, get func(*harnessv1.BlobRef) ([]byte, error)) (T, error) {
+func load[T storable](p *Parts, part T, get func(*harnessv1.BlobRef) ([]byte, error)) (T, error) {
 	digest := part.GetStored().GetBlob().GetDigest()
 	p.mu.Lock()
-	have, ok := p.kept[digest].(T)
+	have, ok := p.cached[digest].(T)
 	p.mu.Unlock()
 	if ok && digest != "" {
 		return have, nil
@@ -220,25 +221,26 @@ func keep[T sectioned](p *Parts, part T, get func(*harnessv1.BlobRef) ([]byte, e
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept == nil || len(p.kept) >= maxParts {
-		p.kept = map[string]proto.Message{} // rare, and cheap to make again
+	if p.cached == nil || len(p.cached) >= maxParts {
+		p.cached = map[string]proto.Message{}
 	}
-	p.kept[digest] = whole
+	p.cached[digest] = whole
 	return whole, nil
 }
 
-// ChangingPacked says whether a part of s that changes in a run is stored elsewhere.
-func ChangingPacked(s *harnessv1.Snapshot) bool {
+// HasPackedLedgers reports whether s holds a reference in place of its work items or
+// its coverage.
+func HasPackedLedgers(s *harnessv1.Snapshot) bool {
 	return s.GetWorkItemLedger() != nil && isPacked(s.GetWorkItemLedger()) || s.GetCoverageLedger() != nil && isPacked(s.GetCoverageLedger())
 }
 
-// UnpackPart returns a part as it is stored elsewhere, or as it is.
-func UnpackPart[T sectioned](part T, get func(*harnessv1.BlobRef) ([]byte, error)) (T, error) {
+// UnpackPart returns a copy of a part, read through get if it is a reference.
+func UnpackPart[T storable](part T, get func(*harnessv1.BlobRef) ([]byte, error)) (T, error) {
 	whole := proto.CloneOf(part)
-	return whole, unpackSection(whole, get)
+	return whole, unpackPart(whole, get)
 }
 
-func unpackSection(part sectioned, get func(*harnessv1.BlobRef) ([]byte, error)) error {
+func unpackPart(part storable, get func(*harnessv1.BlobRef) ([]byte, error)) error {
 	stored := part.GetStored()
 	if !isPacked(part) {
 		return nil
@@ -257,7 +259,7 @@ func unpackSection(part sectioned, get func(*harnessv1.BlobRef) ([]byte, error))
 	return nil
 }
 
-func setStored(part sectioned, stored *harnessv1.Content) {
+func setStored(part storable, stored *harnessv1.Content) {
 	switch p := part.(type) {
 	case *harnessv1.WorkItemLedger:
 		p.Stored = stored
@@ -270,8 +272,8 @@ func setStored(part sectioned, stored *harnessv1.Content) {
 	}
 }
 
-// Digest names what a part holds, wherever it is stored; empty for none.
-func Digest(part sectioned) string {
+// Digest returns the digest of a part, stored in a blob or not; empty for none.
+func Digest(part storable) string {
 	if !part.ProtoReflect().IsValid() {
 		return ""
 	}
@@ -285,7 +287,7 @@ func Digest(part sectioned) string {
 	return content.Digest(data)
 }
 
-// UnpackChanging is Parts.Unpack without anything kept.
-func UnpackChanging(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
+// UnpackLedgers is Parts.Unpack without a cache.
+func UnpackLedgers(s *harnessv1.Snapshot, get func(*harnessv1.BlobRef) ([]byte, error)) error {
 	return new(Parts).Unpack(s, get)
 }

@@ -11,8 +11,8 @@ import (
 
 // TestQuestionsOfAContractAreToldFromCalls: only the harness can put one.
 func TestQuestionsOfAContractAreToldFromCalls(t *testing.T) {
-	first, second := runstate.ContractCall("colour", 7), runstate.ContractCall("colour", 12)
-	if first == second || !runstate.ReservedCall(first) || runstate.ReservedCall("call_1") {
+	first, second := runstate.ContractCallID("colour", 7), runstate.ContractCallID("colour", 12)
+	if first == second || !runstate.IsReservedCallID(first) || runstate.IsReservedCallID("call_1") {
 		t.Errorf("the calls are %q and %q", first, second)
 	}
 	for _, c := range []struct {
@@ -54,10 +54,10 @@ func TestWhatHooksWantIsNoted(t *testing.T) {
 func TestUsageIsBounded(t *testing.T) {
 	s := &harnessv1.Snapshot{}
 	for i := range 300 {
-		runstate.CountUsage(s, fmt.Sprintf("t%d", i), true)
-		runstate.CountUsage(s, "t0", true)
+		runstate.CountToolUse(s, fmt.Sprintf("t%d", i), true)
+		runstate.CountToolUse(s, "t0", true)
 	}
-	runstate.CountUsage(s, "made up", false)
+	runstate.CountToolUse(s, "made up", false)
 	calls, used := uint32(0), map[string]uint32{}
 	for _, u := range s.GetToolUsage() {
 		calls += u.GetCalls()

@@ -117,10 +117,10 @@ func TestWhatIsPackedComesBack(t *testing.T) {
 		if err := runstate.Unpack(whole, store.get); err != nil {
 			rt.Fatal(err)
 		}
-		if !proto.Equal(bare(whole), before) || runstate.Packed(whole) {
+		if !proto.Equal(bare(whole), before) || runstate.HasPackedParts(whole) {
 			rt.Fatal("came back as", whole)
 		}
-		if (store.puts > 0) != runstate.Packed(packed) {
+		if (store.puts > 0) != runstate.HasPackedParts(packed) {
 			rt.Fatal(store.puts, "parts were stored of", packed)
 		}
 		puts := store.puts
@@ -141,11 +141,11 @@ func TestAPartThatChangesIsStoredAnew(t *testing.T) {
 	}{
 		"work items": {
 			&harnessv1.Snapshot{WorkItemLedger: &harnessv1.WorkItemLedger{Items: []*harnessv1.WorkItem{{Id: "w1", Notes: long}}}},
-			func(s *harnessv1.Snapshot) { runstate.Ledger(s).Items[0].Title = "another" },
+			func(s *harnessv1.Snapshot) { runstate.OwnLedger(s).Items[0].Title = "another" },
 		},
 		"coverage": {
 			&harnessv1.Snapshot{CoverageLedger: &harnessv1.CoverageLedger{Requirements: []*harnessv1.RequirementCoverage{{RequirementId: "r", Why: long}}}},
-			func(s *harnessv1.Snapshot) { runstate.CoverageOf(s).Requirements[0].Unknown = true },
+			func(s *harnessv1.Snapshot) { runstate.OwnCoverage(s).Requirements[0].Unknown = true },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestPartsAreReadOnce(t *testing.T) {
 		CoverageLedger: &harnessv1.CoverageLedger{Requirements: []*harnessv1.RequirementCoverage{{RequirementId: "r", Why: long}}},
 		TaskContract:   &harnessv1.TaskContract{Goal: long}, Definition: &harnessv1.Definition{Jit: []*harnessv1.JitRule{{Text: long}}},
 	}, store)
-	if store.puts != 4 || !runstate.ChangingPacked(packed) {
+	if store.puts != 4 || !runstate.HasPackedLedgers(packed) {
 		t.Fatalf("%d parts were stored: %v", store.puts, packed)
 	}
 	for range 3 {
@@ -192,7 +192,7 @@ func TestPartsAreReadOnce(t *testing.T) {
 		if err := parts.Unpack(s, store.get); err != nil {
 			t.Fatal(err)
 		}
-		if store.gets != 2 || runstate.ChangingPacked(s) || !runstate.Packed(s) || s.GetTaskContract().GetGoal() != "" || s.GetDefinition().GetJit() != nil {
+		if store.gets != 2 || runstate.HasPackedLedgers(s) || !runstate.HasPackedParts(s) || s.GetTaskContract().GetGoal() != "" || s.GetDefinition().GetJit() != nil {
 			t.Fatalf("read %d times: %v", store.gets, s)
 		}
 	}
@@ -227,7 +227,7 @@ func TestPartsThatCannotBeStoredOrRead(t *testing.T) {
 	}
 	packed := pack(t, s, &blobs{})
 	read := map[string]func(*harnessv1.Snapshot, func(*harnessv1.BlobRef) ([]byte, error)) error{
-		"unpack": runstate.Unpack, "unpack changing": runstate.UnpackChanging, "parts": new(runstate.Parts).Unpack,
+		"unpack": runstate.Unpack, "unpack changing": runstate.UnpackLedgers, "parts": new(runstate.Parts).Unpack,
 	}
 	for name, unpack := range read {
 		if err := unpack(proto.CloneOf(packed), func(*harnessv1.BlobRef) ([]byte, error) { return nil, away }); !errors.Is(err, away) {

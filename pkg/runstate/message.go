@@ -1,0 +1,35 @@
+package runstate
+
+import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+
+// AppendMessages numbers messages and counts their bytes against the model's
+// window. It changes s and the messages, and returns them.
+func AppendMessages(s *harnessv1.Snapshot, turn uint32, messages ...*harnessv1.Message) []*harnessv1.Message {
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	for _, m := range messages {
+		s.MessageCount++
+		m.Id = s.GetMessageCount()
+		m.TurnNumber = turn
+		s.TokenBudget.UnreportedBytes += MessageBytes(m)
+	}
+	return messages
+}
+
+// MessageBytes returns the size of a message in bytes as the model receives it: an
+// upper bound of its tokens, except for the few that frame a message.
+func MessageBytes(m *harnessv1.Message) uint64 {
+	n := contentBytes(m.GetContent())
+	for _, c := range m.GetToolCalls() {
+		n += uint64(len(c.GetName())+len(c.GetId())) + contentBytes(c.GetArguments())
+	}
+	return n
+}
+
+func contentBytes(c *harnessv1.Content) uint64 {
+	if b := c.GetBlob(); b != nil {
+		return b.GetSize()
+	}
+	return uint64(len(c.GetInline()))
+}
