@@ -30,9 +30,9 @@ const (
 	httpStop = 2 * time.Second
 )
 
-// openGateway puts gRPC and HTTP on the gateway's port, behind TLS and tokens if
+// openDoor puts gRPC and HTTP on the gateway's port, behind TLS and tokens if
 // there are any.
-func (n *Node) openGateway(listener net.Listener, register func(grpc.ServiceRegistrar)) *roleServer {
+func (n *Node) openDoor(listener net.Listener, register func(grpc.ServiceRegistrar)) *roleServer {
 	guard := access.NewGuard(n.cfg.Tokens)
 	var cfg *tls.Config
 	if n.cfg.TLS != nil {

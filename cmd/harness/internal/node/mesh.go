@@ -31,12 +31,10 @@ import (
 type mesh struct {
 	n       *Node
 	started time.Time
-	// ledger of the tool host here, toolHost the way to all, and gateway says
-	// whether the gateway here is ready; nil without one.
+	// ledger is the ledger of the tool host in this process, empty without one.
+	// toolHost calls any tool host.
 	ledger   string
 	toolHost *toolHosts
-	gateway  func() error
-	bridge   func(context.Context) error // says why its executor cannot be called
 
 	roles   []*role
 	stop    context.CancelFunc
@@ -50,8 +48,10 @@ type mesh struct {
 
 // role is a role of this node.
 type role struct {
-	name, address string
-	server        *roleServer
+	*roleSpec
+	*service
+	address string
+	server  *roleServer
 
 	mu     sync.Mutex
 	said   bool
@@ -63,11 +63,11 @@ func newMesh(n *Node) *mesh {
 }
 
 // add notes a role and where it listens.
-func (m *mesh) add(name, address string, server *roleServer) {
-	m.n.addresses[name] = address
+func (m *mesh) add(spec *roleSpec, s *service, address string, server *roleServer) {
+	m.n.addresses[spec.name] = address
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.roles = append(m.roles, &role{name: name, address: address, server: server, reason: "it is starting"})
+	m.roles = append(m.roles, &role{roleSpec: spec, service: s, address: address, server: server, reason: "it is starting"})
 }
 
 // shared says that other processes can be in the mesh.
@@ -125,17 +125,7 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 		if m.shared() && strings.HasPrefix(r.address, "unix:") {
 			continue // a socket of this machine is nothing to tell the others
 		}
-		var aliases []string
-		if r.name == workflow.ToolHost {
-			aliases = append(aliases, workflow.ToolHost+"."+m.ledger)
-			if place := toolhost.Place(m.ledger); place != "" {
-				aliases = append(aliases, placeRole(place))
-			}
-		}
-		if r.name == workflow.Bridge {
-			aliases = append(aliases, workflow.Bridge+"."+m.n.cfg.Executor)
-		}
-		stop, err := m.n.log.Announce(r.name, aliases, func() *harnessv1.Presence { return m.presence(r) })
+		stop, err := m.n.log.Announce(r.name, r.aliases, func() *harnessv1.Presence { return m.presence(r) })
 		if err != nil {
 			return err
 		}
@@ -177,8 +167,6 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 	return nil
 }
 
-func placeRole(place string) string { return workflow.ToolHost + ".place." + place }
-
 // look notes whether the others forbid work.
 func (m *mesh) look(ctx context.Context) {
 	if !m.shared() {
@@ -208,11 +196,9 @@ func (m *mesh) presence(r *role) *harnessv1.Presence {
 	p := &harnessv1.Presence{
 		Role: r.name, Instance: m.n.instance, Address: r.address, Ready: reason == "", Reason: reason,
 		ReadsSchema: runlog.Schema, WritesSchema: runlog.Schema, Program: m.n.cfg.Program, StartTime: timestamppb.New(m.started),
+		LedgerId: r.ledger,
 	}
 	p.Goroutines, p.HeapBytes = load()
-	if r.name == workflow.ToolHost {
-		p.LedgerId = m.ledger
-	}
 	return p
 }
 
@@ -227,14 +213,11 @@ func load() (goroutines, heap uint64) {
 // locateTimeout is how long a role is looked for.
 const locateTimeout = time.Second
 
-// needsTools are the roles that cannot do their work without a tool host.
-var needsTools = []string{workflow.Turn, workflow.Repair}
-
 // assess finds out whether the roles here are ready, and says what has changed.
 func (m *mesh) assess(ctx context.Context) {
 	common := m.common()
 	tools := ""
-	if common == "" && m.toolHost.inside == nil && slices.ContainsFunc(m.roles, func(r *role) bool { return slices.Contains(needsTools, r.name) }) {
+	if common == "" && m.toolHost.inside == nil && slices.ContainsFunc(m.roles, func(r *role) bool { return r.needsToolHost }) {
 		ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
 		if _, err := m.toolHost.DescribeHost(ask, &harnessv1.DescribeHostRequest{}); err != nil && ctx.Err() == nil {
 			if tools = "the tool host cannot be called: " + status.Convert(err).Message(); m.shared() {
@@ -248,17 +231,12 @@ func (m *mesh) assess(ctx context.Context) {
 	serving := map[*roleServer]bool{}
 	for _, r := range m.roles {
 		reason := common
-		if reason == "" && slices.Contains(needsTools, r.name) {
+		if reason == "" && r.needsToolHost {
 			reason = tools
 		}
-		if reason == "" && r.name == workflow.Gateway {
-			if err := m.gateway(); err != nil {
-				reason = err.Error()
-			}
-		}
-		if reason == "" && r.name == workflow.Bridge {
+		if reason == "" && r.ready != nil {
 			ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
-			if err := m.bridge(ask); err != nil && ctx.Err() == nil {
+			if err := r.ready(ask); err != nil && ctx.Err() == nil {
 				reason = err.Error()
 			}
 			cancel()

@@ -10,7 +10,7 @@ import (
 func TestABridgeIsReadyUnderTheNameOfItsExecutorToo(t *testing.T) {
 	n := &Node{cfg: Config{Roles: []string{"turn", workflow.Bridge}, Executor: "reviewer"}}
 	m := newMesh(n)
-	m.roles = []*role{{name: "turn", reason: "it is starting"}, {name: workflow.Bridge}}
+	m.roles = []*role{{roleSpec: turnRole, reason: "it is starting"}, {roleSpec: bridgeRole}}
 	if got, want := m.ready(), map[string]bool{"turn": false, workflow.Bridge: true, "reviewer": true}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -25,7 +25,6 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
-	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // servers are the gRPC servers of a node: one for this machine with every role
@@ -134,15 +133,15 @@ func (n *Node) listen() error {
 
 // register adds a role to the local server and, when the node listens on TCP,
 // to a server of its own.
-func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error {
+func (n *Node) register(spec *roleSpec, service *service) error {
 	local := n.local.all[0]
-	register(local.grpc)
+	service.register(local.grpc)
 	if n.cfg.Listen == "" {
-		n.mesh.add(role, "unix:"+n.local.socket, local)
+		n.mesh.add(spec, service, "unix:"+n.local.socket, local)
 		return nil
 	}
 	address := n.cfg.Listen
-	if role != workflow.Gateway {
+	if !spec.public {
 		host, _, err := net.SplitHostPort(n.cfg.Listen)
 		if err != nil {
 			return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", n.cfg.Listen)
@@ -163,11 +162,11 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 	}
 	n.unserved = append(n.unserved, listener)
 	var s *roleServer
-	if role == workflow.Gateway {
-		s = n.openGateway(listener, register)
+	if spec.public {
+		s = n.openDoor(listener, service.register)
 	} else {
 		s = newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, append(n.roleCredentials(), n.telemetry.ServerOptions()...)...)
-		register(s.grpc)
+		service.register(s.grpc)
 		n.pending = append(n.pending, func() { s.serve(listener) })
 	}
 	n.local.all = append(n.local.all, s)
@@ -179,13 +178,13 @@ func (n *Node) register(role string, register func(grpc.ServiceRegistrar)) error
 		}
 		at = net.JoinHostPort(n.cfg.Advertise, port)
 	}
-	if role != workflow.Gateway && n.cfg.TLS != nil && n.mesh.shared() {
+	if !spec.public && n.cfg.TLS != nil && n.mesh.shared() {
 		host, _, _ := net.SplitHostPort(at)
 		if err := n.cfg.TLS.Check(host); err != nil {
 			return err
 		}
 	}
-	n.mesh.add(role, at, s)
+	n.mesh.add(spec, service, at, s)
 	return nil
 }
 

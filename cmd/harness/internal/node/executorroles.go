@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
+	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/services/bridge/bridgeserver"
+	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
+	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
+	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
+	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
+)
+
+// shell is the server of an executor.
+type shell interface {
+	Register(grpc.ServiceRegistrar)
+	Run(context.Context, executor.Config) error
+}
+
+// serviceOf returns the service of an executor that is ready whenever its node is.
+func serviceOf(s shell) *service { return &service{register: s.Register, run: s.Run} }
+
+var repairRole = &roleSpec{
+	name: workflow.Repair, needsToolHost: true,
+	open: func(n *Node, d *dependencies) (*service, error) {
+		return serviceOf(repairserver.New(repairserver.Config{
+			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Logger: n.cfg.Logger, Attended: n.attended(),
+		})), nil
+	},
+}
+
+// attended returns the runs that repair may wake in a node that was started for the
+// sake of one run; nil for a node that serves all runs.
+func (n *Node) attended() *repairserver.Attended {
+	if !n.cfg.Interrupt {
+		return nil
+	}
+	a := &repairserver.Attended{Since: time.Now()}
+	for _, keep := range n.cfg.Keep {
+		namespace, id, _ := strings.Cut(keep, "/")
+		a.Runs = append(a.Runs, runlog.Run{Namespace: namespace, ID: id})
+	}
+	return a
+}
+
+var compactionRole = &roleSpec{
+	name: workflow.Compaction,
+	open: func(n *Node, _ *dependencies) (*service, error) {
+		return serviceOf(compactionserver.New(n.runs())), nil
+	},
+}
+
+var turnRole = &roleSpec{
+	name: workflow.Turn, needsToolHost: true,
+	open: func(n *Node, d *dependencies) (*service, error) {
+		return serviceOf(turnserver.New(turnserver.Config{
+			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Conversations: d.conversations,
+			HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
+			Open: n.openModel, Window: n.window, Content: n.telemetry.Content(),
+			Price: func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
+		})), nil
+	},
+}
+
+// openModel returns the provider of a model and the model's name there.
+func (n *Node) openModel(ref string) (model.Provider, string, error) {
+	p, name, err := provider.OpenWith(n.cfg.Catalogue, ref, n.cfg.ModelEnv)
+	if err != nil {
+		return nil, "", err
+	}
+	return n.observed.metrics.Provider(ref, p), name, nil
+}
+
+// window returns the input window of a model in tokens; 0 if the catalogue does not
+// have it.
+func (n *Node) window(ref string) uint32 {
+	if e := n.cfg.Catalogue.Lookup(ref); e.Known {
+		return e.Window
+	}
+	return 0
+}
+
+// ownWindow returns the window of a model that differs from the embedded catalogue,
+// which is all that other processes have; 0 for any other model.
+func (n *Node) ownWindow(ref string) uint32 {
+	if window := n.window(ref); window != catalogue.Lookup(ref).Window {
+		return window
+	}
+	return 0
+}
+
+var stopDecisionRole = &roleSpec{
+	name: workflow.StopDecision,
+	open: func(n *Node, d *dependencies) (*service, error) {
+		return serviceOf(stopdecisionserver.New(stopdecisionserver.Config{
+			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Conversations: d.conversations, Logger: n.cfg.Logger,
+		})), nil
+	},
+}
+
+// bridgeRole consumes the steps of a custom executor, so that its consumer has that
+// executor's name and not the role's.
+var bridgeRole = &roleSpec{
+	name: workflow.Bridge,
+	open: func(n *Node, d *dependencies) (*service, error) {
+		b, err := bridgeserver.New(bridgeserver.Config{
+			Name: n.cfg.Executor, Target: n.cfg.Target, Timeout: n.cfg.TargetTimeout, Log: n.runs(), Remote: d.remote, Logger: n.cfg.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		s := serviceOf(b)
+		s.ready = b.Reach
+		s.aliases = []string{workflow.Bridge + "." + n.cfg.Executor}
+		return s, nil
+	},
+}

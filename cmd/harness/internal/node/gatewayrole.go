@@ -1,0 +1,147 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+var gatewayRole = &roleSpec{name: workflow.Gateway, public: true, open: openGateway}
+
+func openGateway(n *Node, d *dependencies) (*service, error) {
+	gateway := gatewayserver.New(gatewayserver.Config{
+		Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Tracer: n.telemetry.Tracer(),
+		Workspaces: func(ctx context.Context, workspace string) error {
+			_, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
+			return err
+		},
+		Tools: func(ctx context.Context) ([]string, error) { return toolNames(ctx, d.toolHost) },
+		Hooks: func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
+	})
+	if err := n.watchMesh(gateway); err != nil {
+		return nil, err
+	}
+	n.gateway = harnessv1.NewGatewayServiceClient(n.local.conn)
+	return &service{
+		register: func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) },
+		ready:    func(context.Context) error { return gateway.Ready() },
+		serving: func(ctx context.Context) error {
+			gateway.Start(context.WithoutCancel(ctx))
+			// Closed before the door, which waits for the gateway's streams.
+			n.closers = append(n.closers, func(context.Context) error {
+				gateway.Close()
+				return nil
+			})
+			if err := awaitReady(ctx, gateway); err != nil {
+				return err
+			}
+			if n.cfg.Interrupt {
+				return n.interruptOthers(ctx)
+			}
+			return nil
+		},
+	}, nil
+}
+
+// toolNames returns the names of all tools that a run can have.
+func toolNames(ctx context.Context, host harnessv1.ToolHostServiceClient) ([]string, error) {
+	r, err := host.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
+	names := make([]string, 0, len(r.GetTools()))
+	for _, t := range slices.Concat(r.GetTools(), workitem.Tools(), turn.HarnessTools()) {
+		names = append(names, t.GetName())
+	}
+	return names, err
+}
+
+// reachHooks tries to reach the services of hooks. One that cannot be reached is an
+// error if the hook fails closed, else a warning in the log.
+func (n *Node) reachHooks(ctx context.Context, caller *hookcaller.Caller, hooks []*harnessv1.Hook) error {
+	warnings, err := caller.Reach(ctx, hooks)
+	for _, w := range warnings {
+		n.cfg.Logger.Warn("hook", "warning", w)
+	}
+	return fault.In("spec.agent", err)
+}
+
+// readyWait bounds the wait for the gateway's list of runs.
+const readyWait = 30 * time.Second
+
+func awaitReady(ctx context.Context, gateway *gatewayserver.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	for {
+		err := gateway.Ready()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the list of runs could not be read within %s, so the stored log may be damaged (HARNESS_LOG_LEVEL=debug shows more): %w", readyWait, err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// settleWait bounds the wait for interrupted runs to park: the step of a dead worker
+// is delivered again after AckWait, once or, if the server has lost its record of the
+// delivery, twice.
+const settleWait = 3 * runlog.DefaultTakeover
+
+// settleOthers waits until the runs that were interrupted at the start are parked, so
+// that a short-lived process does not leave them running.
+func (n *Node) settleOthers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	for _, run := range n.interrupted {
+		stream, err := n.gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{
+			Namespace: run.GetNamespace(), RunId: run.GetRunId(), Until: harnessv1.WatchUntil_WATCH_UNTIL_REST,
+			AfterVersion: run.GetVersion(), NoDeltas: true,
+		})
+		for err == nil {
+			_, err = stream.Recv()
+		}
+	}
+}
+
+// interruptOthers leaves an interrupt in the inbox of every running run that is not in
+// Config.Keep, before the executors start.
+func (n *Node) interruptOthers(ctx context.Context) error {
+	request := &harnessv1.ListRunsRequest{
+		Namespace: "*", Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_RUNNING}, PageSize: 1000,
+	}
+	for {
+		page, err := n.gateway.ListRuns(ctx, request)
+		if err != nil {
+			return fmt.Errorf("list unfinished runs: %w", err)
+		}
+		for _, run := range page.GetRuns() {
+			if slices.Contains(n.cfg.Keep, run.GetNamespace()+"/"+run.GetRunId()) {
+				continue
+			}
+			_, err := n.gateway.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
+				Namespace: run.GetNamespace(), RunId: run.GetRunId(),
+				Reason: "The process that worked on it ended; resume it to go on.",
+			})
+			if err != nil {
+				return fmt.Errorf("interrupt unfinished run %s: %w", run.GetRunId(), err)
+			}
+			n.interrupted = append(n.interrupted, run)
+		}
+		if page.GetNextPageToken() == "" {
+			return nil
+		}
+		request.PageToken = page.GetNextPageToken()
+	}
+}
