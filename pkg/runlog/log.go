@@ -204,7 +204,7 @@ type HookCaller interface {
 	// idempotency key. A client's error is returned in the answer. The death of the
 	// client's process is not detected.
 	//
-	// Errors: ErrNobody if no client answers hooks of the run, ErrTooLarge,
+	// Errors: ErrNoClient if no client answers hooks of the run, ErrTooLarge,
 	// ErrUnavailable if there is no answer.
 	CallHook(ctx context.Context, run Run, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)
 }

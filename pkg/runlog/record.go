@@ -13,7 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Appendable says what is wrong with a record that no log of run can hold.
+// Appendable returns an error if no log of run can hold the record.
 func Appendable(run Run, rec *harnessv1.Record) error {
 	switch {
 	case !run.Valid():
@@ -21,27 +21,28 @@ func Appendable(run Run, rec *harnessv1.Record) error {
 	case rec.GetStep() == nil && rec.GetJournal() == nil:
 		return errors.New("the record has no body")
 	case rec.GetStep() != nil && !Name.MatchString(rec.GetStep().GetTo()):
-		return fmt.Errorf("step to %q: not a name", rec.GetStep().GetTo())
+		return fmt.Errorf("step to %q: invalid executor name", rec.GetStep().GetTo())
 	case rec.GetVersion() == 0, (rec.GetVersion() == 1) != (rec.GetPrevSequence() == 0):
 		return fmt.Errorf("version %d cannot follow sequence %d", rec.GetVersion(), rec.GetPrevSequence())
 	}
 	return nil
 }
 
-// Encode is the stored form of a record: deterministic, so that equal records
-// are equal bytes. ErrTooLarge over MaxRecord.
+// Encode returns the stored form of a record. It is deterministic: equal records have
+// equal bytes. It returns ErrTooLarge above MaxRecord.
 func Encode(rec *harnessv1.Record) ([]byte, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(rec)
 	if err != nil {
 		return nil, fmt.Errorf("encode record: %w", err)
 	}
 	if len(data) > MaxRecord {
-		return nil, fmt.Errorf("record of %d bytes, the limit is %d: %w", len(data), MaxRecord, ErrTooLarge)
+		return nil, fmt.Errorf("record of %d bytes exceeds the limit of %d: %w", len(data), MaxRecord, ErrTooLarge)
 	}
 	return data, nil
 }
 
-// Decode reads a stored record. ErrSchemaTooNew leaves the record nil.
+// Decode decodes a stored record. It returns ErrSchemaTooNew, and no record, for a
+// newer schema.
 func Decode(data []byte, header Header) (*harnessv1.Record, error) {
 	if header.Schema > Schema {
 		return nil, fmt.Errorf("schema %d, this program reads up to %d: %w", header.Schema, Schema, ErrSchemaTooNew)
@@ -51,15 +52,15 @@ func Decode(data []byte, header Header) (*harnessv1.Record, error) {
 		return nil, fmt.Errorf("decode record: %w", err)
 	}
 	if rec.GetSchema() != header.Schema {
-		return nil, fmt.Errorf("record says schema %d, its header %d", rec.GetSchema(), header.Schema)
+		return nil, fmt.Errorf("record has schema %d, its header %d", rec.GetSchema(), header.Schema)
 	}
 	if rec.GetVersion() != header.Version {
-		return nil, fmt.Errorf("record says version %d, its header %d", rec.GetVersion(), header.Version)
+		return nil, fmt.Errorf("record has version %d, its header %d", rec.GetVersion(), header.Version)
 	}
 	return rec, nil
 }
 
-// HeaderOf is what goes into the headers of a record.
+// HeaderOf returns the headers of a record.
 func HeaderOf(rec *harnessv1.Record) Header {
 	return Header{
 		Version:     rec.GetVersion(),
@@ -68,10 +69,9 @@ func HeaderOf(rec *harnessv1.Record) Header {
 	}
 }
 
-// Spill moves contents out of rec until it fits: all that are longer than
-// MaxInline, then the largest first until the record is within half of
-// MaxRecord. It calls put for each and changes rec in place; rec must be the
-// caller's own.
+// Spill moves contents of rec to blobs until it fits: all contents above MaxInline,
+// then the largest first until the record is within half of MaxRecord. It calls put for
+// each and modifies rec, which no one else may use.
 func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
 	if proto.Size(rec) <= MaxInline {
 		return nil
@@ -79,8 +79,8 @@ func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Cont
 	return spill(ctx, rec, MaxInline, MaxRecord/2, put)
 }
 
-// SpillTo moves the largest contents out of a message until it has at most
-// target bytes or none of more than content.MaxPreview is left.
+// SpillTo moves the largest contents of a message to blobs until it has at most target
+// bytes or no content above content.MaxPreview.
 func SpillTo(ctx context.Context, m proto.Message, target int, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
 	return spill(ctx, m, MaxRecord, target, put)
 }
@@ -95,7 +95,7 @@ func spill(ctx context.Context, m proto.Message, inline, target int, put func(ct
 	saved := 0
 	for _, c := range contents {
 		if c.GetBlob() != nil {
-			size -= saved // one content in two places, spilled with the first
+			size -= saved // the same content in two fields, moved with the first
 			continue
 		}
 		text := c.GetInline()
@@ -119,8 +119,8 @@ const (
 	shrunkPreview = 96
 )
 
-// Shrink is SpillTo's last resort: it moves every content of more than 256 bytes
-// out of a message and cuts what is shown of those in its place to 96.
+// Shrink is the last resort after SpillTo: it moves every content above 256 bytes to a
+// blob and shortens previews to 96 bytes.
 func Shrink(ctx context.Context, m proto.Message, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
 	if err := spill(ctx, m, shrunkInline, proto.Size(m), put); err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Name is the shape of namespaces, run ids, executor and tool names.
+// Name matches valid namespaces, run ids, executor names and tool names.
 var Name = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Kind says what a subject is for.
+// Kind is the kind of a subject.
 type Kind int
 
 // Kinds of subjects of a run.
@@ -22,7 +22,7 @@ const (
 	KindBlob
 )
 
-// Address is a subject of a run, taken apart.
+// Address is a parsed subject of a run.
 type Address struct {
 	Partition int
 	Run       Run
@@ -34,14 +34,14 @@ type Address struct {
 	Chunk  int
 }
 
-// Valid says whether both names of r have the right shape.
+// Valid reports whether both names of r are valid.
 func (r Run) Valid() bool { return Name.MatchString(r.Namespace) && Name.MatchString(r.ID) }
 
-// String is NAMESPACE/RUN.
+// String returns NAMESPACE/RUN.
 func (r Run) String() string { return r.Namespace + "/" + r.ID }
 
-// Partition is the partition of a run among n, from 0: FNV-1a 32 of
-// NAMESPACE/RUN modulo n. It must never change for stored runs.
+// Partition returns the partition of a run among n, from 0: FNV-1a 32 of NAMESPACE/RUN
+// modulo n. The result must never change for stored runs.
 func Partition(r Run, n int) int {
 	if n <= 1 {
 		return 0
@@ -51,8 +51,8 @@ func Partition(r Run, n int) int {
 	return int(h.Sum32() % uint32(n)) //nolint:gosec // n is small and positive
 }
 
-// HashID is the 8-byte hash under which ids of inbox items and of answered
-// calls are remembered: FNV-1a 64.
+// HashID returns the 8-byte hash, FNV-1a 64, that snapshots store for the ids of inbox
+// items and of answered calls.
 func HashID(id string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id))
@@ -63,23 +63,24 @@ func prefix(tree string, partition int, r Run) string {
 	return "hm." + tree + "." + strconv.Itoa(partition) + "." + r.Namespace + "." + r.ID + "."
 }
 
-// LogFilter matches every record of a run. It is the filter of every fence and
-// must be spelt identically everywhere: on a replicated stream the server
-// fences only between identical filters.
+// LogFilter returns the filter that matches every record of a run. It is the filter of
+// every fence and must be spelled identically everywhere: on a replicated stream the
+// server fences only between identical filters.
 func LogFilter(partition int, r Run) string { return prefix("run", partition, r) + "log.>" }
 
-// StepSubject is where steps to an executor of a run are appended.
+// StepSubject returns the subject of the steps of a run to an executor.
 func StepSubject(partition int, r Run, executor string) string {
 	return prefix("run", partition, r) + "log.step." + executor
 }
 
-// JournalSubject is where the journal of a run is appended.
+// JournalSubject returns the subject of the journal of a run.
 func JournalSubject(partition int, r Run) string { return prefix("run", partition, r) + "log.journal" }
 
-// InboxSubject is where inputs to a run are appended.
+// InboxSubject returns the subject of the inputs of a run.
 func InboxSubject(partition int, r Run) string { return prefix("run", partition, r) + "inbox" }
 
-// BlobSubject is where a blob of a run, or with chunk >= 0 a part of it, is stored.
+// BlobSubject returns the subject of a blob of a run, or with chunk >= 0 of one of its
+// chunks.
 func BlobSubject(partition int, r Run, digest string, chunk int) string {
 	s := prefix("blob", partition, r) + digest
 	if chunk >= 0 {
@@ -88,7 +89,8 @@ func BlobSubject(partition int, r Run, digest string, chunk int) string {
 	return s
 }
 
-// TimerSubject is where a timer of a run is set, and with fired where it comes up.
+// TimerSubject returns the subject on which a timer of a run is set, or with fired the
+// one on which it fires.
 func TimerSubject(partition int, r Run, parkVersion uint64, fired bool) string {
 	s := prefix("timer", partition, r) + strconv.FormatUint(parkVersion, 10)
 	if fired {
@@ -97,46 +99,47 @@ func TimerSubject(partition int, r Run, parkVersion uint64, fired bool) string {
 	return s
 }
 
-// ParseFired takes the subject of a fired timer apart.
+// ParseFired parses the subject of a fired timer.
 func ParseFired(subject string) (r Run, parkVersion uint64, err error) {
 	parts := strings.Split(subject, ".")
 	if len(parts) != 7 || parts[0] != "hm" || parts[1] != "timer" || parts[6] != "fired" {
-		return Run{}, 0, fmt.Errorf("subject %q is no fired timer", subject)
+		return Run{}, 0, fmt.Errorf("subject %q is not that of a fired timer", subject)
 	}
 	r = Run{Namespace: parts[3], ID: parts[4]}
 	parkVersion, err = strconv.ParseUint(parts[5], 10, 64)
 	if err != nil || strconv.FormatUint(parkVersion, 10) != parts[5] || !r.Valid() {
-		return Run{}, 0, fmt.Errorf("subject %q is no fired timer", subject)
+		return Run{}, 0, fmt.Errorf("subject %q is not that of a fired timer", subject)
 	}
 	return r, parkVersion, nil
 }
 
-// LiveFilter matches the republished records of a run: the watch feed.
+// LiveFilter returns the filter that matches the republished records of a run: the
+// watch feed.
 func LiveFilter(partition int, r Run) string { return prefix("live", partition, r) + ">" }
 
-// DeltaSubject carries the model's text while it is being written.
+// DeltaSubject returns the subject of the model's text while the model writes it.
 func DeltaSubject(r Run) string { return "hm.delta." + r.Namespace + "." + r.ID }
 
-// ControlSubject carries pokes to whoever works on a run.
+// ControlSubject returns the subject of pokes to the workers of a run.
 func ControlSubject(r Run) string { return "hm.control." + r.Namespace + "." + r.ID }
 
-// HookSubject carries the calls of hooks that a client of a run answers.
+// HookSubject returns the subject of the hook calls that a client of a run answers.
 func HookSubject(r Run) string { return "hm.hook." + r.Namespace + "." + r.ID }
 
-// ParseControl takes a control subject apart.
+// ParseControl parses a control subject.
 func ParseControl(subject string) (Run, error) {
 	parts := strings.Split(subject, ".")
 	if len(parts) != 4 || parts[0] != "hm" || parts[1] != "control" {
-		return Run{}, fmt.Errorf("subject %q is no control subject", subject)
+		return Run{}, fmt.Errorf("subject %q is not a control subject", subject)
 	}
 	r := Run{Namespace: parts[2], ID: parts[3]}
 	if !r.Valid() {
-		return Run{}, fmt.Errorf("subject %q holds an invalid name", subject)
+		return Run{}, fmt.Errorf("subject %q contains an invalid name", subject)
 	}
 	return r, nil
 }
 
-// ParseSubject takes a subject of the RUNS or BLOBS streams apart.
+// ParseSubject parses a subject of the RUNS or BLOBS streams.
 func ParseSubject(subject string) (Address, error) {
 	bad := func(why string) (Address, error) {
 		return Address{}, fmt.Errorf("subject %q: %s", subject, why)

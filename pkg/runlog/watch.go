@@ -11,10 +11,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// silence is how long a watcher trusts a quiet feed before it reads the log.
+// silence is how long a watcher relies on a quiet feed before it reads the log.
 const silence = 10 * time.Second
 
-// AppendedBefore is what a record that follows prev says in appended_before.
+// AppendedBefore returns the value of appended_before in a record that follows prev.
 func AppendedBefore(prev Entry) uint64 {
 	if len(prev.Record.GetAppended()) > 0 {
 		return prev.Sequence
@@ -22,8 +22,8 @@ func AppendedBefore(prev Entry) uint64 {
 	return prev.Record.GetAppendedBefore()
 }
 
-// TowardsAppended is the sequence at which to go on from rec to the records before
-// it that add to the conversation; 0 when there is none before it.
+// TowardsAppended returns the sequence to read next when walking back from rec over the
+// records that add to the conversation; 0 if there is none before rec.
 func TowardsAppended(rec *harnessv1.Record) uint64 {
 	if before := rec.GetAppendedBefore(); before != 0 {
 		return before
@@ -31,10 +31,9 @@ func TowardsAppended(rec *harnessv1.Record) uint64 {
 	return rec.GetPrevSequence()
 }
 
-// BackAppended returns those of from's run's records that add to the
-// conversation, with sequences above after and up to from, oldest first. It
-// costs one exact read for each of them, and one for each record that does not
-// say where the one before it is.
+// BackAppended returns the records of from's run that add to the conversation, with
+// sequences in (after, from.Sequence], oldest first. It reads each of them by exact
+// sequence, and also each record without appended_before on the way.
 func BackAppended(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, error) {
 	var newestFirst []Entry
 	for e := from; e.Sequence > after; {
@@ -53,7 +52,7 @@ func BackAppended(ctx context.Context, log Reader, from Entry, after uint64) ([]
 			return nil, fmt.Errorf("conversation before version %d: %w", e.Header.Version, err)
 		}
 		if earlier.Sequence >= e.Sequence || earlier.Header.Version >= e.Header.Version {
-			return nil, fmt.Errorf("version %d at sequence %d says that version %d at %d is before it", e.Header.Version, e.Sequence, earlier.Header.Version, earlier.Sequence)
+			return nil, fmt.Errorf("version %d at sequence %d links to version %d at %d, which is not before it", e.Header.Version, e.Sequence, earlier.Header.Version, earlier.Sequence)
 		}
 		e = earlier
 	}
@@ -61,9 +60,9 @@ func BackAppended(ctx context.Context, log Reader, from Entry, after uint64) ([]
 	return newestFirst, nil
 }
 
-// Back returns the records of from's run with versions above after and up to
-// from, oldest first. It walks prev_sequence, so it costs one exact read per
-// record and never scans other runs' traffic.
+// Back returns the records of from's run with versions in (after, from's version],
+// oldest first. It follows prev_sequence, so it makes one exact read per record and
+// never scans the records of other runs.
 func Back(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, error) {
 	if from.Header.Version <= after {
 		return nil, nil
@@ -83,27 +82,27 @@ func Back(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, e
 			return nil, fmt.Errorf("version %d: %w", v-1, err)
 		}
 		if prev.Header.Version != v-1 {
-			return nil, fmt.Errorf("sequence %d holds version %d, want %d", prev.Sequence, prev.Header.Version, v-1)
+			return nil, fmt.Errorf("sequence %d holds version %d, expected %d", prev.Sequence, prev.Header.Version, v-1)
 		}
 		e = prev
 	}
 }
 
-// Pauses between the tries of a watch to which the log gives no answer.
+// Pauses between two reads of a watch while the log is unavailable.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
 )
 
-// Away counts how long the bus has given no answer. The zero Away is a bus that
-// has answered.
+// Away measures how long the bus has been unavailable. The zero Away is an available
+// bus.
 type Away struct {
 	since time.Time
 	pause time.Duration
 }
 
-// Again says how long to wait before the next try after a failure at now: 50 ms,
-// doubling to a second. ok is false when there was no answer for patience.
+// Again returns the pause before the next try after a failure at now: 50 ms, doubling
+// to one second. ok is false once failures have lasted for patience.
 func (a *Away) Again(now time.Time, patience time.Duration) (pause time.Duration, ok bool) {
 	if a.since.IsZero() {
 		a.since = now
@@ -115,8 +114,7 @@ func (a *Away) Again(now time.Time, patience time.Duration) (pause time.Duration
 	return a.pause, true
 }
 
-// Watch is a Watcher's Watch without patience: it ends with the first
-// ErrUnavailable.
+// Watch runs a Watcher without patience: it ends with the first ErrUnavailable.
 func Watch(ctx context.Context, log WatchSource, run Run, after uint64, handle func(Entry) error, caughtUp func() error) error {
 	return Watcher{After: after, Handle: handle, CaughtUp: caughtUp}.Watch(ctx, log, run)
 }
@@ -128,34 +126,33 @@ type WatchSource interface {
 	Reader
 }
 
-// Watcher says what of a run is watched.
+// Watcher configures a watch of one run.
 type Watcher struct {
-	// After is the version behind which the watch begins.
+	// After is the version after which the watch starts.
 	After uint64
-	// Contains is the sequence of a message that the run is known to have; 0 for
-	// none.
+	// Contains is the sequence of a message that is known to be stored for the run; 0
+	// for none.
 	Contains uint64
-	// Patience is how long the log may give no answer. Default: not at all.
+	// Patience is how long the log may be unavailable. Default 0.
 	Patience time.Duration
 	// Handle is called with each record. Required.
 	Handle func(Entry) error
-	// CaughtUp, when not nil, is called once after everything that was stored at
-	// the start has been handled.
+	// CaughtUp, if not nil, is called once, after everything that was stored at the
+	// start has been handled.
 	CaughtUp func() error
 }
 
-// Watch calls Handle with the records of run after version After, strictly by
-// version, each once, until Handle or CaughtUp returns an error (which it then
-// returns), ctx ends or the log cannot be read; a new watch may go on from there.
+// Watch calls Handle with the records of run after version After, in order of version,
+// each once. It ends with the error of Handle or CaughtUp, with the cause of ctx, or
+// when the log cannot be read. A new watch can continue from the last version.
 //
-// It listens to the feed first and reads the log then; on a gap, an
-// interruption or ten seconds of silence it reads again, because the feed may
-// drop records. A log that is unavailable is asked again until it or the feed
-// has brought the watch on; after Patience without that the watch ends with
-// ErrUnavailable.
+// It subscribes to the feed first and then reads the log. The feed may drop records, so
+// Watch reads the log again after a gap, an interruption or ten seconds of silence.
+// While the log is unavailable, Watch retries. After Patience without a record it ends
+// with ErrUnavailable.
 //
-// A run of which a message is known counts as unavailable where it is not found:
-// the replica that answered is behind.
+// A run that has a known message counts as unavailable if it is not found: the replica
+// that answered lags.
 func (w Watcher) Watch(ctx context.Context, log WatchSource, run Run) error {
 	u := &watch{Watcher: w, log: log, run: run, next: w.After + 1, newest: w.Contains, feed: make(chan *Entry, 256)}
 	defer func() {
@@ -166,24 +163,24 @@ func (w Watcher) Watch(ctx context.Context, log WatchSource, run Run) error {
 	return u.follow(ctx)
 }
 
-// watch is a watch under way.
+// watch is the state of one watch.
 type watch struct {
 	Watcher
 	log WatchSource
 	run Run
 
-	// next is the version that is to be handled next, newest the highest sequence
-	// that is known of the run, 0 while nothing is.
+	// next is the version to handle next. newest is the highest known sequence of the
+	// run, 0 if none is known.
 	next, newest uint64
-	given        uint64 // sequence of the record that was handled last; 0 for none
+	given        uint64 // sequence of the last handled record; 0 for none
 	feed         chan *Entry
 	missed       atomic.Bool
 	stop         func()
 	caught       bool
-	// ended is what Handle or CaughtUp ended the watch with.
+	// ended is the error of Handle or CaughtUp.
 	ended error
 	away  Away
-	// retry fires when the log is to be asked again; nil while nothing is owed.
+	// retry fires when the log has to be read again; nil while no read is due.
 	retry <-chan time.Time
 }
 
@@ -194,19 +191,19 @@ func (w *watch) follow(ctx context.Context) error {
 		if err == nil && w.retry == nil && len(w.feed) == 0 && w.missed.Swap(false) {
 			err = w.catchUp(ctx)
 		}
-		if err = w.settle(ctx, err); err != nil {
+		if err = w.afterError(ctx, err); err != nil {
 			return err
 		}
 		quiet.Reset(silence)
 	}
 }
 
-// wait takes in one thing that happens.
+// wait handles one event.
 func (w *watch) wait(ctx context.Context, quiet *time.Timer) error {
 	if ctx.Err() == nil {
-		select { // what is there is cheaper than a look
+		select { // queued records are cheaper than a read
 		case e := <-w.feed:
-			return w.brought(ctx, e)
+			return w.fromFeed(ctx, e)
 		default:
 		}
 	}
@@ -214,7 +211,7 @@ func (w *watch) wait(ctx context.Context, quiet *time.Timer) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case e := <-w.feed:
-		return w.brought(ctx, e)
+		return w.fromFeed(ctx, e)
 	case <-w.retry:
 		return w.catchUp(ctx)
 	case <-quiet.C:
@@ -222,16 +219,16 @@ func (w *watch) wait(ctx context.Context, quiet *time.Timer) error {
 	}
 }
 
-// brought takes in what the feed brings; nil says that it was interrupted.
-func (w *watch) brought(ctx context.Context, e *Entry) error {
+// fromFeed handles an event of the feed; nil means that the feed was interrupted.
+func (w *watch) fromFeed(ctx context.Context, e *Entry) error {
 	if e == nil {
 		return w.catchUp(ctx)
 	}
-	return w.fed(ctx, *e)
+	return w.record(ctx, *e)
 }
 
-// settle decides what err means for the watch: nil when it goes on.
-func (w *watch) settle(ctx context.Context, err error) error {
+// afterError returns nil if the watch continues after err, else the error to end with.
+func (w *watch) afterError(ctx context.Context, err error) error {
 	switch {
 	case w.ended != nil:
 		return w.ended
@@ -250,8 +247,8 @@ func (w *watch) settle(ctx context.Context, err error) error {
 	return nil
 }
 
-// fed takes in a record of the feed.
-func (w *watch) fed(ctx context.Context, e Entry) error {
+// record handles a record of the feed.
+func (w *watch) record(ctx context.Context, e Entry) error {
 	w.newest = max(w.newest, e.Sequence)
 	switch {
 	case e.Header.Version == w.next && e.Record != nil:
@@ -259,11 +256,10 @@ func (w *watch) fed(ctx context.Context, e Entry) error {
 	case e.Header.Version >= w.next && w.retry == nil:
 		return w.deliver(ctx, e)
 	}
-	return nil // handled before, or comes when the log answers
+	return nil // handled before, or read from the log later
 }
 
-// catchUp reads what the log has and the watch has not. It is owed until it has
-// succeeded.
+// catchUp reads the records that the watch does not have. It is due until it succeeds.
 func (w *watch) catchUp(ctx context.Context) error {
 	if w.stop == nil {
 		var err error
@@ -273,7 +269,7 @@ func (w *watch) catchUp(ctx context.Context) error {
 	}
 	view, err := w.log.View(ctx, w.run, w.newest)
 	if errors.Is(err, ErrNotFound) && w.newest > 0 {
-		return fmt.Errorf("%w: it was there: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: a known run is missing: %w", ErrUnavailable, err)
 	}
 	if err != nil {
 		return err
@@ -291,16 +287,16 @@ func (w *watch) catchUp(ctx context.Context) error {
 	return w.ended
 }
 
-// take is called by the feed.
+// take queues an event of the feed.
 func (w *watch) take(e *Entry) {
 	select {
 	case w.feed <- e:
-	default: // the reader is behind; it reads the log once it has emptied the feed
+	default: // the queue is full: the reader reads the log once it is empty
 		w.missed.Store(true)
 	}
 }
 
-// deliver handles the records up to from that were not.
+// deliver handles the missing records up to from.
 func (w *watch) deliver(ctx context.Context, from Entry) error {
 	w.newest = max(w.newest, from.Sequence)
 	entries, err := Back(ctx, w.log, from, w.next-1)
@@ -315,11 +311,11 @@ func (w *watch) deliver(ctx context.Context, from Entry) error {
 	return nil
 }
 
-// give handles the next record. One that does not follow the one before it is of
-// another run: that which was watched was deleted, and its name is used again.
+// give handles the next record. A record that does not follow the last one belongs to
+// another run of the same name: the watched run was deleted.
 func (w *watch) give(e Entry) error {
 	if w.given != 0 && e.Record.GetPrevSequence() != w.given {
-		w.ended = fmt.Errorf("%s was deleted, and another run has its name: %w", w.run, ErrNotFound)
+		w.ended = fmt.Errorf("%s was deleted and another run has its name: %w", w.run, ErrNotFound)
 		return w.ended
 	}
 	if w.ended = w.Handle(e); w.ended == nil {

@@ -30,7 +30,7 @@ func (h *handle) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.Ho
 	o.do = func(fate) error {
 		p, a := w.answererOf(run)
 		if a == nil {
-			return fmt.Errorf("%s: %w", o.key.kind, runlog.ErrNobody)
+			return fmt.Errorf("%s: %w", o.key.kind, runlog.ErrNoClient)
 		}
 		o.note = "to " + p.Instance
 		w.mu.Lock()

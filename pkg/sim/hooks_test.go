@@ -55,7 +55,7 @@ func TestHooksAreAnsweredOrFailWithThoseWhoAnswerThem(t *testing.T) {
 						switch {
 						case ctx.Err() != nil:
 							return nil
-						case errors.Is(err, runlog.ErrNobody):
+						case errors.Is(err, runlog.ErrNoClient):
 							end = "nobody"
 						case errors.Is(err, runlog.ErrUnavailable):
 							end = "unavailable"

@@ -71,7 +71,7 @@ func TestNoJetStream(t *testing.T) {
 	t.Parallel()
 	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{NoJetStream: true})
 	for _, args := range [][]string{{"provision", "--nats", bus.URL()}, serve(t, "repair", bus.URL())} {
-		refused(t, []string{"JetStream switched off", "nats-server -js"}, args...)
+		refused(t, []string{"JetStream is switched off", "nats-server -js"}, args...)
 	}
 	bare := meshtest.StartNATS(t, bin, meshtest.NATSConfig{})
 	refused(t, []string{"not provisioned", "harness provision"}, serve(t, "gateway", bare.URL())...)
@@ -95,7 +95,7 @@ func TestOtherStreams(t *testing.T) {
 	if err := bus.DeleteStream("RUNS_2"); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, []string{"RUNS_0 was made for 3 partitions", "harness provision --partitions 3"}, serve(t, "turn", bus.URL())...)
+	refused(t, []string{"RUNS_0 was created for 3 partitions", "harness provision --partitions 3"}, serve(t, "turn", bus.URL())...)
 	if out, err := exec.Command(bin.Harness, provision("--partitions", "3")...).CombinedOutput(); err != nil {
 		t.Errorf("provision, to mend it: %v\n%s", err, out)
 	}

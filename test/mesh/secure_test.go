@@ -276,7 +276,7 @@ func TestABusThatSpeaksTLS(t *testing.T) {
 	}
 	refused(t, []string{"CA that is not trusted here", "--nats-ca"}, provision(by("all", "localhost"), cert...)...)
 	refused(t, []string{"does not match", "127.0.0.1", "--nats"}, provision(by("all", "127.0.0.1"), trusted...)...)
-	refused(t, []string{"demands a certificate", "--nats-cert"}, provision(by("all", "localhost"), "--nats-ca", ca.File)...)
+	refused(t, []string{"requires a certificate", "--nats-cert"}, provision(by("all", "localhost"), "--nats-ca", ca.File)...)
 	refused(t, []string{"--nats-ca", "nowhere"}, provision(by("all", "localhost"), "--nats-ca", "nowhere")...)
 	refused(t, []string{"--nats-cert and --nats-key belong together"}, provision(by("all", "localhost"), "--nats-cert", client.Cert)...)
 	refused(t, []string{"refuses the credentials"}, provision(by("nobody", "localhost"), trusted...)...)

@@ -13,16 +13,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Subjects on which processes say what they are: the first is answered by those
-// that have a role and do its work, the second by all.
+// Subjects on which processes report their presence. Processes that have a role and are
+// ready answer the first, all processes the second.
 const (
 	whereSubject = "hm.where."
 	hereSubject  = "hm.here"
 )
 
-// Announce answers those who look for a role, under its name and the aliases,
-// with what say returns, until stop. A role that is not ready is only shown to
-// those who ask for all. say is called on other goroutines.
+// Announce answers searches for a role, under its name and the aliases, with the
+// presence that say returns, until stop. A role that is not ready answers only searches
+// for all processes. say is called on other goroutines.
 func (l *Log) Announce(role string, aliases []string, say func() *harnessv1.Presence) (stop func(), err error) {
 	var subs []*nats.Subscription
 	stop = func() {
@@ -63,11 +63,12 @@ func (l *Log) Announce(role string, aliases []string, say func() *harnessv1.Pres
 	return stop, nil
 }
 
-// locateWait bounds a search: who has the role and is ready answers at once.
+// locateWait bounds a search: a process that has the role and is ready answers
+// immediately.
 const locateWait = time.Second
 
-// Locate returns what a process says that has a role, or an alias of one, and is
-// ready; the first answer counts.
+// Locate returns the presence of a process that has a role, or an alias of one, and is
+// ready. The first answer counts.
 func (l *Log) Locate(ctx context.Context, role string) (*harnessv1.Presence, error) {
 	ctx, cancel := context.WithTimeout(ctx, locateWait)
 	defer cancel()
@@ -76,22 +77,22 @@ func (l *Log) Locate(ctx context.Context, role string) (*harnessv1.Presence, err
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("no process with the role %s is ready: start `harness serve --roles %s`", role, role)
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("no process with the role %s answers: it is there and not ready, or NATS is slow (%w)", role, runlog.ErrUnavailable)
+		return nil, fmt.Errorf("no process with the role %s answers: it is not ready, or NATS is slow (%w)", role, runlog.ErrUnavailable)
 	case err != nil:
 		return nil, unavailable("look for "+role, err)
 	}
 	p := &harnessv1.Presence{}
 	if err := proto.Unmarshal(m.Data, p); err != nil {
-		return nil, fmt.Errorf("what %s says of itself cannot be read: %w", role, err)
+		return nil, fmt.Errorf("decode the presence of %s: %w", role, err)
 	}
 	return p, nil
 }
 
-// quietWait is the silence after which nobody else is expected to answer.
+// quietWait is the silence after which no further answer is expected.
 const quietWait = 250 * time.Millisecond
 
-// Presences returns what all processes of the mesh say of themselves, in the
-// order of their answers. It takes a quarter of a second longer than the answers.
+// Presences returns the presence of all processes of the mesh, in the order of their
+// answers. It takes a quarter of a second longer than the answers.
 func (l *Log) Presences(ctx context.Context) ([]*harnessv1.Presence, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -115,7 +116,7 @@ func (l *Log) Presences(ctx context.Context) ([]*harnessv1.Presence, error) {
 		case errors.Is(err, context.DeadlineExceeded):
 			return all, nil
 		case errors.Is(err, nats.ErrNoResponders), err == nil && m.Header.Get(natsStatus) == "503":
-			return nil, nil // nobody
+			return nil, nil // no process
 		case err != nil:
 			return nil, unavailable("look around", err)
 		}
@@ -126,7 +127,7 @@ func (l *Log) Presences(ctx context.Context) ([]*harnessv1.Presence, error) {
 	}
 }
 
-// Connected says whether the bus can be reached now, and if not why.
+// Connected returns nil if the bus can be reached now, else the reason.
 func (l *Log) Connected() error {
 	switch {
 	case l.nc.IsConnected():

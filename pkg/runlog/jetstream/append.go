@@ -17,15 +17,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
-// Headers of a record, so that even one that cannot be decoded can be failed.
+// Headers of a record. With them a run can be failed even if its record cannot be
+// decoded.
 const (
 	headerVersion = "Hm-Version"
 	headerSchema  = "Hm-Schema"
 	headerCursor  = "Hm-Cursor"
 )
 
-// Error codes of a refused fence: the second one comes from replicated streams
-// and may also mean that another write is in flight.
+// Error codes of a refused fence. The second one comes from replicated streams and may
+// also mean that another write is in flight.
 const (
 	codeWrongSequence           jetstream.ErrorCode = 10071
 	codeWrongSequenceReplicated jetstream.ErrorCode = 10164
@@ -34,7 +35,8 @@ const (
 // retryPause is the wait before an undecided append is sent again.
 const retryPause = 5 * time.Millisecond
 
-// fenced is the one constructor of writes to a run's log. The span of ctx goes along.
+// fenced returns the message of a write to a run's log. All such writes are made here.
+// It carries the span of ctx.
 func (l *Log) fenced(ctx context.Context, run runlog.Run, rec *harnessv1.Record) (*nats.Msg, error) {
 	data, err := runlog.Encode(rec)
 	if err != nil {
@@ -63,7 +65,7 @@ func (l *Log) fenced(ctx context.Context, run runlog.Run, rec *harnessv1.Record)
 	return msg, nil
 }
 
-// Append stores rec behind the record that it names as its predecessor.
+// Append stores rec after the record that it names as its predecessor.
 func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	run := runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}
 	if err := runlog.Appendable(run, rec); err != nil {
@@ -87,19 +89,19 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 			}
 			return 0, refused("append to "+run.String(), err)
 		}
-		l.counts.note(err)
-		sequence, settled, serr := l.settle(ctx, run, rec)
+		l.counts.countUndecided(err)
+		sequence, resolved, serr := l.resolve(ctx, run, rec)
 		switch {
 		case serr != nil:
-			return 0, unavailable("append to "+run.String(), fmt.Errorf("%w; settling it: %w", err, serr))
-		case settled && sequence == 0:
+			return 0, unavailable("append to "+run.String(), fmt.Errorf("%w; reading its result: %w", err, serr))
+		case resolved && sequence == 0:
 			return 0, fmt.Errorf("version %d of %s: %w", rec.GetVersion(), run, runlog.ErrFenced)
-		case settled:
+		case resolved:
 			l.counts.landed.Add(1)
 			l.remember(run, sequence, rec, msg)
 			return sequence, nil
 		}
-		select { // nothing is there: the same bytes may be sent again
+		select { // not stored: the same bytes may be sent again
 		case <-ctx.Done():
 			return 0, unavailable("append to "+run.String(), err)
 		case <-time.After(retryPause):
@@ -108,8 +110,8 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	}
 }
 
-// note counts an undecided append.
-func (c *counters) note(err error) {
+// countUndecided counts an undecided append.
+func (c *counters) countUndecided(err error) {
 	switch apiCode(err) {
 	case codeWrongSequence:
 		c.fenced.Add(1)
@@ -120,15 +122,15 @@ func (c *counters) note(err error) {
 	}
 }
 
-// publish sends a message that may be sent again. One try has only a part of the
-// time, so that a lost answer leaves enough to find out what came of it.
+// publish sends a message that may be sent again. One try uses only a part of the time,
+// so that a lost answer leaves enough to determine the result.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
 	defer cancel()
 	return l.js.PublishMsg(ctx, msg)
 }
 
-// tries is how often a write whose answers are lost is sent within one timeout.
+// tries is how often a write without an answer is sent within one timeout.
 const tries = 3
 
 // refused wraps a failure after which the same bytes need not be sent again.
@@ -142,27 +144,25 @@ func refused(op string, err error) error {
 	return unavailable(op, err)
 }
 
-// codeFull is the refusal of a stream that is full.
+// codeFull is the error code of a full stream.
 const codeFull jetstream.ErrorCode = 10077
 
-var errFull = errors.New("the stream is full: give it more room with harness provision --max-bytes")
+var errFull = errors.New("the stream is full: raise its limit with `harness provision --max-bytes`")
 
-// undecided says that an append may or may not have been stored, now or by an
-// earlier try.
+// undecided reports whether an append may have been stored, now or by an earlier try.
 func undecided(err error) bool {
 	switch apiCode(err) {
 	case codeWrongSequence, codeWrongSequenceReplicated:
 		return true
-	case 0: // no answer of the stream: time-out, no responders, connection lost
+	case 0: // no answer of the stream: timeout, no responders, connection lost
 		return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload)
 	}
 	return false
 }
 
-// settle reads the record at rec's version. sequence is rec's own when it is
-// stored, 0 with settled when another one is, and not settled means that there
-// is none.
-func (l *Log) settle(ctx context.Context, run runlog.Run, rec *harnessv1.Record) (sequence uint64, settled bool, err error) {
+// resolve reads the record at rec's version. sequence is rec's own if rec is stored. It
+// is 0 with resolved if another record is stored, and 0 without resolved if none is.
+func (l *Log) resolve(ctx context.Context, run runlog.Run, rec *harnessv1.Record) (sequence uint64, resolved bool, err error) {
 	view, err := l.View(ctx, run, rec.GetPrevSequence())
 	if errors.Is(err, runlog.ErrNotFound) {
 		return 0, false, nil
@@ -171,7 +171,7 @@ func (l *Log) settle(ctx context.Context, run runlog.Run, rec *harnessv1.Record)
 		return 0, false, err
 	}
 	if view.Newest.Header.Version < rec.GetVersion() {
-		// Behind a fence that the log has passed nothing can be stored any more.
+		// The log has passed the fence, so nothing can be stored after it any more.
 		return 0, view.Newest.Sequence > rec.GetPrevSequence(), nil
 	}
 	if view.Newest.Header.Version == rec.GetVersion() && view.Newest.Record == nil {
@@ -179,7 +179,7 @@ func (l *Log) settle(ctx context.Context, run runlog.Run, rec *harnessv1.Record)
 	}
 	entries, err := runlog.Back(ctx, l, view.Newest, rec.GetVersion()-1)
 	if errors.Is(err, runlog.ErrNotFound) {
-		// Erased. Whose it was nobody knows any more, but that the log is beyond it.
+		// The record was erased. Its writer is unknown, but the log is past it.
 		return 0, true, nil
 	}
 	if err != nil {
@@ -198,7 +198,7 @@ func (l *Log) remember(run runlog.Run, sequence uint64, rec *harnessv1.Record, m
 	l.cache.put(runlog.Entry{Run: run, Sequence: sequence, Header: header, Record: rec}, l.partition(run), len(msg.Data))
 }
 
-// AppendInbox stores an input behind the newest one.
+// AppendInbox stores an input after the newest one.
 func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (uint64, bool, error) {
 	if !run.Valid() {
 		return 0, false, fmt.Errorf("input: run %q has an invalid name", run)
@@ -222,8 +222,8 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 			if err != nil && !errors.Is(err, runlog.ErrNotFound) || same != 0 {
 				return same, same != 0, err
 			}
-			// Behind one that is gone there is nothing: the run is being erased. When it
-			// was the newest, the fence says so.
+			// The item before is gone: the run is being erased. If it was the newest
+			// item, the fence refuses the write.
 		}
 		item := proto.CloneOf(item)
 		item.PrevSequence, item.Sequence = last, 0
@@ -232,7 +232,7 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 			return 0, false, fmt.Errorf("encode input: %w", err)
 		}
 		if len(data) > runlog.MaxRecord {
-			return 0, false, fmt.Errorf("input of %d bytes, the limit is %d: %w", len(data), runlog.MaxRecord, runlog.ErrTooLarge)
+			return 0, false, fmt.Errorf("input of %d bytes exceeds the limit of %d: %w", len(data), runlog.MaxRecord, runlog.ErrTooLarge)
 		}
 		ack, err := l.publish(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
 			jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(last, 10)},
@@ -244,7 +244,7 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 		if !undecided(err) {
 			return 0, false, refused("input to "+run.String(), err)
 		}
-		select { // another sender was first, or ours landed unseen: look again
+		select { // another sender was first, or this write was stored without an answer: read again
 		case <-ctx.Done():
 			return 0, false, unavailable("input to "+run.String(), err)
 		case <-time.After(retryPause):

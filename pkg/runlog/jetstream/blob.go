@@ -15,18 +15,18 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// chunkSize bounds one message of a blob; the server's default limit is 1 MiB.
+// chunkSize bounds one message of a blob. The server's default limit is 1 MiB.
 const chunkSize = 512 << 10
 
-// headerChunks is on the first message of a blob that has more than one.
+// headerChunks is a header of the first message of a blob that has more than one.
 const headerChunks = "Hm-Chunks"
 
-// blobLag is how long a replica may lag behind a blob whose reference is
-// already committed before the blob counts as missing.
+// blobLag is how long a replica may lag before a blob whose reference is committed
+// counts as missing.
 const blobLag = 2 * time.Second
 
-// PutBlob stores data under its digest: the parts first, so that a blob whose
-// first message is there is whole.
+// PutBlob stores data under its digest. It stores the further chunks first, so a blob
+// that has its first message is complete.
 func (l *Log) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*harnessv1.BlobRef, error) {
 	if !run.Valid() {
 		return nil, fmt.Errorf("store blob: run %q has an invalid name", run)
@@ -58,8 +58,8 @@ func (l *Log) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*harnes
 	return ref, nil
 }
 
-// once stores a message unless its subject already has one. Each message of a
-// blob has the time of a request, so that a large one does not fail for its size.
+// once stores a message unless its subject has one. Each message of a blob has the time
+// of one request, so that a large blob does not fail for its size.
 func (l *Log) once(ctx context.Context, msg *nats.Msg) error {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -72,7 +72,7 @@ func (l *Log) once(ctx context.Context, msg *nats.Msg) error {
 		case err == nil || code == codeWrongSequence:
 			return nil // the same digest means the same bytes
 		case code == codeWrongSequenceReplicated:
-			// Stored, or a write in flight that may still fail: look.
+			// It is stored, or another write is in flight that may still fail: read it.
 			if _, gerr := l.getBlob(ctx, msg.Subject); gerr == nil {
 				return nil
 			}
@@ -93,7 +93,7 @@ func (l *Log) getBlob(ctx context.Context, subject string) (*nats.Msg, error) {
 	return l.get(ctx, directSubject(blobsStream(address.Partition))+"."+subject, nil)
 }
 
-// Blob reads a blob and checks that its bytes have the digest asked for.
+// Blob reads a blob and checks its digest.
 func (l *Log) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, error) {
 	p := l.partition(run)
 	missing := fmt.Errorf("blob %.12s of %s: %w", digest, run, runlog.ErrNotFound)
@@ -127,7 +127,7 @@ func (l *Log) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, 
 	if n := first.Header.Get(headerChunks); n != "" {
 		chunks, err := strconv.Atoi(n)
 		if err != nil {
-			return nil, fmt.Errorf("blob %.12s of %s: number of parts: %w", digest, run, err)
+			return nil, fmt.Errorf("blob %.12s of %s: number of chunks: %w", digest, run, err)
 		}
 		for i := range chunks {
 			m, err := read(i)

@@ -7,24 +7,24 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// cache keeps the newest records that this process wrote or read, bounded in
-// bytes. It is safe because a stored record never changes, and its sequence is never
-// another record's. What this process erases is dropped; where another one has
-// erased it, nothing leads there any more. Its records are shared; nobody may
-// change them.
+// cache stores the records that this process wrote or read last, bounded in bytes. It
+// is never stale, because a stored record does not change and its sequence is not
+// reused. A record that this process erases is dropped. One that another process erased
+// is not read any more, because no stored record links to it. Records are shared and
+// must not be changed.
 type cache struct {
 	mu    sync.Mutex
 	limit int
 	used  int
-	order *list.List // newest use first
+	order *list.List // most recently used first
 	at    map[place]*list.Element
-	// erased are the last sequences of runs that were erased of late, the names of
-	// those in their order beside it.
+	// erased maps recently erased runs to their last sequence, in the order of the
+	// slice.
 	erased map[runlog.Run]uint64
 	names  []runlog.Run
 }
 
-// erasedRuns is how many erased runs are remembered.
+// erasedRuns bounds the erased runs that are remembered.
 const erasedRuns = 1024
 
 type place struct {
@@ -32,7 +32,7 @@ type place struct {
 	sequence  uint64
 }
 
-type cached struct {
+type cacheEntry struct {
 	place place
 	entry runlog.Entry
 	size  int
@@ -50,11 +50,11 @@ func (c *cache) get(partition int, sequence uint64) (runlog.Entry, bool) {
 		return runlog.Entry{}, false
 	}
 	c.order.MoveToFront(el)
-	return el.Value.(*cached).entry, true
+	return el.Value.(*cacheEntry).entry, true
 }
 
-// erase takes in no records of a run up to sequence from now on: a replica that
-// lags still has them.
+// erase refuses records of a run up to sequence from now on: a replica that lags still
+// returns them.
 func (c *cache) erase(run runlog.Run, sequence uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,20 +68,20 @@ func (c *cache) erase(run runlog.Run, sequence uint64) {
 	}
 }
 
-// drop forgets a record that is stored no more.
+// drop removes a record that was erased.
 func (c *cache) drop(partition int, sequence uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el, ok := c.at[place{partition, sequence}]; ok {
-		dropped := c.order.Remove(el).(*cached)
+		dropped := c.order.Remove(el).(*cacheEntry)
 		delete(c.at, dropped.place)
 		c.used -= dropped.size
 	}
 }
 
 func (c *cache) put(e runlog.Entry, partition, size int) {
-	// A decoded record takes a few times its encoded size, and the bookkeeping
-	// some more.
+	// A decoded record takes a few times its encoded size, and the bookkeeping some
+	// more.
 	const overhead = 512
 	key := place{partition, e.Sequence}
 	c.mu.Lock()
@@ -89,10 +89,10 @@ func (c *cache) put(e runlog.Entry, partition, size int) {
 	if _, ok := c.at[key]; ok || e.Sequence <= c.erased[e.Run] {
 		return
 	}
-	c.at[key] = c.order.PushFront(&cached{place: key, entry: e, size: size + overhead})
+	c.at[key] = c.order.PushFront(&cacheEntry{place: key, entry: e, size: size + overhead})
 	c.used += size + overhead
 	for c.used > c.limit && c.order.Len() > 1 {
-		oldest := c.order.Remove(c.order.Back()).(*cached)
+		oldest := c.order.Remove(c.order.Back()).(*cacheEntry)
 		delete(c.at, oldest.place)
 		c.used -= oldest.size
 	}

@@ -25,7 +25,7 @@ type delivery struct {
 
 	ackWait time.Duration
 	mu      sync.Mutex
-	until   time.Time // when the server takes the message back
+	until   time.Time // when the server delivers the message again
 }
 
 func (d *delivery) Entry() runlog.Entry { return d.entry }
@@ -33,8 +33,8 @@ func (d *delivery) IsInbox() bool       { return d.inbox }
 func (d *delivery) Redelivered() bool   { return d.redelivered }
 func (d *delivery) Ack() error          { return d.msg.Ack() }
 
-// InProgress renews a hold that still exists. One that has run out is another
-// worker's by now.
+// InProgress extends a delivery that has not expired. One that has expired may be
+// another worker's by now.
 func (d *delivery) InProgress() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,8 +46,8 @@ func (d *delivery) InProgress() error {
 	return d.msg.InProgress()
 }
 
-// Nak puts the message back, unless the hold has run out: the server does not
-// ask whose a Nak is, and it would take the message from the worker that has it.
+// Nak puts the message back unless the delivery has expired: the server does not check
+// the sender of a Nak, so another worker would lose the message.
 func (d *delivery) Nak(delay time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +57,7 @@ func (d *delivery) Nak(delay time.Duration) error {
 	return d.msg.NakWithDelay(delay)
 }
 
-var errOver = errors.New("the delivery is over: the message was held for too long")
+var errOver = errors.New("the delivery has expired")
 
 // Consume delivers the steps addressed to an executor.
 func (l *Log) Consume(ctx context.Context, executor string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
@@ -73,7 +73,7 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 	return l.pullAll(ctx, runsStream, durable, concurrency, func(ctx context.Context, m *nats.Msg) {
 		d, err := l.delivered(m)
 		if err != nil {
-			l.logger.Error("message of unknown shape dropped", "subject", m.Subject, "error", err)
+			l.logger.Error("dropped a message with an unknown subject", "subject", m.Subject, "error", err)
 			_ = m.Term()
 			return
 		}
@@ -81,8 +81,8 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 	})
 }
 
-// pullAll pulls from a durable consumer of every partition until ctx ends or one
-// of them is gone, then returns once handle has returned for all messages.
+// pullAll pulls from a durable consumer of every partition until ctx ends or one of
+// them is deleted. It returns once handle has returned for all messages.
 func (l *Log) pullAll(ctx context.Context, stream func(int) string, durable string, concurrency int, handle func(context.Context, *nats.Msg)) error {
 	var handling sync.WaitGroup
 	defer handling.Wait()
@@ -112,7 +112,7 @@ func (l *Log) pullAll(ctx context.Context, stream func(int) string, durable stri
 	return ended(ctx, err)
 }
 
-// ended is the cause of the end of ctx, or err where it has not ended.
+// ended returns the cause of ctx if it has ended, else err.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -120,17 +120,17 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// intake is what brings messages in.
+// intake is a set of client consumers.
 type intake struct {
 	running []jetstream.ConsumeContext
 	watched sync.WaitGroup
 }
 
-// add takes c in; lost is called when c ends, by stop or because its consumer
-// was deleted or the connection closed for good.
+// add adds c. lost is called when c ends: by stop, because its consumer was deleted, or
+// because the connection was closed permanently.
 func (i *intake) add(c jetstream.ConsumeContext, lost func()) {
-	// The client's Closed answers "closed" as soon as the subscription is
-	// cancelled. Only a channel taken before that waits for the last callback.
+	// The client closes the channel that Closed returns as soon as the subscription is
+	// cancelled. Only a channel from an earlier call waits for the last callback.
 	ended := c.Closed()
 	i.running = append(i.running, c)
 	i.watched.Add(1)
@@ -141,7 +141,7 @@ func (i *intake) add(c jetstream.ConsumeContext, lost func()) {
 	}()
 }
 
-// stop ends all of it and returns after the last callback.
+// stop stops all consumers and returns after the last callback.
 func (i *intake) stop() {
 	for _, c := range i.running {
 		c.Stop()
@@ -164,7 +164,7 @@ func (l *Log) delivered(m *nats.Msg) (*delivery, error) {
 		inbox:       address.Kind == runlog.KindInbox,
 		redelivered: meta.NumDelivered > 1,
 		ackWait:     l.AckWait(),
-		until:       time.Now().Add(l.AckWait() * 9 / 10), // the server's clock began earlier
+		until:       time.Now().Add(l.AckWait() * 9 / 10), // the server's clock started earlier
 	}, nil
 }
 

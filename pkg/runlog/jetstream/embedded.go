@@ -12,20 +12,20 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Embedded is a NATS server inside this process, without a network listener.
-// The caller holds the data directory's lock: two servers on one directory
-// start happily and destroy it.
-type Embedded struct {
+// EmbeddedServer is a NATS server inside this process, without a network listener. The caller
+// must have locked the data directory: two servers on one directory start and destroy
+// it.
+type EmbeddedServer struct {
 	server  *server.Server
 	listens bool
 }
 
 // EmbeddedConfig configures an embedded server.
 type EmbeddedConfig struct {
-	// Dir holds the streams.
+	// Dir is the directory of the streams.
 	Dir string
-	// SyncAlways makes every acknowledged write survive a power failure. Off,
-	// the server flushes every two minutes.
+	// SyncAlways makes every acknowledged write survive a power failure. By default the
+	// server flushes every two minutes.
 	SyncAlways bool
 	// Listen is a TCP address for other processes on this machine; empty means none.
 	Listen string
@@ -34,14 +34,14 @@ type EmbeddedConfig struct {
 }
 
 // StartEmbedded starts a server and waits until it is ready.
-func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
+func StartEmbedded(cfg EmbeddedConfig) (*EmbeddedServer, error) {
 	options := &server.Options{
 		ServerName:             "harness",
 		DontListen:             cfg.Listen == "",
 		JetStream:              true,
 		StoreDir:               cfg.Dir,
 		SyncAlways:             cfg.SyncAlways,
-		JetStreamMaxStore:      1 << 50, // the streams have bounds of their own
+		JetStreamMaxStore:      1 << 50, // the streams have their own bounds
 		DisableJetStreamBanner: true,
 		NoSigs:                 true,
 		MaxPending:             256 << 20,
@@ -63,13 +63,13 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	s.Start()
 	if !s.ReadyForConnections(30 * time.Second) {
 		s.Shutdown()
-		return nil, errors.New("embedded NATS did not become ready in 30 s; the log at level debug says why")
+		return nil, errors.New("embedded NATS did not become ready in 30 s; see the log at level debug")
 	}
-	return &Embedded{server: s, listens: cfg.Listen != ""}, nil
+	return &EmbeddedServer{server: s, listens: cfg.Listen != ""}, nil
 }
 
 // Open connects to the server, provisions it and opens the log.
-func (e *Embedded) Open(ctx context.Context, cfg Config, layout Layout) (*Log, error) {
+func (e *EmbeddedServer) Open(ctx context.Context, cfg Config, layout Layout) (*Log, error) {
 	cfg.InProcess = e.server
 	l, err := connect(cfg)
 	if err != nil {
@@ -86,8 +86,8 @@ func (e *Embedded) Open(ctx context.Context, cfg Config, layout Layout) (*Log, e
 	return l, nil
 }
 
-// URL is the address for other processes; empty when there is no listener.
-func (e *Embedded) URL() string {
+// URL returns the address for other processes; empty if there is no listener.
+func (e *EmbeddedServer) URL() string {
 	if !e.listens {
 		return ""
 	}
@@ -95,13 +95,13 @@ func (e *Embedded) URL() string {
 }
 
 // Stop shuts the server down and waits for it.
-func (e *Embedded) Stop() {
+func (e *EmbeddedServer) Stop() {
 	e.server.Shutdown()
 	e.server.WaitForShutdown()
 }
 
-// serverLog passes the server's lines on: its warnings and errors as such, the
-// rest for those who debug.
+// serverLog forwards the server's log lines: warnings and errors at their level, the
+// rest at debug level.
 type serverLog struct{ to *slog.Logger }
 
 func (l serverLog) Noticef(format string, v ...any) { l.debug(format, v) }
@@ -129,7 +129,7 @@ func splitListen(address string) (string, int, error) {
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 0 || n > 65535 {
-		return "", 0, fmt.Errorf("listen address %q: the port is a number from 0 to 65535", address)
+		return "", 0, fmt.Errorf("listen address %q: expected a port from 0 to 65535", address)
 	}
 	if n == 0 {
 		n = server.RANDOM_PORT

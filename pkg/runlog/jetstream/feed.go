@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Subscribe listens to the republished records of a run.
+// Subscribe subscribes to the republished records of a run.
 func (l *Log) Subscribe(_ context.Context, run runlog.Run, handle func(*runlog.Entry)) (func(), error) {
-	var mu sync.Mutex // the reconnect hook runs on another goroutine
+	var mu sync.Mutex // the reconnect callback runs on another goroutine
 	stopped := false
 	call := func(e *runlog.Entry) {
 		mu.Lock()
@@ -52,7 +52,7 @@ func (l *Log) PublishDelta(run runlog.Run, delta *harnessv1.Delta) error {
 	return l.nc.Publish(runlog.DeltaSubject(run), data)
 }
 
-// SubscribeDeltas listens to the text of a run.
+// SubscribeDeltas subscribes to the text of a run.
 func (l *Log) SubscribeDeltas(run runlog.Run, handle func(*harnessv1.Delta)) (func(), error) {
 	sub, err := l.nc.Subscribe(runlog.DeltaSubject(run), func(m *nats.Msg) {
 		delta := &harnessv1.Delta{}
@@ -66,7 +66,7 @@ func (l *Log) SubscribeDeltas(run runlog.Run, handle func(*harnessv1.Delta)) (fu
 	return func() { _ = sub.Unsubscribe() }, nil
 }
 
-// Poke says "look at your inbox now".
+// Poke sends a hint to read the run's inbox.
 func (l *Log) Poke(run runlog.Run) error {
 	if err := l.nc.Publish(runlog.ControlSubject(run), nil); err != nil {
 		return unavailable("poke "+run.String(), err)
@@ -74,7 +74,7 @@ func (l *Log) Poke(run runlog.Run) error {
 	return nil
 }
 
-// OnPoke hears all pokes.
+// OnPoke subscribes to all hints.
 func (l *Log) OnPoke(handle func(runlog.Run)) (func(), error) {
 	sub, err := l.nc.Subscribe("hm.control.*.*", func(m *nats.Msg) {
 		if run, err := runlog.ParseControl(m.Subject); err == nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// AckFloor is the ack floor of the executor's consumer. It is counted in messages
-// of the consumer's filter, so it speaks of steps to that executor only: it stands
-// before the oldest one that was delivered and not acknowledged, and with none of
-// those at the last one that was delivered. A step above it is still to come, or
-// waits behind one that takes long.
+// AckFloor returns the ack floor of the executor's consumer. The consumer receives only
+// steps to that executor. The floor is below the oldest step that was delivered and not
+// acknowledged, or without one at the last step that was delivered. A step above it is
+// not delivered yet, or waits for one that takes long.
 func (l *Log) AckFloor(ctx context.Context, run runlog.Run, executor string) (uint64, error) {
 	missing := fmt.Errorf("executor %q has no consumer: %w", executor, runlog.ErrNotFound)
 	if !runlog.Name.MatchString(executor) {
@@ -36,9 +35,9 @@ func (l *Log) AckFloor(ctx context.Context, run runlog.Run, executor string) (ui
 	return l.floors.raise(p, executor, consumer.CachedInfo().AckFloor.Stream), nil
 }
 
-// floors are the highest ack floors that this process has seen. A server that
-// crashes may have forgotten acknowledgements, and starts again from a lower one;
-// what was acknowledged has been acknowledged all the same.
+// floors are the highest ack floors that this process has seen. A server that crashes
+// may lose acknowledgements and then reports a lower floor. What was acknowledged
+// remains so.
 type floors struct {
 	mu sync.Mutex
 	at map[floorOf]uint64

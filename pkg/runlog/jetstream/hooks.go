@@ -15,25 +15,26 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// answerers is the queue group of those who answer hooks: one of them is asked.
+// answerers is the queue group of the clients that answer hooks: one of them receives a
+// call.
 const answerers = "answerers"
 
-// withinHeader holds how long the caller waits, in milliseconds: a duration, because
-// clocks differ.
+// withinHeader contains how long the caller waits, in milliseconds. It is a duration,
+// because clocks differ.
 const withinHeader = "Hm-Within"
 
-// nobodyPauses are the waits before somebody is looked for again. In a cluster the
-// servers tell each other of a subscription some moments after it was made.
-var nobodyPauses = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond}
+// noClientPauses are the pauses before another try to find a client. In a cluster it
+// takes some milliseconds until all servers know a new subscription.
+var noClientPauses = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond}
 
-// CallHook asks a client of a run.
+// CallHook calls a client of a run.
 func (l *Log) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 	op := "call hook " + req.GetHookId() + " of " + run.String()
 	data, err := proto.Marshal(req)
 	if err != nil {
 		return nil, fmt.Errorf("encode the call of hook %s: %w", req.GetHookId(), err)
 	}
-	for _, pause := range append(nobodyPauses, 0) {
+	for _, pause := range append(noClientPauses, 0) {
 		var reply *nats.Msg
 		reply, err = l.nc.RequestMsgWithContext(ctx, hookCall(ctx, run, data))
 		if err == nil {
@@ -55,7 +56,7 @@ func (l *Log) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.HookR
 	case ctx.Err() != nil:
 		return nil, unavailable(op, context.Cause(ctx))
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, fmt.Errorf("%s: %w", op, runlog.ErrNobody)
+		return nil, fmt.Errorf("%s: %w", op, runlog.ErrNoClient)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return nil, fmt.Errorf("%s: %w: %d bytes", op, runlog.ErrTooLarge, len(data))
 	}
@@ -77,7 +78,7 @@ func (l *Log) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1
 	s := &hookServer{handle: handle}
 	sub, err := l.nc.QueueSubscribe(runlog.HookSubject(run), answerers, func(m *nats.Msg) { s.take(ctx, m) })
 	if err == nil {
-		// Once it has answered, the server knows of the subscription.
+		// Once the flush returns, the server knows the subscription.
 		bounded, done := l.bounded(ctx)
 		if err = l.nc.FlushWithContext(bounded); err != nil {
 			_ = sub.Unsubscribe()
@@ -95,7 +96,7 @@ func (l *Log) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1
 	}, nil
 }
 
-// hookServer answers calls, each in a goroutine of its own.
+// hookServer answers calls, each in its own goroutine.
 type hookServer struct {
 	handle func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)
 
@@ -115,13 +116,13 @@ func (s *hookServer) close() {
 func (s *hookServer) take(ctx context.Context, m *nats.Msg) {
 	req := &harnessv1.HookRequest{}
 	if proto.Unmarshal(m.Data, req) != nil {
-		return // nobody whose answer would help
+		return // the caller does not expect an answer
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		respond(m, runlog.HookRefusal(req, runlog.ErrNobody))
+		respond(m, runlog.HookRefusal(req, runlog.ErrNoClient))
 		return
 	case s.busy >= runlog.MaxHookCalls:
 		respond(m, runlog.HookRefusal(req, runlog.ErrTooManyHookCalls))
@@ -142,7 +143,7 @@ func (s *hookServer) take(ctx context.Context, m *nats.Msg) {
 	})
 }
 
-// within is ctx for as long as the caller waits.
+// within returns ctx bounded by the time that the caller waits.
 func within(ctx context.Context, milliseconds string) (context.Context, context.CancelFunc) {
 	if n, err := strconv.ParseInt(milliseconds, 10, 64); err == nil && n > 0 && n < 1<<40 {
 		return context.WithTimeout(ctx, time.Duration(n)*time.Millisecond)
@@ -153,7 +154,7 @@ func within(ctx context.Context, milliseconds string) (context.Context, context.
 func respond(m *nats.Msg, answer *harnessv1.HookAnswer) {
 	data, err := proto.Marshal(answer)
 	if err != nil {
-		data, _ = proto.Marshal(runlog.HookRefusal(&harnessv1.HookRequest{}, fmt.Errorf("the answer cannot be encoded: %w", err)))
+		data, _ = proto.Marshal(runlog.HookRefusal(&harnessv1.HookRequest{}, fmt.Errorf("encode the answer: %w", err)))
 	}
 	if err := m.Respond(data); errors.Is(err, nats.ErrMaxPayload) {
 		data, _ = proto.Marshal(runlog.HookRefusal(&harnessv1.HookRequest{}, fmt.Errorf("the answer is %w: %d bytes", runlog.ErrTooLarge, len(data))))

@@ -1,12 +1,12 @@
-// Package jetstream keeps the run log in NATS JetStream.
+// Package jetstream stores the run log in NATS JetStream.
 //
-// Layout: for each partition p a stream RUNS_p (records and inboxes), BLOBS_p
-// and TIMERS_p; on RUNS_p a durable consumer exec-NAME for each executor and
-// one called wake. Only Provision makes them.
+// Each partition p has the streams RUNS_p (records and inboxes), BLOBS_p and TIMERS_p.
+// RUNS_p has a durable consumer exec-NAME for each executor and one named wake. Only
+// Provision creates them.
 //
-// Every append to a run's log carries the same filter, made by runlog.LogFilter,
-// with the sequence of the record before it. There is no message id on it: a
-// replicated server checks ids before the fence and a single one after it.
+// Every append to a run's log carries the filter that runlog.LogFilter returns and the
+// sequence of the record before it. It has no message id: a replicated server checks
+// ids before the fence and a single server after it.
 package jetstream
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Config says how to reach the bus.
+// Config configures the connection to the bus.
 type Config struct {
 	// URL of the NATS servers, comma-separated; not used with InProcess.
 	URL string
@@ -37,16 +37,16 @@ type Config struct {
 	Name string
 	// Wait bounds the first connection. Default 3 s.
 	Wait time.Duration
-	// Timeout bounds one request whose context has no earlier end. Default 5 s.
+	// Timeout bounds one request whose context has no earlier deadline. Default 5 s.
 	Timeout time.Duration
 	// CacheBytes bounds the records kept in memory, encoded size. Default 64 MiB.
 	CacheBytes int
-	// Credentials is a file with a NATS user's JWT and key; empty means what the
-	// URL says (nats://USER:PASSWORD@HOST).
+	// Credentials is a file with a NATS user's JWT and key. If empty, the URL names the
+	// user (nats://USER:PASSWORD@HOST).
 	Credentials string
 	// TLS files for a server that speaks TLS.
 	TLS TLSFiles
-	// Options are further options of the connection.
+	// Options are additional options of the connection.
 	Options []nats.Option
 	// Logger; nil discards.
 	Logger *slog.Logger
@@ -67,8 +67,8 @@ type Log struct {
 	floors     floors
 	pulls      pulls
 	full       atomic.Int64  // when a stream was last found full, nanoseconds since 1970
-	denied     denial        // what the server does not let this user do
-	closed     chan struct{} // when the connection is closed for good
+	denied     denial        // what the server does not permit this user to do
+	closed     chan struct{} // closed when the connection is closed permanently
 	counts     counters
 
 	mu          sync.Mutex
@@ -76,21 +76,20 @@ type Log struct {
 	nextHook    int
 }
 
-// counters count what a replicated bus does that a single server never would,
-// and what undecided appends came to.
+// counters count what only a replicated bus does, and the results of undecided appends.
 type counters struct {
 	fenced           atomic.Int64 // refused with 10071
 	fencedReplicated atomic.Int64 // refused with 10164
-	unanswered       atomic.Int64 // appends whose answer did not come
+	unanswered       atomic.Int64 // appends without an answer
 	resent           atomic.Int64 // the same bytes sent again
 	landed           atomic.Int64 // found stored after an undecided answer
-	stale            atomic.Int64 // answers of replicas that were behind
+	stale            atomic.Int64 // answers of replicas that lag
 }
 
 var _ runlog.Log = (*Log)(nil)
 
-// Open connects to the bus and checks that it is provisioned. The error is one
-// line that says what to do.
+// Open connects to the bus and checks that it is provisioned. The error is one line
+// that contains the remedy.
 func Open(ctx context.Context, cfg Config) (*Log, error) {
 	l, err := connect(cfg)
 	if err != nil {
@@ -136,8 +135,8 @@ func connect(cfg Config) (*Log, error) {
 		nats.Timeout(cfg.Wait),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
-		// A connection that died without a word is found out in half a minute;
-		// the client's own default takes minutes.
+		// A dead connection is detected in half a minute; the client's default takes
+		// minutes.
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.ReconnectHandler(func(*nats.Conn) { l.reconnected() }),
@@ -145,7 +144,7 @@ func connect(cfg Config) (*Log, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			cfg.Logger.Warn("bus", "error", err)
 			if errors.Is(err, nats.ErrPermissionViolation) {
-				l.denied.note(err)
+				l.denied.record(err)
 			}
 		}),
 	}, cfg.Options...)
@@ -178,11 +177,11 @@ func connect(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// dialPause is the wait between two tries to reach a server that is not there.
+// dialPause is the wait between two tries to reach a server.
 const dialPause = 100 * time.Millisecond
 
-// dial connects, and waits up to cfg.Wait for a server that is only starting.
-// What a server refuses is not tried again.
+// dial connects, and waits up to cfg.Wait for a server that is starting. It does not
+// retry what a server refuses.
 func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
 	for end := time.Now().Add(cfg.Wait); ; time.Sleep(dialPause) {
 		nc, err := nats.Connect(cfg.URL, options...)
@@ -198,11 +197,11 @@ func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
 	}
 }
 
-// checkURL refuses what is no list of URLs, without showing it: it may hold a
+// checkURL refuses an invalid list of URLs without showing it: it may contain a
 // password.
 func checkURL(urls string) error {
 	if urls == "" {
-		return nil // in this process
+		return nil // embedded
 	}
 	for _, text := range strings.Split(urls, ",") {
 		if !strings.Contains(text, "://") {
@@ -215,23 +214,23 @@ func checkURL(urls string) error {
 				err = parse.Err
 			}
 			if strings.ContainsRune(urls, '@') {
-				err = errors.New("what stands in it is percent-encoded, a password too")
+				err = errors.New("special characters must be percent-encoded, also in a password")
 			}
-			return fmt.Errorf("the NATS URL is not valid: %w; want nats://HOST:4222, or several with commas between", err)
+			return fmt.Errorf("the NATS URL is not valid: %w; expected nats://HOST:4222, or several separated by commas", err)
 		}
 		if u.Host == "" || u.Hostname() == "" {
-			return errors.New("the NATS URL is not valid: it names no host; want nats://HOST:4222, or several with commas between")
+			return errors.New("the NATS URL is not valid: it names no host; expected nats://HOST:4222, or several separated by commas")
 		}
 	}
 	return nil
 }
 
-// Redacted is a list of URLs without passwords and tokens.
+// Redacted returns a list of URLs without passwords and tokens.
 func Redacted(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, text := range list {
 		at := strings.LastIndexByte(text, '@')
-		if at < 0 { // no user in it
+		if at < 0 { // no user
 			continue
 		}
 		scheme, _, found := strings.Cut(text, "://")
@@ -245,12 +244,12 @@ func Redacted(urls string) string {
 	return strings.Join(list, ",")
 }
 
-// Close leaves the bus. Consumers must have ended before.
+// Close closes the connection. Consumers must have ended.
 func (l *Log) Close() {
 	l.nc.Close()
 }
 
-// Flush waits until everything that was published has reached the server.
+// Flush waits until the server has received everything that was published.
 func (l *Log) Flush(ctx context.Context) error {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -260,14 +259,14 @@ func (l *Log) Flush(ctx context.Context) error {
 	return nil
 }
 
-// AckWait is the time after which an unacknowledged delivery is repeated. A change
-// of it is seen within some seconds by a process that consumes.
+// AckWait returns the time after which an unacknowledged delivery is repeated. A
+// process that consumes sees a change of it within some seconds.
 func (l *Log) AckWait() time.Duration { return time.Duration(l.ackWait.Load()) }
 
-// Partitions is the number of partitions that the bus was provisioned with.
+// Partitions returns the number of partitions of the bus.
 func (l *Log) Partitions() int { return l.partitions }
 
-// Replicas is the number of servers that keep each record.
+// Replicas returns the number of servers that store each record.
 func (l *Log) Replicas() int { return l.replicas }
 
 func (l *Log) partition(r runlog.Run) int { return runlog.Partition(r, l.partitions) }
@@ -276,7 +275,7 @@ func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, l.timeout)
 }
 
-// reconnected tells everyone who listens that messages may have been missed.
+// reconnected interrupts all feeds, because messages may have been missed.
 func (l *Log) reconnected() {
 	l.denied.clear()
 	l.mu.Lock()
@@ -308,7 +307,7 @@ func unavailable(op string, err error) error {
 	return fmt.Errorf("%s: %w: %w", op, runlog.ErrUnavailable, err)
 }
 
-// apiCode is the JetStream error code in err, 0 when there is none.
+// apiCode returns the JetStream error code in err, 0 if there is none.
 func apiCode(err error) jetstream.ErrorCode {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {

@@ -9,11 +9,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// codeNoMessage is the leader's answer when a subject has no message.
+// codeNoMessage is the leader's error code for a subject without a message.
 const codeNoMessage jetstream.ErrorCode = 10037
 
-// newest is the sequence of the newest message on any of the subjects, as the
-// stream's leader knows it; 0 when there is none.
+// newest returns the sequence of the newest message on any of the subjects, as the
+// stream's leader knows it; 0 if there is none.
 func (l *Log) newest(ctx context.Context, stream string, subjects []string) (uint64, error) {
 	var newest uint64
 	for _, subject := range subjects {
@@ -34,8 +34,8 @@ const (
 	deleteMessage = "$JS.API.STREAM.MSG.DELETE."
 )
 
-// leading makes a request about a message, once, and returns the sequence of the
-// one that was asked for; 0 when the leader has none.
+// leading makes one request about a message and returns the message's sequence; 0 if
+// the leader has none.
 func (l *Log) leading(ctx context.Context, subject, request string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
 	defer cancel()
@@ -58,16 +58,16 @@ func (l *Log) leading(ctx context.Context, subject, request string) (uint64, err
 	return answer.Message.Sequence, nil
 }
 
-// following is the sequence of the first message of a filter from sequence on, as
-// the stream's leader knows it; 0 when there is none.
+// following returns the sequence of the first message of a filter at or after sequence,
+// as the stream's leader knows it; 0 if there is none.
 func (l *Log) following(ctx context.Context, stream, filter string, sequence uint64) (uint64, error) {
 	return asked(ctx, func(ctx context.Context) (uint64, error) {
 		return l.leading(ctx, getMessage+stream, fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, sequence, filter))
 	})
 }
 
-// askWait bounds one question to the leader of a stream or consumer: between two
-// leaders nobody answers.
+// askWait bounds one request to the leader of a stream or consumer: between two leaders
+// there is no answer.
 const askWait = time.Second
 
 // askLong is how long a stream or consumer may be without a leader.

@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start starts a server that stops with the test.
-func start(t testing.TB, cfg EmbeddedConfig) *Embedded {
+func start(t testing.TB, cfg EmbeddedConfig) *EmbeddedServer {
 	t.Helper()
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
@@ -27,7 +27,7 @@ func start(t testing.TB, cfg EmbeddedConfig) *Embedded {
 }
 
 // open opens a log that is closed with the test.
-func open(t testing.TB, e *Embedded, cfg Config, layout Layout) *Log {
+func open(t testing.TB, e *EmbeddedServer, cfg Config, layout Layout) *Log {
 	t.Helper()
 	l, err := e.Open(context.Background(), cfg, layout)
 	if err != nil {

@@ -41,7 +41,7 @@ func (n *network) InProcessConn() (net.Conn, error) {
 }
 
 // moveTo leads new connections to another server.
-func (n *network) moveTo(e *Embedded) {
+func (n *network) moveTo(e *EmbeddedServer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.server = e.server

@@ -6,8 +6,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Newest asks the stream's leader. It is not read from a replica, which may be
-// behind without anything in hand that shows it.
+// Newest reads from the stream's leader. A replica may lag, and nothing would show it.
 func (l *Log) Newest(ctx context.Context, run runlog.Run) (uint64, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()

@@ -25,29 +25,29 @@ const (
 
 func execConsumer(executor string) string { return execPrefix + executor }
 
-// Layout says what Provision makes.
+// Layout configures Provision.
 type Layout struct {
-	// Partitions spread runs over streams; fixed for ever. Default: as it is, 1 at
-	// the install.
+	// Partitions is the number of streams that runs are spread over; it never changes.
+	// Default: unchanged, 1 at the installation.
 	Partitions int
-	// Replicas of each stream: 1, 3 or 5. Default: as it is, 1 at the install.
+	// Replicas of each stream: 1, 3 or 5. Default: unchanged, 1 at the installation.
 	Replicas int
-	// Executors that get a durable consumer, besides the stock ones.
+	// Executors get a durable consumer, in addition to the stock ones.
 	Executors []string
-	// MaxBytes bounds each RUNS stream; BLOBS get twice as much, TIMERS an eighth.
-	// The server sets the space aside, so it must fit its own storage limit.
-	// Default: as it is, 8 GiB at the install. A full stream refuses new records.
+	// MaxBytes bounds each RUNS stream; BLOBS streams get twice as much, TIMERS streams
+	// an eighth. The server reserves the space, so it must fit its storage limit.
+	// Default: unchanged, 8 GiB at the installation. A full stream refuses new records.
 	MaxBytes int64
-	// Takeover is how long a worker may be dead, hung or cut off before another
-	// one has its step, from 1 s. Default: as it is, 5 s at the install.
+	// Takeover is how long a worker may be dead, hung or disconnected before another
+	// one gets its step, at least 1 s. Default: unchanged, 5 s at the installation.
 	Takeover time.Duration
 }
 
-// maxAckPending is how many steps of one executor may be in work at once.
+// maxAckPending bounds the unacknowledged steps of one executor.
 const maxAckPending = 65_536
 
-// Provision makes the streams and consumers, or checks that those which are
-// there have the shape that the log needs. It never changes a stream's data.
+// Provision creates the streams and consumers, or checks that existing ones have the
+// settings that the log needs. It never changes the data of a stream.
 func Provision(ctx context.Context, cfg Config, layout Layout) error {
 	l, err := connect(cfg)
 	if err != nil {
@@ -55,8 +55,8 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 	}
 	defer l.Close()
 	for end := time.Now().Add(max(cfg.Wait, defaultWait)); ; {
-		// A request that is lost while a cluster elects its leaders must not take
-		// all of the time.
+		// A request that is lost while a cluster elects its leaders must not use up all
+		// of the time.
 		try, cancel := l.denied.until(ctx, attempt)
 		err := provision(try, l.js, layout)
 		cancel()
@@ -69,9 +69,9 @@ func Provision(ctx context.Context, cfg Config, layout Layout) error {
 	}
 }
 
-// AddExecutor makes the consumers of an executor of one's own where they are missing,
-// on a bus that is provisioned: a bridge needs them before its first step. It waits
-// cfg.Wait for the bus to be provisioned and changes nothing that is there.
+// AddExecutor creates the missing consumers of a custom executor on a provisioned bus:
+// a bridge needs them before its first step. It waits cfg.Wait for the bus to be
+// provisioned and does not change existing consumers.
 func AddExecutor(ctx context.Context, cfg Config, name string) error {
 	l, err := Open(ctx, cfg)
 	if err != nil {
@@ -89,18 +89,18 @@ func AddExecutor(ctx context.Context, cfg Config, name string) error {
 				_, err = l.js.CreateConsumer(ctx, runsStream(p), consumer)
 			}
 			if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
-				return fmt.Errorf("consumer %s on %s: %w: have whoever may do that run `harness provision --executor %s`", consumer.Durable, runsStream(p), err, name)
+				return fmt.Errorf("consumer %s on %s: %w: a user with that permission must run `harness provision --executor %s`", consumer.Durable, runsStream(p), err, name)
 			}
 		}
 	}
 	return nil
 }
 
-// minBytes is the least that a stream of records is made with.
+// minBytes is the smallest size of a stream of records.
 const minBytes = 1 << 20
 
-// Bounds of one try to provision a bus, which makes streams, and to inspect it. A
-// question that is lost between two leaders takes all of it.
+// Bounds of one try to provision a bus, which creates streams, and to inspect it. A
+// request that is lost between two leaders uses all of it.
 const (
 	attempt    = 10 * time.Second
 	inspection = 3 * time.Second
@@ -108,10 +108,10 @@ const (
 
 func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error {
 	if layout.MaxBytes != 0 && layout.MaxBytes < minBytes {
-		return fmt.Errorf("%d bytes are too few for the records of a mesh: provision with --max-bytes %d or more", layout.MaxBytes, minBytes)
+		return fmt.Errorf("max bytes %d: expected at least %d, set with --max-bytes", layout.MaxBytes, minBytes)
 	}
 	if layout.Takeover != 0 && layout.Takeover < runlog.MinTakeover {
-		return fmt.Errorf("a takeover time of %s is too short: workers are to show a sign of life five times in it, so it is at least %s", layout.Takeover, runlog.MinTakeover)
+		return fmt.Errorf("takeover time %s: expected at least %s, because workers send five heartbeats within it", layout.Takeover, runlog.MinTakeover)
 	}
 	for _, name := range layout.Executors {
 		if !runlog.Name.MatchString(name) || runlog.IsRest(name) {
@@ -125,7 +125,7 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 	case layout.Partitions <= 0:
 		layout.Partitions = max(have, 1)
 	case have != 0 && have != layout.Partitions:
-		return fmt.Errorf("the bus has %d partitions, not %d: their number is fixed at install; provision with --partitions %d", have, layout.Partitions, have)
+		return fmt.Errorf("the bus has %d partitions, not %d: the number cannot change; provision with --partitions %d", have, layout.Partitions, have)
 	}
 	asked := layout
 	if first, err := js.Stream(ctx, runsStream(0)); err == nil {
@@ -142,8 +142,8 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 			layout.Takeover = runlog.TakeoverOf(wake.CachedInfo().Config.AckWait)
 		}
 	}
-	// From the last to the first: the partitions count from 0 up to the first one
-	// that is missing, so an install that was cut off can be run again.
+	// From the last to the first: inspect counts partitions from 0 up to the first one
+	// that is missing, so an interrupted installation can be repeated.
 	for p := layout.Partitions - 1; p >= 0; p-- {
 		for _, cfg := range streams(p, layout) {
 			if err := ensureStream(ctx, js, cfg, layout.Partitions, asked); err != nil {
@@ -192,7 +192,7 @@ func streams(p int, layout Layout) []jetstream.StreamConfig {
 	timers := runs
 	timers.Name, timers.Subjects, timers.RePublish = timersStream(p), []string{fmt.Sprintf(root, "timer") + ">"}, nil
 	timers.MaxBytes /= 8
-	// Scheduling implies roll-up, which must never be possible on RUNS.
+	// Scheduling implies roll-up, which RUNS must never allow.
 	timers.Discard, timers.AllowMsgSchedules, timers.AllowRollup = jetstream.DiscardOld, true, true
 	return []jetstream.StreamConfig{runs, blobs, timers}
 }
@@ -220,21 +220,21 @@ func consumers(p int, layout Layout) []jetstream.ConsumerConfig {
 	return append(all, durable(wakeConsumer, at+"inbox", at+"log.step."+runlog.Park, at+"log.step."+runlog.End))
 }
 
-// partitionsKey is where a stream says how many partitions it was made for.
+// partitionsKey is the key under which a stream stores the number of partitions.
 const partitionsKey = "harness.partitions"
 
-// checkPartitions refuses a stream that belongs to an installation of another
-// size: runs would be looked for where they are not.
+// checkPartitions refuses a stream of an installation with another number of
+// partitions: its runs would not be found.
 func checkPartitions(cfg jetstream.StreamConfig, partitions int) error {
 	if made := cfg.Metadata[partitionsKey]; made != "" && made != strconv.Itoa(partitions) {
-		return fmt.Errorf("stream %s was made for %s partitions, and here are %d: their number is fixed at install; run `harness provision --partitions %s`", cfg.Name, made, partitions, made)
+		return fmt.Errorf("stream %s was created for %s partitions, not %d: the number cannot change; run `harness provision --partitions %s`", cfg.Name, made, partitions, made)
 	}
 	return nil
 }
 
-// installed is the number of partitions that the bus was installed with, 0 before.
-// Not all of their streams need be there: an install that was cut off, or that
-// somebody damaged, is made whole again.
+// installed returns the number of partitions that the bus was installed with, 0 for
+// none. Some of their streams may be missing, after an interrupted installation or
+// damage; Provision re-creates them.
 func installed(ctx context.Context, js jetstream.JetStream) (int, error) {
 	n, err := countPartitions(ctx, js)
 	if err != nil || n == 0 {
@@ -242,7 +242,7 @@ func installed(ctx context.Context, js jetstream.JetStream) (int, error) {
 	}
 	first, err := js.Stream(ctx, runsStream(0))
 	if err != nil {
-		return 0, fmt.Errorf("look at stream %s: %w", runsStream(0), err)
+		return 0, fmt.Errorf("read stream %s: %w", runsStream(0), err)
 	}
 	if made, err := strconv.Atoi(first.CachedInfo().Config.Metadata[partitionsKey]); err == nil {
 		return made, nil
@@ -250,11 +250,11 @@ func installed(ctx context.Context, js jetstream.JetStream) (int, error) {
 	return n, nil
 }
 
-// codeNoStorage is the server's refusal of a stream larger than its storage.
+// codeNoStorage is the server's error code for a stream that exceeds its storage.
 const codeNoStorage jetstream.ErrorCode = 10047
 
-// ensureStream makes a stream, or checks the one that is there and gives it the
-// replicas and the bytes that were asked for.
+// ensureStream creates a stream, or checks the existing one and sets its replicas and
+// its bytes.
 func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, partitions int, asked Layout) error {
 	stream, err := js.Stream(ctx, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -282,24 +282,24 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.Str
 		return nil
 	}
 	if used := stream.CachedInfo().State.Bytes; uint64(want.MaxBytes) <= used { //nolint:gosec // not negative
-		return fmt.Errorf("stream %s holds %d bytes and would be full with %d: provision with a larger --max-bytes", cfg.Name, used, want.MaxBytes)
+		return fmt.Errorf("stream %s has %d bytes, more than its new limit of %d: provision with a larger --max-bytes", cfg.Name, used, want.MaxBytes)
 	}
 	_, err = js.UpdateStream(ctx, want)
 	return refusedStream("change", want, err)
 }
 
-// refusedStream says what to do about a stream that the server does not take.
+// refusedStream returns an error with the remedy for a stream that the server refuses.
 func refusedStream(verb string, cfg jetstream.StreamConfig, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case apiCode(err) == codeNoStorage:
-		return fmt.Errorf("%s stream %s: the server does not have %d bytes of storage to set aside: raise max_file_store in its configuration, or provision with a smaller --max-bytes", verb, cfg.Name, cfg.MaxBytes)
+		return fmt.Errorf("%s stream %s: the server cannot reserve %d bytes of storage: raise max_file_store in its configuration, or provision with a smaller --max-bytes", verb, cfg.Name, cfg.MaxBytes)
 	}
 	return fmt.Errorf("%s stream %s, with %d replica(s): %w", verb, cfg.Name, cfg.Replicas, err)
 }
 
-// checkStream refuses settings under which the log could lose records.
+// checkStream refuses settings with which the log could lose records.
 func checkStream(cfg jetstream.StreamConfig) error {
 	bad := func(what string) error {
 		return fmt.Errorf("stream %s %s: the log could lose records; move its data to a stream made by `harness provision`", cfg.Name, what)
@@ -329,9 +329,9 @@ func checkStream(cfg jetstream.StreamConfig) error {
 	return nil
 }
 
-var errNoJetStream = errors.New("this NATS server has JetStream switched off, for this account at least: start it with JetStream (nats-server -js)")
+var errNoJetStream = errors.New("JetStream is switched off on this NATS server or for this account: start the server with JetStream (nats-server -js)")
 
-// codeNotYet is the answer of a cluster without a leader.
+// codeNotYet is the error code of a cluster without a leader.
 const (
 	codeNotYet  jetstream.ErrorCode = 10008
 	codeNoPeers jetstream.ErrorCode = 10005
@@ -344,18 +344,18 @@ func countPartitions(ctx context.Context, js jetstream.JetStream) (int, error) {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return p, nil
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
-			errors.Is(err, nats.ErrNoResponders): // nobody listens to the requests of JetStream
+			errors.Is(err, nats.ErrNoResponders): // no server answers JetStream requests
 			return 0, errNoJetStream
 		case err != nil:
-			return 0, fmt.Errorf("look at stream %s: %w", runsStream(p), err)
+			return 0, fmt.Errorf("read stream %s: %w", runsStream(p), err)
 		}
 	}
 }
 
 var errNotProvisioned = errors.New("the bus is not provisioned: run `harness provision --nats URL` once")
 
-// await inspects the bus until it is provisioned and has elected its leaders, as
-// long as wait: in a mesh that is just starting both may still be under way.
+// await inspects the bus until it is provisioned and has elected its leaders, for at
+// most wait: both may take time when a mesh starts.
 func (l *Log) await(ctx context.Context, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; {
 		try, cancel := l.denied.until(ctx, inspection)
@@ -370,7 +370,7 @@ func (l *Log) await(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// starting says that a failure may be one of a bus that has only just started.
+// starting reports whether a failure may come from a bus that has only just started.
 func starting(err error) bool {
 	switch apiCode(err) {
 	case codeNotYet, codeNoPeers:
@@ -379,7 +379,7 @@ func starting(err error) bool {
 	return errors.Is(err, errNoJetStream) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// inspect checks that the bus is provisioned and notes how.
+// inspect checks that the bus is provisioned and records its settings.
 func (l *Log) inspect(ctx context.Context) error {
 	n, err := countPartitions(ctx, l.js)
 	if err != nil {
@@ -406,7 +406,7 @@ func (l *Log) inspect(ctx context.Context) error {
 		}
 	}
 	wake, err := l.js.Consumer(ctx, runsStream(0), wakeConsumer)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made after all others of its partition
+	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is created after all others of its partition
 		return fmt.Errorf("consumer %s on %s is missing: %w", wakeConsumer, runsStream(0), errNotProvisioned)
 	}
 	if err != nil {

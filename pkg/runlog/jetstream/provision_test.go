@@ -35,7 +35,7 @@ func says(t *testing.T, err error, words ...string) {
 }
 
 // admin is a connection that makes what Provision would not make.
-func admin(t *testing.T, e *Embedded) jetstream.JetStream {
+func admin(t *testing.T, e *EmbeddedServer) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(e.server))
 	if err != nil {

@@ -16,22 +16,21 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// prefetch bounds what is asked for at once.
+// prefetch bounds one request for messages.
 const prefetch = 32
 
-// pull brings in the messages of one durable consumer.
+// pull receives the messages of one durable consumer.
 //
-// It asks only for as many messages as there are free slots, so that none waits
-// in this process while its AckWait runs, and for a short time only: a worker
-// that hangs keeps what it asked for, and the server gives it the steps of the
-// dead until its request lapses. (The client library's own consumers ask for a
-// second at the least.)
+// It requests only as many messages as there are free slots, so that none waits in this
+// process while its AckWait runs. Its requests are short: until the request of a worker
+// that hangs expires, the server delivers the steps of dead workers to it. (The client
+// library's consumers request for a second or more.)
 type pull struct {
 	log             *Log
 	stream, durable string
 	batch           int
 	lapse           time.Duration
-	// slots are shared by the partitions; freed says that one may be free.
+	// slots are shared by the partitions. freed receives a value when one may be free.
 	slots    *slots
 	freed    chan struct{}
 	handling *sync.WaitGroup
@@ -39,19 +38,19 @@ type pull struct {
 
 	inbox   string
 	request string
-	// asked is how many messages were asked for and have not come.
+	// asked counts the messages that were requested and have not arrived.
 	asked int
-	// heard is when the server last said anything, in nanoseconds since 1970.
+	// heard is the time of the server's last message, in nanoseconds since 1970.
 	heard atomic.Int64
 }
 
-// Pauses before a consumer that does not answer is asked again.
+// Pauses before a consumer that does not answer gets another request.
 const (
 	minPause = 50 * time.Millisecond
 	maxPause = time.Second
 )
 
-// run pulls until ctx ends, with its cause, or the consumer is gone.
+// run pulls until ctx ends and returns its cause, or until the consumer is deleted.
 func (p *pull) run(ctx context.Context) error {
 	l := p.log
 	p.inbox = l.nc.NewInbox()
@@ -63,15 +62,15 @@ func (p *pull) run(ctx context.Context) error {
 	}
 	p.heard.Store(time.Now().UnixNano())
 	defer l.pulls.add(p)()
-	anew := make(chan struct{}, 1)
-	unhook := l.hookReconnect(func() { signal(anew) })
+	reconnected := make(chan struct{}, 1)
+	unhook := l.hookReconnect(func() { signal(reconnected) })
 	defer func() {
 		unhook()
 		_ = sub.Unsubscribe()
 		p.forget()
 		p.putBack(messages)
 	}()
-	// What was asked for may be lost with the server that was asked.
+	// Requests may be lost with the server that received them.
 	silence := func() time.Duration { return 2*p.lapse + 500*time.Millisecond }
 	quiet := time.NewTimer(silence())
 	defer quiet.Stop()
@@ -80,7 +79,7 @@ func (p *pull) run(ctx context.Context) error {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
 	pause := minPause
-	waiting := true // for retry; nothing is asked for meanwhile
+	waiting := true // for retry; no request is made meanwhile
 	for {
 		if !waiting {
 			if err := p.ask(); err != nil {
@@ -92,14 +91,14 @@ func (p *pull) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-l.closed:
 			return fmt.Errorf("consumer %s: %w: the connection is closed", p.durable, runlog.ErrUnavailable)
-		case <-anew:
+		case <-reconnected:
 			p.forget()
 		case <-quiet.C:
 			p.forget()
 		case <-retry.C:
 			waiting = false
 		case <-p.freed:
-			continue // says nothing about the server
+			continue // not a message of the server
 		case <-renew.C:
 			p.renew(ctx)
 			continue
@@ -120,17 +119,17 @@ func (p *pull) run(ctx context.Context) error {
 	}
 }
 
-// renewEvery is how often a worker looks whether the takeover time was changed.
+// renewEvery is the interval at which a worker reads the takeover time.
 const renewEvery = 5 * time.Second
 
-// renew takes over a changed AckWait: signs of life that come too seldom would
-// take every long step from this worker.
+// renew adopts a changed AckWait: with heartbeats that are too rare this worker would
+// lose every long step.
 func (p *pull) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.lapse)
 	defer cancel()
 	info, err := p.log.js.Consumer(ctx, p.stream, p.durable)
 	if err != nil {
-		return // the next one may be luckier
+		return // retried after the next interval
 	}
 	wait := info.CachedInfo().Config.AckWait
 	p.lapse = runlog.Lapse(wait)
@@ -139,7 +138,7 @@ func (p *pull) renew(ctx context.Context) {
 	}
 }
 
-// forget takes it that nothing of what was asked for will come.
+// forget assumes that all open requests are lost.
 func (p *pull) forget() {
 	p.slots.release(p.asked)
 	p.asked = 0
@@ -152,8 +151,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// ask asks for as many messages as can be begun, unless most of them are asked
-// for already.
+// ask requests as many messages as can be started, unless most of them are requested
+// already.
 func (p *pull) ask() error {
 	if p.asked > p.batch/2 {
 		return nil
@@ -173,17 +172,17 @@ func (p *pull) ask() error {
 	if err := p.log.nc.PublishRequest(p.request, p.inbox, body); errors.Is(err, nats.ErrConnectionClosed) {
 		return unavailable("consumer "+p.durable, err)
 	}
-	return nil // where it was not sent, silence makes that known
+	return nil // if it was not sent, the silence is noticed
 }
 
-// take handles what came in: a message, or the end of a request. ok is false
-// when the consumer cannot be asked now.
+// take handles a message or the end of a request. ok is false if the consumer cannot be
+// used now.
 func (p *pull) take(ctx context.Context, m *nats.Msg) (ok bool, err error) {
 	p.heard.Store(time.Now().UnixNano())
 	status := m.Header.Get(natsStatus)
 	if status == "" || len(m.Data) > 0 || m.Reply != "" {
 		p.less(1)
-		p.begin(ctx, m)
+		p.start(ctx, m)
 		return true, nil
 	}
 	if unfilled, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages")); err == nil {
@@ -194,28 +193,27 @@ func (p *pull) take(ctx context.Context, m *nats.Msg) (ok bool, err error) {
 	if status != "503" && status != "409" {
 		return false, nil
 	}
-	// Nobody answers, or not any more: between two leaders, or for ever.
+	// No server answers: between two leaders, or permanently.
 	ctx, cancel := p.log.bounded(ctx)
 	defer cancel()
 	_, err = p.log.js.Consumer(ctx, p.stream, p.durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
-		return false, fmt.Errorf("consumer %s: %w: it was deleted, deliveries have stopped", p.durable, runlog.ErrUnavailable)
+		return false, fmt.Errorf("consumer %s: %w: it was deleted", p.durable, runlog.ErrUnavailable)
 	}
 	return false, nil
 }
 
-// less takes it that n of what was asked for came or will not come.
+// less removes n messages from those that are expected.
 func (p *pull) less(n int) {
 	n = min(n, p.asked)
 	p.slots.release(n)
 	p.asked -= n
 }
 
-// begin handles a message in a goroutine of its own. When more came than there
-// are slots, which is possible after requests that were taken for lost, the
-// message is for another worker.
-func (p *pull) begin(ctx context.Context, m *nats.Msg) {
-	if ctx.Err() != nil || !p.slots.begin() {
+// start handles a message in a new goroutine. If there is no slot, which is possible
+// after requests that were assumed lost, it puts the message back for another worker.
+func (p *pull) start(ctx context.Context, m *nats.Msg) {
+	if ctx.Err() != nil || !p.slots.acquire() {
 		_ = m.Nak()
 		return
 	}
@@ -225,7 +223,8 @@ func (p *pull) begin(ctx context.Context, m *nats.Msg) {
 	})
 }
 
-// putBack gives what was delivered and not begun to other workers at once.
+// putBack returns delivered messages that were not started, so that other workers get
+// them immediately.
 func (p *pull) putBack(messages <-chan *nats.Msg) {
 	for {
 		select {
@@ -239,7 +238,7 @@ func (p *pull) putBack(messages <-chan *nats.Msg) {
 	}
 }
 
-// pulls are those that run.
+// pulls are the active pulls.
 type pulls struct {
 	mu  sync.Mutex
 	all map[*pull]bool
@@ -259,15 +258,15 @@ func (s *pulls) add(p *pull) (remove func()) {
 	}
 }
 
-// mute is the silence after which a consumer is called mute. The server ends
+// mute is the silence after which a consumer counts as not answering. The server ends
 // every request within a lapse.
 const mute = 15 * time.Second
 
-// fullFor is how long a stream that was found full is taken to be so.
+// fullFor is how long a stream counts as full after a refused write.
 const fullFor = 10 * time.Second
 
-// Trouble says what keeps this process from taking steps in or storing them:
-// consumers that do not answer, a stream that is full, a user without permission; nil when nothing does.
+// Trouble returns why this process cannot receive or store steps: consumers that do not
+// answer, a full stream, a missing permission. It returns nil if it can.
 func (l *Log) Trouble() error {
 	if time.Since(time.Unix(0, l.full.Load())) < fullFor {
 		return errFull

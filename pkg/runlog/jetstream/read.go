@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 )
 
-// lagPause is the wait before a replica that lags is asked again.
+// lagPause is the wait before another request after the answer of a replica that lags.
 const lagPause = 2 * time.Millisecond
 
 // Headers of the answers to direct gets.
@@ -30,7 +30,7 @@ const (
 	natsStatus   = "Status"
 )
 
-var errMissing = errors.New("no message there")
+var errMissing = errors.New("no message")
 
 func directSubject(stream string) string { return "$JS.API.DIRECT.GET." + stream }
 
@@ -38,10 +38,10 @@ func runsStream(p int) string   { return "RUNS_" + strconv.Itoa(p) }
 func blobsStream(p int) string  { return "BLOBS_" + strconv.Itoa(p) }
 func timersStream(p int) string { return "TIMERS_" + strconv.Itoa(p) }
 
-// get asks for one message. errMissing when the answering replica has none.
+// get requests one message. It returns errMissing if the replica that answers has none.
 func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
 	var m *nats.Msg
-	err := l.insist(ctx, func(ctx context.Context) (err error) {
+	err := l.retry(ctx, func(ctx context.Context) (err error) {
 		m, err = l.nc.RequestWithContext(ctx, subject, request)
 		return err
 	})
@@ -58,9 +58,9 @@ func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Ms
 	}
 }
 
-// insist makes a request that may be made again. One try has only a part of the
-// time, so that one that was lost with a server is made at another.
-func (l *Log) insist(ctx context.Context, try func(context.Context) error) error {
+// retry makes a request that may be repeated. One try uses only a part of the time, so
+// that a request that was lost with a server reaches another one.
+func (l *Log) retry(ctx context.Context, try func(context.Context) error) error {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, l.timeout/tries)
 		err := try(bounded)
@@ -86,14 +86,14 @@ func (l *Log) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog
 	}
 	e, kind, err := l.decode(m)
 	if err != nil || e.Run != run || kind == runlog.KindInbox {
-		return runlog.Entry{}, fmt.Errorf("sequence %d holds no record of %s: %w", sequence, run, runlog.ErrNotFound)
+		return runlog.Entry{}, fmt.Errorf("sequence %d is not a record of %s: %w", sequence, run, runlog.ErrNotFound)
 	}
 	return e, nil
 }
 
-// at returns the message with the given sequence in the partition of run, which
-// need not be one of that run. A replica that does not have it is asked again
-// until it has or the message is known to be gone.
+// at returns the message with the given sequence in the partition of run, which may
+// belong to another run. It retries until a replica has the message or the message is
+// known to be deleted.
 func (l *Log) at(ctx context.Context, run runlog.Run, sequence uint64) (*nats.Msg, error) {
 	p := l.partition(run)
 	missing := fmt.Errorf("sequence %d of %s: %w", sequence, run, runlog.ErrNotFound)
@@ -120,9 +120,9 @@ func (l *Log) at(ctx context.Context, run runlog.Run, sequence uint64) (*nats.Ms
 	}
 }
 
-// deleted says that the stream's leader is beyond sequence and does not have it.
+// deleted reports whether the stream's leader is past sequence and does not have it.
 func (l *Log) deleted(ctx context.Context, p int, sequence uint64) (bool, error) {
-	// Between two leaders nobody answers; the replicas may meanwhile.
+	// Between two leaders there is no answer, but the replicas may answer meanwhile.
 	ctx, cancel := context.WithTimeout(ctx, l.timeout/(3*tries))
 	defer cancel()
 	stream, err := l.js.Stream(ctx, runsStream(p))
@@ -131,7 +131,7 @@ func (l *Log) deleted(ctx context.Context, p int, sequence uint64) (bool, error)
 	}
 	info := stream.CachedInfo()
 	if info.Config.Replicas > 1 && (info.Cluster == nil || info.Cluster.Leader == "") {
-		return false, nil // a replica that knows of no leader has answered, and may be behind
+		return false, nil // a replica without a leader has answered and may lag
 	}
 	if info.State.LastSeq < sequence {
 		return true, nil
@@ -139,8 +139,7 @@ func (l *Log) deleted(ctx context.Context, p int, sequence uint64) (bool, error)
 	if info.Config.Replicas == 1 || info.State.FirstSeq > sequence {
 		return true, nil
 	}
-	// The first message from there on, so that it is shown by the same answer that
-	// the server is as far.
+	// The first message from sequence on: the same answer shows how far the server is.
 	next, err := l.following(ctx, runsStream(p), ">", sequence)
 	return err == nil && next != sequence, err
 }
@@ -156,7 +155,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// decode makes an entry of a stored record, as a direct get or the feed brings it.
+// decode returns the entry of a stored record from a direct get or the feed.
 func (l *Log) decode(m *nats.Msg) (runlog.Entry, runlog.Kind, error) {
 	subject := m.Header.Get(natsSubject)
 	address, err := runlog.ParseSubject(subject)
@@ -170,8 +169,8 @@ func (l *Log) decode(m *nats.Msg) (runlog.Entry, runlog.Kind, error) {
 	return l.entry(address, sequence, m.Header, m.Data), address.Kind, nil
 }
 
-// entry makes an entry of a stored message. Records that this process has
-// written or read before are not decoded again: stored records never change.
+// entry returns the entry of a stored message. A cached record is not decoded again:
+// stored records never change.
 func (l *Log) entry(a runlog.Address, sequence uint64, header nats.Header, data []byte) runlog.Entry {
 	e := l.glance(a, sequence, header, data)
 	if e.Record != nil {
@@ -180,8 +179,7 @@ func (l *Log) entry(a runlog.Address, sequence uint64, header nats.Header, data 
 	return e
 }
 
-// glance is entry for a record that nobody is expected to ask for soon: it is not
-// kept.
+// glance is entry without caching, for a record that will hardly be read again.
 func (l *Log) glance(a runlog.Address, sequence uint64, header nats.Header, data []byte) runlog.Entry {
 	if e, ok := l.cache.get(a.Partition, sequence); ok && e.Run == a.Run {
 		return e
@@ -215,8 +213,8 @@ func single(values []string) string {
 	return values[0]
 }
 
-// View reads the newest message of every subject of a run in one batch. It
-// counts only when the answering replica says that it is as far as contains.
+// View reads the newest message of every subject of a run in one batch. The answer
+// counts only if the replica's last sequence is at least contains.
 func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -230,7 +228,7 @@ func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog
 	for {
 		var messages []*nats.Msg
 		var upTo uint64
-		err := l.insist(ctx, func(ctx context.Context) (err error) {
+		err := l.retry(ctx, func(ctx context.Context) (err error) {
 			messages, upTo, err = l.replies.multi(ctx, directSubject(runsStream(p)), request)
 			return err
 		})
@@ -290,15 +288,15 @@ func (l *Log) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
 	return strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
 }
 
-// Inbox walks back from upTo along the chain of items, so that it never scans
-// other runs' traffic, and returns what repair may take at once.
+// Inbox follows the links between items back from upTo, so that it never scans the
+// messages of other runs.
 func (l *Log) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	var newestFirst []*harnessv1.InboxItem
 	err := l.walkInbox(ctx, run, after, upTo, func(item *harnessv1.InboxItem) bool {
 		newestFirst = append(newestFirst, item)
-		if len(newestFirst) > 2*runlog.MaxDrainItems { // only the oldest are wanted
+		if len(newestFirst) > 2*runlog.MaxDrainItems { // only the oldest are returned
 			newestFirst = append(newestFirst[:0], newestFirst[runlog.MaxDrainItems:]...)
 		}
 		return true
@@ -318,7 +316,7 @@ func (l *Log) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) ([]
 	return items, nil
 }
 
-// walkInbox visits the items in (after, upTo], newest first, until visit says no.
+// walkInbox visits the items in (after, upTo], newest first, until visit returns false.
 func (l *Log) walkInbox(ctx context.Context, run runlog.Run, after, upTo uint64, visit func(*harnessv1.InboxItem) bool) error {
 	subject := runlog.InboxSubject(l.partition(run), run)
 	for sequence := upTo; sequence > after; {
@@ -327,21 +325,21 @@ func (l *Log) walkInbox(ctx context.Context, run runlog.Run, after, upTo uint64,
 			return fmt.Errorf("inbox: %w", err)
 		}
 		if m.Header.Get(natsSubject) != subject {
-			return fmt.Errorf("sequence %d is no input to %s: %w", sequence, run, runlog.ErrNotFound)
+			return fmt.Errorf("sequence %d is not an input of %s: %w", sequence, run, runlog.ErrNotFound)
 		}
 		item := &harnessv1.InboxItem{}
 		if err := proto.Unmarshal(m.Data, item); err != nil {
-			// The item cannot be read by anyone; it is passed on as one without
-			// an input, so that the cursor moves past it.
+			// The item cannot be decoded. It is returned without an input, so that the
+			// cursor moves past it.
 			item = &harnessv1.InboxItem{Id: "unreadable-" + strconv.FormatUint(sequence, 10)}
 		}
-		// The fence, which the server has checked, is the link to the item
-		// before: it holds for unreadable items too.
+		// The fence, which the server has checked, links to the item before, also for
+		// an item that cannot be decoded.
 		if prev, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64); err == nil {
 			item.PrevSequence = prev
 		}
 		if item.GetPrevSequence() >= sequence {
-			return fmt.Errorf("input at sequence %d of %s names %d as the one before", sequence, run, item.GetPrevSequence())
+			return fmt.Errorf("input at sequence %d of %s links to %d, which is not before it", sequence, run, item.GetPrevSequence())
 		}
 		item.Sequence = sequence
 		if !visit(item) {

@@ -13,14 +13,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TLSFiles are those of a connection to a server that speaks TLS. They are read
-// again for each connection.
+// TLSFiles are the files of a TLS connection. They are read again for each connection.
 type TLSFiles struct {
-	// CA has the CAs that the server's certificate is signed by, PEM; empty means
-	// those of the system.
+	// CA contains the CAs that signed the server's certificate, PEM. Empty means those
+	// of the system.
 	CA string
-	// Cert and Key are the certificate of this process, PEM, for a server that
-	// demands one; both or none.
+	// Cert and Key are this process's certificate, PEM, for a server that requires one;
+	// both or none.
 	Cert, Key string
 }
 
@@ -35,7 +34,7 @@ func (f TLSFiles) options() ([]nats.Option, error) {
 		}
 	}
 	if (f.Cert == "") != (f.Key == "") {
-		return nil, errors.New("--nats-cert and --nats-key belong together: give both or none")
+		return nil, errors.New("--nats-cert and --nats-key belong together: set both or none")
 	}
 	if f.CA != "" {
 		options = append(options, nats.RootCAs(f.CA), nats.Secure())
@@ -46,10 +45,9 @@ func (f TLSFiles) options() ([]nats.Option, error) {
 	return options, nil
 }
 
-// refusedConnection says what to do about a server that does not take this process,
-// or that this process does not trust; nil for a server that is only not there yet.
-// None of it is tried again: waiting does not help, and whoever starts this process
-// again after a while finds what has changed.
+// refusedConnection returns an error with the remedy for a server that refuses this
+// process, or that this process does not trust. It returns nil for a server that is not
+// available yet. Refusals are not retried: a restart picks up what has changed.
 func refusedConnection(url string, err error) error {
 	var (
 		unknown   x509.UnknownAuthorityError
@@ -61,34 +59,34 @@ func refusedConnection(url string, err error) error {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
 		return fmt.Errorf("%s refuses the credentials: %w; put nats://USER:PASSWORD@HOST into the URL, or a credentials file into --nats-creds", at, err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return fmt.Errorf("%s does not speak TLS: leave --nats-ca, --nats-cert and tls:// away, or give the server a certificate", at)
+		return fmt.Errorf("%s does not speak TLS: remove --nats-ca, --nats-cert and tls://, or give the server a certificate", at)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%s has a certificate of a CA that is not trusted here: give that CA's file with --nats-ca", at)
+		return fmt.Errorf("%s has a certificate of a CA that is not trusted here: pass that CA's file with --nats-ca", at)
 	case errors.As(err, &wrongHost):
 		return fmt.Errorf("the certificate of %s does not match: %w; name the server in --nats as its certificate does", at, wrongHost)
 	case errors.As(err, &invalid):
 		return fmt.Errorf("the certificate of %s is not valid: %w; replace it there", at, invalid)
 	case strings.Contains(err.Error(), "tls: certificate required"), strings.Contains(err.Error(), "tls: bad certificate"), strings.Contains(err.Error(), "tls: unknown certificate"),
 		strings.Contains(err.Error(), "closed by remote after TLS handshake"): // the alert came too late to be read
-		return fmt.Errorf("%s demands a certificate that it trusts: give --nats-cert and --nats-key (%w)", at, err)
+		return fmt.Errorf("%s requires a certificate that it trusts: set --nats-cert and --nats-key (%w)", at, err)
 	}
 	return nil
 }
 
-// denial is what the server does not let this user do.
+// denial records what the server does not permit this user to do.
 type denial struct {
 	mu   sync.Mutex
 	text string
 	at   time.Time
-	// lasting: a subscription stays refused, a message is only tried again.
+	// lasting: a refused subscription stays refused, a refused message is retried.
 	lasting bool
-	noted   chan struct{} // closed with the first
+	noted   chan struct{} // closed with the first denial
 }
 
-// deniedFor is how long a message that was refused counts.
+// deniedFor is how long a refused message counts.
 const deniedFor = time.Minute
 
-func (d *denial) note(err error) {
+func (d *denial) record(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.text == "" {
@@ -98,14 +96,14 @@ func (d *denial) note(err error) {
 	d.at, d.lasting = time.Now(), strings.Contains(strings.ToLower(d.text), "subscription")
 }
 
-// clear forgets it with the connection that it was about.
+// clear removes the denials of a lost connection.
 func (d *denial) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.at, d.lasting = time.Time{}, false
 }
 
-// err says what is denied now, nil for nothing.
+// err returns what is denied now, nil for nothing.
 func (d *denial) err(url string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +113,7 @@ func (d *denial) err(url string) error {
 	return fmt.Errorf("NATS at %s does not let this user do its work: %s; give it the permissions in docs/security.md", url, d.text)
 }
 
-// until ends with ctx, and with the first denial.
+// until returns a context that ends with ctx, after limit, and with the first denial.
 func (d *denial) until(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	go func() {

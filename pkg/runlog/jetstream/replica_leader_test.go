@@ -148,7 +148,7 @@ func oneWriter(r *replicas) {
 		e, err := readers[v%3].Read(r.Context(), runOf(rec), sequence)
 		r.must(err)
 		if e.Header.Version != v {
-			r.Fatalf("sequence %d holds version %d, want %d", sequence, e.Header.Version, v)
+			r.Fatalf("sequence %d holds version %d, expected %d", sequence, e.Header.Version, v)
 		}
 	}
 	watching.Wait()

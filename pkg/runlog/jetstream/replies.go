@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// replies receives batched answers over one subscription, so that a batch does
-// not cost a subscription of its own.
+// replies receives batched answers over one subscription, so that a batch needs no
+// subscription.
 type replies struct {
 	nc     *nats.Conn
 	prefix string
@@ -25,14 +25,14 @@ type replies struct {
 // batch is a request whose answers are being collected.
 type batch struct {
 	messages []*nats.Msg
-	last     string // sequence of the newest message, as the server writes it
+	last     string // sequence of the newest message, in the server's format
 	upTo     uint64
 	err      error
-	done     chan struct{} // closed when nothing else changes
+	done     chan struct{} // closed when the batch is complete or has failed
 }
 
-// errIncomplete says that a part of a batch was lost on the way. What is left
-// must not be taken for the newest records.
+// errIncomplete means that a part of a batch was lost. The rest must not be used as the
+// newest records.
 var errIncomplete = errors.New("a part of the answer was lost")
 
 func newReplies(nc *nats.Conn) (*replies, error) {
@@ -43,7 +43,7 @@ func newReplies(nc *nats.Conn) (*replies, error) {
 		defer r.mu.Unlock()
 		b := r.open[id]
 		if b == nil {
-			return // the one who asked has left
+			return // the caller has returned
 		}
 		if b.add(m) {
 			delete(r.open, id)
@@ -56,8 +56,8 @@ func newReplies(nc *nats.Conn) (*replies, error) {
 	return r, nil
 }
 
-// add takes in an answer and says whether it is the last one. Each message names
-// the one before it in the batch, and so does the mark at the end.
+// add adds an answer and reports whether it is the last one. Each message names the one
+// before it in the batch, and so does the mark at the end.
 func (b *batch) add(m *nats.Msg) (last bool) {
 	status := m.Header.Get(natsStatus)
 	if (status == "" || status == "204") && m.Header.Get(natsLast) != b.last {
@@ -85,8 +85,8 @@ func (b *batch) add(m *nats.Msg) (last bool) {
 	return true
 }
 
-// multi sends a batch request and collects its answers up to the end-of-batch
-// mark, which says how far the answering replica is.
+// multi sends a batch request and collects its answers up to the end-of-batch mark,
+// which contains the last sequence of the replica that answers.
 func (r *replies) multi(ctx context.Context, subject string, request []byte) (messages []*nats.Msg, upTo uint64, err error) {
 	b := &batch{last: "0", done: make(chan struct{})}
 	r.mu.Lock()

@@ -220,7 +220,7 @@ func TestConsumersThatEnd(t *testing.T) {
 	for name, consume := range consumers {
 		for _, end := range []string{"deleted", "closed"} {
 			if end == "deleted" && name == "Runs" {
-				continue // makes its consumer anew
+				continue // makes its consumer reconnected
 			}
 			t.Run(fmt.Sprint(name, "/", end), func(t *testing.T) {
 				t.Parallel()

@@ -12,19 +12,20 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// followAttempts is how often a follower is made anew before it gives up.
+// followAttempts bounds how often a follower is re-created.
 const followAttempts = 5
 
-// followIdle is how long the server keeps a follower's consumer that nobody reads.
+// followIdle is how long the server keeps the consumer of a follower that has gone
+// away.
 const followIdle = 10 * time.Second
 
-// lookAgain is how often a follower that has not caught up looks whether what it
-// waits for is still there.
-const lookAgain = time.Second
+// recheckEvery is the interval at which a follower that has not caught up checks that the
+// message it waits for still exists.
+const recheckEvery = time.Second
 
-// Runs follows the steps that say how runs stand.
+// Runs follows the steps that define the state of runs.
 func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entry)) error {
-	f := &follower{log: l, caughtUp: caughtUp, handle: handle, behind: l.partitions}
+	f := &follower{log: l, caughtUp: caughtUp, handle: handle, missing: l.partitions}
 	defer f.stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
@@ -33,14 +34,14 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 			return ended(ctx, unavailable("follow runs", err))
 		}
 	}
-	look := time.NewTicker(lookAgain)
+	look := time.NewTicker(recheckEvery)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-look.C:
-			if f.lookAgain(ctx) {
+			if f.recheck(ctx) {
 				look.Stop()
 			}
 		}
@@ -54,20 +55,20 @@ type follower struct {
 	handle   func(runlog.Entry)
 	running  intake
 
-	mu     sync.Mutex // one partition at a time
-	parts  []*followed
-	behind int
-	over   bool // the client may still be in a callback when it says that it has stopped
+	mu      sync.Mutex // one partition at a time
+	parts   []*partProgress
+	missing int
+	over    bool // the client may still run a callback after it has reported its end
 }
 
-// followed is how far the steps of one partition are.
-type followed struct {
+// partProgress is the position in one partition.
+type partProgress struct {
 	stream  string
 	filters []string
-	// stored is the newest message that the leader had, seen the newest that came.
-	// What was stored is through at that message or at a later one. Messages are not
-	// counted, and "none behind this one" proves nothing: the replica that delivers
-	// may be behind the leader.
+	// stored is the newest message of the leader at the start, seen the newest received
+	// one. The stored messages are complete once a message at or after stored has
+	// arrived. Counting messages, or a message with none pending, proves nothing: the
+	// replica that delivers may lag.
 	stored, seen uint64
 	through      bool
 }
@@ -81,7 +82,7 @@ func (f *follower) stop() {
 
 func (f *follower) follow(ctx context.Context, p int, cancel context.CancelCauseFunc) error {
 	at := "hm.run." + fmt.Sprint(p) + ".*.*.log.step."
-	part := &followed{stream: runsStream(p), filters: []string{at + workflow.Repair, at + runlog.Park, at + runlog.End}}
+	part := &partProgress{stream: runsStream(p), filters: []string{at + workflow.Repair, at + runlog.Park, at + runlog.End}}
 	var err error
 	if part.stored, err = f.log.newest(ctx, part.stream, part.filters); err != nil {
 		return err
@@ -90,9 +91,9 @@ func (f *follower) follow(ctx context.Context, p int, cancel context.CancelCause
 		return f.log.js.OrderedConsumer(ctx, part.stream, jetstream.OrderedConsumerConfig{
 			FilterSubjects: part.filters,
 			DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
-			// After some seconds the caller is told, and not left with an old list.
+			// After some seconds the caller gets an error instead of an old list.
 			MaxResetAttempts: followAttempts,
-			// It outlives the follower by no more than that: nobody deletes it.
+			// The consumer outlives the follower by this time: it is not deleted.
 			InactiveThreshold: followIdle,
 		})
 	})
@@ -111,7 +112,7 @@ func (f *follower) follow(ctx context.Context, p int, cancel context.CancelCause
 	return nil
 }
 
-func (f *follower) take(ctx context.Context, part *followed, m jetstream.Msg) {
+func (f *follower) take(ctx context.Context, part *partProgress, m jetstream.Msg) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.over || ctx.Err() != nil {
@@ -122,8 +123,8 @@ func (f *follower) take(ctx context.Context, part *followed, m jetstream.Msg) {
 		return
 	}
 	if address, err := runlog.ParseSubject(m.Subject()); err == nil {
-		// What was stored at the start are the steps of runs that may rest for months:
-		// they would fill the cache, and a list of them is not worth its memory.
+		// The steps that were stored at the start are of runs that may be parked for
+		// months. They would fill the cache.
 		read := f.log.glance
 		if part.through {
 			read = f.log.entry
@@ -134,20 +135,20 @@ func (f *follower) take(ctx context.Context, part *followed, m jetstream.Msg) {
 	f.arrive(part)
 }
 
-// arrive notes that what was stored of a partition is through, where it is.
-func (f *follower) arrive(part *followed) {
+// arrive records that the stored messages of a partition are complete, if they are.
+func (f *follower) arrive(part *partProgress) {
 	if part.through || part.seen < part.stored {
 		return
 	}
 	part.through = true
-	if f.behind--; f.behind == 0 && f.caughtUp != nil {
+	if f.missing--; f.missing == 0 && f.caughtUp != nil {
 		f.caughtUp()
 	}
 }
 
-// lookAgain looks where a partition that is behind has to get to: the message that
-// it waits for may have been erased meanwhile. It says whether all are through.
-func (f *follower) lookAgain(ctx context.Context) bool {
+// recheck updates the message that a partition waits for, which may have been erased.
+// It reports whether all partitions are complete.
+func (f *follower) recheck(ctx context.Context) bool {
 	f.mu.Lock()
 	parts := f.parts
 	f.mu.Unlock()
@@ -162,7 +163,7 @@ func (f *follower) lookAgain(ctx context.Context) bool {
 		all = false
 		newest, err := f.log.newest(ctx, part.stream, part.filters)
 		if err != nil {
-			continue // the next look may be luckier
+			continue // retried after the next interval
 		}
 		f.mu.Lock()
 		part.stored = min(part.stored, newest)

@@ -54,7 +54,7 @@ func (w *traffic) write(id string) {
 	})
 }
 
-// note counts a delivery and acknowledges it.
+// countUndecided counts a delivery and acknowledges it.
 func (w *traffic) note(_ context.Context, d runlog.Delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

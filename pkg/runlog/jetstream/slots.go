@@ -2,20 +2,20 @@ package jetstream
 
 import "sync"
 
-// slots bound the messages that a consumer has in work, over all partitions.
-// What was asked for counts too, so that a worker does not ask for more than it
-// can begin: what came would wait here while another worker is idle.
+// slots bounds the messages that a consumer has in work, over all partitions. Requested
+// messages count too, so that a worker does not request more than it can start: a
+// message would wait here while another worker is idle.
 type slots struct {
 	mu      sync.Mutex
 	size    int
 	working int
 	asked   int
-	freed   []chan<- struct{} // told when a slot may have come free
+	freed   []chan<- struct{} // receive a value when a slot may be free
 }
 
-// reserve takes up to n slots for messages that will be asked for. A partition
-// that has asked for none gets one as long as not all are in work: else a few
-// slots would all be held for partitions that have nothing to deliver.
+// reserve takes up to n slots for a request. A partition without an open request gets
+// one as long as not all messages are in work. Otherwise a few slots could all be
+// reserved for partitions without messages.
 func (s *slots) reserve(n int, none bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,16 +28,17 @@ func (s *slots) reserve(n int, none bool) int {
 	return n
 }
 
-// release gives back what was asked for and will not come.
+// release frees slots of requests that end without a message.
 func (s *slots) release(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked -= n
-	s.tell()
+	s.notify()
 }
 
-// begin takes a slot for a message that came; false when all are in work.
-func (s *slots) begin() bool {
+// acquire takes a slot for a message that has arrived. It returns false if all are in
+// work.
+func (s *slots) acquire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.working >= s.size {
@@ -52,17 +53,17 @@ func (s *slots) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.working--
-	s.tell()
+	s.notify()
 }
 
-// full says that all are in work.
+// full reports whether all slots are in work.
 func (s *slots) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.working >= s.size
 }
 
-func (s *slots) tell() {
+func (s *slots) notify() {
 	for _, c := range s.freed {
 		signal(c)
 	}

@@ -15,7 +15,7 @@ const (
 	headerScheduleTarget = "Nats-Schedule-Target"
 )
 
-// SetTimer schedules a message to itself in the TIMERS stream.
+// SetTimer schedules a message in the TIMERS stream.
 func (l *Log) SetTimer(ctx context.Context, run runlog.Run, parkVersion uint64, at time.Time) error {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -33,12 +33,12 @@ func (l *Log) SetTimer(ctx context.Context, run runlog.Run, parkVersion uint64, 
 	return nil
 }
 
-// timersAtOnce bounds the timers in work.
-const timersAtOnce = 8
+// maxTimers bounds the timers that are handled at the same time.
+const maxTimers = 8
 
 // ConsumeTimers delivers timers that fired.
 func (l *Log) ConsumeTimers(ctx context.Context, handle func(context.Context, runlog.Run, uint64) error) error {
-	return l.pullAll(ctx, timersStream, timerConsumer, timersAtOnce, func(ctx context.Context, m *nats.Msg) {
+	return l.pullAll(ctx, timersStream, timerConsumer, maxTimers, func(ctx context.Context, m *nats.Msg) {
 		run, version, err := runlog.ParseFired(m.Subject)
 		if err != nil {
 			_ = m.Term()

@@ -79,13 +79,13 @@ func hooksAnswered(b *bed) {
 func hooksNobody(b *bed) {
 	run := b.chain("r").run
 	_, err := b.log.CallHook(b.ctx, run, hookCall("k"))
-	b.wantErr(err, runlog.ErrNobody)
+	b.wantErr(err, runlog.ErrNoClient)
 	stop := b.answers(run, saying("there"))
 	_, err = b.log.CallHook(b.ctx, run, hookCall("k"))
 	b.must(err)
 	stop()
 	_, err = b.log.CallHook(b.ctx, run, hookCall("k"))
-	b.wantErr(err, runlog.ErrNobody)
+	b.wantErr(err, runlog.ErrNoClient)
 }
 
 // One client answers a call, however many there are.

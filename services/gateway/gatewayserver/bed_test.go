@@ -32,7 +32,7 @@ import (
 // the server nats.
 var (
 	shared runlog.Log
-	nats   *jetstream.Embedded
+	nats   *jetstream.EmbeddedServer
 )
 
 func TestMain(m *testing.M) {

@@ -188,7 +188,7 @@ func TestAClientThatDoesNotSaySoAnswersNoHooks(t *testing.T) {
 		"no callback hook": {Request: &harnessv1.RunRequest_Start{Start: b.start("plain", "do it")}},
 	} {
 		c := b.talk(first)
-		if got := b.get(c.call("k")); !errors.Is(got.err, runlog.ErrNobody) {
+		if got := b.get(c.call("k")); !errors.Is(got.err, runlog.ErrNoClient) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -246,7 +246,7 @@ func TestCallsEndWithTheStreamThatWasAsked(t *testing.T) {
 			}
 			b.eventually("nobody answers", func() bool {
 				_, err := b.log.CallHook(b.ctx, c.run, hookCall("k2"))
-				return errors.Is(err, runlog.ErrNobody)
+				return errors.Is(err, runlog.ErrNoClient)
 			})
 		})
 	}

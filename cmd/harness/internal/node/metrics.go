@@ -144,7 +144,7 @@ func (n *Node) watchMesh(gateway *gatewayserver.Server) error {
 		return err
 	}
 	return m.ObserveBus(func(ctx context.Context) (telemetry.BusState, error) {
-		streams, consumers, err := n.log.Standing(ctx)
+		streams, consumers, err := n.log.Status(ctx)
 		var state telemetry.BusState
 		for _, c := range consumers {
 			state.Consumers = append(state.Consumers, telemetry.ConsumerState{

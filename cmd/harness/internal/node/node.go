@@ -123,7 +123,7 @@ const (
 type Node struct {
 	cfg      Config
 	lock     *flock.Flock
-	embedded *jetstream.Embedded
+	embedded *jetstream.EmbeddedServer
 	log      *jetstream.Log
 	instance string
 

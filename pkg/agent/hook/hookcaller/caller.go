@@ -167,8 +167,8 @@ func (c *Caller) callback(ctx context.Context, req *harnessv1.HookRequest) (*har
 	run := runlog.Run{Namespace: req.GetNamespace(), ID: req.GetRunId()}
 	answer, err := c.cfg.Log.CallHook(ctx, run, req)
 	switch {
-	case errors.Is(err, runlog.ErrNobody):
-		return nil, runlog.ErrNobody
+	case errors.Is(err, runlog.ErrNoClient):
+		return nil, runlog.ErrNoClient
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:

@@ -8,21 +8,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Counts are what this process has counted on its connection since it was made.
+// Counts are counters of one connection since it was opened.
 type Counts struct {
-	// Reconnects are the times that the connection had to be made again.
+	// Reconnects counts how often the connection was re-established.
 	Reconnects uint64
-	// Conflicts and ConflictsReplicated are writes that the fence of a single or of
-	// a replicated stream refused, Unanswered those whose answer did not come. What
-	// came of them is found out by reading.
+	// Conflicts and ConflictsReplicated count writes that the fence of a single or a
+	// replicated stream refused. Unanswered counts writes without an answer. Their
+	// result is determined by reading.
 	Conflicts, ConflictsReplicated, Unanswered uint64
-	// Landed are undecided writes that were stored, Resent those sent again.
+	// Landed counts undecided writes that were stored, Resent those that were sent
+	// again.
 	Landed, Resent uint64
-	// Stale are answers of replicas that were behind.
+	// Stale counts answers of replicas that lag.
 	Stale uint64
 }
 
-// Counts returns what was counted so far.
+// Counts returns the counters.
 func (l *Log) Counts() Counts {
 	c := func(n int64) uint64 { return uint64(max(n, 0)) }
 	return Counts{
@@ -33,28 +34,28 @@ func (l *Log) Counts() Counts {
 	}
 }
 
-// Consumer is how a durable consumer stands, summed over the partitions.
+// Consumer is the state of a durable consumer, summed over the partitions.
 type Consumer struct {
-	// Name is the executor's, or wake or timers, which repair serves.
+	// Name is the executor's name, or wake or timers, which repair consumes.
 	Name string
-	// Pending messages were never delivered, AckPending ones were and are not done,
-	// of which Redelivered more than once.
+	// Pending messages were never delivered. AckPending messages were delivered and not
+	// acknowledged, Redelivered of them more than once.
 	Pending, AckPending, Redelivered uint64
-	// Waiting are the open requests of workers for messages.
+	// Waiting counts the open requests of workers for messages.
 	Waiting uint64
 }
 
-// Stream is how a stream stands, in bytes. Limit 0: none.
+// Stream is the state of a stream, in bytes. Limit 0: none.
 type Stream struct {
 	Name        string
 	Size, Limit uint64
 }
 
-// Standing returns how all streams and consumers of the log stand, as their leaders
-// say: six requests for each partition, so it is for people and monitoring.
+// Status returns the state of all streams and consumers of the log, as their leaders
+// report it. It makes six requests per partition, so use it for display and monitoring.
 //
 // Errors: runlog.ErrUnavailable.
-func (l *Log) Standing(ctx context.Context) (streams []Stream, consumers []Consumer, err error) {
+func (l *Log) Status(ctx context.Context) (streams []Stream, consumers []Consumer, err error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	at := map[string]int{}
@@ -70,7 +71,7 @@ func (l *Log) Standing(ctx context.Context) (streams []Stream, consumers []Consu
 			for c := range list.Info() {
 				name := strings.TrimPrefix(c.Name, execPrefix)
 				if c.Config.Durable == "" {
-					continue // somebody's who only looks
+					continue // the consumer of a reader
 				}
 				i, known := at[name]
 				if !known {

@@ -20,7 +20,7 @@ func TestStandingIsThatOfAllPartitions(t *testing.T) {
 		}
 	}
 	stand := func() (waits, works uint64) {
-		streams, consumers, err := l.Standing(t.Context())
+		streams, consumers, err := l.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
