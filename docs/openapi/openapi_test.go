@@ -115,8 +115,8 @@ func (s *schemas) start() {
 	s.made["AgentInput"] = agent
 }
 
-// comments are those of messages and fields in the protos, by full name; buf
-// formats them: one statement a line, comments on lines of their own.
+// comments returns the comments of messages and fields in the protos, by full name; buf
+// formats them: one statement a line, comments on separate lines.
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../../proto/harness/v1/*.proto")

@@ -12,8 +12,8 @@ import (
 
 type schema = map[string]any
 
-// schemas makes the schemas of messages: what answers hold under the message's
-// name, what requests may hold under it with Input behind.
+// schemas builds the schemas of messages: responses under the message's name,
+// requests under that name with the suffix Input.
 type schemas struct {
 	made     schema
 	comments map[string]string
@@ -30,9 +30,9 @@ func described(s schema, text string) schema {
 	return s
 }
 
-// answer makes the schema of a message as package eventjson writes it, and of all
-// that it holds. Only fields named in only, where there are any, and the required
-// ones of the rest are left out where they stand in a oneof.
+// answer builds the schema of a message as package eventjson writes it, and of the
+// messages in it. If only is not empty, it names the fields to include; fields of a
+// oneof are not required.
 func (s *schemas) answer(m protoreflect.MessageDescriptor, name string, only ...protoreflect.Name) {
 	if s.made[name] != nil {
 		return

@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// StopPolicy says what becomes of an agent that ends without work_complete.
+// StopPolicy selects what happens to an agent that ends without work_complete.
 type StopPolicy int32
 
 const (
@@ -30,7 +30,7 @@ const (
 	StopPolicy_STOP_POLICY_UNSPECIFIED StopPolicy = 0
 	// After the retries the end is taken, but not as accepted.
 	StopPolicy_STOP_POLICY_INTERACTIVE StopPolicy = 1
-	// The run goes on to max_turns.
+	// The run continues to max_turns.
 	StopPolicy_STOP_POLICY_STRICT StopPolicy = 2
 )
 
@@ -98,7 +98,7 @@ type LoopConfig struct {
 	DoomLoop *DoomLoopConfig `protobuf:"bytes,8,opt,name=doom_loop,json=doomLoop,proto3" json:"doom_loop,omitempty"`
 	// The ledger of work items.
 	WorkItems *WorkItemConfig `protobuf:"bytes,9,opt,name=work_items,json=workItems,proto3" json:"work_items,omitempty"`
-	// What the harness tells the model besides.
+	// Additional guidance for the model.
 	Guidance *GuidanceConfig `protobuf:"bytes,10,opt,name=guidance,proto3" json:"guidance,omitempty"`
 	// Subscribers.
 	Hooks *HookConfig `protobuf:"bytes,11,opt,name=hooks,proto3" json:"hooks,omitempty"`
@@ -379,7 +379,7 @@ func (x *WorkItemConfig) GetEnabled() bool {
 	return false
 }
 
-// GuidanceConfig configures what the harness tells the model besides.
+// GuidanceConfig configures additional guidance for the model.
 type GuidanceConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether it gives guidance on tools and work items. Default true.
@@ -846,11 +846,11 @@ type ToolConfig struct {
 	// Approvals are given without a question; a deny stays a deny. Default false.
 	Yolo *bool `protobuf:"varint,3,opt,name=yolo,proto3,oneof" json:"yolo,omitempty"`
 	// How long an approval is waited for: with the deadlines of pending calls.
-	// Time in which an approval has to be given; then the call is answered with an
+	// Time limit for an approval; then the call gets an
 	// error. Default 7 days.
 	ApprovalTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=approval_timeout,json=approvalTimeout,proto3" json:"approval_timeout,omitempty"`
-	// Time in which a client has to answer a call of its tool, or a person a
-	// question; then the call is answered with an error. Default 7 days.
+	// Time limit for a client to answer a call of its tool, or a person a
+	// question; then the call gets an error as its result. Default 7 days.
 	AnswerTimeout *durationpb.Duration `protobuf:"bytes,6,opt,name=answer_timeout,json=answerTimeout,proto3" json:"answer_timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

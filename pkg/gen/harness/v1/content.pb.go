@@ -109,7 +109,7 @@ func (*Content_Inline) isContent_Value() {}
 
 func (*Content_Blob) isContent_Value() {}
 
-// BlobRef names bytes that are stored beside the run's log and deleted with it.
+// BlobRef names bytes that are stored next to the run's log and deleted with it.
 type BlobRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// SHA-256 of the bytes in lower-case hexadecimal, 64 characters.

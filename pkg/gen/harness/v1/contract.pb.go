@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PredicateType says how an output is verified.
+// PredicateType selects how an output is verified.
 type PredicateType int32
 
 const (
@@ -38,7 +38,7 @@ const (
 	PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS PredicateType = 4
 	// The document that in names is valid under schema.
 	PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID PredicateType = 5
-	// cel holds over the state, or the service at grpc says so.
+	// cel is true for the state, or the service at grpc confirms it.
 	PredicateType_PREDICATE_TYPE_CUSTOM PredicateType = 6
 	// Nothing is verified; the model's word is recorded as what it is.
 	PredicateType_PREDICATE_TYPE_ALWAYS_TRUE PredicateType = 7
@@ -95,7 +95,7 @@ func (PredicateType) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_contract_proto_rawDescGZIP(), []int{0}
 }
 
-// RequirementStatus says how an output stands.
+// RequirementStatus is the status of an output.
 type RequirementStatus int32
 
 const (
@@ -156,7 +156,7 @@ func (RequirementStatus) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_contract_proto_rawDescGZIP(), []int{1}
 }
 
-// TaskContract says what has to be there before a run counts as done. It is also
+// TaskContract lists what must exist before a run counts as done. It is also
 // the shape of a contract file.
 type TaskContract struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -475,7 +475,7 @@ type ArgumentMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the argument; dots lead into objects.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// RE2 that has to be found in its value: text as it is, anything else as JSON.
+	// RE2 that must match its value: text unchanged, anything else as JSON.
 	Pattern       string `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -532,7 +532,7 @@ type UserQuestion struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The question.
 	Question string `protobuf:"bytes,2,opt,name=question,proto3" json:"question,omitempty"`
-	// The run does not count as done before it is answered.
+	// The run does not count as done before it has an answer.
 	Required      bool `protobuf:"varint,3,opt,name=required,proto3" json:"required,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -589,7 +589,7 @@ func (x *UserQuestion) GetRequired() bool {
 	return false
 }
 
-// Acceptability says how strict a contract is.
+// Acceptability is how strict a contract is.
 type Acceptability struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Outputs whose check may fail to give an answer. Default 0.
@@ -653,7 +653,7 @@ func (x *Acceptability) GetAllowPartial() bool {
 	return false
 }
 
-// Evidence is what a status rests on.
+// Evidence is the basis of a status.
 type Evidence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// file, text, tool_call, command, document, expression, service or model_judgement.
@@ -726,20 +726,20 @@ func (x *Evidence) GetTurnNumber() uint32 {
 	return 0
 }
 
-// RequirementCoverage is how one output stands.
+// RequirementCoverage is the status of one output.
 type RequirementCoverage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The output.
 	RequirementId string `protobuf:"bytes,1,opt,name=requirement_id,json=requirementId,proto3" json:"requirement_id,omitempty"`
-	// How it stands.
+	// The status.
 	Status RequirementStatus `protobuf:"varint,2,opt,name=status,proto3,enum=harness.v1.RequirementStatus" json:"status,omitempty"`
-	// What that rests on; set when it is MET or PARTIALLY_MET.
+	// The basis of the status; set when it is MET or PARTIALLY_MET.
 	Evidence []*Evidence `protobuf:"bytes,3,rep,name=evidence,proto3" json:"evidence,omitempty"`
-	// In [0, 1]: 1 where a machine looked, 0.6 where only the model says so.
+	// In [0, 1]: 1 for a check by machine, 0.6 for the model's word.
 	Confidence float64 `protobuf:"fixed64,4,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// Why it is not met, at most 256 bytes.
 	Why string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
-	// The check could not give an answer; why says what went wrong.
+	// The check returned no answer; why has the error.
 	Unknown       bool `protobuf:"varint,6,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -824,7 +824,7 @@ type QuestionAnswer struct {
 	QuestionId string `protobuf:"bytes,1,opt,name=question_id,json=questionId,proto3" json:"question_id,omitempty"`
 	// The answer.
 	Answer *Content `protobuf:"bytes,2,opt,name=answer,proto3" json:"answer,omitempty"`
-	// The user does not want to answer; answer says why. The question counts as answered.
+	// The user declines to answer; answer has the reason. The question counts as answered.
 	Declined      bool `protobuf:"varint,3,opt,name=declined,proto3" json:"declined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -881,7 +881,7 @@ func (x *QuestionAnswer) GetDeclined() bool {
 	return false
 }
 
-// CoverageLedger is how a contract stands.
+// CoverageLedger is the status of a contract.
 type CoverageLedger struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One for each output, in the contract's order.
@@ -893,7 +893,7 @@ type CoverageLedger struct {
 	// How much of the contract counts as met, as it was judged last.
 	Coverage *Coverage `protobuf:"bytes,4,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	// This message as encoded protobuf, in a blob. Set together with the other fields:
-	// they are what is stored there. Whoever changes them clears it.
+	// they are what is stored there. Code that changes them clears it.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1156,7 +1156,7 @@ func (x *UnmetRequirement) GetWhy() string {
 	return ""
 }
 
-// CheckRequest asks how an output stands.
+// CheckRequest requests the status of an output.
 type CheckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The run's namespace.
@@ -1265,10 +1265,10 @@ func (x *CheckRequest) GetWorkspace() string {
 	return ""
 }
 
-// CheckResponse says how an output stands. Its requirement_id may be empty.
+// CheckResponse is the status of an output. Its requirement_id may be empty.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How it stands.
+	// The status.
 	Coverage      *RequirementCoverage `protobuf:"bytes,1,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

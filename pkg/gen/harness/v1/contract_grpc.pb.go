@@ -26,9 +26,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CheckService verifies outputs of type CUSTOM, in a program of one's own.
+// CheckService verifies outputs of type CUSTOM, in a custom program.
 type CheckServiceClient interface {
-	// Check says how an output stands. It may be asked again after a crash, with the
+	// Check returns the status of an output. It may be called again after a crash, with the
 	// same idempotency key. An error means that there is no answer: unknown.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 }
@@ -55,9 +55,9 @@ func (c *checkServiceClient) Check(ctx context.Context, in *CheckRequest, opts .
 // All implementations must embed UnimplementedCheckServiceServer
 // for forward compatibility.
 //
-// CheckService verifies outputs of type CUSTOM, in a program of one's own.
+// CheckService verifies outputs of type CUSTOM, in a custom program.
 type CheckServiceServer interface {
-	// Check says how an output stands. It may be asked again after a crash, with the
+	// Check returns the status of an output. It may be called again after a crash, with the
 	// same idempotency key. An error means that there is no answer: unknown.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	mustEmbedUnimplementedCheckServiceServer()

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Role says who speaks in a message, in the sense of the chat-completion APIs.
+// Role is the author of a message, as in the chat-completion APIs.
 type Role int32
 
 const (
@@ -82,7 +82,7 @@ func (Role) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{0}
 }
 
-// MessageKind says why a message is in the conversation. It is fixed when the
+// MessageKind is why a message is in the conversation. It is fixed when the
 // message is appended, so that compaction never has to guess it later.
 type MessageKind int32
 
@@ -97,7 +97,7 @@ const (
 	MessageKind_MESSAGE_KIND_CONTINUATION MessageKind = 3
 	// Why the harness did not accept the end of the work.
 	MessageKind_MESSAGE_KIND_STOP_REJECTED MessageKind = 4
-	// An answer that repair wrote in place of one that never came.
+	// A result that repair wrote for a call without one.
 	MessageKind_MESSAGE_KIND_REPAIR MessageKind = 5
 	// What the user answered to a question of the contract.
 	MessageKind_MESSAGE_KIND_ANSWER MessageKind = 6
@@ -158,7 +158,7 @@ type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Position in the conversation, from 1, without gaps.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Who speaks.
+	// The author.
 	Role Role `protobuf:"varint,2,opt,name=role,proto3,enum=harness.v1.Role" json:"role,omitempty"`
 	// Why it is there.
 	Kind MessageKind `protobuf:"varint,3,opt,name=kind,proto3,enum=harness.v1.MessageKind" json:"kind,omitempty"`
@@ -287,7 +287,7 @@ type ToolCall struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Name of the tool, known or not.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// The arguments as the model wrote them: JSON, or what was meant to be JSON.
+	// The arguments as the model wrote them: JSON, or text that is not valid JSON.
 	Arguments     *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -103,7 +103,7 @@ func (x *Environment) GetTools() []*ToolSpec {
 	return nil
 }
 
-// InstructionFile is a file of standing instructions, such as AGENTS.md.
+// InstructionFile is a file with permanent instructions, such as AGENTS.md.
 type InstructionFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path relative to the workspace.

@@ -46,7 +46,7 @@ const (
 	ErrorReason_ERROR_REASON_RUN_ENDED ErrorReason = 7
 	// The log cannot be reached at the moment. UNAVAILABLE; the same request may be sent again.
 	ErrorReason_ERROR_REASON_LOG_UNAVAILABLE ErrorReason = 8
-	// The workflow names an executor that nobody serves. FAILED_PRECONDITION; metadata: executor.
+	// The workflow names an executor without a consumer. FAILED_PRECONDITION; metadata: executor.
 	ErrorReason_ERROR_REASON_EXECUTOR_MISSING ErrorReason = 9
 	// The workspace cannot be used. INVALID_ARGUMENT; metadata: workspace.
 	ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE ErrorReason = 10
@@ -67,8 +67,8 @@ const (
 	ErrorReason_ERROR_REASON_NOT_STARTED ErrorReason = 17
 	// The run was deleted. FAILED_PRECONDITION; metadata: namespace, run_id.
 	ErrorReason_ERROR_REASON_RUN_EXPIRED ErrorReason = 18
-	// The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
-	// metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
+	// The run is running, and the request needs a parked or ended run. FAILED_PRECONDITION;
+	// metadata: namespace, run_id. Example: DeleteRun of a running run.
 	ErrorReason_ERROR_REASON_RUN_ACTIVE ErrorReason = 19
 	// The call came without a bearer token, or with a malformed one. UNAUTHENTICATED.
 	ErrorReason_ERROR_REASON_TOKEN_MISSING ErrorReason = 20

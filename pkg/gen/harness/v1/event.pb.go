@@ -23,8 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Event is something that observers of a run see. docs/events.md lists who
-// emits what; the dotted name of each is in the comment of its oneof case.
+// Event is an event of a run for its watchers. docs/events.md lists the executor
+// that emits each; the dotted name is in the comment of its oneof case.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// VERSION-INDEX, unique in the run. Filled on delivery, empty when stored.
@@ -778,7 +778,7 @@ func (*Event_HookError) isEvent_Event() {}
 
 func (*Event_ModeChanged) isEvent_Event() {}
 
-// StallDetected says that nothing has moved for too long.
+// StallDetected: nothing changed for too many turns.
 type StallDetected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Turns with calls and without progress.
@@ -824,12 +824,12 @@ func (x *StallDetected) GetTurns() uint32 {
 	return 0
 }
 
-// DoomLoopDetected says that calls repeat.
+// DoomLoopDetected: calls repeat.
 type DoomLoopDetected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// strict: results repeat too; loose: only calls do.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Calls after which it begins anew, from 1 to 5.
+	// Calls after which it repeats, from 1 to 5.
 	Length uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
 	// Times that it was seen.
 	Repeats uint32 `protobuf:"varint,3,opt,name=repeats,proto3" json:"repeats,omitempty"`
@@ -906,15 +906,15 @@ func (x *DoomLoopDetected) GetCorrection() uint32 {
 	return 0
 }
 
-// GuidanceInjected says that the harness told the model something.
+// GuidanceInjected: the harness added guidance for the model.
 type GuidanceInjected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// contract, tools, work_items, planning, items_state, control, jit, mode,
 	// instructions, doom_loop, hook, plan or executor.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// jit: the rule. hook: the hook. executor: the executor behind a bridge.
+	// jit: the rule. hook: the hook. executor: the custom executor.
 	RuleId string `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// The first 512 bytes of what it was told.
+	// The first 512 bytes of the guidance.
 	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -971,7 +971,7 @@ func (x *GuidanceInjected) GetText() string {
 	return ""
 }
 
-// WorkItemChanged says that a work item was added or changed.
+// WorkItemChanged: a work item was added or changed.
 type WorkItemChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// added, updated, artifact or flagged.
@@ -1044,7 +1044,7 @@ func (x *WorkItemChanged) GetTotal() uint32 {
 	return 0
 }
 
-// DeliverablesUpdated says that an artifact was stored.
+// DeliverablesUpdated: an artifact was stored.
 type DeliverablesUpdated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The work item.
@@ -1108,15 +1108,15 @@ func (x *DeliverablesUpdated) GetRole() ArtifactRole {
 	return ArtifactRole_ARTIFACT_ROLE_UNSPECIFIED
 }
 
-// ContractEvaluated says how the contract stands.
+// ContractEvaluated is the status of the contract.
 type ContractEvaluated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// It is satisfied.
 	Satisfied bool `protobuf:"varint,1,opt,name=satisfied,proto3" json:"satisfied,omitempty"`
 	// How much of it is met.
 	Coverage *Coverage `protobuf:"bytes,2,opt,name=coverage,proto3" json:"coverage,omitempty"`
-	// How each output stands; of more than 60 those that are not met, at most 60. The
-	// state has them all.
+	// The status of each output; of more than 60 only the unmet ones, at most 60. The
+	// state has all of them.
 	Requirements  []*RequirementCoverage `protobuf:"bytes,3,rep,name=requirements,proto3" json:"requirements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1173,7 +1173,7 @@ func (x *ContractEvaluated) GetRequirements() []*RequirementCoverage {
 	return nil
 }
 
-// HookResult says what a hook wants.
+// HookResult is the verdict of a hook.
 type HookResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The hook.
@@ -1246,7 +1246,7 @@ func (x *HookResult) GetReason() string {
 	return ""
 }
 
-// HookError says that a hook failed, or that a context provider did.
+// HookError: a hook or a context provider failed.
 type HookError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The hook, or the provider.
@@ -1255,7 +1255,7 @@ type HookError struct {
 	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	// What went wrong.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// Its failure counts against what it was asked about.
+	// The failure counts as a rejection.
 	FailedClosed  bool `protobuf:"varint,4,opt,name=failed_closed,json=failedClosed,proto3" json:"failed_closed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1319,7 +1319,7 @@ func (x *HookError) GetFailedClosed() bool {
 	return false
 }
 
-// ModeChanged says that the mode of work is another one.
+// ModeChanged: the mode of work changed.
 type ModeChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Before.
@@ -1447,7 +1447,7 @@ func (x *SessionStart) GetSegment() uint32 {
 	return 0
 }
 
-// SessionPause says that the run rests.
+// SessionPause: the run parks.
 type SessionPause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Why.
@@ -1493,7 +1493,7 @@ func (x *SessionPause) GetReason() *StopReason {
 	return nil
 }
 
-// SessionResume says that a paused run goes on.
+// SessionResume: a paused run resumes.
 type SessionResume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The input that woke it: resume, user_message or timer.
@@ -1603,7 +1603,7 @@ func (x *SessionComplete) GetReason() *StopReason {
 	return nil
 }
 
-// PlanDraft is a plan before it stands.
+// PlanDraft is a plan that is not final.
 type PlanDraft struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The plan; without a planner, the goal.
@@ -1649,7 +1649,7 @@ func (x *PlanDraft) GetPlan() string {
 	return ""
 }
 
-// PlanCommit is the plan that stands.
+// PlanCommit is the final plan.
 type PlanCommit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The plan.
@@ -1695,12 +1695,12 @@ func (x *PlanCommit) GetPlan() string {
 	return ""
 }
 
-// StepStart says that a turn begins or goes on.
+// StepStart: a turn starts or continues.
 type StepStart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Claims of the turn, from 1; above 1 after a crash.
 	Attempt uint32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// It goes on after an answer from outside.
+	// It continues after an answer from outside.
 	Resumed       bool `protobuf:"varint,2,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1750,7 +1750,7 @@ func (x *StepStart) GetResumed() bool {
 	return false
 }
 
-// StepEnd says that a turn ended.
+// StepEnd: a turn ended.
 type StepEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// completed, awaiting_tool, interrupted, skipped or error.
@@ -1805,7 +1805,7 @@ func (x *StepEnd) GetError() string {
 	return ""
 }
 
-// ModelResponse says that the model answered.
+// ModelResponse: the model answered.
 type ModelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// PROVIDER:NAME.
@@ -1896,7 +1896,7 @@ func (x *ModelResponse) GetLatency() *durationpb.Duration {
 	return nil
 }
 
-// ModelRetry says that a try at the model failed. Another follows after wait,
+// ModelRetry: a try at the model failed. Another follows after wait,
 // or, when these were all tries at this model, the next model or none.
 type ModelRetry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1970,7 +1970,7 @@ func (x *ModelRetry) GetWait() *durationpb.Duration {
 	return nil
 }
 
-// ToolCalled says that a call begins.
+// ToolCalled: a call starts.
 type ToolCalled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
@@ -1980,7 +1980,7 @@ type ToolCalled struct {
 	// Its arguments.
 	Arguments *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	// What the call waits for: approval, client_tool or question; empty when it
-	// waits for nobody. An answer is taken from now on.
+	// does not wait. From now on an answer is accepted.
 	Awaits        string `protobuf:"bytes,4,opt,name=awaits,proto3" json:"awaits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2044,7 +2044,7 @@ func (x *ToolCalled) GetAwaits() string {
 	return ""
 }
 
-// ToolResult says that a call ended well.
+// ToolResult: a call succeeded.
 type ToolResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
@@ -2117,7 +2117,7 @@ func (x *ToolResult) GetDuration() *durationpb.Duration {
 	return nil
 }
 
-// ToolError says that a call ended with an error.
+// ToolError: a call ended with an error.
 type ToolError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
@@ -2190,14 +2190,14 @@ func (x *ToolError) GetDuration() *durationpb.Duration {
 	return nil
 }
 
-// ToolDenied says that a call was not allowed.
+// ToolDenied: a call was denied.
 type ToolDenied struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// Its tool.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
-	// Who or what denied it, and why.
+	// What denied it, and why.
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2254,7 +2254,7 @@ func (x *ToolDenied) GetReason() string {
 	return ""
 }
 
-// BudgetWarn says that a budget is used up.
+// BudgetWarn: a budget is used up.
 type BudgetWarn struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// turns, tool_calls, wall_clock, tokens or cost.
@@ -2318,7 +2318,7 @@ func (x *BudgetWarn) GetUsed() float64 {
 	return 0
 }
 
-// ContinuationPrompt says that a silent agent was nudged.
+// ContinuationPrompt: a silent agent got a reminder.
 type ContinuationPrompt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Nudges in a row, this one included.
@@ -2373,12 +2373,12 @@ func (x *ContinuationPrompt) GetMax() uint32 {
 	return 0
 }
 
-// StopRejected says that the agent wanted to stop and may not.
+// StopRejected: the agent wanted to stop and was rejected.
 type StopRejected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The gate, such as work_complete_not_called.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// What the model is told.
+	// The message for the model.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// Rejections of this kind in a row, this one included; for the kinds about
 	// work_complete: in the segment.
@@ -2447,7 +2447,7 @@ func (x *StopRejected) GetGap() *GapReport {
 	return nil
 }
 
-// ContextPressure says that the model's window fills up.
+// ContextPressure: the model's window fills up.
 type ContextPressure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// soft or blocking.
@@ -2511,7 +2511,7 @@ func (x *ContextPressure) GetMaxInputTokens() uint32 {
 	return 0
 }
 
-// ContextUsage says how full the model's window is.
+// ContextUsage is how full the model's window is.
 type ContextUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tokens that the next request is estimated to hold.
@@ -2566,7 +2566,7 @@ func (x *ContextUsage) GetMaxInputTokens() uint32 {
 	return 0
 }
 
-// Repaired says that repair answered a call in place of one who never did.
+// Repaired: repair wrote the result of a call without one.
 type Repaired struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
@@ -2648,7 +2648,7 @@ type ApprovalRequested struct {
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// Its arguments.
 	Arguments *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
-	// Why it has to be asked.
+	// Why it needs approval.
 	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	// When waiting ends; unset means never.
 	Deadline      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
@@ -2721,7 +2721,7 @@ func (x *ApprovalRequested) GetDeadline() *timestamppb.Timestamp {
 	return nil
 }
 
-// ApprovalAnswered says what the person decided.
+// ApprovalAnswered is the decision of a person.
 type ApprovalAnswered struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
@@ -2794,7 +2794,7 @@ func (x *ApprovalAnswered) GetReason() string {
 	return ""
 }
 
-// InputAccepted says that an inbox item was taken in.
+// InputAccepted: an inbox item was applied.
 type InputAccepted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The item's id.
@@ -2850,7 +2850,7 @@ func (x *InputAccepted) GetKind() string {
 	return ""
 }
 
-// InputRejected says that an inbox item had no effect.
+// InputRejected: an inbox item had no effect.
 type InputRejected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The item's id.
@@ -2914,7 +2914,7 @@ func (x *InputRejected) GetReason() string {
 	return ""
 }
 
-// RunInterrupted says that everything that ran for the run is dead.
+// RunInterrupted: every process of the run is dead.
 type RunInterrupted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The reason given.
@@ -2960,7 +2960,7 @@ func (x *RunInterrupted) GetReason() string {
 	return ""
 }
 
-// RunCancelled says that the run was ended by request.
+// RunCancelled: the run was ended by request.
 type RunCancelled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The reason given.
@@ -3006,7 +3006,7 @@ func (x *RunCancelled) GetReason() string {
 	return ""
 }
 
-// WorkerTakeover says that another worker goes on with a turn.
+// WorkerTakeover: another worker continues a turn.
 type WorkerTakeover struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Claims of the turn, this one included.
@@ -3061,7 +3061,7 @@ func (x *WorkerTakeover) GetFormer() string {
 	return ""
 }
 
-// ExecutorMissing says that a step waits and nobody serves its executor.
+// ExecutorMissing: a step waits for an executor without a consumer.
 type ExecutorMissing struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The executor.
@@ -3107,7 +3107,7 @@ func (x *ExecutorMissing) GetExecutor() string {
 	return ""
 }
 
-// ExecutorError says that an executor could not process a step.
+// ExecutorError: an executor could not process a step.
 type ExecutorError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The executor.

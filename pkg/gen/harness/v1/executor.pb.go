@@ -32,7 +32,7 @@ type StepInput struct {
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Version of the record that holds the step.
 	Version uint64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
-	// Stream sequence of that record; 0 when there is no log behind the call.
+	// Stream sequence of that record; 0 without a log.
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The time to decide at.
 	Now *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=now,proto3" json:"now,omitempty"`
@@ -211,8 +211,8 @@ func (*StepOutput_Outcome) isStepOutput_Output() {}
 
 func (*StepOutput_Needs) isStepOutput_Output() {}
 
-// Outcome is what is to be committed. Ids of messages and the fence are set by
-// the one who commits.
+// Outcome is what is to be committed. The executor loop sets the ids of
+// messages and the fence when it commits.
 type Outcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The hand-off.
@@ -806,9 +806,9 @@ type ModelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// PROVIDER:NAME.
 	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
-	// The messages in order; each call is answered once, directly after it.
+	// The messages in order; each call has one result, directly after it.
 	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
-	// The tools that are offered.
+	// The available tools.
 	Tools         []*ToolSpec `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1047,9 +1047,9 @@ type Delta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn.
 	TurnNumber uint32 `protobuf:"varint,1,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
-	// The claim of the turn that writes it; a higher one starts the text anew.
+	// The claim of the turn that writes it; a higher one restarts the text.
 	Attempt uint32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// The try at the model; a higher one starts the text anew.
+	// The try at the model; a higher one restarts the text.
 	Try uint32 `protobuf:"varint,3,opt,name=try,proto3" json:"try,omitempty"`
 	// Bytes of this try's text that came before.
 	Offset uint64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`

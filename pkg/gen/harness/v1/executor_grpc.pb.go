@@ -29,7 +29,7 @@ const (
 // ExecutorService is what a custom executor serves: a bridge calls it for each
 // step that is addressed to it and commits the outcome.
 type ExecutorServiceClient interface {
-	// Execute maps a step to an outcome. It must not have effects of its own that
+	// Execute maps a step to an outcome. It must not have effects that
 	// cannot be repeated: after a crash it is called again for the same step.
 	Execute(ctx context.Context, in *ExecuteRequest, opts ...grpc.CallOption) (*ExecuteResponse, error)
 }
@@ -59,7 +59,7 @@ func (c *executorServiceClient) Execute(ctx context.Context, in *ExecuteRequest,
 // ExecutorService is what a custom executor serves: a bridge calls it for each
 // step that is addressed to it and commits the outcome.
 type ExecutorServiceServer interface {
-	// Execute maps a step to an outcome. It must not have effects of its own that
+	// Execute maps a step to an outcome. It must not have effects that
 	// cannot be repeated: after a crash it is called again for the same step.
 	Execute(context.Context, *ExecuteRequest) (*ExecuteResponse, error)
 	mustEmbedUnimplementedExecutorServiceServer()
@@ -354,7 +354,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// StopDecisionService decides whether a run goes on.
+// StopDecisionService decides whether a run continues.
 type StopDecisionServiceClient interface {
 	// Decide maps a TurnComplete to what the stop decision would commit, and
 	// commits nothing: post a state, get the decision.
@@ -383,7 +383,7 @@ func (c *stopDecisionServiceClient) Decide(ctx context.Context, in *DecideReques
 // All implementations must embed UnimplementedStopDecisionServiceServer
 // for forward compatibility.
 //
-// StopDecisionService decides whether a run goes on.
+// StopDecisionService decides whether a run continues.
 type StopDecisionServiceServer interface {
 	// Decide maps a TurnComplete to what the stop decision would commit, and
 	// commits nothing: post a state, get the decision.
@@ -470,7 +470,7 @@ type TurnServiceClient interface {
 	// Prepare shows exactly what the model would be sent; it has no effects.
 	Prepare(ctx context.Context, in *PrepareRequest, opts ...grpc.CallOption) (*PrepareResponse, error)
 	// Turn carries out a turn, effects and all, and commits nothing: for
-	// orchestrators of one's own. The last message on the stream has the outcome.
+	// custom orchestrators. The last message on the stream has the outcome.
 	Turn(ctx context.Context, in *TurnRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TurnResponse], error)
 }
 
@@ -520,7 +520,7 @@ type TurnServiceServer interface {
 	// Prepare shows exactly what the model would be sent; it has no effects.
 	Prepare(context.Context, *PrepareRequest) (*PrepareResponse, error)
 	// Turn carries out a turn, effects and all, and commits nothing: for
-	// orchestrators of one's own. The last message on the stream has the outcome.
+	// custom orchestrators. The last message on the stream has the outcome.
 	Turn(*TurnRequest, grpc.ServerStreamingServer[TurnResponse]) error
 	mustEmbedUnimplementedTurnServiceServer()
 }

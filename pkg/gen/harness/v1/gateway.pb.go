@@ -21,8 +21,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WatchUntil says when a watch ends. A run whose inbox holds something that
-// has not been taken in yet does not count as resting or ended.
+// WatchUntil sets when a watch ends. A run whose inbox has an item that
+// is not applied yet does not count as parked or ended.
 type WatchUntil int32
 
 const (
@@ -30,7 +30,7 @@ const (
 	WatchUntil_WATCH_UNTIL_UNSPECIFIED WatchUntil = 0
 	// When the run has ended.
 	WatchUntil_WATCH_UNTIL_END WatchUntil = 1
-	// When the run has ended or rests.
+	// When the run is parked or has ended.
 	WatchUntil_WATCH_UNTIL_REST WatchUntil = 2
 	// When all that is stored has been delivered.
 	WatchUntil_WATCH_UNTIL_NOW WatchUntil = 3
@@ -278,12 +278,12 @@ type RunRequest_Interrupt struct {
 }
 
 type RunRequest_Resume struct {
-	// Go on.
+	// Resume.
 	Resume *Resume `protobuf:"bytes,6,opt,name=resume,proto3,oneof"`
 }
 
 type RunRequest_Cancel struct {
-	// End for good.
+	// End permanently.
 	Cancel *Cancel `protobuf:"bytes,7,opt,name=cancel,proto3,oneof"`
 }
 
@@ -523,7 +523,7 @@ func (x *RunResponse) GetUpdate() *RunUpdate {
 	return nil
 }
 
-// RunUpdate is something that a watcher is told.
+// RunUpdate is one update for a watcher.
 type RunUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is.
@@ -652,7 +652,7 @@ type RunUpdate_Delta struct {
 }
 
 type RunUpdate_Result struct {
-	// The run rests or has ended; more follows if it goes on.
+	// The run is parked or has ended; more follows if it continues.
 	Result *HarnessResult `protobuf:"bytes,4,opt,name=result,proto3,oneof"`
 }
 
@@ -662,7 +662,7 @@ type RunUpdate_Receipt struct {
 }
 
 type RunUpdate_Hook struct {
-	// A hook of kind callback is called: to be answered by a HookAnswer in time. Run
+	// A hook of kind callback is called: respond with a HookAnswer in time. Run
 	// streams only.
 	Hook *HookRequest `protobuf:"bytes,6,opt,name=hook,proto3,oneof"`
 }
@@ -679,7 +679,7 @@ func (*RunUpdate_Receipt) isRunUpdate_Update() {}
 
 func (*RunUpdate_Hook) isRunUpdate_Update() {}
 
-// Attached says which run a stream is about.
+// Attached identifies the run of a stream.
 type Attached struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The namespace.
@@ -743,7 +743,7 @@ func (x *Attached) GetVersion() uint64 {
 	return 0
 }
 
-// InputReceipt says what became of an input on a Run stream.
+// InputReceipt is the outcome of an input on a Run stream.
 type InputReceipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The input's request id.
@@ -1072,15 +1072,15 @@ func (x *WatchRunResponse) GetUpdate() *RunUpdate {
 	return nil
 }
 
-// WatchRunsRequest asks how runs stand, now and from now on.
+// WatchRunsRequest requests the runs, and each change.
 type WatchRunsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default, "*" means all.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Only runs with one of these statuses; empty means all. A run that was told
-	// of and no longer has one of them is told of once more.
+	// Only runs with one of these statuses; empty means all. A run that was
+	// sent and no longer matches is sent a last time.
 	Statuses []RunStatus `protobuf:"varint,2,rep,packed,name=statuses,proto3,enum=harness.v1.RunStatus" json:"statuses,omitempty"`
-	// Leave out what is stored at the start: tell only of changes.
+	// Leave out what is stored at the start: send only changes.
 	ChangesOnly   bool `protobuf:"varint,3,opt,name=changes_only,json=changesOnly,proto3" json:"changes_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1137,7 +1137,7 @@ func (x *WatchRunsRequest) GetChangesOnly() bool {
 	return false
 }
 
-// WatchRunsResponse is one thing that a watcher of runs is told.
+// WatchRunsResponse is one update for a watcher of runs.
 type WatchRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is.
@@ -1211,13 +1211,13 @@ type isWatchRunsResponse_Update interface {
 }
 
 type WatchRunsResponse_Run struct {
-	// How a run stands. Versions of one run never go back; of changes in quick
-	// succession a slow client is told the newest.
+	// A run. Versions of one run never go back; of changes in quick
+	// succession a slow client receives the newest.
 	Run *Run `protobuf:"bytes,1,opt,name=run,proto3,oneof"`
 }
 
 type WatchRunsResponse_CaughtUp struct {
-	// All that was stored at the start has been told; sent once.
+	// Everything that was stored at the start has been sent; sent once.
 	CaughtUp *CaughtUp `protobuf:"bytes,2,opt,name=caught_up,json=caughtUp,proto3,oneof"`
 }
 
@@ -1225,7 +1225,7 @@ func (*WatchRunsResponse_Run) isWatchRunsResponse_Update() {}
 
 func (*WatchRunsResponse_CaughtUp) isWatchRunsResponse_Update() {}
 
-// CaughtUp says that what follows is news.
+// CaughtUp: what follows is new.
 type CaughtUp struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1262,7 +1262,7 @@ func (*CaughtUp) Descriptor() ([]byte, []int) {
 	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
-// GetRunRequest asks how a run stands.
+// GetRunRequest requests the status of a run.
 type GetRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default.
@@ -1317,12 +1317,12 @@ func (x *GetRunRequest) GetRunId() string {
 	return ""
 }
 
-// GetRunResponse says how a run stands.
+// GetRunResponse is the status of a run.
 type GetRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The run.
 	Run *Run `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// While it rests or after its end: what a watcher was told.
+	// While it is parked or after its end: the result that watchers received.
 	Result *HarnessResult `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
 	// What it was started with.
 	Spec *RunSpec `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -1694,7 +1694,7 @@ func (x *GetConversationResponse) GetMessages() []*Message {
 	return nil
 }
 
-// GetBlobRequest asks for the bytes behind a reference.
+// GetBlobRequest requests the bytes of a reference.
 type GetBlobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default.
@@ -2255,7 +2255,7 @@ type isSendInputRequest_Input interface {
 }
 
 type SendInputRequest_UserMessage struct {
-	// The user says something. A run that has ended takes up work again.
+	// A message of the user. It reopens an ended run.
 	UserMessage *UserMessage `protobuf:"bytes,10,opt,name=user_message,json=userMessage,proto3,oneof"`
 }
 
@@ -2289,7 +2289,7 @@ func (*SendInputRequest_ModeChange) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_Replan) isSendInputRequest_Input() {}
 
-// SendInputResponse says that the input is stored.
+// SendInputResponse: the input is stored.
 type SendInputResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The input's id.
@@ -2417,7 +2417,7 @@ func (x *InterruptRunRequest) GetReason() string {
 	return ""
 }
 
-// InterruptRunResponse says that the interrupt is stored; run.interrupted
+// InterruptRunResponse: the interrupt is stored; run.interrupted
 // follows when everything is dead.
 type InterruptRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2464,7 +2464,7 @@ func (x *InterruptRunResponse) GetRequestId() string {
 	return ""
 }
 
-// ResumeRunRequest lets a run go on.
+// ResumeRunRequest resumes a run.
 type ResumeRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default.
@@ -2537,7 +2537,7 @@ func (x *ResumeRunRequest) GetBudgets() *Budgets {
 	return nil
 }
 
-// ResumeRunResponse says that the resume is stored.
+// ResumeRunResponse: the resume is stored.
 type ResumeRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The input's id.
@@ -2592,7 +2592,7 @@ func (x *ResumeRunResponse) GetAlreadyRunning() bool {
 	return false
 }
 
-// CancelRunRequest ends a run for good.
+// CancelRunRequest ends a run permanently.
 type CancelRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default.
@@ -2665,7 +2665,7 @@ func (x *CancelRunRequest) GetReason() string {
 	return ""
 }
 
-// CancelRunResponse says that the cancel is stored.
+// CancelRunResponse: the cancel is stored.
 type CancelRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The input's id.
@@ -2766,8 +2766,8 @@ func (x *DeleteRunRequest) GetRunId() string {
 	return ""
 }
 
-// DeleteRunResponse says that the run is closed for good. What is stored of it
-// goes away within moments; its id can be used again after some minutes.
+// DeleteRunResponse: the run is closed permanently. Its data is deleted within
+// seconds; its id can be used again after some minutes.
 type DeleteRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// It had been deleted before.

@@ -47,19 +47,19 @@ type GatewayServiceClient interface {
 	// happens the other. It ends when the run ends or the client leaves; attached
 	// to a run that has ended, it stays open for a message that reopens it.
 	Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunRequest, RunResponse], error)
-	// StartRun starts a run and returns once it is stored for good.
+	// StartRun starts a run and returns once it is durable.
 	StartRun(ctx context.Context, in *StartRunRequest, opts ...grpc.CallOption) (*StartRunResponse, error)
 	// WatchRun delivers what happens in a run, strictly by version.
 	WatchRun(ctx context.Context, in *WatchRunRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunResponse], error)
-	// WatchRuns lists runs and then tells of each that changes how it stands.
+	// WatchRuns lists runs and then sends each run that changes.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
-	// GetRun says how a run stands.
+	// GetRun returns the status of a run.
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error)
 	// GetState returns the state of a run at a version.
 	GetState(ctx context.Context, in *GetStateRequest, opts ...grpc.CallOption) (*GetStateResponse, error)
 	// GetConversation returns the conversation of a run up to a version.
 	GetConversation(ctx context.Context, in *GetConversationRequest, opts ...grpc.CallOption) (*GetConversationResponse, error)
-	// GetBlob returns the bytes behind a BlobRef.
+	// GetBlob returns the bytes of a BlobRef.
 	GetBlob(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error)
 	// ListRuns lists runs, newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
@@ -69,13 +69,13 @@ type GatewayServiceClient interface {
 	SendInput(ctx context.Context, in *SendInputRequest, opts ...grpc.CallOption) (*SendInputResponse, error)
 	// InterruptRun kills what a run is doing and parks it.
 	InterruptRun(ctx context.Context, in *InterruptRunRequest, opts ...grpc.CallOption) (*InterruptRunResponse, error)
-	// ResumeRun lets a parked or cancelled run go on. FAILED_PRECONDITION when
+	// ResumeRun resumes a parked or cancelled run. FAILED_PRECONDITION when
 	// it has ended otherwise: send a message instead.
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
-	// CancelRun ends a run for good.
+	// CancelRun ends a run permanently.
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
-	// DeleteRun closes the log of a run that rests and has everything that the bus
-	// stores of it deleted; a tool host keeps results of its calls for a while.
+	// DeleteRun closes the log of a parked or ended run and deletes everything that the bus
+	// stores for it; a tool host keeps the results of its calls for up to 30 days.
 	// FAILED_PRECONDITION while the run works: cancel it first.
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
 }
@@ -279,19 +279,19 @@ type GatewayServiceServer interface {
 	// happens the other. It ends when the run ends or the client leaves; attached
 	// to a run that has ended, it stays open for a message that reopens it.
 	Run(grpc.BidiStreamingServer[RunRequest, RunResponse]) error
-	// StartRun starts a run and returns once it is stored for good.
+	// StartRun starts a run and returns once it is durable.
 	StartRun(context.Context, *StartRunRequest) (*StartRunResponse, error)
 	// WatchRun delivers what happens in a run, strictly by version.
 	WatchRun(*WatchRunRequest, grpc.ServerStreamingServer[WatchRunResponse]) error
-	// WatchRuns lists runs and then tells of each that changes how it stands.
+	// WatchRuns lists runs and then sends each run that changes.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
-	// GetRun says how a run stands.
+	// GetRun returns the status of a run.
 	GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	// GetState returns the state of a run at a version.
 	GetState(context.Context, *GetStateRequest) (*GetStateResponse, error)
 	// GetConversation returns the conversation of a run up to a version.
 	GetConversation(context.Context, *GetConversationRequest) (*GetConversationResponse, error)
-	// GetBlob returns the bytes behind a BlobRef.
+	// GetBlob returns the bytes of a BlobRef.
 	GetBlob(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error
 	// ListRuns lists runs, newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
@@ -301,13 +301,13 @@ type GatewayServiceServer interface {
 	SendInput(context.Context, *SendInputRequest) (*SendInputResponse, error)
 	// InterruptRun kills what a run is doing and parks it.
 	InterruptRun(context.Context, *InterruptRunRequest) (*InterruptRunResponse, error)
-	// ResumeRun lets a parked or cancelled run go on. FAILED_PRECONDITION when
+	// ResumeRun resumes a parked or cancelled run. FAILED_PRECONDITION when
 	// it has ended otherwise: send a message instead.
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
-	// CancelRun ends a run for good.
+	// CancelRun ends a run permanently.
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
-	// DeleteRun closes the log of a run that rests and has everything that the bus
-	// stores of it deleted; a tool host keeps results of its calls for a while.
+	// DeleteRun closes the log of a parked or ended run and deletes everything that the bus
+	// stores for it; a tool host keeps the results of its calls for up to 30 days.
 	// FAILED_PRECONDITION while the run works: cancel it first.
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()

@@ -30,7 +30,7 @@ const (
 	HookTopic_HOOK_TOPIC_UNSPECIFIED HookTopic = 0
 	// Before a plan is drafted. Payload: plan.
 	HookTopic_HOOK_TOPIC_BEFORE_PLAN HookTopic = 1
-	// Before a plan stands. Payload: plan.
+	// Before a plan is final. Payload: plan.
 	HookTopic_HOOK_TOPIC_AFTER_PLAN HookTopic = 2
 	// Before a turn begins.
 	HookTopic_HOOK_TOPIC_BEFORE_STEP HookTopic = 3
@@ -42,7 +42,7 @@ const (
 	HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL HookTopic = 6
 	// When a call or a turn ended with an error. Payload: error, and call_id, tool, arguments of a call.
 	HookTopic_HOOK_TOPIC_ON_ERROR HookTopic = 7
-	// When the run comes to rest with session.pause. Payload: kind, message.
+	// When the run parks with session.pause. Payload: kind, message.
 	HookTopic_HOOK_TOPIC_ON_PAUSE HookTopic = 8
 	// When a budget is used up. Payload: budget, limit, used.
 	HookTopic_HOOK_TOPIC_ON_BUDGET_EXCEEDED HookTopic = 9
@@ -128,17 +128,17 @@ const (
 	HookAction_HOOK_ACTION_UNSPECIFIED HookAction = 0
 	// Nothing changes.
 	HookAction_HOOK_ACTION_CONTINUE HookAction = 1
-	// payload takes the place of the one that the hook was given.
+	// payload replaces the one that the hook received.
 	HookAction_HOOK_ACTION_REPLACE HookAction = 2
-	// The next turn is passed over: it counts, and the model is not asked.
+	// The next turn is skipped: it counts, and the model is not called.
 	HookAction_HOOK_ACTION_SKIP HookAction = 3
 	// The turn ends with an error; before a tool call, that call does.
 	HookAction_HOOK_ACTION_ABORT HookAction = 4
-	// The run comes to rest for a review; a resume lets it go on.
+	// The run parks for a review; a resume continues it.
 	HookAction_HOOK_ACTION_PAUSE HookAction = 5
 	// Before a tool call: it does not run.
 	HookAction_HOOK_ACTION_DENY HookAction = 6
-	// agent_stop: the run goes on.
+	// agent_stop: the run continues.
 	HookAction_HOOK_ACTION_BLOCK HookAction = 7
 	// Another plan is made before the next turn.
 	HookAction_HOOK_ACTION_REPLAN HookAction = 8
@@ -197,7 +197,7 @@ func (HookAction) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_hook_proto_rawDescGZIP(), []int{1}
 }
 
-// HookFailure says what a hook that fails, or takes too long, amounts to.
+// HookFailure sets the consequence of a hook that fails or times out.
 type HookFailure int32
 
 const (
@@ -251,7 +251,7 @@ func (HookFailure) EnumDescriptor() ([]byte, []int) {
 }
 
 // Hook is a subscriber of a topic. Exactly one of cel, grpc, command and callback
-// is set. Subscribers of a topic are called in the order in which they stand.
+// is set. Subscribers of a topic are called in the order of the list.
 type Hook struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unique among the hooks of a run. Empty means the topic and a number. Matches
@@ -274,7 +274,7 @@ type Hook struct {
 	Action HookAction `protobuf:"varint,7,opt,name=action,proto3,enum=harness.v1.HookAction" json:"action,omitempty"`
 	// cel: why.
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
-	// cel: what the model is told besides, with the next request.
+	// cel: additional text for the model's next request.
 	Context string `protobuf:"bytes,9,opt,name=context,proto3" json:"context,omitempty"`
 	// What its failure amounts to.
 	OnFailure HookFailure `protobuf:"varint,10,opt,name=on_failure,json=onFailure,proto3,enum=harness.v1.HookFailure" json:"on_failure,omitempty"`
@@ -509,7 +509,7 @@ type HookVerdict struct {
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// REPLACE: a JSON object with the fields that change.
 	Payload string `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	// What the model is told besides, with the next request; may be empty.
+	// Additional text for the model's next request; may be empty.
 	Context       string `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -631,7 +631,7 @@ func (x *HookOutcome) GetError() string {
 // HandleHookRequest asks a subscriber.
 type HandleHookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is asked.
+	// The request.
 	Hook          *HookRequest `protobuf:"bytes,1,opt,name=hook,proto3" json:"hook,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -725,16 +725,16 @@ type HookState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The next turn is passed over, for this reason; empty: it is not.
 	SkipNext string `protobuf:"bytes,1,opt,name=skip_next,json=skipNext,proto3" json:"skip_next,omitempty"`
-	// The run rests for a review after the turn, for this reason; empty: it does not.
+	// The run parks for a review after the turn, for this reason; empty: it does not.
 	Pause string `protobuf:"bytes,2,opt,name=pause,proto3" json:"pause,omitempty"`
 	// Another plan is made before the next turn, for this reason; empty: none is.
 	Replan string `protobuf:"bytes,3,opt,name=replan,proto3" json:"replan,omitempty"`
 	// The turn under way ends with this error; empty: it does not.
 	Abort string `protobuf:"bytes,4,opt,name=abort,proto3" json:"abort,omitempty"`
-	// The turn that a subscriber of before_step had held up for a review: they are not
-	// asked about it again.
+	// The turn that a subscriber of before_step stopped for a review: they are not
+	// called for it again.
 	ReviewedTurn uint32 `protobuf:"varint,5,opt,name=reviewed_turn,json=reviewedTurn,proto3" json:"reviewed_turn,omitempty"`
-	// The turn at whose end a subscriber of agent_stop had asked for a review: it is not
+	// The turn at whose end a subscriber of agent_stop requested a review: it is not
 	// held up for that again.
 	ReviewedStop  uint32 `protobuf:"varint,6,opt,name=reviewed_stop,json=reviewedStop,proto3" json:"reviewed_stop,omitempty"`
 	unknownFields protoimpl.UnknownFields

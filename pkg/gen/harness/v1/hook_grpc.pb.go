@@ -26,9 +26,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// HookService is a subscriber in a program of one's own.
+// HookService is a subscriber in a custom program.
 type HookServiceClient interface {
-	// HandleHook says what the subscriber wants. It may be called again after a
+	// HandleHook returns the subscriber's verdict. It may be called again after a
 	// crash, with the same idempotency key.
 	HandleHook(ctx context.Context, in *HandleHookRequest, opts ...grpc.CallOption) (*HandleHookResponse, error)
 }
@@ -55,9 +55,9 @@ func (c *hookServiceClient) HandleHook(ctx context.Context, in *HandleHookReques
 // All implementations must embed UnimplementedHookServiceServer
 // for forward compatibility.
 //
-// HookService is a subscriber in a program of one's own.
+// HookService is a subscriber in a custom program.
 type HookServiceServer interface {
-	// HandleHook says what the subscriber wants. It may be called again after a
+	// HandleHook returns the subscriber's verdict. It may be called again after a
 	// crash, with the same idempotency key.
 	HandleHook(context.Context, *HandleHookRequest) (*HandleHookResponse, error)
 	mustEmbedUnimplementedHookServiceServer()
@@ -136,7 +136,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ContextService adds to the system prompt, from a program of one's own.
+// ContextService adds to the system prompt, from a custom program.
 type ContextServiceClient interface {
 	// ProvideContext returns a text for the system prompt of a new run.
 	ProvideContext(ctx context.Context, in *ProvideContextRequest, opts ...grpc.CallOption) (*ProvideContextResponse, error)
@@ -164,7 +164,7 @@ func (c *contextServiceClient) ProvideContext(ctx context.Context, in *ProvideCo
 // All implementations must embed UnimplementedContextServiceServer
 // for forward compatibility.
 //
-// ContextService adds to the system prompt, from a program of one's own.
+// ContextService adds to the system prompt, from a custom program.
 type ContextServiceServer interface {
 	// ProvideContext returns a text for the system prompt of a new run.
 	ProvideContext(context.Context, *ProvideContextRequest) (*ProvideContextResponse, error)

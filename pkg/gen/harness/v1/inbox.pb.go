@@ -284,22 +284,22 @@ type InboxItem_UserMessage struct {
 }
 
 type InboxItem_Approval struct {
-	// Someone answers an approval request.
+	// A client answers an approval request.
 	Approval *Approval `protobuf:"bytes,11,opt,name=approval,proto3,oneof"`
 }
 
 type InboxItem_Interrupt struct {
-	// Someone stops the run for now.
+	// A client stops the run.
 	Interrupt *Interrupt `protobuf:"bytes,12,opt,name=interrupt,proto3,oneof"`
 }
 
 type InboxItem_Resume struct {
-	// Someone lets a resting run go on.
+	// A client resumes a parked run.
 	Resume *Resume `protobuf:"bytes,13,opt,name=resume,proto3,oneof"`
 }
 
 type InboxItem_Cancel struct {
-	// Someone ends the run for good.
+	// A client ends the run permanently.
 	Cancel *Cancel `protobuf:"bytes,14,opt,name=cancel,proto3,oneof"`
 }
 
@@ -309,22 +309,22 @@ type InboxItem_TimerFired struct {
 }
 
 type InboxItem_ToolAnswer struct {
-	// Someone answers a call of a client's tool, or a question.
+	// A client answers a call of a client tool, or a question.
 	ToolAnswer *ToolAnswer `protobuf:"bytes,16,opt,name=tool_answer,json=toolAnswer,proto3,oneof"`
 }
 
 type InboxItem_ToolsDeclared struct {
-	// A client says which tools it runs itself.
+	// A client declares the tools that it executes.
 	ToolsDeclared *ToolsDeclared `protobuf:"bytes,17,opt,name=tools_declared,json=toolsDeclared,proto3,oneof"`
 }
 
 type InboxItem_ModeChange struct {
-	// Someone changes the mode of work.
+	// A client changes the mode of work.
 	ModeChange *ModeChange `protobuf:"bytes,18,opt,name=mode_change,json=modeChange,proto3,oneof"`
 }
 
 type InboxItem_Replan struct {
-	// Someone asks for another plan.
+	// A client requests another plan.
 	Replan *ReplanRequest `protobuf:"bytes,19,opt,name=replan,proto3,oneof"`
 }
 
@@ -493,7 +493,7 @@ type Approval struct {
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// The answer.
 	Decision ApprovalDecision `protobuf:"varint,2,opt,name=decision,proto3,enum=harness.v1.ApprovalDecision" json:"decision,omitempty"`
-	// DENY: what the model is told; may be empty.
+	// DENY: the reason for the model; may be empty.
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -596,7 +596,7 @@ func (x *Interrupt) GetReason() string {
 	return ""
 }
 
-// Resume lets a parked or cancelled run go on.
+// Resume resumes a parked or cancelled run.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Budgets that replace the present ones; unset fields stay.
@@ -642,7 +642,7 @@ func (x *Resume) GetBudgets() *Budgets {
 	return nil
 }
 
-// Cancel ends a run for good.
+// Cancel ends a run permanently.
 type Cancel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// For the log; may be empty.
@@ -688,7 +688,7 @@ func (x *Cancel) GetReason() string {
 	return ""
 }
 
-// ToolAnswer is the result of a call that waits to be answered from outside: of
+// ToolAnswer is the result of a call that waits for an answer from outside: of
 // a tool that the client runs, or of a question to the user.
 type ToolAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -696,7 +696,7 @@ type ToolAnswer struct {
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// What the model is given as the result; may be empty.
 	Result *Content `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
-	// The call failed, and result says how.
+	// The call failed; result has the error.
 	IsError       bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -799,7 +799,7 @@ func (x *ToolsDeclared) GetTools() *Content {
 	return nil
 }
 
-// TimerFired says that the timer of a park fired.
+// TimerFired: the timer of a park fired.
 type TimerFired struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the park that set it.

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// TriggerCause says why repair runs.
+// TriggerCause is why repair runs.
 type TriggerCause int32
 
 const (
@@ -33,7 +33,7 @@ const (
 	TriggerCause_TRIGGER_CAUSE_START TriggerCause = 1
 	// The stop decision went for another turn.
 	TriggerCause_TRIGGER_CAUSE_CONTINUE TriggerCause = 2
-	// Something came into the inbox of a resting run.
+	// An item arrived in the inbox of a parked or ended run.
 	TriggerCause_TRIGGER_CAUSE_WAKE TriggerCause = 3
 )
 
@@ -133,13 +133,13 @@ func (PressureLevel) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_message_proto_rawDescGZIP(), []int{1}
 }
 
-// TurnErrorKind says why a turn could not be carried out.
+// TurnErrorKind is why a turn could not be carried out.
 type TurnErrorKind int32
 
 const (
 	// No error.
 	TurnErrorKind_TURN_ERROR_KIND_UNSPECIFIED TurnErrorKind = 0
-	// Anything without a kind of its own.
+	// Any error without a separate kind.
 	TurnErrorKind_TURN_ERROR_KIND_FAILED TurnErrorKind = 1
 	// The window is full and nothing is left to free.
 	TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED TurnErrorKind = 2
@@ -147,7 +147,7 @@ const (
 	TurnErrorKind_TURN_ERROR_KIND_POISON TurnErrorKind = 3
 	// A record would have made an illegal change of phase.
 	TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION TurnErrorKind = 4
-	// The provider refused in a way that trying again cannot mend.
+	// The provider refused, and a retry cannot succeed.
 	TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR TurnErrorKind = 5
 	// No provider could be reached.
 	TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE TurnErrorKind = 6
@@ -287,10 +287,10 @@ func (x *RepairTrigger) GetInboxSequence() uint64 {
 	return 0
 }
 
-// RepairComplete says that the run is fit for its next turn.
+// RepairComplete: the run is ready for its next turn.
 type RepairComplete struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Calls that got an answer in place of one that never came.
+	// Calls whose result repair wrote.
 	RepairsMade uint32 `protobuf:"varint,1,opt,name=repairs_made,json=repairsMade,proto3" json:"repairs_made,omitempty"`
 	// Inbox items that were taken in.
 	InputsApplied uint32 `protobuf:"varint,2,opt,name=inputs_applied,json=inputsApplied,proto3" json:"inputs_applied,omitempty"`
@@ -342,7 +342,7 @@ func (x *RepairComplete) GetInputsApplied() uint32 {
 	return 0
 }
 
-// CompactionComplete says what the next request will weigh.
+// CompactionComplete is the weight of the next request.
 type CompactionComplete struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What repair had reported.
@@ -461,7 +461,7 @@ func (x *TurnError) GetMessage() string {
 	return ""
 }
 
-// TurnComplete says how a turn went.
+// TurnComplete is the result of a turn.
 type TurnComplete struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn.
@@ -474,9 +474,9 @@ type TurnComplete struct {
 	Error *TurnError `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	// The turn was broken off because an interrupt or a cancel is in the inbox.
 	Interrupted bool `protobuf:"varint,5,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
-	// Something of the turn must be answered from outside.
+	// A call of the turn waits for an answer from outside.
 	Awaiting bool `protobuf:"varint,6,opt,name=awaiting,proto3" json:"awaiting,omitempty"`
-	// The stop decision over this turn had come to rest, for a review or a question,
+	// The stop decision over this turn had parked, for a review or a question,
 	// and is taken again.
 	Retaken bool `protobuf:"varint,7,opt,name=retaken,proto3" json:"retaken,omitempty"`
 	// The user has answered a question of the contract since: the agent has to read it.
@@ -571,14 +571,14 @@ func (x *TurnComplete) GetAnswered() bool {
 	return false
 }
 
-// Parked says what a resting run waits for.
+// Parked is what a parked run waits for.
 type Parked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Kind and sentence, such as approval or budget_exceeded:turns.
 	Reason *StopReason `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The calls that wait.
 	Pending []*PendingCall `protobuf:"bytes,2,rep,name=pending,proto3" json:"pending,omitempty"`
-	// When the run goes on by itself; unset means never.
+	// When the run resumes by itself; unset means never.
 	WakeAt        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -635,12 +635,12 @@ func (x *Parked) GetWakeAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// HarnessResult is how a run ended, or how it stands while it rests.
+// HarnessResult is the result of an ended run, or the status of a parked one.
 type HarnessResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The status.
 	Status RunStatus `protobuf:"varint,1,opt,name=status,proto3,enum=harness.v1.RunStatus" json:"status,omitempty"`
-	// The work counts as done: the agent said so and no gate objected.
+	// The work counts as done: the agent claimed it and no gate objected.
 	Accepted bool `protobuf:"varint,2,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	// Why.
 	Reason *StopReason `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -658,7 +658,7 @@ type HarnessResult struct {
 	Duration *durationpb.Duration `protobuf:"bytes,9,opt,name=duration,proto3" json:"duration,omitempty"`
 	// While parked: the calls that wait.
 	Pending []*PendingCall `protobuf:"bytes,10,rep,name=pending,proto3" json:"pending,omitempty"`
-	// While parked: when the run goes on by itself; unset means never.
+	// While parked: when the run resumes by itself; unset means never.
 	WakeAt *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
 	// What was made for the user: work items with an artifact of role DELIVERABLE.
 	Deliverables []*Deliverable `protobuf:"bytes,22,rep,name=deliverables,proto3" json:"deliverables,omitempty"`

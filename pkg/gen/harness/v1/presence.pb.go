@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Presence is what a process says of a role that it has, to whoever asks on the
+// Presence is how a process reports a role to processes that query the
 // bus: request hm.where.ROLE (one answer is enough) or hm.here (all answer).
 type Presence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -34,7 +34,7 @@ type Presence struct {
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	// The role does its work.
 	Ready bool `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
-	// Why it is not ready, one line that says what to do; empty when it is.
+	// Why it is not ready and what to do, on one line; empty when it is.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Newest version of the record format that the process reads.
 	ReadsSchema uint32 `protobuf:"varint,6,opt,name=reads_schema,json=readsSchema,proto3" json:"reads_schema,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CallDisposition says what becomes of a call.
+// CallDisposition is what happens to a call.
 type CallDisposition int32
 
 const (
@@ -35,9 +35,9 @@ const (
 	CallDisposition_CALL_DISPOSITION_HARNESS CallDisposition = 2
 	// It waits for an approval.
 	CallDisposition_CALL_DISPOSITION_ASK CallDisposition = 3
-	// It is answered with an error: what was written cannot be run.
+	// It gets an error as its result: it is invalid.
 	CallDisposition_CALL_DISPOSITION_INVALID CallDisposition = 4
-	// It is answered with an error: the policy forbids it.
+	// It gets an error as its result: the policy denies it.
 	CallDisposition_CALL_DISPOSITION_DENIED CallDisposition = 5
 	// It waits for the client that runs the tool.
 	CallDisposition_CALL_DISPOSITION_CLIENT CallDisposition = 6
@@ -96,7 +96,7 @@ func (CallDisposition) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_record_proto_rawDescGZIP(), []int{0}
 }
 
-// ToolOutcome says how a call ended.
+// ToolOutcome is how a call ended.
 type ToolOutcome int32
 
 const (
@@ -104,7 +104,7 @@ const (
 	ToolOutcome_TOOL_OUTCOME_UNSPECIFIED ToolOutcome = 0
 	// It ran to its end; the result may still be an error.
 	ToolOutcome_TOOL_OUTCOME_DONE ToolOutcome = 1
-	// It was started and nobody knows how it ended.
+	// It was started and its end is unknown.
 	ToolOutcome_TOOL_OUTCOME_UNKNOWN ToolOutcome = 2
 	// It was cancelled; nothing of it runs any more.
 	ToolOutcome_TOOL_OUTCOME_CANCELLED ToolOutcome = 3
@@ -171,7 +171,7 @@ type Record struct {
 	Schema uint32 `protobuf:"varint,5,opt,name=schema,proto3" json:"schema,omitempty"`
 	// When the writer made it.
 	CommitTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=commit_time,json=commitTime,proto3" json:"commit_time,omitempty"`
-	// Who wrote it.
+	// The writer.
 	Writer *Writer `protobuf:"bytes,7,opt,name=writer,proto3" json:"writer,omitempty"`
 	// What it adds to the conversation.
 	Appended []*Message `protobuf:"bytes,8,rep,name=appended,proto3" json:"appended,omitempty"`
@@ -185,8 +185,8 @@ type Record struct {
 	//	*Record_Journal
 	Body isRecord_Body `protobuf_oneof:"body"`
 	// Stream sequence of the newest record before this one that has something in
-	// appended: whoever folds the conversation goes from one to the next and leaves
-	// out what lies between. 0: not known; prev_sequence leads there too.
+	// appended: a reader that folds the conversation follows these links and skips the
+	// records in between. 0: not known; follow prev_sequence.
 	AppendedBefore uint64 `protobuf:"varint,12,opt,name=appended_before,json=appendedBefore,proto3" json:"appended_before,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -335,7 +335,7 @@ func (*Record_Step) isRecord_Body() {}
 
 func (*Record_Journal) isRecord_Body() {}
 
-// Writer says who wrote a record.
+// Writer identifies the writer of a record.
 type Writer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the executor, or gateway.
@@ -400,12 +400,12 @@ func (x *Writer) GetNonce() uint64 {
 }
 
 // Step is a committed hand-off: the message, addressed to the next executor,
-// and the state that it stands on.
+// and the state.
 type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who hands off.
+	// The sender.
 	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
-	// Who is to go on: an executor's name, or the resting places park and end.
+	// The addressee: an executor's name, or park or end.
 	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
 	// The state after this step.
 	Snapshot *Snapshot `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
@@ -754,7 +754,7 @@ type Observation_Hook struct {
 }
 
 type Observation_Check struct {
-	// How an output of the contract stands.
+	// The status of an output of the contract.
 	Check *RequirementCoverage `protobuf:"bytes,6,opt,name=check,proto3,oneof"`
 }
 
@@ -893,7 +893,7 @@ func (x *InboxBatch) GetCursor() uint64 {
 }
 
 // Journal is an entry inside a step's execution, written before or after an
-// effect, so that another worker can go on where this one stopped.
+// effect, so that another worker can continue where this one stopped.
 type Journal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What happened.
@@ -1067,7 +1067,7 @@ type Journal_ExecutorFailed struct {
 }
 
 type Journal_ExecutorAbsent struct {
-	// Nobody serves the executor that the step is addressed to.
+	// The step's executor has no consumer.
 	ExecutorAbsent *ExecutorAbsent `protobuf:"bytes,7,opt,name=executor_absent,json=executorAbsent,proto3,oneof"`
 }
 
@@ -1110,11 +1110,11 @@ type TurnStarted struct {
 	FiredRules []string `protobuf:"bytes,3,rep,name=fired_rules,json=firedRules,proto3" json:"fired_rules,omitempty"`
 	// The model was shown its work items, of which this is a hash; 0 when it was not.
 	ItemsShown uint64 `protobuf:"fixed64,4,opt,name=items_shown,json=itemsShown,proto3" json:"items_shown,omitempty"`
-	// Control artifacts that the model was told of, as item@digest.
+	// Control artifacts that the model was notified of, as item@digest.
 	ToldControls []string `protobuf:"bytes,5,rep,name=told_controls,json=toldControls,proto3" json:"told_controls,omitempty"`
 	// The instruction files as the model has them from now on; empty: as before.
 	InstructionFiles []*FileDigest `protobuf:"bytes,6,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
-	// Files that have changed since the run began; unset when nobody looked.
+	// Files that have changed since the run started; unset when not inspected.
 	FilesChanged  *uint32 `protobuf:"varint,7,opt,name=files_changed,json=filesChanged,proto3,oneof" json:"files_changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1206,7 +1206,7 @@ type TurnAdmitted struct {
 	Action HookAction `protobuf:"varint,1,opt,name=action,proto3,enum=harness.v1.HookAction" json:"action,omitempty"`
 	// Why.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// What they want besides; unset: nothing.
+	// What they want in addition; unset: nothing.
 	Hooks         *HookState `protobuf:"bytes,3,opt,name=hooks,proto3" json:"hooks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1328,7 +1328,7 @@ func (x *CallsJudged) GetHooks() *HookState {
 	return nil
 }
 
-// ModelRetried says that a try at the model failed.
+// ModelRetried: a try at the model failed.
 type ModelRetried struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The try that failed, from 1.
@@ -1339,7 +1339,7 @@ type ModelRetried struct {
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	// Time until the next try.
 	Wait *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
-	// The model is not asked again in this step: its tries are used up, or it
+	// The model is not called again in this step: its tries are used up, or it
 	// refused. A worker that takes the turn over does not ask it either.
 	Last bool `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
 	// What the failure makes of the turn when no other model answers.
@@ -1431,11 +1431,11 @@ type PreparedCall struct {
 	Disposition CallDisposition `protobuf:"varint,3,opt,name=disposition,proto3,enum=harness.v1.CallDisposition" json:"disposition,omitempty"`
 	// INVALID, DENIED: the answer to the model. ASK: why. QUESTION: the question.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	// RUN: may run beside others.
+	// RUN: may run in parallel with others.
 	ParallelSafe bool `protobuf:"varint,5,opt,name=parallel_safe,json=parallelSafe,proto3" json:"parallel_safe,omitempty"`
-	// RUN: may be run again when nobody knows how it ended.
+	// RUN: may run again if its end is unknown.
 	Idempotent bool `protobuf:"varint,6,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
-	// Who runs the tool; unset for tools that are not known.
+	// The place that executes the tool; unset for unknown tools.
 	Origin ToolOrigin `protobuf:"varint,7,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
 	// The tool reads, by its annotations; so the two below.
 	Reads bool `protobuf:"varint,8,opt,name=reads,proto3" json:"reads,omitempty"`
@@ -1443,9 +1443,9 @@ type PreparedCall struct {
 	Writes bool `protobuf:"varint,9,opt,name=writes,proto3" json:"writes,omitempty"`
 	// The tool explores.
 	Explores bool `protobuf:"varint,10,opt,name=explores,proto3" json:"explores,omitempty"`
-	// Arguments that a hook has put in the place of the model's; unset: those.
+	// Arguments by which a hook replaced the model's; unset: those.
 	Arguments *Content `protobuf:"bytes,11,opt,name=arguments,proto3" json:"arguments,omitempty"`
-	// The tool is offered, so that its calls are counted by its name.
+	// The tool is available, so its calls are counted by its name.
 	Offered bool `protobuf:"varint,12,opt,name=offered,proto3" json:"offered,omitempty"`
 	// A hook wants it reviewed before it runs.
 	Review        bool `protobuf:"varint,13,opt,name=review,proto3" json:"review,omitempty"`

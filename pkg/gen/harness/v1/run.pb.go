@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RunStatus is how a run stands.
+// RunStatus is the status of a run.
 type RunStatus int32
 
 const (
@@ -30,7 +30,7 @@ const (
 	RunStatus_RUN_STATUS_UNSPECIFIED RunStatus = 0
 	// An executor has the run or will get it.
 	RunStatus_RUN_STATUS_RUNNING RunStatus = 1
-	// Rests until something comes in from outside.
+	// Waits for an input from outside.
 	RunStatus_RUN_STATUS_PARKED RunStatus = 2
 	// Ended by the agent, by max_turns or for want of a plan.
 	RunStatus_RUN_STATUS_DONE RunStatus = 3
@@ -91,7 +91,7 @@ func (RunStatus) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_run_proto_rawDescGZIP(), []int{0}
 }
 
-// AgentSpec is the persona: what the agent is told and what it may use. It is
+// AgentSpec is the agent: its instructions and what it may use. It is
 // also the shape of an agent file.
 type AgentSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -105,20 +105,20 @@ type AgentSpec struct {
 	FallbackModels []string `protobuf:"bytes,4,rep,name=fallback_models,json=fallbackModels,proto3" json:"fallback_models,omitempty"`
 	// The tool policy.
 	Tools []*ToolRule `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
-	// Nobody is there to be asked: the model is not offered ask_user.
+	// No person can answer: the model does not get ask_user.
 	Autonomous bool `protobuf:"varint,6,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
-	// Just-in-time instructions of one's own, evaluated in order behind the built-in
+	// Custom just-in-time instructions, evaluated in order after the built-in
 	// ones; at most 64.
 	Jit []*JitRule `protobuf:"bytes,7,rep,name=jit,proto3" json:"jit,omitempty"`
 	// Subscribers, called in order; at most 64.
 	Hooks []*Hook `protobuf:"bytes,8,rep,name=hooks,proto3" json:"hooks,omitempty"`
 	// The mode of work at the start. Default execute.
 	Mode string `protobuf:"bytes,9,opt,name=mode,proto3" json:"mode,omitempty"`
-	// Modes of one's own; at most 16.
+	// Custom modes; at most 16.
 	Modes []*ModeSpec `protobuf:"bytes,10,rep,name=modes,proto3" json:"modes,omitempty"`
 	// Work items that every run begins with; at most 64. They need work items.
 	WorkItemTemplates []*WorkItemTemplate `protobuf:"bytes,11,rep,name=work_item_templates,json=workItemTemplates,proto3" json:"work_item_templates,omitempty"`
-	// Sections of the system prompt of one's own; at most 16.
+	// Custom sections of the system prompt; at most 16.
 	ContextProviders []*ContextProvider `protobuf:"bytes,12,rep,name=context_providers,json=contextProviders,proto3" json:"context_providers,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -341,14 +341,14 @@ func (x *RunSpec) GetContract() *TaskContract {
 	return nil
 }
 
-// StopReason is why a run ended or rests.
+// StopReason is why a run ended or parked.
 type StopReason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One of the kinds in docs/events.md, such as agent_done or approval.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// For people; one sentence.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Facts behind it.
+	// The facts.
 	Details       *StopDetails `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -405,7 +405,7 @@ func (x *StopReason) GetDetails() *StopDetails {
 	return nil
 }
 
-// StopDetails are the facts behind a stop.
+// StopDetails are the facts of a stop.
 type StopDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn at which it was decided.
@@ -487,14 +487,14 @@ func (x *StopDetails) GetWorkCompleteRetriesExhausted() bool {
 	return false
 }
 
-// Run is a run as it stands, without its log.
+// Run is the present status of a run, without its log.
 type Run struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The namespace.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The run's id, unique in its namespace.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// How it stands.
+	// The status.
 	Status RunStatus `protobuf:"varint,3,opt,name=status,proto3,enum=harness.v1.RunStatus" json:"status,omitempty"`
 	// The first 512 bytes of the goal.
 	Goal string `protobuf:"bytes,4,opt,name=goal,proto3" json:"goal,omitempty"`
@@ -508,7 +508,7 @@ type Run struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the newest step was committed.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// Why it rests or ended; unset while it runs.
+	// Why it parked or ended; unset while it runs.
 	Reason *StopReason `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Number of the user message that it works on, from 1.
 	Segment uint32 `protobuf:"varint,11,opt,name=segment,proto3" json:"segment,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Phase is where the loop stands. docs/architecture.md has the table of the
+// Phase is the phase of the loop. docs/architecture.md has the table of the
 // legal changes; every committed record is checked against it.
 type Phase int32
 
@@ -36,9 +36,9 @@ const (
 	Phase_PHASE_PLANNING Phase = 2
 	// A turn is due or under way.
 	Phase_PHASE_EXECUTING Phase = 3
-	// Something of the turn must be answered from outside.
+	// A call of the turn waits for an answer from outside.
 	Phase_PHASE_AWAITING_TOOL Phase = 4
-	// A turn has ended; whether to go on is being decided.
+	// A turn has ended; the stop decision is next.
 	Phase_PHASE_REFLECTING Phase = 5
 	// Over, until a user message or, for a cancelled run, a resume.
 	Phase_PHASE_DONE Phase = 6
@@ -101,15 +101,15 @@ const (
 	PhaseInput_PHASE_INPUT_UNSPECIFIED PhaseInput = 0
 	// The run was started.
 	PhaseInput_PHASE_INPUT_START PhaseInput = 1
-	// The plan stands.
+	// The plan is final.
 	PhaseInput_PHASE_INPUT_PLAN_COMMITTED PhaseInput = 2
 	// There is no plan.
 	PhaseInput_PHASE_INPUT_NO_PLAN PhaseInput = 3
-	// A call of the turn must be answered from outside.
+	// A call of the turn waits for an answer from outside.
 	PhaseInput_PHASE_INPUT_AWAIT_TOOL PhaseInput = 4
-	// It was answered and the turn has more to do.
+	// The call has its answer and the turn has more to do.
 	PhaseInput_PHASE_INPUT_ANSWERED PhaseInput = 5
-	// It was answered and nothing of the turn is left.
+	// The call has its answer and the turn has nothing more to do.
 	PhaseInput_PHASE_INPUT_ANSWERED_LAST PhaseInput = 6
 	// The turn ended.
 	PhaseInput_PHASE_INPUT_TURN_ENDED PhaseInput = 7
@@ -119,9 +119,9 @@ const (
 	PhaseInput_PHASE_INPUT_REPLAN PhaseInput = 9
 	// The work is over.
 	PhaseInput_PHASE_INPUT_COMPLETE PhaseInput = 10
-	// The run rests.
+	// The run parks.
 	PhaseInput_PHASE_INPUT_PAUSE PhaseInput = 11
-	// The run goes on where it paused.
+	// The run resumes in the phase in which it paused.
 	PhaseInput_PHASE_INPUT_RESUME PhaseInput = 12
 	// An error or a request ended the run.
 	PhaseInput_PHASE_INPUT_FAIL PhaseInput = 13
@@ -194,15 +194,15 @@ func (PhaseInput) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{1}
 }
 
-// PendingClass says what a pending call is waiting for.
+// PendingClass is what a pending call waits for.
 type PendingClass int32
 
 const (
 	// Not set; refused.
 	PendingClass_PENDING_CLASS_UNSPECIFIED PendingClass = 0
-	// Someone outside has to answer.
+	// It waits for an answer from outside.
 	PendingClass_PENDING_CLASS_AWAITING_EXTERNAL PendingClass = 1
-	// It was started and nobody knows how it ended.
+	// It was started and its end is unknown.
 	PendingClass_PENDING_CLASS_EFFECT_UNKNOWN PendingClass = 2
 	// It was approved and is to be run by the next attempt at the turn.
 	PendingClass_PENDING_CLASS_APPROVED PendingClass = 3
@@ -319,13 +319,13 @@ func (x *PhaseChange) GetTo() Phase {
 // share, and nothing whose size grows with the run. Texts are referred to.
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How the run stands.
+	// The status of the run.
 	Status RunStatus `protobuf:"varint,1,opt,name=status,proto3,enum=harness.v1.RunStatus" json:"status,omitempty"`
-	// Where the loop stands.
+	// The phase of the loop.
 	Phase Phase `protobuf:"varint,2,opt,name=phase,proto3,enum=harness.v1.Phase" json:"phase,omitempty"`
 	// The phase to return to; set only while phase is IDLE by a pause.
 	PausedPhase Phase `protobuf:"varint,3,opt,name=paused_phase,json=pausedPhase,proto3,enum=harness.v1.Phase" json:"paused_phase,omitempty"`
-	// Why the run rests or ended.
+	// Why the run parked or ended.
 	StopReason *StopReason `protobuf:"bytes,4,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
 	// Turns that have ended.
 	TurnCount uint32 `protobuf:"varint,5,opt,name=turn_count,json=turnCount,proto3" json:"turn_count,omitempty"`
@@ -378,19 +378,19 @@ type Snapshot struct {
 	Summary *Content `protobuf:"bytes,28,opt,name=summary,proto3" json:"summary,omitempty"`
 	// Models to try when the one in use cannot be reached; at most 8.
 	FallbackModels []string `protobuf:"bytes,29,rep,name=fallback_models,json=fallbackModels,proto3" json:"fallback_models,omitempty"`
-	// When the run was last taken up; parked time lies before it.
+	// When the run was last resumed; parked time is before it.
 	RunningSince *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=running_since,json=runningSince,proto3" json:"running_since,omitempty"`
 	// The run ended and its work counts as done.
 	Accepted bool `protobuf:"varint,32,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// Version of the park that the run rests at or rested at last; timers name it.
+	// Version of the present or last park; timers name it.
 	ParkVersion uint64 `protobuf:"varint,33,opt,name=park_version,json=parkVersion,proto3" json:"park_version,omitempty"`
 	// Tries at the model that failed since it last answered.
 	FailedTries uint32 `protobuf:"varint,34,opt,name=failed_tries,json=failedTries,proto3" json:"failed_tries,omitempty"`
-	// When the park that the run rests at ends by itself; unset means never.
+	// When the present park ends by itself; unset means never.
 	WakeAt *timestamppb.Timestamp `protobuf:"bytes,35,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
 	// A ClientTools as JSON, always in a blob: the tools that clients run.
 	ClientTools *Content `protobuf:"bytes,36,opt,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
-	// Nobody is there to be asked questions.
+	// No person can answer questions.
 	Autonomous bool `protobuf:"varint,37,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
 	// When the run was deleted; nothing follows such a step, and what is stored of
 	// the run goes away. Unset otherwise.
@@ -402,7 +402,7 @@ type Snapshot struct {
 	WorkItemLedger *WorkItemLedger `protobuf:"bytes,61,opt,name=work_item_ledger,json=workItemLedger,proto3" json:"work_item_ledger,omitempty"`
 	// What has to be there before the run counts as done; unset without a contract.
 	TaskContract *TaskContract `protobuf:"bytes,62,opt,name=task_contract,json=taskContract,proto3" json:"task_contract,omitempty"`
-	// How the contract stands; unset without one.
+	// The status of the contract; unset without one.
 	CoverageLedger *CoverageLedger `protobuf:"bytes,63,opt,name=coverage_ledger,json=coverageLedger,proto3" json:"coverage_ledger,omitempty"`
 	// What the detection of stalls remembers.
 	ProgressTracker *ProgressTracker `protobuf:"bytes,64,opt,name=progress_tracker,json=progressTracker,proto3" json:"progress_tracker,omitempty"`
@@ -427,7 +427,7 @@ type Snapshot struct {
 	ItemsShownTurn uint32 `protobuf:"varint,73,opt,name=items_shown_turn,json=itemsShownTurn,proto3" json:"items_shown_turn,omitempty"`
 	// Hash of the work items as the model was last shown them.
 	ItemsShown uint64 `protobuf:"fixed64,74,opt,name=items_shown,json=itemsShown,proto3" json:"items_shown,omitempty"`
-	// Control artifacts that failed and that the model was told of, as item@digest; at
+	// Control artifacts that failed and that the model was notified of, as item@digest; at
 	// most 16.
 	ToldControls []string `protobuf:"bytes,75,rep,name=told_controls,json=toldControls,proto3" json:"told_controls,omitempty"`
 	// Why the agent was not allowed to stop the last time; empty: it was, or never tried.
@@ -437,10 +437,10 @@ type Snapshot struct {
 	// The goal of the segment, up to 16 KiB of it, where it is longer than goal_preview;
 	// unset otherwise.
 	Goal *Content `protobuf:"bytes,79,opt,name=goal,proto3" json:"goal,omitempty"`
-	// The last turn with which the model was told what there was to tell it: one that
-	// begins anew does not say it again.
+	// The last turn that added guidance: if it starts again, it does not add it
+	// again.
 	ToldTurn uint32 `protobuf:"varint,78,opt,name=told_turn,json=toldTurn,proto3" json:"told_turn,omitempty"`
-	// Where the run stands in its trace. Absent: it is not traced. Made by whoever commits
+	// The trace state of the run. Absent: it is not traced. Set by the worker that commits
 	// a record, never by a decision.
 	Trace         *TraceState `protobuf:"bytes,80,opt,name=trace,proto3" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -883,10 +883,9 @@ func (x *Snapshot) GetTrace() *TraceState {
 	return nil
 }
 
-// TraceState is where a run stands in its trace: what the spans of the record's
-// successors hang on, and what is needed to make those that span processes when they
-// end. A run has one trace for 100 turns each, its chapters; the ids of all but the
-// first are derived from that.
+// TraceState is the trace state of a run: the parents of the next spans, and what is
+// needed to make spans that cross processes when they end. A run has one trace per
+// 100 turns, its chapters; the ids of all but the first are derived from the first.
 type TraceState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the first chapter's trace, 16 bytes.
@@ -898,14 +897,15 @@ type TraceState struct {
 	ParentSpanId []byte `protobuf:"bytes,3,opt,name=parent_span_id,json=parentSpanId,proto3" json:"parent_span_id,omitempty"`
 	// Version of the record that the chapter begins with.
 	ChapterVersion uint64 `protobuf:"varint,4,opt,name=chapter_version,json=chapterVersion,proto3" json:"chapter_version,omitempty"`
-	// Version of the record that the stretch of work under way begins with: the start of the
-	// run, of a chapter, or a wake; 0 while the run rests.
+	// Version of the record that the present stretch of work starts with: the start of the
+	// run, of a chapter, or a wake; 0 while the run is parked or ended.
 	StretchVersion uint64 `protobuf:"varint,5,opt,name=stretch_version,json=stretchVersion,proto3" json:"stretch_version,omitempty"`
 	// Commit time of that record.
 	StretchTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=stretch_time,json=stretchTime,proto3" json:"stretch_time,omitempty"`
-	// Version of the record that the stretch before began with; 0 for the first.
+	// Version of the record that the previous stretch started with; 0 for the first.
 	PreviousStretchVersion uint64 `protobuf:"varint,7,opt,name=previous_stretch_version,json=previousStretchVersion,proto3" json:"previous_stretch_version,omitempty"`
-	// Version of the record that the cycle under way begins with; 0 while the run rests.
+	// Version of the record that the present cycle starts with; 0 while the run is parked or
+	// ended.
 	TurnVersion uint64 `protobuf:"varint,8,opt,name=turn_version,json=turnVersion,proto3" json:"turn_version,omitempty"`
 	// Commit time of that record.
 	TurnTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=turn_time,json=turnTime,proto3" json:"turn_time,omitempty"`
@@ -1033,7 +1033,7 @@ type TokenBudget struct {
 	// Bytes of content appended since the report: an upper bound of their
 	// tokens, which are counted exactly only once the bound reaches a threshold.
 	UnreportedBytes uint64 `protobuf:"varint,7,opt,name=unreported_bytes,json=unreportedBytes,proto3" json:"unreported_bytes,omitempty"`
-	// Estimated tokens of the tools that were offered with the last call.
+	// Estimated tokens of the tools in the last request.
 	ToolTokens    uint32 `protobuf:"varint,8,opt,name=tool_tokens,json=toolTokens,proto3" json:"tool_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1138,14 +1138,14 @@ type PendingCall struct {
 	Class PendingClass `protobuf:"varint,4,opt,name=class,proto3,enum=harness.v1.PendingClass" json:"class,omitempty"`
 	// For AWAITING_EXTERNAL: approval, client_tool or question.
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Why it has to wait, for the person who is asked.
+	// Why it waits, for the person who approves.
 	Why string `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`
 	// Turn that it belongs to.
 	TurnNumber uint32 `protobuf:"varint,7,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
 	// When waiting ends with an error; unset means never.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	// Who runs the tool. After its approval a call of a client's tool waits on, for
-	// the client.
+	// The place that executes the tool. After its approval a call of a client tool waits
+	// for the client.
 	Origin ToolOrigin `protobuf:"varint,9,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
 	// The tool reads, by its annotations; so the two below.
 	Reads bool `protobuf:"varint,10,opt,name=reads,proto3" json:"reads,omitempty"`
@@ -1385,7 +1385,7 @@ type TurnState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its number, from 1; 0 before the first.
 	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// It parked before its end and goes on after the answer.
+	// It parked before its end and continues after the answer.
 	Open bool `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
 	// The agent considers itself done.
 	AgentDone bool `protobuf:"varint,3,opt,name=agent_done,json=agentDone,proto3" json:"agent_done,omitempty"`

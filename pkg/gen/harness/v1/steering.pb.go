@@ -28,7 +28,7 @@ type JitRule struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// A CEL expression of type bool; docs/jit.md has its variables.
 	When string `protobuf:"bytes,2,opt,name=when,proto3" json:"when,omitempty"`
-	// What the model is told; {{ expression }} is replaced by the value of a CEL
+	// The instruction for the model; {{ expression }} is replaced by the value of a CEL
 	// expression over the same variables. At most 4 KiB.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// It fires the first time only. Default true.
@@ -141,16 +141,16 @@ func (x *JitState) GetFired() []string {
 	return nil
 }
 
-// ModeSpec is a mode of work of one's own, beside plan and execute.
+// ModeSpec is a custom mode of work, in addition to plan and execute.
 type ModeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name. Matches [a-z0-9_-]{1,32}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What the model is told of it.
+	// The description for the model.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// Only tools that change nothing.
 	ReadOnly bool `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
-	// Only these tools, beside work_complete; empty means all that read_only allows.
+	// Only these tools and work_complete; empty means all that read_only allows.
 	Tools         []string `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -220,11 +220,11 @@ type Definition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tool policy.
 	Tools []*ToolRule `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
-	// Just-in-time instructions of one's own; at most 64.
+	// Custom just-in-time instructions; at most 64.
 	Jit []*JitRule `protobuf:"bytes,2,rep,name=jit,proto3" json:"jit,omitempty"`
 	// Subscribers; at most 64.
 	Hooks []*Hook `protobuf:"bytes,3,rep,name=hooks,proto3" json:"hooks,omitempty"`
-	// Modes of one's own; at most 16.
+	// Custom modes; at most 16.
 	Modes []*ModeSpec `protobuf:"bytes,4,rep,name=modes,proto3" json:"modes,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
 	// together with the other fields: they are what is stored there.
@@ -309,7 +309,7 @@ type DoomLoop struct {
 	// Names of the tools of the last 5 calls, each cut to 32 bytes and followed by a
 	// newline.
 	Tools string `protobuf:"bytes,3,opt,name=tools,proto3" json:"tools,omitempty"`
-	// Corrections of the strict loop that goes on; 0 when there is none.
+	// Corrections of the present strict loop; 0 when there is none.
 	Corrections uint32 `protobuf:"varint,4,opt,name=corrections,proto3" json:"corrections,omitempty"`
 	// Calls since a loose loop was corrected last; 0 when none was in this segment.
 	CallsSinceCorrection uint32 `protobuf:"varint,5,opt,name=calls_since_correction,json=callsSinceCorrection,proto3" json:"calls_since_correction,omitempty"`
@@ -450,7 +450,7 @@ func (x *ProgressTracker) GetFirstMessage() uint64 {
 // ToolUsage is how often a tool was called in the run.
 type ToolUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tool; other stands for all that are not offered.
+	// The tool; other counts all unknown ones.
 	Tool string `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
 	// Calls, failed and refused ones included.
 	Calls         uint32 `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Durability says what compaction may do with a tool's results.
+// Durability is what compaction may do with a tool's results.
 type Durability int32
 
 const (
@@ -82,7 +82,7 @@ func (Durability) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_tool_proto_rawDescGZIP(), []int{0}
 }
 
-// ToolOrigin says who runs a tool.
+// ToolOrigin is the place that executes a tool.
 type ToolOrigin int32
 
 const (
@@ -149,7 +149,7 @@ const (
 	ToolDecision_TOOL_DECISION_ALLOW ToolDecision = 1
 	// Waits for an approval.
 	ToolDecision_TOOL_DECISION_ASK ToolDecision = 2
-	// Is answered with an error; never runs.
+	// Gets an error as its result; never runs.
 	ToolDecision_TOOL_DECISION_DENY ToolDecision = 3
 )
 
@@ -205,7 +205,7 @@ type ToolSpec struct {
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// JSON Schema (2020-12) of the arguments; always an object.
 	ParametersSchema string `protobuf:"bytes,3,opt,name=parameters_schema,json=parametersSchema,proto3" json:"parameters_schema,omitempty"`
-	// Who runs it.
+	// The place that executes it.
 	Origin ToolOrigin `protobuf:"varint,4,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
 	// What it does to the world.
 	Annotations *ToolAnnotations `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
@@ -346,7 +346,7 @@ type ToolAnnotations struct {
 	Explores bool `protobuf:"varint,3,opt,name=explores,proto3" json:"explores,omitempty"`
 	// Running it twice has the effect of running it once.
 	Idempotent bool `protobuf:"varint,4,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
-	// May run beside other calls of the same response.
+	// May run in parallel with other calls of the same response.
 	ParallelSafe bool `protobuf:"varint,5,opt,name=parallel_safe,json=parallelSafe,proto3" json:"parallel_safe,omitempty"`
 	// What compaction may do with its results.
 	Durability Durability `protobuf:"varint,6,opt,name=durability,proto3,enum=harness.v1.Durability" json:"durability,omitempty"`
@@ -455,12 +455,12 @@ type ToolRule struct {
 	// What happens to its calls.
 	Policy ToolDecision `protobuf:"varint,2,opt,name=policy,proto3,enum=harness.v1.ToolDecision" json:"policy,omitempty"`
 	// It fits only calls for which this CEL expression of type bool holds; variables:
-	// tool, args. Empty: it is not asked.
+	// tool, args. Empty: no condition.
 	When string `protobuf:"bytes,3,opt,name=when,proto3" json:"when,omitempty"`
 	// It fits only calls whose text is found by this RE2: the argument command of a
 	// command, the argument path of a file, else the arguments as JSON. Empty: all.
 	Pattern string `protobuf:"bytes,4,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// Why, for the model and the person who is asked; may be empty.
+	// Why, for the model and the person who approves; may be empty.
 	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -429,7 +429,7 @@ type InspectWorkspaceRequest struct {
 	RunId string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// First sequence of the run, as in ExecuteToolRequest.
 	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
-	// Leave files_changed out: git is not asked.
+	// Leave files_changed out: git is not called.
 	InstructionsOnly bool `protobuf:"varint,5,opt,name=instructions_only,json=instructionsOnly,proto3" json:"instructions_only,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -500,7 +500,7 @@ func (x *InspectWorkspaceRequest) GetInstructionsOnly() bool {
 	return false
 }
 
-// InspectWorkspaceResponse says what has changed.
+// InspectWorkspaceResponse is what has changed.
 type InspectWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Files that calls of the run have changed, and, where the workspace is a git
@@ -984,14 +984,14 @@ func (x *CancelToolsRequest) GetLedgerId() string {
 	return ""
 }
 
-// CancelToolsResponse says what became of them.
+// CancelToolsResponse is the outcome of a cancel.
 type CancelToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Calls that ran and were killed.
 	Killed []string `protobuf:"bytes,1,rep,name=killed,proto3" json:"killed,omitempty"`
-	// Calls that had finished before; ask for their results with ExecuteTool.
+	// Calls that had finished before; ExecuteTool returns their results.
 	Finished []string `protobuf:"bytes,2,rep,name=finished,proto3" json:"finished,omitempty"`
-	// Calls of which nothing runs and whose effects nobody knows: they were
+	// Calls that do not run and whose effects are unknown: they were
 	// started by an earlier process or under another ledger. They cannot start again.
 	Unknown       []string `protobuf:"bytes,3,rep,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -35,7 +35,7 @@ const (
 // ToolHostService owns workspaces: files, commands and, later, MCP servers. It
 // holds no model credentials and is the only place where tools have effects.
 type ToolHostServiceClient interface {
-	// DescribeHost says which tools it offers and under which ledger.
+	// DescribeHost returns the tools and the ledger.
 	DescribeHost(ctx context.Context, in *DescribeHostRequest, opts ...grpc.CallOption) (*DescribeHostResponse, error)
 	// DescribeWorkspace checks a workspace and describes it.
 	// INVALID_ARGUMENT when it is not a readable directory.
@@ -44,7 +44,7 @@ type ToolHostServiceClient interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(ctx context.Context, in *ExecuteToolRequest, opts ...grpc.CallOption) (*ExecuteToolResponse, error)
-	// InspectWorkspace says what has changed in a workspace since a run began.
+	// InspectWorkspace returns what has changed in a workspace since a run started.
 	InspectWorkspace(ctx context.Context, in *InspectWorkspaceRequest, opts ...grpc.CallOption) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
 	CheckFile(ctx context.Context, in *CheckFileRequest, opts ...grpc.CallOption) (*CheckFileResponse, error)
@@ -142,7 +142,7 @@ func (c *toolHostServiceClient) CancelTools(ctx context.Context, in *CancelTools
 // ToolHostService owns workspaces: files, commands and, later, MCP servers. It
 // holds no model credentials and is the only place where tools have effects.
 type ToolHostServiceServer interface {
-	// DescribeHost says which tools it offers and under which ledger.
+	// DescribeHost returns the tools and the ledger.
 	DescribeHost(context.Context, *DescribeHostRequest) (*DescribeHostResponse, error)
 	// DescribeWorkspace checks a workspace and describes it.
 	// INVALID_ARGUMENT when it is not a readable directory.
@@ -151,7 +151,7 @@ type ToolHostServiceServer interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(context.Context, *ExecuteToolRequest) (*ExecuteToolResponse, error)
-	// InspectWorkspace says what has changed in a workspace since a run began.
+	// InspectWorkspace returns what has changed in a workspace since a run started.
 	InspectWorkspace(context.Context, *InspectWorkspaceRequest) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
 	CheckFile(context.Context, *CheckFileRequest) (*CheckFileResponse, error)

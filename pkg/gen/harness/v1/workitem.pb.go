@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WorkItemStatus says how a piece of the work stands. Any change is allowed.
+// WorkItemStatus is the status of a piece of work. Any change is allowed.
 type WorkItemStatus int32
 
 const (
@@ -82,7 +82,7 @@ func (WorkItemStatus) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_workitem_proto_rawDescGZIP(), []int{0}
 }
 
-// WorkItemPriority says what comes first.
+// WorkItemPriority orders the work.
 type WorkItemPriority int32
 
 const (
@@ -139,7 +139,7 @@ func (WorkItemPriority) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_workitem_proto_rawDescGZIP(), []int{1}
 }
 
-// ArtifactRole says what an artifact is for.
+// ArtifactRole is the purpose of an artifact.
 type ArtifactRole int32
 
 const (
@@ -204,7 +204,7 @@ type WorkItem struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// At most 120 bytes.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// How it stands.
+	// The status.
 	Status WorkItemStatus `protobuf:"varint,3,opt,name=status,proto3,enum=harness.v1.WorkItemStatus" json:"status,omitempty"`
 	// How soon it is due.
 	Priority WorkItemPriority `protobuf:"varint,4,opt,name=priority,proto3,enum=harness.v1.WorkItemPriority" json:"priority,omitempty"`
@@ -397,7 +397,7 @@ type WorkItemLedger struct {
 	// Number of the last id that was made up.
 	LastNumber uint32 `protobuf:"varint,2,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
 	// This message as encoded protobuf, in a blob. Set together with the items: they
-	// are what is stored there. Whoever changes them clears it.
+	// are what is stored there. Code that changes them clears it.
 	Stored        *Content `protobuf:"bytes,3,opt,name=stored,proto3" json:"stored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -86,7 +86,7 @@ export type LoopConfig = Message<"harness.v1.LoopConfig"> & {
   workItems?: WorkItemConfig | undefined;
 
   /**
-   * What the harness tells the model besides.
+   * Additional guidance for the model.
    *
    * @generated from field: harness.v1.GuidanceConfig guidance = 10;
    */
@@ -193,7 +193,7 @@ export const WorkItemConfigSchema: GenMessage<WorkItemConfig> = /*@__PURE__*/
   messageDesc(file_harness_v1_config, 3);
 
 /**
- * GuidanceConfig configures what the harness tells the model besides.
+ * GuidanceConfig configures additional guidance for the model.
  *
  * @generated from message harness.v1.GuidanceConfig
  */
@@ -473,7 +473,7 @@ export type ToolConfig = Message<"harness.v1.ToolConfig"> & {
 
   /**
    * How long an approval is waited for: with the deadlines of pending calls.
-   * Time in which an approval has to be given; then the call is answered with an
+   * Time limit for an approval; then the call gets an
    * error. Default 7 days.
    *
    * @generated from field: google.protobuf.Duration approval_timeout = 5;
@@ -481,8 +481,8 @@ export type ToolConfig = Message<"harness.v1.ToolConfig"> & {
   approvalTimeout?: Duration | undefined;
 
   /**
-   * Time in which a client has to answer a call of its tool, or a person a
-   * question; then the call is answered with an error. Default 7 days.
+   * Time limit for a client to answer a call of its tool, or a person a
+   * question; then the call gets an error as its result. Default 7 days.
    *
    * @generated from field: google.protobuf.Duration answer_timeout = 6;
    */
@@ -547,7 +547,7 @@ export const BudgetsSchema: GenMessage<Budgets> = /*@__PURE__*/
   messageDesc(file_harness_v1_config, 12);
 
 /**
- * StopPolicy says what becomes of an agent that ends without work_complete.
+ * StopPolicy selects what happens to an agent that ends without work_complete.
  *
  * @generated from enum harness.v1.StopPolicy
  */
@@ -567,7 +567,7 @@ export enum StopPolicy {
   INTERACTIVE = 1,
 
   /**
-   * The run goes on to max_turns.
+   * The run continues to max_turns.
    *
    * @generated from enum value: STOP_POLICY_STRICT = 2;
    */

@@ -51,7 +51,7 @@ export const ContentSchema: GenMessage<Content> = /*@__PURE__*/
   messageDesc(file_harness_v1_content, 0);
 
 /**
- * BlobRef names bytes that are stored beside the run's log and deleted with it.
+ * BlobRef names bytes that are stored next to the run's log and deleted with it.
  *
  * @generated from message harness.v1.BlobRef
  */

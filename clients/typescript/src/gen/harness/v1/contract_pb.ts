@@ -17,7 +17,7 @@ export const file_harness_v1_contract: GenFile = /*@__PURE__*/
   fileDesc("ChloYXJuZXNzL3YxL2NvbnRyYWN0LnByb3RvEgpoYXJuZXNzLnYxIvgBCgxUYXNrQ29udHJhY3QSCgoCaWQYASABKAkSDAoEZ29hbBgCIAEoCRI0ChByZXF1aXJlZF9vdXRwdXRzGAMgAygLMhouaGFybmVzcy52MS5SZXF1aXJlZE91dHB1dBIrCglxdWVzdGlvbnMYBCADKAsyGC5oYXJuZXNzLnYxLlVzZXJRdWVzdGlvbhIwCg1hY2NlcHRhYmlsaXR5GAUgASgLMhkuaGFybmVzcy52MS5BY2NlcHRhYmlsaXR5EhQKDHJlcXVpcmVtZW50cxgGIAMoCRIjCgZzdG9yZWQYDyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQibQoOUmVxdWlyZWRPdXRwdXQSCgoCaWQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSKAoJcHJlZGljYXRlGAMgASgLMhUuaGFybmVzcy52MS5QcmVkaWNhdGUSEAoIb3B0aW9uYWwYBCABKAgigwIKCVByZWRpY2F0ZRInCgR0eXBlGAEgASgOMhkuaGFybmVzcy52MS5QcmVkaWNhdGVUeXBlEgwKBHBhdGgYAiABKAkSCgoCaW4YAyABKAkSDwoHcGF0dGVybhgEIAEoCRIMCgR0b29sGAUgASgJEiwKCWFyZ3VtZW50cxgGIAMoCzIZLmhhcm5lc3MudjEuQXJndW1lbnRNYXRjaBIPCgdjb21tYW5kGAcgASgJEg4KBnNjaGVtYRgIIAEoCRILCgNjZWwYCSABKAkSDAoEZ3JwYxgKIAEoCRIqCgd0aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIi4KDUFyZ3VtZW50TWF0Y2gSDAoEbmFtZRgBIAEoCRIPCgdwYXR0ZXJuGAIgASgJIj4KDFVzZXJRdWVzdGlvbhIKCgJpZBgBIAEoCRIQCghxdWVzdGlvbhgCIAEoCRIQCghyZXF1aXJlZBgDIAEoCCKZAQoNQWNjZXB0YWJpbGl0eRIZCgxtYXhfdW5rbm93bnMYASABKA1IAIgBARIbCg5taW5fY29uZmlkZW5jZRgCIAEoAUgBiAEBEhoKDWFsbG93X3BhcnRpYWwYAyABKAhIAogBAUIPCg1fbWF4X3Vua25vd25zQhEKD19taW5fY29uZmlkZW5jZUIQCg5fYWxsb3dfcGFydGlhbCJLCghFdmlkZW5jZRIMCgRraW5kGAEgASgJEg4KBmRpZ2VzdBgCIAEoCRIMCgR0ZXh0GAMgASgJEhMKC3R1cm5fbnVtYmVyGAQgASgNIrYBChNSZXF1aXJlbWVudENvdmVyYWdlEhYKDnJlcXVpcmVtZW50X2lkGAEgASgJEi0KBnN0YXR1cxgCIAEoDjIdLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRTdGF0dXMSJgoIZXZpZGVuY2UYAyADKAsyFC5oYXJuZXNzLnYxLkV2aWRlbmNlEhIKCmNvbmZpZGVuY2UYBCABKAESCwoDd2h5GAUgASgJEg8KB3Vua25vd24YBiABKAgiXAoOUXVlc3Rpb25BbnN3ZXISEwoLcXVlc3Rpb25faWQYASABKAkSIwoGYW5zd2VyGAIgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhAKCGRlY2xpbmVkGAMgASgIItYBCg5Db3ZlcmFnZUxlZGdlchI1CgxyZXF1aXJlbWVudHMYASADKAsyHy5oYXJuZXNzLnYxLlJlcXVpcmVtZW50Q292ZXJhZ2USKwoHYW5zd2VycxgCIAMoCzIaLmhhcm5lc3MudjEuUXVlc3Rpb25BbnN3ZXISEwoLdHVybl9udW1iZXIYAyABKA0SJgoIY292ZXJhZ2UYBCABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlEiMKBnN0b3JlZBgPIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCI1CghDb3ZlcmFnZRILCgNtZXQYASABKA0SDQoFdG90YWwYAiABKA0SDQoFdW5tZXQYAyADKAkieAoJR2FwUmVwb3J0EjgKEnVubWV0X3JlcXVpcmVtZW50cxgBIAMoCzIcLmhhcm5lc3MudjEuVW5tZXRSZXF1aXJlbWVudBIcChR1bmFuc3dlcmVkX3F1ZXN0aW9ucxgCIAMoCRITCgtzdWdnZXN0aW9ucxgDIAMoCSJAChBVbm1ldFJlcXVpcmVtZW50EgoKAmlkGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEgsKA3doeRgDIAEoCSK4AQoMQ2hlY2tSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAMgASgJEioKBm91dHB1dBgEIAEoCzIaLmhhcm5lc3MudjEuUmVxdWlyZWRPdXRwdXQSDAoEZ29hbBgFIAEoCRIQCghyZXNwb25zZRgGIAEoCRINCgVzdGF0ZRgHIAEoCRIRCgl3b3Jrc3BhY2UYCCABKAkiQgoNQ2hlY2tSZXNwb25zZRIxCghjb3ZlcmFnZRgBIAEoCzIfLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRDb3ZlcmFnZSqfAgoNUHJlZGljYXRlVHlwZRIeChpQUkVESUNBVEVfVFlQRV9VTlNQRUNJRklFRBAAEh4KGlBSRURJQ0FURV9UWVBFX0ZJTEVfRVhJU1RTEAESIAocUFJFRElDQVRFX1RZUEVfQ09OVEFJTlNfVEVYVBACEiYKIlBSRURJQ0FURV9UWVBFX1RPT0xfUkVTVUxUX1NVQ0NFU1MQAxIjCh9QUkVESUNBVEVfVFlQRV9DT01NQU5EX1NVQ0NFRURTEAQSJAogUFJFRElDQVRFX1RZUEVfSlNPTl9TQ0hFTUFfVkFMSUQQBRIZChVQUkVESUNBVEVfVFlQRV9DVVNUT00QBhIeChpQUkVESUNBVEVfVFlQRV9BTFdBWVNfVFJVRRAHKrcBChFSZXF1aXJlbWVudFN0YXR1cxIiCh5SRVFVSVJFTUVOVF9TVEFUVVNfVU5TUEVDSUZJRUQQABIcChhSRVFVSVJFTUVOVF9TVEFUVVNfVU5NRVQQARIaChZSRVFVSVJFTUVOVF9TVEFUVVNfTUVUEAISJAogUkVRVUlSRU1FTlRfU1RBVFVTX1BBUlRJQUxMWV9NRVQQAxIeChpSRVFVSVJFTUVOVF9TVEFUVVNfU0tJUFBFRBAEMkwKDENoZWNrU2VydmljZRI8CgVDaGVjaxIYLmhhcm5lc3MudjEuQ2hlY2tSZXF1ZXN0GhkuaGFybmVzcy52MS5DaGVja1Jlc3BvbnNlQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_content]);
 
 /**
- * TaskContract says what has to be there before a run counts as done. It is also
+ * TaskContract lists what must exist before a run counts as done. It is also
  * the shape of a contract file.
  *
  * @generated from message harness.v1.TaskContract
@@ -231,7 +231,7 @@ export type ArgumentMatch = Message<"harness.v1.ArgumentMatch"> & {
   name: string;
 
   /**
-   * RE2 that has to be found in its value: text as it is, anything else as JSON.
+   * RE2 that must match its value: text unchanged, anything else as JSON.
    *
    * @generated from field: string pattern = 2;
    */
@@ -266,7 +266,7 @@ export type UserQuestion = Message<"harness.v1.UserQuestion"> & {
   question: string;
 
   /**
-   * The run does not count as done before it is answered.
+   * The run does not count as done before it has an answer.
    *
    * @generated from field: bool required = 3;
    */
@@ -281,7 +281,7 @@ export const UserQuestionSchema: GenMessage<UserQuestion> = /*@__PURE__*/
   messageDesc(file_harness_v1_contract, 4);
 
 /**
- * Acceptability says how strict a contract is.
+ * Acceptability is how strict a contract is.
  *
  * @generated from message harness.v1.Acceptability
  */
@@ -316,7 +316,7 @@ export const AcceptabilitySchema: GenMessage<Acceptability> = /*@__PURE__*/
   messageDesc(file_harness_v1_contract, 5);
 
 /**
- * Evidence is what a status rests on.
+ * Evidence is the basis of a status.
  *
  * @generated from message harness.v1.Evidence
  */
@@ -358,7 +358,7 @@ export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
   messageDesc(file_harness_v1_contract, 6);
 
 /**
- * RequirementCoverage is how one output stands.
+ * RequirementCoverage is the status of one output.
  *
  * @generated from message harness.v1.RequirementCoverage
  */
@@ -371,21 +371,21 @@ export type RequirementCoverage = Message<"harness.v1.RequirementCoverage"> & {
   requirementId: string;
 
   /**
-   * How it stands.
+   * The status.
    *
    * @generated from field: harness.v1.RequirementStatus status = 2;
    */
   status: RequirementStatus;
 
   /**
-   * What that rests on; set when it is MET or PARTIALLY_MET.
+   * The basis of the status; set when it is MET or PARTIALLY_MET.
    *
    * @generated from field: repeated harness.v1.Evidence evidence = 3;
    */
   evidence: Evidence[];
 
   /**
-   * In [0, 1]: 1 where a machine looked, 0.6 where only the model says so.
+   * In [0, 1]: 1 for a check by machine, 0.6 for the model's word.
    *
    * @generated from field: double confidence = 4;
    */
@@ -399,7 +399,7 @@ export type RequirementCoverage = Message<"harness.v1.RequirementCoverage"> & {
   why: string;
 
   /**
-   * The check could not give an answer; why says what went wrong.
+   * The check returned no answer; why has the error.
    *
    * @generated from field: bool unknown = 6;
    */
@@ -434,7 +434,7 @@ export type QuestionAnswer = Message<"harness.v1.QuestionAnswer"> & {
   answer?: Content | undefined;
 
   /**
-   * The user does not want to answer; answer says why. The question counts as answered.
+   * The user declines to answer; answer has the reason. The question counts as answered.
    *
    * @generated from field: bool declined = 3;
    */
@@ -449,7 +449,7 @@ export const QuestionAnswerSchema: GenMessage<QuestionAnswer> = /*@__PURE__*/
   messageDesc(file_harness_v1_contract, 8);
 
 /**
- * CoverageLedger is how a contract stands.
+ * CoverageLedger is the status of a contract.
  *
  * @generated from message harness.v1.CoverageLedger
  */
@@ -484,7 +484,7 @@ export type CoverageLedger = Message<"harness.v1.CoverageLedger"> & {
 
   /**
    * This message as encoded protobuf, in a blob. Set together with the other fields:
-   * they are what is stored there. Whoever changes them clears it.
+   * they are what is stored there. Code that changes them clears it.
    *
    * @generated from field: harness.v1.Content stored = 15;
    */
@@ -604,7 +604,7 @@ export const UnmetRequirementSchema: GenMessage<UnmetRequirement> = /*@__PURE__*
   messageDesc(file_harness_v1_contract, 12);
 
 /**
- * CheckRequest asks how an output stands.
+ * CheckRequest requests the status of an output.
  *
  * @generated from message harness.v1.CheckRequest
  */
@@ -674,13 +674,13 @@ export const CheckRequestSchema: GenMessage<CheckRequest> = /*@__PURE__*/
   messageDesc(file_harness_v1_contract, 13);
 
 /**
- * CheckResponse says how an output stands. Its requirement_id may be empty.
+ * CheckResponse is the status of an output. Its requirement_id may be empty.
  *
  * @generated from message harness.v1.CheckResponse
  */
 export type CheckResponse = Message<"harness.v1.CheckResponse"> & {
   /**
-   * How it stands.
+   * The status.
    *
    * @generated from field: harness.v1.RequirementCoverage coverage = 1;
    */
@@ -695,7 +695,7 @@ export const CheckResponseSchema: GenMessage<CheckResponse> = /*@__PURE__*/
   messageDesc(file_harness_v1_contract, 14);
 
 /**
- * PredicateType says how an output is verified.
+ * PredicateType selects how an output is verified.
  *
  * @generated from enum harness.v1.PredicateType
  */
@@ -743,7 +743,7 @@ export enum PredicateType {
   JSON_SCHEMA_VALID = 5,
 
   /**
-   * cel holds over the state, or the service at grpc says so.
+   * cel is true for the state, or the service at grpc confirms it.
    *
    * @generated from enum value: PREDICATE_TYPE_CUSTOM = 6;
    */
@@ -764,7 +764,7 @@ export const PredicateTypeSchema: GenEnum<PredicateType> = /*@__PURE__*/
   enumDesc(file_harness_v1_contract, 0);
 
 /**
- * RequirementStatus says how an output stands.
+ * RequirementStatus is the status of an output.
  *
  * @generated from enum harness.v1.RequirementStatus
  */
@@ -812,13 +812,13 @@ export const RequirementStatusSchema: GenEnum<RequirementStatus> = /*@__PURE__*/
   enumDesc(file_harness_v1_contract, 1);
 
 /**
- * CheckService verifies outputs of type CUSTOM, in a program of one's own.
+ * CheckService verifies outputs of type CUSTOM, in a custom program.
  *
  * @generated from service harness.v1.CheckService
  */
 export const CheckService: GenService<{
   /**
-   * Check says how an output stands. It may be asked again after a crash, with the
+   * Check returns the status of an output. It may be called again after a crash, with the
    * same idempotency key. An error means that there is no answer: unknown.
    *
    * @generated from rpc harness.v1.CheckService.Check

@@ -29,7 +29,7 @@ export type Message = Message$1<"harness.v1.Message"> & {
   id: bigint;
 
   /**
-   * Who speaks.
+   * The author.
    *
    * @generated from field: harness.v1.Role role = 2;
    */
@@ -120,7 +120,7 @@ export type ToolCall = Message$1<"harness.v1.ToolCall"> & {
   name: string;
 
   /**
-   * The arguments as the model wrote them: JSON, or what was meant to be JSON.
+   * The arguments as the model wrote them: JSON, or text that is not valid JSON.
    *
    * @generated from field: harness.v1.Content arguments = 3;
    */
@@ -135,7 +135,7 @@ export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
   messageDesc(file_harness_v1_conversation, 1);
 
 /**
- * Role says who speaks in a message, in the sense of the chat-completion APIs.
+ * Role is the author of a message, as in the chat-completion APIs.
  *
  * @generated from enum harness.v1.Role
  */
@@ -183,7 +183,7 @@ export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
   enumDesc(file_harness_v1_conversation, 0);
 
 /**
- * MessageKind says why a message is in the conversation. It is fixed when the
+ * MessageKind is why a message is in the conversation. It is fixed when the
  * message is appended, so that compaction never has to guess it later.
  *
  * @generated from enum harness.v1.MessageKind
@@ -225,7 +225,7 @@ export enum MessageKind {
   STOP_REJECTED = 4,
 
   /**
-   * An answer that repair wrote in place of one that never came.
+   * A result that repair wrote for a call without one.
    *
    * @generated from enum value: MESSAGE_KIND_REPAIR = 5;
    */

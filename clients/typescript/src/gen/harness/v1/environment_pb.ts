@@ -64,7 +64,7 @@ export const EnvironmentSchema: GenMessage<Environment> = /*@__PURE__*/
   messageDesc(file_harness_v1_environment, 0);
 
 /**
- * InstructionFile is a file of standing instructions, such as AGENTS.md.
+ * InstructionFile is a file with permanent instructions, such as AGENTS.md.
  *
  * @generated from message harness.v1.InstructionFile
  */

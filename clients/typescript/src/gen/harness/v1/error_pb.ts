@@ -84,7 +84,7 @@ export enum ErrorReason {
   LOG_UNAVAILABLE = 8,
 
   /**
-   * The workflow names an executor that nobody serves. FAILED_PRECONDITION; metadata: executor.
+   * The workflow names an executor without a consumer. FAILED_PRECONDITION; metadata: executor.
    *
    * @generated from enum value: ERROR_REASON_EXECUTOR_MISSING = 9;
    */
@@ -155,8 +155,8 @@ export enum ErrorReason {
   RUN_EXPIRED = 18,
 
   /**
-   * The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
-   * metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
+   * The run is running, and the request needs a parked or ended run. FAILED_PRECONDITION;
+   * metadata: namespace, run_id. Example: DeleteRun of a running run.
    *
    * @generated from enum value: ERROR_REASON_RUN_ACTIVE = 19;
    */

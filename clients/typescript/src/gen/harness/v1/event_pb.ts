@@ -25,8 +25,8 @@ export const file_harness_v1_event: GenFile = /*@__PURE__*/
   fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIsoQCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIAEIHCgVldmVudCIeCg1TdGFsbERldGVjdGVkEg0KBXR1cm5zGAEgASgNImQKEERvb21Mb29wRGV0ZWN0ZWQSDAoEa2luZBgBIAEoCRIOCgZsZW5ndGgYAiABKA0SDwoHcmVwZWF0cxgDIAEoDRINCgV0b29scxgEIAMoCRISCgpjb3JyZWN0aW9uGAUgASgNIj8KEEd1aWRhbmNlSW5qZWN0ZWQSDAoEa2luZBgBIAEoCRIPCgdydWxlX2lkGAIgASgJEgwKBHRleHQYAyABKAkiZgoPV29ya0l0ZW1DaGFuZ2VkEg4KBmNoYW5nZRgBIAEoCRIiCgRpdGVtGAIgASgLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCghmaW5pc2hlZBgDIAEoDRINCgV0b3RhbBgEIAEoDSJdChNEZWxpdmVyYWJsZXNVcGRhdGVkEg8KB2l0ZW1faWQYASABKAkSDQoFdGl0bGUYAiABKAkSJgoEcm9sZRgDIAEoDjIYLmhhcm5lc3MudjEuQXJ0aWZhY3RSb2xlIoUBChFDb250cmFjdEV2YWx1YXRlZBIRCglzYXRpc2ZpZWQYASABKAgSJgoIY292ZXJhZ2UYAiABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlEjUKDHJlcXVpcmVtZW50cxgDIAMoCzIfLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRDb3ZlcmFnZSJMCgpIb29rUmVzdWx0Eg8KB2hvb2tfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDgoGYWN0aW9uGAMgASgJEg4KBnJlYXNvbhgEIAEoCSJRCglIb29rRXJyb3ISDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRINCgVlcnJvchgDIAEoCRIVCg1mYWlsZWRfY2xvc2VkGAQgASgIIicKC01vZGVDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiTgoMU2Vzc2lvblN0YXJ0EgwKBGdvYWwYASABKAkSDQoFbW9kZWwYAiABKAkSEAoId29ya2Zsb3cYAyADKAkSDwoHc2VnbWVudBgEIAEoDSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAkiugEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iYAoKTW9kZWxSZXRyeRILCgN0cnkYASABKA0SDQoFbW9kZWwYAiABKAkSDQoFZXJyb3IYAyABKAkSJwoEd2FpdBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJjCgpUb29sQ2FsbGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGYXdhaXRzGAQgASgJIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSI9CgxDb250ZXh0VXNhZ2USEwoLdXNlZF90b2tlbnMYASABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgCIAEoDSJHCghSZXBhaXJlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSDAoEdHVybhgDIAEoDRIOCgZyZWFzb24YBCABKAkilQEKEUFwcHJvdmFsUmVxdWVzdGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSCwoDd2h5GAQgASgJEiwKCGRlYWRsaW5lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJxChBBcHByb3ZhbEFuc3dlcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIuCghkZWNpc2lvbhgDIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YBCABKAkiLgoNSW5wdXRBY2NlcHRlZBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkiPgoNSW5wdXRSZWplY3RlZBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkSDgoGcmVhc29uGAMgASgJIiAKDlJ1bkludGVycnVwdGVkEg4KBnJlYXNvbhgBIAEoCSIeCgxSdW5DYW5jZWxsZWQSDgoGcmVhc29uGAEgASgJIjEKDldvcmtlclRha2VvdmVyEg8KB2F0dGVtcHQYASABKA0SDgoGZm9ybWVyGAIgASgJIiMKD0V4ZWN1dG9yTWlzc2luZxIQCghleGVjdXRvchgBIAEoCSI/Cg1FeGVjdXRvckVycm9yEhAKCGV4ZWN1dG9yGAEgASgJEg0KBWVycm9yGAIgASgJEg0KBWNvdW50GAMgASgNQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_run, file_harness_v1_workitem]);
 
 /**
- * Event is something that observers of a run see. docs/events.md lists who
- * emits what; the dotted name of each is in the comment of its oneof case.
+ * Event is an event of a run for its watchers. docs/events.md lists the executor
+ * that emits each; the dotted name is in the comment of its oneof case.
  *
  * @generated from message harness.v1.Event
  */
@@ -394,7 +394,7 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 0);
 
 /**
- * StallDetected says that nothing has moved for too long.
+ * StallDetected: nothing changed for too many turns.
  *
  * @generated from message harness.v1.StallDetected
  */
@@ -415,7 +415,7 @@ export const StallDetectedSchema: GenMessage<StallDetected> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 1);
 
 /**
- * DoomLoopDetected says that calls repeat.
+ * DoomLoopDetected: calls repeat.
  *
  * @generated from message harness.v1.DoomLoopDetected
  */
@@ -428,7 +428,7 @@ export type DoomLoopDetected = Message<"harness.v1.DoomLoopDetected"> & {
   kind: string;
 
   /**
-   * Calls after which it begins anew, from 1 to 5.
+   * Calls after which it repeats, from 1 to 5.
    *
    * @generated from field: uint32 length = 2;
    */
@@ -464,7 +464,7 @@ export const DoomLoopDetectedSchema: GenMessage<DoomLoopDetected> = /*@__PURE__*
   messageDesc(file_harness_v1_event, 2);
 
 /**
- * GuidanceInjected says that the harness told the model something.
+ * GuidanceInjected: the harness added guidance for the model.
  *
  * @generated from message harness.v1.GuidanceInjected
  */
@@ -478,14 +478,14 @@ export type GuidanceInjected = Message<"harness.v1.GuidanceInjected"> & {
   kind: string;
 
   /**
-   * jit: the rule. hook: the hook. executor: the executor behind a bridge.
+   * jit: the rule. hook: the hook. executor: the custom executor.
    *
    * @generated from field: string rule_id = 2;
    */
   ruleId: string;
 
   /**
-   * The first 512 bytes of what it was told.
+   * The first 512 bytes of the guidance.
    *
    * @generated from field: string text = 3;
    */
@@ -500,7 +500,7 @@ export const GuidanceInjectedSchema: GenMessage<GuidanceInjected> = /*@__PURE__*
   messageDesc(file_harness_v1_event, 3);
 
 /**
- * WorkItemChanged says that a work item was added or changed.
+ * WorkItemChanged: a work item was added or changed.
  *
  * @generated from message harness.v1.WorkItemChanged
  */
@@ -542,7 +542,7 @@ export const WorkItemChangedSchema: GenMessage<WorkItemChanged> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 4);
 
 /**
- * DeliverablesUpdated says that an artifact was stored.
+ * DeliverablesUpdated: an artifact was stored.
  *
  * @generated from message harness.v1.DeliverablesUpdated
  */
@@ -577,7 +577,7 @@ export const DeliverablesUpdatedSchema: GenMessage<DeliverablesUpdated> = /*@__P
   messageDesc(file_harness_v1_event, 5);
 
 /**
- * ContractEvaluated says how the contract stands.
+ * ContractEvaluated is the status of the contract.
  *
  * @generated from message harness.v1.ContractEvaluated
  */
@@ -597,8 +597,8 @@ export type ContractEvaluated = Message<"harness.v1.ContractEvaluated"> & {
   coverage?: Coverage | undefined;
 
   /**
-   * How each output stands; of more than 60 those that are not met, at most 60. The
-   * state has them all.
+   * The status of each output; of more than 60 only the unmet ones, at most 60. The
+   * state has all of them.
    *
    * @generated from field: repeated harness.v1.RequirementCoverage requirements = 3;
    */
@@ -613,7 +613,7 @@ export const ContractEvaluatedSchema: GenMessage<ContractEvaluated> = /*@__PURE_
   messageDesc(file_harness_v1_event, 6);
 
 /**
- * HookResult says what a hook wants.
+ * HookResult is the verdict of a hook.
  *
  * @generated from message harness.v1.HookResult
  */
@@ -655,7 +655,7 @@ export const HookResultSchema: GenMessage<HookResult> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 7);
 
 /**
- * HookError says that a hook failed, or that a context provider did.
+ * HookError: a hook or a context provider failed.
  *
  * @generated from message harness.v1.HookError
  */
@@ -682,7 +682,7 @@ export type HookError = Message<"harness.v1.HookError"> & {
   error: string;
 
   /**
-   * Its failure counts against what it was asked about.
+   * The failure counts as a rejection.
    *
    * @generated from field: bool failed_closed = 4;
    */
@@ -697,7 +697,7 @@ export const HookErrorSchema: GenMessage<HookError> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 8);
 
 /**
- * ModeChanged says that the mode of work is another one.
+ * ModeChanged: the mode of work changed.
  *
  * @generated from message harness.v1.ModeChanged
  */
@@ -767,7 +767,7 @@ export const SessionStartSchema: GenMessage<SessionStart> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 10);
 
 /**
- * SessionPause says that the run rests.
+ * SessionPause: the run parks.
  *
  * @generated from message harness.v1.SessionPause
  */
@@ -788,7 +788,7 @@ export const SessionPauseSchema: GenMessage<SessionPause> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 11);
 
 /**
- * SessionResume says that a paused run goes on.
+ * SessionResume: a paused run resumes.
  *
  * @generated from message harness.v1.SessionResume
  */
@@ -844,7 +844,7 @@ export const SessionCompleteSchema: GenMessage<SessionComplete> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 13);
 
 /**
- * PlanDraft is a plan before it stands.
+ * PlanDraft is a plan that is not final.
  *
  * @generated from message harness.v1.PlanDraft
  */
@@ -865,7 +865,7 @@ export const PlanDraftSchema: GenMessage<PlanDraft> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 14);
 
 /**
- * PlanCommit is the plan that stands.
+ * PlanCommit is the final plan.
  *
  * @generated from message harness.v1.PlanCommit
  */
@@ -886,7 +886,7 @@ export const PlanCommitSchema: GenMessage<PlanCommit> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 15);
 
 /**
- * StepStart says that a turn begins or goes on.
+ * StepStart: a turn starts or continues.
  *
  * @generated from message harness.v1.StepStart
  */
@@ -899,7 +899,7 @@ export type StepStart = Message<"harness.v1.StepStart"> & {
   attempt: number;
 
   /**
-   * It goes on after an answer from outside.
+   * It continues after an answer from outside.
    *
    * @generated from field: bool resumed = 2;
    */
@@ -914,7 +914,7 @@ export const StepStartSchema: GenMessage<StepStart> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 16);
 
 /**
- * StepEnd says that a turn ended.
+ * StepEnd: a turn ended.
  *
  * @generated from message harness.v1.StepEnd
  */
@@ -942,7 +942,7 @@ export const StepEndSchema: GenMessage<StepEnd> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 17);
 
 /**
- * ModelResponse says that the model answered.
+ * ModelResponse: the model answered.
  *
  * @generated from message harness.v1.ModelResponse
  */
@@ -998,7 +998,7 @@ export const ModelResponseSchema: GenMessage<ModelResponse> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 18);
 
 /**
- * ModelRetry says that a try at the model failed. Another follows after wait,
+ * ModelRetry: a try at the model failed. Another follows after wait,
  * or, when these were all tries at this model, the next model or none.
  *
  * @generated from message harness.v1.ModelRetry
@@ -1041,7 +1041,7 @@ export const ModelRetrySchema: GenMessage<ModelRetry> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 19);
 
 /**
- * ToolCalled says that a call begins.
+ * ToolCalled: a call starts.
  *
  * @generated from message harness.v1.ToolCalled
  */
@@ -1069,7 +1069,7 @@ export type ToolCalled = Message<"harness.v1.ToolCalled"> & {
 
   /**
    * What the call waits for: approval, client_tool or question; empty when it
-   * waits for nobody. An answer is taken from now on.
+   * does not wait. From now on an answer is accepted.
    *
    * @generated from field: string awaits = 4;
    */
@@ -1084,7 +1084,7 @@ export const ToolCalledSchema: GenMessage<ToolCalled> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 20);
 
 /**
- * ToolResult says that a call ended well.
+ * ToolResult: a call succeeded.
  *
  * @generated from message harness.v1.ToolResult
  */
@@ -1126,7 +1126,7 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 21);
 
 /**
- * ToolError says that a call ended with an error.
+ * ToolError: a call ended with an error.
  *
  * @generated from message harness.v1.ToolError
  */
@@ -1168,7 +1168,7 @@ export const ToolErrorSchema: GenMessage<ToolError> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 22);
 
 /**
- * ToolDenied says that a call was not allowed.
+ * ToolDenied: a call was denied.
  *
  * @generated from message harness.v1.ToolDenied
  */
@@ -1188,7 +1188,7 @@ export type ToolDenied = Message<"harness.v1.ToolDenied"> & {
   tool: string;
 
   /**
-   * Who or what denied it, and why.
+   * What denied it, and why.
    *
    * @generated from field: string reason = 3;
    */
@@ -1203,7 +1203,7 @@ export const ToolDeniedSchema: GenMessage<ToolDenied> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 23);
 
 /**
- * BudgetWarn says that a budget is used up.
+ * BudgetWarn: a budget is used up.
  *
  * @generated from message harness.v1.BudgetWarn
  */
@@ -1238,7 +1238,7 @@ export const BudgetWarnSchema: GenMessage<BudgetWarn> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 24);
 
 /**
- * ContinuationPrompt says that a silent agent was nudged.
+ * ContinuationPrompt: a silent agent got a reminder.
  *
  * @generated from message harness.v1.ContinuationPrompt
  */
@@ -1266,7 +1266,7 @@ export const ContinuationPromptSchema: GenMessage<ContinuationPrompt> = /*@__PUR
   messageDesc(file_harness_v1_event, 25);
 
 /**
- * StopRejected says that the agent wanted to stop and may not.
+ * StopRejected: the agent wanted to stop and was rejected.
  *
  * @generated from message harness.v1.StopRejected
  */
@@ -1279,7 +1279,7 @@ export type StopRejected = Message<"harness.v1.StopRejected"> & {
   kind: string;
 
   /**
-   * What the model is told.
+   * The message for the model.
    *
    * @generated from field: string message = 2;
    */
@@ -1309,7 +1309,7 @@ export const StopRejectedSchema: GenMessage<StopRejected> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 26);
 
 /**
- * ContextPressure says that the model's window fills up.
+ * ContextPressure: the model's window fills up.
  *
  * @generated from message harness.v1.ContextPressure
  */
@@ -1344,7 +1344,7 @@ export const ContextPressureSchema: GenMessage<ContextPressure> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 27);
 
 /**
- * ContextUsage says how full the model's window is.
+ * ContextUsage is how full the model's window is.
  *
  * @generated from message harness.v1.ContextUsage
  */
@@ -1372,7 +1372,7 @@ export const ContextUsageSchema: GenMessage<ContextUsage> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 28);
 
 /**
- * Repaired says that repair answered a call in place of one who never did.
+ * Repaired: repair wrote the result of a call without one.
  *
  * @generated from message harness.v1.Repaired
  */
@@ -1441,7 +1441,7 @@ export type ApprovalRequested = Message<"harness.v1.ApprovalRequested"> & {
   arguments?: Content | undefined;
 
   /**
-   * Why it has to be asked.
+   * Why it needs approval.
    *
    * @generated from field: string why = 4;
    */
@@ -1463,7 +1463,7 @@ export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE_
   messageDesc(file_harness_v1_event, 30);
 
 /**
- * ApprovalAnswered says what the person decided.
+ * ApprovalAnswered is the decision of a person.
  *
  * @generated from message harness.v1.ApprovalAnswered
  */
@@ -1505,7 +1505,7 @@ export const ApprovalAnsweredSchema: GenMessage<ApprovalAnswered> = /*@__PURE__*
   messageDesc(file_harness_v1_event, 31);
 
 /**
- * InputAccepted says that an inbox item was taken in.
+ * InputAccepted: an inbox item was applied.
  *
  * @generated from message harness.v1.InputAccepted
  */
@@ -1534,7 +1534,7 @@ export const InputAcceptedSchema: GenMessage<InputAccepted> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 32);
 
 /**
- * InputRejected says that an inbox item had no effect.
+ * InputRejected: an inbox item had no effect.
  *
  * @generated from message harness.v1.InputRejected
  */
@@ -1569,7 +1569,7 @@ export const InputRejectedSchema: GenMessage<InputRejected> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 33);
 
 /**
- * RunInterrupted says that everything that ran for the run is dead.
+ * RunInterrupted: every process of the run is dead.
  *
  * @generated from message harness.v1.RunInterrupted
  */
@@ -1590,7 +1590,7 @@ export const RunInterruptedSchema: GenMessage<RunInterrupted> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 34);
 
 /**
- * RunCancelled says that the run was ended by request.
+ * RunCancelled: the run was ended by request.
  *
  * @generated from message harness.v1.RunCancelled
  */
@@ -1611,7 +1611,7 @@ export const RunCancelledSchema: GenMessage<RunCancelled> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 35);
 
 /**
- * WorkerTakeover says that another worker goes on with a turn.
+ * WorkerTakeover: another worker continues a turn.
  *
  * @generated from message harness.v1.WorkerTakeover
  */
@@ -1639,7 +1639,7 @@ export const WorkerTakeoverSchema: GenMessage<WorkerTakeover> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 36);
 
 /**
- * ExecutorMissing says that a step waits and nobody serves its executor.
+ * ExecutorMissing: a step waits for an executor without a consumer.
  *
  * @generated from message harness.v1.ExecutorMissing
  */
@@ -1660,7 +1660,7 @@ export const ExecutorMissingSchema: GenMessage<ExecutorMissing> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 37);
 
 /**
- * ExecutorError says that an executor could not process a step.
+ * ExecutorError: an executor could not process a step.
  *
  * @generated from message harness.v1.ExecutorError
  */

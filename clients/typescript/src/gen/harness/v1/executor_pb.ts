@@ -53,7 +53,7 @@ export type StepInput = Message<"harness.v1.StepInput"> & {
   version: bigint;
 
   /**
-   * Stream sequence of that record; 0 when there is no log behind the call.
+   * Stream sequence of that record; 0 without a log.
    *
    * @generated from field: uint64 sequence = 4;
    */
@@ -127,8 +127,8 @@ export const StepOutputSchema: GenMessage<StepOutput> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 1);
 
 /**
- * Outcome is what is to be committed. Ids of messages and the fence are set by
- * the one who commits.
+ * Outcome is what is to be committed. The executor loop sets the ids of
+ * messages and the fence when it commits.
  *
  * @generated from message harness.v1.Outcome
  */
@@ -422,14 +422,14 @@ export type ModelRequest = Message<"harness.v1.ModelRequest"> & {
   model: string;
 
   /**
-   * The messages in order; each call is answered once, directly after it.
+   * The messages in order; each call has one result, directly after it.
    *
    * @generated from field: repeated harness.v1.Message messages = 2;
    */
   messages: Message$1[];
 
   /**
-   * The tools that are offered.
+   * The available tools.
    *
    * @generated from field: repeated harness.v1.ToolSpec tools = 3;
    */
@@ -539,14 +539,14 @@ export type Delta = Message<"harness.v1.Delta"> & {
   turnNumber: number;
 
   /**
-   * The claim of the turn that writes it; a higher one starts the text anew.
+   * The claim of the turn that writes it; a higher one restarts the text.
    *
    * @generated from field: uint32 attempt = 2;
    */
   attempt: number;
 
   /**
-   * The try at the model; a higher one starts the text anew.
+   * The try at the model; a higher one restarts the text.
    *
    * @generated from field: uint32 try = 3;
    */
@@ -582,7 +582,7 @@ export const DeltaSchema: GenMessage<Delta> = /*@__PURE__*/
  */
 export const ExecutorService: GenService<{
   /**
-   * Execute maps a step to an outcome. It must not have effects of its own that
+   * Execute maps a step to an outcome. It must not have effects that
    * cannot be repeated: after a crash it is called again for the same step.
    *
    * @generated from rpc harness.v1.ExecutorService.Execute
@@ -634,7 +634,7 @@ export const CompactionService: GenService<{
   serviceDesc(file_harness_v1_executor, 2);
 
 /**
- * StopDecisionService decides whether a run goes on.
+ * StopDecisionService decides whether a run continues.
  *
  * @generated from service harness.v1.StopDecisionService
  */
@@ -671,7 +671,7 @@ export const TurnService: GenService<{
   },
   /**
    * Turn carries out a turn, effects and all, and commits nothing: for
-   * orchestrators of one's own. The last message on the stream has the outcome.
+   * custom orchestrators. The last message on the stream has the outcome.
    *
    * @generated from rpc harness.v1.TurnService.Turn
    */

@@ -85,7 +85,7 @@ export type RunRequest = Message<"harness.v1.RunRequest"> & {
     case: "interrupt";
   } | {
     /**
-     * Go on.
+     * Resume.
      *
      * @generated from field: harness.v1.Resume resume = 6;
      */
@@ -93,7 +93,7 @@ export type RunRequest = Message<"harness.v1.RunRequest"> & {
     case: "resume";
   } | {
     /**
-     * End for good.
+     * End permanently.
      *
      * @generated from field: harness.v1.Cancel cancel = 7;
      */
@@ -257,7 +257,7 @@ export const RunResponseSchema: GenMessage<RunResponse> = /*@__PURE__*/
   messageDesc(file_harness_v1_gateway, 3);
 
 /**
- * RunUpdate is something that a watcher is told.
+ * RunUpdate is one update for a watcher.
  *
  * @generated from message harness.v1.RunUpdate
  */
@@ -293,7 +293,7 @@ export type RunUpdate = Message<"harness.v1.RunUpdate"> & {
     case: "delta";
   } | {
     /**
-     * The run rests or has ended; more follows if it goes on.
+     * The run is parked or has ended; more follows if it continues.
      *
      * @generated from field: harness.v1.HarnessResult result = 4;
      */
@@ -309,7 +309,7 @@ export type RunUpdate = Message<"harness.v1.RunUpdate"> & {
     case: "receipt";
   } | {
     /**
-     * A hook of kind callback is called: to be answered by a HookAnswer in time. Run
+     * A hook of kind callback is called: respond with a HookAnswer in time. Run
      * streams only.
      *
      * @generated from field: harness.v1.HookRequest hook = 6;
@@ -327,7 +327,7 @@ export const RunUpdateSchema: GenMessage<RunUpdate> = /*@__PURE__*/
   messageDesc(file_harness_v1_gateway, 4);
 
 /**
- * Attached says which run a stream is about.
+ * Attached identifies the run of a stream.
  *
  * @generated from message harness.v1.Attached
  */
@@ -362,7 +362,7 @@ export const AttachedSchema: GenMessage<Attached> = /*@__PURE__*/
   messageDesc(file_harness_v1_gateway, 5);
 
 /**
- * InputReceipt says what became of an input on a Run stream.
+ * InputReceipt is the outcome of an input on a Run stream.
  *
  * @generated from message harness.v1.InputReceipt
  */
@@ -544,7 +544,7 @@ export const WatchRunResponseSchema: GenMessage<WatchRunResponse> = /*@__PURE__*
   messageDesc(file_harness_v1_gateway, 10);
 
 /**
- * WatchRunsRequest asks how runs stand, now and from now on.
+ * WatchRunsRequest requests the runs, and each change.
  *
  * @generated from message harness.v1.WatchRunsRequest
  */
@@ -557,15 +557,15 @@ export type WatchRunsRequest = Message<"harness.v1.WatchRunsRequest"> & {
   namespace: string;
 
   /**
-   * Only runs with one of these statuses; empty means all. A run that was told
-   * of and no longer has one of them is told of once more.
+   * Only runs with one of these statuses; empty means all. A run that was
+   * sent and no longer matches is sent a last time.
    *
    * @generated from field: repeated harness.v1.RunStatus statuses = 2;
    */
   statuses: RunStatus[];
 
   /**
-   * Leave out what is stored at the start: tell only of changes.
+   * Leave out what is stored at the start: send only changes.
    *
    * @generated from field: bool changes_only = 3;
    */
@@ -580,7 +580,7 @@ export const WatchRunsRequestSchema: GenMessage<WatchRunsRequest> = /*@__PURE__*
   messageDesc(file_harness_v1_gateway, 11);
 
 /**
- * WatchRunsResponse is one thing that a watcher of runs is told.
+ * WatchRunsResponse is one update for a watcher of runs.
  *
  * @generated from message harness.v1.WatchRunsResponse
  */
@@ -592,8 +592,8 @@ export type WatchRunsResponse = Message<"harness.v1.WatchRunsResponse"> & {
    */
   update: {
     /**
-     * How a run stands. Versions of one run never go back; of changes in quick
-     * succession a slow client is told the newest.
+     * A run. Versions of one run never go back; of changes in quick
+     * succession a slow client receives the newest.
      *
      * @generated from field: harness.v1.Run run = 1;
      */
@@ -601,7 +601,7 @@ export type WatchRunsResponse = Message<"harness.v1.WatchRunsResponse"> & {
     case: "run";
   } | {
     /**
-     * All that was stored at the start has been told; sent once.
+     * Everything that was stored at the start has been sent; sent once.
      *
      * @generated from field: harness.v1.CaughtUp caught_up = 2;
      */
@@ -618,7 +618,7 @@ export const WatchRunsResponseSchema: GenMessage<WatchRunsResponse> = /*@__PURE_
   messageDesc(file_harness_v1_gateway, 12);
 
 /**
- * CaughtUp says that what follows is news.
+ * CaughtUp: what follows is new.
  *
  * @generated from message harness.v1.CaughtUp
  */
@@ -633,7 +633,7 @@ export const CaughtUpSchema: GenMessage<CaughtUp> = /*@__PURE__*/
   messageDesc(file_harness_v1_gateway, 13);
 
 /**
- * GetRunRequest asks how a run stands.
+ * GetRunRequest requests the status of a run.
  *
  * @generated from message harness.v1.GetRunRequest
  */
@@ -661,7 +661,7 @@ export const GetRunRequestSchema: GenMessage<GetRunRequest> = /*@__PURE__*/
   messageDesc(file_harness_v1_gateway, 14);
 
 /**
- * GetRunResponse says how a run stands.
+ * GetRunResponse is the status of a run.
  *
  * @generated from message harness.v1.GetRunResponse
  */
@@ -674,7 +674,7 @@ export type GetRunResponse = Message<"harness.v1.GetRunResponse"> & {
   run?: Run | undefined;
 
   /**
-   * While it rests or after its end: what a watcher was told.
+   * While it is parked or after its end: the result that watchers received.
    *
    * @generated from field: harness.v1.HarnessResult result = 2;
    */
@@ -866,7 +866,7 @@ export const GetConversationResponseSchema: GenMessage<GetConversationResponse> 
   messageDesc(file_harness_v1_gateway, 20);
 
 /**
- * GetBlobRequest asks for the bytes behind a reference.
+ * GetBlobRequest requests the bytes of a reference.
  *
  * @generated from message harness.v1.GetBlobRequest
  */
@@ -1130,7 +1130,7 @@ export type SendInputRequest = Message<"harness.v1.SendInputRequest"> & {
    */
   input: {
     /**
-     * The user says something. A run that has ended takes up work again.
+     * A message of the user. It reopens an ended run.
      *
      * @generated from field: harness.v1.UserMessage user_message = 10;
      */
@@ -1179,7 +1179,7 @@ export const SendInputRequestSchema: GenMessage<SendInputRequest> = /*@__PURE__*
   messageDesc(file_harness_v1_gateway, 28);
 
 /**
- * SendInputResponse says that the input is stored.
+ * SendInputResponse: the input is stored.
  *
  * @generated from message harness.v1.SendInputResponse
  */
@@ -1249,7 +1249,7 @@ export const InterruptRunRequestSchema: GenMessage<InterruptRunRequest> = /*@__P
   messageDesc(file_harness_v1_gateway, 30);
 
 /**
- * InterruptRunResponse says that the interrupt is stored; run.interrupted
+ * InterruptRunResponse: the interrupt is stored; run.interrupted
  * follows when everything is dead.
  *
  * @generated from message harness.v1.InterruptRunResponse
@@ -1271,7 +1271,7 @@ export const InterruptRunResponseSchema: GenMessage<InterruptRunResponse> = /*@_
   messageDesc(file_harness_v1_gateway, 31);
 
 /**
- * ResumeRunRequest lets a run go on.
+ * ResumeRunRequest resumes a run.
  *
  * @generated from message harness.v1.ResumeRunRequest
  */
@@ -1313,7 +1313,7 @@ export const ResumeRunRequestSchema: GenMessage<ResumeRunRequest> = /*@__PURE__*
   messageDesc(file_harness_v1_gateway, 32);
 
 /**
- * ResumeRunResponse says that the resume is stored.
+ * ResumeRunResponse: the resume is stored.
  *
  * @generated from message harness.v1.ResumeRunResponse
  */
@@ -1341,7 +1341,7 @@ export const ResumeRunResponseSchema: GenMessage<ResumeRunResponse> = /*@__PURE_
   messageDesc(file_harness_v1_gateway, 33);
 
 /**
- * CancelRunRequest ends a run for good.
+ * CancelRunRequest ends a run permanently.
  *
  * @generated from message harness.v1.CancelRunRequest
  */
@@ -1383,7 +1383,7 @@ export const CancelRunRequestSchema: GenMessage<CancelRunRequest> = /*@__PURE__*
   messageDesc(file_harness_v1_gateway, 34);
 
 /**
- * CancelRunResponse says that the cancel is stored.
+ * CancelRunResponse: the cancel is stored.
  *
  * @generated from message harness.v1.CancelRunResponse
  */
@@ -1432,8 +1432,8 @@ export const DeleteRunRequestSchema: GenMessage<DeleteRunRequest> = /*@__PURE__*
   messageDesc(file_harness_v1_gateway, 36);
 
 /**
- * DeleteRunResponse says that the run is closed for good. What is stored of it
- * goes away within moments; its id can be used again after some minutes.
+ * DeleteRunResponse: the run is closed permanently. Its data is deleted within
+ * seconds; its id can be used again after some minutes.
  *
  * @generated from message harness.v1.DeleteRunResponse
  */
@@ -1454,8 +1454,8 @@ export const DeleteRunResponseSchema: GenMessage<DeleteRunResponse> = /*@__PURE_
   messageDesc(file_harness_v1_gateway, 37);
 
 /**
- * WatchUntil says when a watch ends. A run whose inbox holds something that
- * has not been taken in yet does not count as resting or ended.
+ * WatchUntil sets when a watch ends. A run whose inbox has an item that
+ * is not applied yet does not count as parked or ended.
  *
  * @generated from enum harness.v1.WatchUntil
  */
@@ -1475,7 +1475,7 @@ export enum WatchUntil {
   END = 1,
 
   /**
-   * When the run has ended or rests.
+   * When the run is parked or has ended.
    *
    * @generated from enum value: WATCH_UNTIL_REST = 2;
    */
@@ -1515,7 +1515,7 @@ export const GatewayService: GenService<{
     output: typeof RunResponseSchema;
   },
   /**
-   * StartRun starts a run and returns once it is stored for good.
+   * StartRun starts a run and returns once it is durable.
    *
    * @generated from rpc harness.v1.GatewayService.StartRun
    */
@@ -1535,7 +1535,7 @@ export const GatewayService: GenService<{
     output: typeof WatchRunResponseSchema;
   },
   /**
-   * WatchRuns lists runs and then tells of each that changes how it stands.
+   * WatchRuns lists runs and then sends each run that changes.
    *
    * @generated from rpc harness.v1.GatewayService.WatchRuns
    */
@@ -1545,7 +1545,7 @@ export const GatewayService: GenService<{
     output: typeof WatchRunsResponseSchema;
   },
   /**
-   * GetRun says how a run stands.
+   * GetRun returns the status of a run.
    *
    * @generated from rpc harness.v1.GatewayService.GetRun
    */
@@ -1575,7 +1575,7 @@ export const GatewayService: GenService<{
     output: typeof GetConversationResponseSchema;
   },
   /**
-   * GetBlob returns the bytes behind a BlobRef.
+   * GetBlob returns the bytes of a BlobRef.
    *
    * @generated from rpc harness.v1.GatewayService.GetBlob
    */
@@ -1625,7 +1625,7 @@ export const GatewayService: GenService<{
     output: typeof InterruptRunResponseSchema;
   },
   /**
-   * ResumeRun lets a parked or cancelled run go on. FAILED_PRECONDITION when
+   * ResumeRun resumes a parked or cancelled run. FAILED_PRECONDITION when
    * it has ended otherwise: send a message instead.
    *
    * @generated from rpc harness.v1.GatewayService.ResumeRun
@@ -1636,7 +1636,7 @@ export const GatewayService: GenService<{
     output: typeof ResumeRunResponseSchema;
   },
   /**
-   * CancelRun ends a run for good.
+   * CancelRun ends a run permanently.
    *
    * @generated from rpc harness.v1.GatewayService.CancelRun
    */
@@ -1646,8 +1646,8 @@ export const GatewayService: GenService<{
     output: typeof CancelRunResponseSchema;
   },
   /**
-   * DeleteRun closes the log of a run that rests and has everything that the bus
-   * stores of it deleted; a tool host keeps results of its calls for a while.
+   * DeleteRun closes the log of a parked or ended run and deletes everything that the bus
+   * stores for it; a tool host keeps the results of its calls for up to 30 days.
    * FAILED_PRECONDITION while the run works: cancel it first.
    *
    * @generated from rpc harness.v1.GatewayService.DeleteRun

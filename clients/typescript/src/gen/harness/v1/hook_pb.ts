@@ -16,7 +16,7 @@ export const file_harness_v1_hook: GenFile = /*@__PURE__*/
 
 /**
  * Hook is a subscriber of a topic. Exactly one of cel, grpc, command and callback
- * is set. Subscribers of a topic are called in the order in which they stand.
+ * is set. Subscribers of a topic are called in the order of the list.
  *
  * @generated from message harness.v1.Hook
  */
@@ -82,7 +82,7 @@ export type Hook = Message<"harness.v1.Hook"> & {
   reason: string;
 
   /**
-   * cel: what the model is told besides, with the next request.
+   * cel: additional text for the model's next request.
    *
    * @generated from field: string context = 9;
    */
@@ -208,7 +208,7 @@ export type HookVerdict = Message<"harness.v1.HookVerdict"> & {
   payload: string;
 
   /**
-   * What the model is told besides, with the next request; may be empty.
+   * Additional text for the model's next request; may be empty.
    *
    * @generated from field: string context = 4;
    */
@@ -257,7 +257,7 @@ export const HookOutcomeSchema: GenMessage<HookOutcome> = /*@__PURE__*/
  */
 export type HandleHookRequest = Message<"harness.v1.HandleHookRequest"> & {
   /**
-   * What it is asked.
+   * The request.
    *
    * @generated from field: harness.v1.HookRequest hook = 1;
    */
@@ -306,7 +306,7 @@ export type HookState = Message<"harness.v1.HookState"> & {
   skipNext: string;
 
   /**
-   * The run rests for a review after the turn, for this reason; empty: it does not.
+   * The run parks for a review after the turn, for this reason; empty: it does not.
    *
    * @generated from field: string pause = 2;
    */
@@ -327,15 +327,15 @@ export type HookState = Message<"harness.v1.HookState"> & {
   abort: string;
 
   /**
-   * The turn that a subscriber of before_step had held up for a review: they are not
-   * asked about it again.
+   * The turn that a subscriber of before_step stopped for a review: they are not
+   * called for it again.
    *
    * @generated from field: uint32 reviewed_turn = 5;
    */
   reviewedTurn: number;
 
   /**
-   * The turn at whose end a subscriber of agent_stop had asked for a review: it is not
+   * The turn at whose end a subscriber of agent_stop requested a review: it is not
    * held up for that again.
    *
    * @generated from field: uint32 reviewed_stop = 6;
@@ -478,7 +478,7 @@ export enum HookTopic {
   BEFORE_PLAN = 1,
 
   /**
-   * Before a plan stands. Payload: plan.
+   * Before a plan is final. Payload: plan.
    *
    * @generated from enum value: HOOK_TOPIC_AFTER_PLAN = 2;
    */
@@ -520,7 +520,7 @@ export enum HookTopic {
   ON_ERROR = 7,
 
   /**
-   * When the run comes to rest with session.pause. Payload: kind, message.
+   * When the run parks with session.pause. Payload: kind, message.
    *
    * @generated from enum value: HOOK_TOPIC_ON_PAUSE = 8;
    */
@@ -590,14 +590,14 @@ export enum HookAction {
   CONTINUE = 1,
 
   /**
-   * payload takes the place of the one that the hook was given.
+   * payload replaces the one that the hook received.
    *
    * @generated from enum value: HOOK_ACTION_REPLACE = 2;
    */
   REPLACE = 2,
 
   /**
-   * The next turn is passed over: it counts, and the model is not asked.
+   * The next turn is skipped: it counts, and the model is not called.
    *
    * @generated from enum value: HOOK_ACTION_SKIP = 3;
    */
@@ -611,7 +611,7 @@ export enum HookAction {
   ABORT = 4,
 
   /**
-   * The run comes to rest for a review; a resume lets it go on.
+   * The run parks for a review; a resume continues it.
    *
    * @generated from enum value: HOOK_ACTION_PAUSE = 5;
    */
@@ -625,7 +625,7 @@ export enum HookAction {
   DENY = 6,
 
   /**
-   * agent_stop: the run goes on.
+   * agent_stop: the run continues.
    *
    * @generated from enum value: HOOK_ACTION_BLOCK = 7;
    */
@@ -646,7 +646,7 @@ export const HookActionSchema: GenEnum<HookAction> = /*@__PURE__*/
   enumDesc(file_harness_v1_hook, 1);
 
 /**
- * HookFailure says what a hook that fails, or takes too long, amounts to.
+ * HookFailure sets the consequence of a hook that fails or times out.
  *
  * @generated from enum harness.v1.HookFailure
  */
@@ -680,13 +680,13 @@ export const HookFailureSchema: GenEnum<HookFailure> = /*@__PURE__*/
   enumDesc(file_harness_v1_hook, 2);
 
 /**
- * HookService is a subscriber in a program of one's own.
+ * HookService is a subscriber in a custom program.
  *
  * @generated from service harness.v1.HookService
  */
 export const HookService: GenService<{
   /**
-   * HandleHook says what the subscriber wants. It may be called again after a
+   * HandleHook returns the subscriber's verdict. It may be called again after a
    * crash, with the same idempotency key.
    *
    * @generated from rpc harness.v1.HookService.HandleHook
@@ -700,7 +700,7 @@ export const HookService: GenService<{
   serviceDesc(file_harness_v1_hook, 0);
 
 /**
- * ContextService adds to the system prompt, from a program of one's own.
+ * ContextService adds to the system prompt, from a custom program.
  *
  * @generated from service harness.v1.ContextService
  */

@@ -75,7 +75,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "userMessage";
   } | {
     /**
-     * Someone answers an approval request.
+     * A client answers an approval request.
      *
      * @generated from field: harness.v1.Approval approval = 11;
      */
@@ -83,7 +83,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "approval";
   } | {
     /**
-     * Someone stops the run for now.
+     * A client stops the run.
      *
      * @generated from field: harness.v1.Interrupt interrupt = 12;
      */
@@ -91,7 +91,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "interrupt";
   } | {
     /**
-     * Someone lets a resting run go on.
+     * A client resumes a parked run.
      *
      * @generated from field: harness.v1.Resume resume = 13;
      */
@@ -99,7 +99,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "resume";
   } | {
     /**
-     * Someone ends the run for good.
+     * A client ends the run permanently.
      *
      * @generated from field: harness.v1.Cancel cancel = 14;
      */
@@ -115,7 +115,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "timerFired";
   } | {
     /**
-     * Someone answers a call of a client's tool, or a question.
+     * A client answers a call of a client tool, or a question.
      *
      * @generated from field: harness.v1.ToolAnswer tool_answer = 16;
      */
@@ -123,7 +123,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "toolAnswer";
   } | {
     /**
-     * A client says which tools it runs itself.
+     * A client declares the tools that it executes.
      *
      * @generated from field: harness.v1.ToolsDeclared tools_declared = 17;
      */
@@ -131,7 +131,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "toolsDeclared";
   } | {
     /**
-     * Someone changes the mode of work.
+     * A client changes the mode of work.
      *
      * @generated from field: harness.v1.ModeChange mode_change = 18;
      */
@@ -139,7 +139,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
     case: "modeChange";
   } | {
     /**
-     * Someone asks for another plan.
+     * A client requests another plan.
      *
      * @generated from field: harness.v1.ReplanRequest replan = 19;
      */
@@ -239,7 +239,7 @@ export type Approval = Message<"harness.v1.Approval"> & {
   decision: ApprovalDecision;
 
   /**
-   * DENY: what the model is told; may be empty.
+   * DENY: the reason for the model; may be empty.
    *
    * @generated from field: string reason = 3;
    */
@@ -275,7 +275,7 @@ export const InterruptSchema: GenMessage<Interrupt> = /*@__PURE__*/
   messageDesc(file_harness_v1_inbox, 5);
 
 /**
- * Resume lets a parked or cancelled run go on.
+ * Resume resumes a parked or cancelled run.
  *
  * @generated from message harness.v1.Resume
  */
@@ -296,7 +296,7 @@ export const ResumeSchema: GenMessage<Resume> = /*@__PURE__*/
   messageDesc(file_harness_v1_inbox, 6);
 
 /**
- * Cancel ends a run for good.
+ * Cancel ends a run permanently.
  *
  * @generated from message harness.v1.Cancel
  */
@@ -317,7 +317,7 @@ export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
   messageDesc(file_harness_v1_inbox, 7);
 
 /**
- * ToolAnswer is the result of a call that waits to be answered from outside: of
+ * ToolAnswer is the result of a call that waits for an answer from outside: of
  * a tool that the client runs, or of a question to the user.
  *
  * @generated from message harness.v1.ToolAnswer
@@ -338,7 +338,7 @@ export type ToolAnswer = Message<"harness.v1.ToolAnswer"> & {
   result?: Content | undefined;
 
   /**
-   * The call failed, and result says how.
+   * The call failed; result has the error.
    *
    * @generated from field: bool is_error = 3;
    */
@@ -374,7 +374,7 @@ export const ToolsDeclaredSchema: GenMessage<ToolsDeclared> = /*@__PURE__*/
   messageDesc(file_harness_v1_inbox, 9);
 
 /**
- * TimerFired says that the timer of a park fired.
+ * TimerFired: the timer of a park fired.
  *
  * @generated from message harness.v1.TimerFired
  */

@@ -67,13 +67,13 @@ export const RepairTriggerSchema: GenMessage<RepairTrigger> = /*@__PURE__*/
   messageDesc(file_harness_v1_message, 0);
 
 /**
- * RepairComplete says that the run is fit for its next turn.
+ * RepairComplete: the run is ready for its next turn.
  *
  * @generated from message harness.v1.RepairComplete
  */
 export type RepairComplete = Message<"harness.v1.RepairComplete"> & {
   /**
-   * Calls that got an answer in place of one that never came.
+   * Calls whose result repair wrote.
    *
    * @generated from field: uint32 repairs_made = 1;
    */
@@ -95,7 +95,7 @@ export const RepairCompleteSchema: GenMessage<RepairComplete> = /*@__PURE__*/
   messageDesc(file_harness_v1_message, 1);
 
 /**
- * CompactionComplete says what the next request will weigh.
+ * CompactionComplete is the weight of the next request.
  *
  * @generated from message harness.v1.CompactionComplete
  */
@@ -158,7 +158,7 @@ export const TurnErrorSchema: GenMessage<TurnError> = /*@__PURE__*/
   messageDesc(file_harness_v1_message, 3);
 
 /**
- * TurnComplete says how a turn went.
+ * TurnComplete is the result of a turn.
  *
  * @generated from message harness.v1.TurnComplete
  */
@@ -199,14 +199,14 @@ export type TurnComplete = Message<"harness.v1.TurnComplete"> & {
   interrupted: boolean;
 
   /**
-   * Something of the turn must be answered from outside.
+   * A call of the turn waits for an answer from outside.
    *
    * @generated from field: bool awaiting = 6;
    */
   awaiting: boolean;
 
   /**
-   * The stop decision over this turn had come to rest, for a review or a question,
+   * The stop decision over this turn had parked, for a review or a question,
    * and is taken again.
    *
    * @generated from field: bool retaken = 7;
@@ -229,7 +229,7 @@ export const TurnCompleteSchema: GenMessage<TurnComplete> = /*@__PURE__*/
   messageDesc(file_harness_v1_message, 4);
 
 /**
- * Parked says what a resting run waits for.
+ * Parked is what a parked run waits for.
  *
  * @generated from message harness.v1.Parked
  */
@@ -249,7 +249,7 @@ export type Parked = Message<"harness.v1.Parked"> & {
   pending: PendingCall[];
 
   /**
-   * When the run goes on by itself; unset means never.
+   * When the run resumes by itself; unset means never.
    *
    * @generated from field: google.protobuf.Timestamp wake_at = 3;
    */
@@ -264,7 +264,7 @@ export const ParkedSchema: GenMessage<Parked> = /*@__PURE__*/
   messageDesc(file_harness_v1_message, 5);
 
 /**
- * HarnessResult is how a run ended, or how it stands while it rests.
+ * HarnessResult is the result of an ended run, or the status of a parked one.
  *
  * @generated from message harness.v1.HarnessResult
  */
@@ -277,7 +277,7 @@ export type HarnessResult = Message<"harness.v1.HarnessResult"> & {
   status: RunStatus;
 
   /**
-   * The work counts as done: the agent said so and no gate objected.
+   * The work counts as done: the agent claimed it and no gate objected.
    *
    * @generated from field: bool accepted = 2;
    */
@@ -340,7 +340,7 @@ export type HarnessResult = Message<"harness.v1.HarnessResult"> & {
   pending: PendingCall[];
 
   /**
-   * While parked: when the run goes on by itself; unset means never.
+   * While parked: when the run resumes by itself; unset means never.
    *
    * @generated from field: google.protobuf.Timestamp wake_at = 21;
    */
@@ -369,7 +369,7 @@ export const HarnessResultSchema: GenMessage<HarnessResult> = /*@__PURE__*/
   messageDesc(file_harness_v1_message, 6);
 
 /**
- * TriggerCause says why repair runs.
+ * TriggerCause is why repair runs.
  *
  * @generated from enum harness.v1.TriggerCause
  */
@@ -396,7 +396,7 @@ export enum TriggerCause {
   CONTINUE = 2,
 
   /**
-   * Something came into the inbox of a resting run.
+   * An item arrived in the inbox of a parked or ended run.
    *
    * @generated from enum value: TRIGGER_CAUSE_WAKE = 3;
    */
@@ -444,7 +444,7 @@ export const PressureLevelSchema: GenEnum<PressureLevel> = /*@__PURE__*/
   enumDesc(file_harness_v1_message, 1);
 
 /**
- * TurnErrorKind says why a turn could not be carried out.
+ * TurnErrorKind is why a turn could not be carried out.
  *
  * @generated from enum harness.v1.TurnErrorKind
  */
@@ -457,7 +457,7 @@ export enum TurnErrorKind {
   UNSPECIFIED = 0,
 
   /**
-   * Anything without a kind of its own.
+   * Any error without a separate kind.
    *
    * @generated from enum value: TURN_ERROR_KIND_FAILED = 1;
    */
@@ -485,7 +485,7 @@ export enum TurnErrorKind {
   ILLEGAL_TRANSITION = 4,
 
   /**
-   * The provider refused in a way that trying again cannot mend.
+   * The provider refused, and a retry cannot succeed.
    *
    * @generated from enum value: TURN_ERROR_KIND_PROVIDER_ERROR = 5;
    */

@@ -15,7 +15,7 @@ export const file_harness_v1_presence: GenFile = /*@__PURE__*/
   fileDesc("ChloYXJuZXNzL3YxL3ByZXNlbmNlLnByb3RvEgpoYXJuZXNzLnYxIoMCCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDQoFcmVhZHkYBCABKAgSDgoGcmVhc29uGAUgASgJEhQKDHJlYWRzX3NjaGVtYRgGIAEoDRIVCg13cml0ZXNfc2NoZW1hGAcgASgNEhEKCWxlZGdlcl9pZBgIIAEoCRIPCgdwcm9ncmFtGAkgASgJEi4KCnN0YXJ0X3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmdvcm91dGluZXMYCyABKAQSEgoKaGVhcF9ieXRlcxgMIAEoBEJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
- * Presence is what a process says of a role that it has, to whoever asks on the
+ * Presence is how a process reports a role to processes that query the
  * bus: request hm.where.ROLE (one answer is enough) or hm.here (all answer).
  *
  * @generated from message harness.v1.Presence
@@ -50,7 +50,7 @@ export type Presence = Message<"harness.v1.Presence"> & {
   ready: boolean;
 
   /**
-   * Why it is not ready, one line that says what to do; empty when it is.
+   * Why it is not ready and what to do, on one line; empty when it is.
    *
    * @generated from field: string reason = 5;
    */

@@ -90,7 +90,7 @@ export type Record = Message<"harness.v1.Record"> & {
   commitTime?: Timestamp | undefined;
 
   /**
-   * Who wrote it.
+   * The writer.
    *
    * @generated from field: harness.v1.Writer writer = 7;
    */
@@ -135,8 +135,8 @@ export type Record = Message<"harness.v1.Record"> & {
 
   /**
    * Stream sequence of the newest record before this one that has something in
-   * appended: whoever folds the conversation goes from one to the next and leaves
-   * out what lies between. 0: not known; prev_sequence leads there too.
+   * appended: a reader that folds the conversation follows these links and skips the
+   * records in between. 0: not known; follow prev_sequence.
    *
    * @generated from field: uint64 appended_before = 12;
    */
@@ -151,7 +151,7 @@ export const RecordSchema: GenMessage<Record> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 0);
 
 /**
- * Writer says who wrote a record.
+ * Writer identifies the writer of a record.
  *
  * @generated from message harness.v1.Writer
  */
@@ -187,20 +187,20 @@ export const WriterSchema: GenMessage<Writer> = /*@__PURE__*/
 
 /**
  * Step is a committed hand-off: the message, addressed to the next executor,
- * and the state that it stands on.
+ * and the state.
  *
  * @generated from message harness.v1.Step
  */
 export type Step = Message<"harness.v1.Step"> & {
   /**
-   * Who hands off.
+   * The sender.
    *
    * @generated from field: string from = 1;
    */
   from: string;
 
   /**
-   * Who is to go on: an executor's name, or the resting places park and end.
+   * The addressee: an executor's name, or park or end.
    *
    * @generated from field: string to = 2;
    */
@@ -343,7 +343,7 @@ export type Observation = Message<"harness.v1.Observation"> & {
     case: "hook";
   } | {
     /**
-     * How an output of the contract stands.
+     * The status of an output of the contract.
      *
      * @generated from field: harness.v1.RequirementCoverage check = 6;
      */
@@ -433,7 +433,7 @@ export const InboxBatchSchema: GenMessage<InboxBatch> = /*@__PURE__*/
 
 /**
  * Journal is an entry inside a step's execution, written before or after an
- * effect, so that another worker can go on where this one stopped.
+ * effect, so that another worker can continue where this one stopped.
  *
  * @generated from message harness.v1.Journal
  */
@@ -493,7 +493,7 @@ export type Journal = Message<"harness.v1.Journal"> & {
     case: "executorFailed";
   } | {
     /**
-     * Nobody serves the executor that the step is addressed to.
+     * The step's executor has no consumer.
      *
      * @generated from field: harness.v1.ExecutorAbsent executor_absent = 7;
      */
@@ -560,7 +560,7 @@ export type TurnStarted = Message<"harness.v1.TurnStarted"> & {
   itemsShown: bigint;
 
   /**
-   * Control artifacts that the model was told of, as item@digest.
+   * Control artifacts that the model was notified of, as item@digest.
    *
    * @generated from field: repeated string told_controls = 5;
    */
@@ -574,7 +574,7 @@ export type TurnStarted = Message<"harness.v1.TurnStarted"> & {
   instructionFiles: FileDigest[];
 
   /**
-   * Files that have changed since the run began; unset when nobody looked.
+   * Files that have changed since the run started; unset when not inspected.
    *
    * @generated from field: optional uint32 files_changed = 7;
    */
@@ -609,7 +609,7 @@ export type TurnAdmitted = Message<"harness.v1.TurnAdmitted"> & {
   reason: string;
 
   /**
-   * What they want besides; unset: nothing.
+   * What they want in addition; unset: nothing.
    *
    * @generated from field: harness.v1.HookState hooks = 3;
    */
@@ -660,7 +660,7 @@ export const CallsJudgedSchema: GenMessage<CallsJudged> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 9);
 
 /**
- * ModelRetried says that a try at the model failed.
+ * ModelRetried: a try at the model failed.
  *
  * @generated from message harness.v1.ModelRetried
  */
@@ -694,7 +694,7 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
   wait?: Duration | undefined;
 
   /**
-   * The model is not asked again in this step: its tries are used up, or it
+   * The model is not called again in this step: its tries are used up, or it
    * refused. A worker that takes the turn over does not ask it either.
    *
    * @generated from field: bool last = 5;
@@ -751,21 +751,21 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
   message: string;
 
   /**
-   * RUN: may run beside others.
+   * RUN: may run in parallel with others.
    *
    * @generated from field: bool parallel_safe = 5;
    */
   parallelSafe: boolean;
 
   /**
-   * RUN: may be run again when nobody knows how it ended.
+   * RUN: may run again if its end is unknown.
    *
    * @generated from field: bool idempotent = 6;
    */
   idempotent: boolean;
 
   /**
-   * Who runs the tool; unset for tools that are not known.
+   * The place that executes the tool; unset for unknown tools.
    *
    * @generated from field: harness.v1.ToolOrigin origin = 7;
    */
@@ -793,14 +793,14 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
   explores: boolean;
 
   /**
-   * Arguments that a hook has put in the place of the model's; unset: those.
+   * Arguments by which a hook replaced the model's; unset: those.
    *
    * @generated from field: harness.v1.Content arguments = 11;
    */
   arguments?: Content | undefined;
 
   /**
-   * The tool is offered, so that its calls are counted by its name.
+   * The tool is available, so its calls are counted by its name.
    *
    * @generated from field: bool offered = 12;
    */
@@ -1028,7 +1028,7 @@ export const ExecutorAbsentSchema: GenMessage<ExecutorAbsent> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 16);
 
 /**
- * CallDisposition says what becomes of a call.
+ * CallDisposition is what happens to a call.
  *
  * @generated from enum harness.v1.CallDisposition
  */
@@ -1062,14 +1062,14 @@ export enum CallDisposition {
   ASK = 3,
 
   /**
-   * It is answered with an error: what was written cannot be run.
+   * It gets an error as its result: it is invalid.
    *
    * @generated from enum value: CALL_DISPOSITION_INVALID = 4;
    */
   INVALID = 4,
 
   /**
-   * It is answered with an error: the policy forbids it.
+   * It gets an error as its result: the policy denies it.
    *
    * @generated from enum value: CALL_DISPOSITION_DENIED = 5;
    */
@@ -1097,7 +1097,7 @@ export const CallDispositionSchema: GenEnum<CallDisposition> = /*@__PURE__*/
   enumDesc(file_harness_v1_record, 0);
 
 /**
- * ToolOutcome says how a call ended.
+ * ToolOutcome is how a call ended.
  *
  * @generated from enum harness.v1.ToolOutcome
  */
@@ -1117,7 +1117,7 @@ export enum ToolOutcome {
   DONE = 1,
 
   /**
-   * It was started and nobody knows how it ended.
+   * It was started and its end is unknown.
    *
    * @generated from enum value: TOOL_OUTCOME_UNKNOWN = 2;
    */

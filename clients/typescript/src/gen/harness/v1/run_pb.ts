@@ -29,7 +29,7 @@ export const file_harness_v1_run: GenFile = /*@__PURE__*/
   fileDesc("ChRoYXJuZXNzL3YxL3J1bi5wcm90bxIKaGFybmVzcy52MSL5AgoJQWdlbnRTcGVjEgwKBG5hbWUYASABKAkSFAoMaW5zdHJ1Y3Rpb25zGAIgASgJEg0KBW1vZGVsGAMgASgJEhcKD2ZhbGxiYWNrX21vZGVscxgEIAMoCRIjCgV0b29scxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSEgoKYXV0b25vbW91cxgGIAEoCBIgCgNqaXQYByADKAsyEy5oYXJuZXNzLnYxLkppdFJ1bGUSHwoFaG9va3MYCCADKAsyEC5oYXJuZXNzLnYxLkhvb2sSDAoEbW9kZRgJIAEoCRIjCgVtb2RlcxgKIAMoCzIULmhhcm5lc3MudjEuTW9kZVNwZWMSOQoTd29ya19pdGVtX3RlbXBsYXRlcxgLIAMoCzIcLmhhcm5lc3MudjEuV29ya0l0ZW1UZW1wbGF0ZRI2ChFjb250ZXh0X3Byb3ZpZGVycxgMIAMoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByb3ZpZGVyIvcBCgdSdW5TcGVjEiEKBGdvYWwYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoFYWdlbnQYAiABKAsyFS5oYXJuZXNzLnYxLkFnZW50U3BlYxIRCgl3b3Jrc3BhY2UYAyABKAkSEAoId29ya2Zsb3cYBCADKAkSJgoGY29uZmlnGAUgASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEioKDGNsaWVudF90b29scxgGIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMSKgoIY29udHJhY3QYByABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdCJVCgpTdG9wUmVhc29uEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIoCgdkZXRhaWxzGAMgASgLMhcuaGFybmVzcy52MS5TdG9wRGV0YWlscyKaAQoLU3RvcERldGFpbHMSDAoEdHVybhgBIAEoDRIcChR3b3JrX2NvbXBsZXRlX2NhbGxlZBgCIAEoCBIZChFjb250cmFjdF92ZXJpZmllZBgDIAEoCBIbChN3b3JrX2l0ZW1zX3ZlcmlmaWVkGAQgASgIEicKH3dvcmtfY29tcGxldGVfcmV0cmllc19leGhhdXN0ZWQYBSABKAgi5AIKA1J1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEiUKBnN0YXR1cxgDIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEgwKBGdvYWwYBCABKAkSEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SDwoHdmVyc2lvbhgHIAEoBBIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBnJlYXNvbhgKIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIPCgdzZWdtZW50GAsgASgNEg0KBW1vZGVsGAwgASgJEhAKCHRyYWNlX2lkGA0gASgJEhEKCXRyYWNlX2lkcxgOIAMoCSq0AQoJUnVuU3RhdHVzEhoKFlJVTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIWChJSVU5fU1RBVFVTX1JVTk5JTkcQARIVChFSVU5fU1RBVFVTX1BBUktFRBACEhMKD1JVTl9TVEFUVVNfRE9ORRADEhYKElJVTl9TVEFUVVNfU1RBTExFRBAEEhUKEVJVTl9TVEFUVVNfRkFJTEVEEAUSGAoUUlVOX1NUQVRVU19DQU5DRUxMRUQQBkJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_hook, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
- * AgentSpec is the persona: what the agent is told and what it may use. It is
+ * AgentSpec is the agent: its instructions and what it may use. It is
  * also the shape of an agent file.
  *
  * @generated from message harness.v1.AgentSpec
@@ -71,14 +71,14 @@ export type AgentSpec = Message<"harness.v1.AgentSpec"> & {
   tools: ToolRule[];
 
   /**
-   * Nobody is there to be asked: the model is not offered ask_user.
+   * No person can answer: the model does not get ask_user.
    *
    * @generated from field: bool autonomous = 6;
    */
   autonomous: boolean;
 
   /**
-   * Just-in-time instructions of one's own, evaluated in order behind the built-in
+   * Custom just-in-time instructions, evaluated in order after the built-in
    * ones; at most 64.
    *
    * @generated from field: repeated harness.v1.JitRule jit = 7;
@@ -100,7 +100,7 @@ export type AgentSpec = Message<"harness.v1.AgentSpec"> & {
   mode: string;
 
   /**
-   * Modes of one's own; at most 16.
+   * Custom modes; at most 16.
    *
    * @generated from field: repeated harness.v1.ModeSpec modes = 10;
    */
@@ -114,7 +114,7 @@ export type AgentSpec = Message<"harness.v1.AgentSpec"> & {
   workItemTemplates: WorkItemTemplate[];
 
   /**
-   * Sections of the system prompt of one's own; at most 16.
+   * Custom sections of the system prompt; at most 16.
    *
    * @generated from field: repeated harness.v1.ContextProvider context_providers = 12;
    */
@@ -195,7 +195,7 @@ export const RunSpecSchema: GenMessage<RunSpec> = /*@__PURE__*/
   messageDesc(file_harness_v1_run, 1);
 
 /**
- * StopReason is why a run ended or rests.
+ * StopReason is why a run ended or parked.
  *
  * @generated from message harness.v1.StopReason
  */
@@ -215,7 +215,7 @@ export type StopReason = Message<"harness.v1.StopReason"> & {
   message: string;
 
   /**
-   * Facts behind it.
+   * The facts.
    *
    * @generated from field: harness.v1.StopDetails details = 3;
    */
@@ -230,7 +230,7 @@ export const StopReasonSchema: GenMessage<StopReason> = /*@__PURE__*/
   messageDesc(file_harness_v1_run, 2);
 
 /**
- * StopDetails are the facts behind a stop.
+ * StopDetails are the facts of a stop.
  *
  * @generated from message harness.v1.StopDetails
  */
@@ -279,7 +279,7 @@ export const StopDetailsSchema: GenMessage<StopDetails> = /*@__PURE__*/
   messageDesc(file_harness_v1_run, 3);
 
 /**
- * Run is a run as it stands, without its log.
+ * Run is the present status of a run, without its log.
  *
  * @generated from message harness.v1.Run
  */
@@ -299,7 +299,7 @@ export type Run = Message<"harness.v1.Run"> & {
   runId: string;
 
   /**
-   * How it stands.
+   * The status.
    *
    * @generated from field: harness.v1.RunStatus status = 3;
    */
@@ -348,7 +348,7 @@ export type Run = Message<"harness.v1.Run"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * Why it rests or ended; unset while it runs.
+   * Why it parked or ended; unset while it runs.
    *
    * @generated from field: harness.v1.StopReason reason = 10;
    */
@@ -393,7 +393,7 @@ export const RunSchema: GenMessage<Run> = /*@__PURE__*/
   messageDesc(file_harness_v1_run, 4);
 
 /**
- * RunStatus is how a run stands.
+ * RunStatus is the status of a run.
  *
  * @generated from enum harness.v1.RunStatus
  */
@@ -413,7 +413,7 @@ export enum RunStatus {
   RUNNING = 1,
 
   /**
-   * Rests until something comes in from outside.
+   * Waits for an input from outside.
    *
    * @generated from enum value: RUN_STATUS_PARKED = 2;
    */

@@ -73,14 +73,14 @@ export const PhaseChangeSchema: GenMessage<PhaseChange> = /*@__PURE__*/
  */
 export type Snapshot = Message<"harness.v1.Snapshot"> & {
   /**
-   * How the run stands.
+   * The status of the run.
    *
    * @generated from field: harness.v1.RunStatus status = 1;
    */
   status: RunStatus;
 
   /**
-   * Where the loop stands.
+   * The phase of the loop.
    *
    * @generated from field: harness.v1.Phase phase = 2;
    */
@@ -94,7 +94,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   pausedPhase: Phase;
 
   /**
-   * Why the run rests or ended.
+   * Why the run parked or ended.
    *
    * @generated from field: harness.v1.StopReason stop_reason = 4;
    */
@@ -277,7 +277,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   fallbackModels: string[];
 
   /**
-   * When the run was last taken up; parked time lies before it.
+   * When the run was last resumed; parked time is before it.
    *
    * @generated from field: google.protobuf.Timestamp running_since = 31;
    */
@@ -291,7 +291,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   accepted: boolean;
 
   /**
-   * Version of the park that the run rests at or rested at last; timers name it.
+   * Version of the present or last park; timers name it.
    *
    * @generated from field: uint64 park_version = 33;
    */
@@ -305,7 +305,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   failedTries: number;
 
   /**
-   * When the park that the run rests at ends by itself; unset means never.
+   * When the present park ends by itself; unset means never.
    *
    * @generated from field: google.protobuf.Timestamp wake_at = 35;
    */
@@ -319,7 +319,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   clientTools?: Content | undefined;
 
   /**
-   * Nobody is there to be asked questions.
+   * No person can answer questions.
    *
    * @generated from field: bool autonomous = 37;
    */
@@ -356,7 +356,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   taskContract?: TaskContract | undefined;
 
   /**
-   * How the contract stands; unset without one.
+   * The status of the contract; unset without one.
    *
    * @generated from field: harness.v1.CoverageLedger coverage_ledger = 63;
    */
@@ -441,7 +441,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   itemsShown: bigint;
 
   /**
-   * Control artifacts that failed and that the model was told of, as item@digest; at
+   * Control artifacts that failed and that the model was notified of, as item@digest; at
    * most 16.
    *
    * @generated from field: repeated string told_controls = 75;
@@ -471,15 +471,15 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   goal?: Content | undefined;
 
   /**
-   * The last turn with which the model was told what there was to tell it: one that
-   * begins anew does not say it again.
+   * The last turn that added guidance: if it starts again, it does not add it
+   * again.
    *
    * @generated from field: uint32 told_turn = 78;
    */
   toldTurn: number;
 
   /**
-   * Where the run stands in its trace. Absent: it is not traced. Made by whoever commits
+   * The trace state of the run. Absent: it is not traced. Set by the worker that commits
    * a record, never by a decision.
    *
    * @generated from field: harness.v1.TraceState trace = 80;
@@ -495,10 +495,9 @@ export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
   messageDesc(file_harness_v1_snapshot, 1);
 
 /**
- * TraceState is where a run stands in its trace: what the spans of the record's
- * successors hang on, and what is needed to make those that span processes when they
- * end. A run has one trace for 100 turns each, its chapters; the ids of all but the
- * first are derived from that.
+ * TraceState is the trace state of a run: the parents of the next spans, and what is
+ * needed to make spans that cross processes when they end. A run has one trace per
+ * 100 turns, its chapters; the ids of all but the first are derived from the first.
  *
  * @generated from message harness.v1.TraceState
  */
@@ -533,8 +532,8 @@ export type TraceState = Message<"harness.v1.TraceState"> & {
   chapterVersion: bigint;
 
   /**
-   * Version of the record that the stretch of work under way begins with: the start of the
-   * run, of a chapter, or a wake; 0 while the run rests.
+   * Version of the record that the present stretch of work starts with: the start of the
+   * run, of a chapter, or a wake; 0 while the run is parked or ended.
    *
    * @generated from field: uint64 stretch_version = 5;
    */
@@ -548,14 +547,15 @@ export type TraceState = Message<"harness.v1.TraceState"> & {
   stretchTime?: Timestamp | undefined;
 
   /**
-   * Version of the record that the stretch before began with; 0 for the first.
+   * Version of the record that the previous stretch started with; 0 for the first.
    *
    * @generated from field: uint64 previous_stretch_version = 7;
    */
   previousStretchVersion: bigint;
 
   /**
-   * Version of the record that the cycle under way begins with; 0 while the run rests.
+   * Version of the record that the present cycle starts with; 0 while the run is parked or
+   * ended.
    *
    * @generated from field: uint64 turn_version = 8;
    */
@@ -640,7 +640,7 @@ export type TokenBudget = Message<"harness.v1.TokenBudget"> & {
   unreportedBytes: bigint;
 
   /**
-   * Estimated tokens of the tools that were offered with the last call.
+   * Estimated tokens of the tools in the last request.
    *
    * @generated from field: uint32 tool_tokens = 8;
    */
@@ -696,7 +696,7 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
   kind: string;
 
   /**
-   * Why it has to wait, for the person who is asked.
+   * Why it waits, for the person who approves.
    *
    * @generated from field: string why = 6;
    */
@@ -717,8 +717,8 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
   deadline?: Timestamp | undefined;
 
   /**
-   * Who runs the tool. After its approval a call of a client's tool waits on, for
-   * the client.
+   * The place that executes the tool. After its approval a call of a client tool waits
+   * for the client.
    *
    * @generated from field: harness.v1.ToolOrigin origin = 9;
    */
@@ -837,7 +837,7 @@ export type TurnState = Message<"harness.v1.TurnState"> & {
   number: number;
 
   /**
-   * It parked before its end and goes on after the answer.
+   * It parked before its end and continues after the answer.
    *
    * @generated from field: bool open = 2;
    */
@@ -880,7 +880,7 @@ export const TurnStateSchema: GenMessage<TurnState> = /*@__PURE__*/
   messageDesc(file_harness_v1_snapshot, 6);
 
 /**
- * Phase is where the loop stands. docs/architecture.md has the table of the
+ * Phase is the phase of the loop. docs/architecture.md has the table of the
  * legal changes; every committed record is checked against it.
  *
  * @generated from enum harness.v1.Phase
@@ -915,14 +915,14 @@ export enum Phase {
   EXECUTING = 3,
 
   /**
-   * Something of the turn must be answered from outside.
+   * A call of the turn waits for an answer from outside.
    *
    * @generated from enum value: PHASE_AWAITING_TOOL = 4;
    */
   AWAITING_TOOL = 4,
 
   /**
-   * A turn has ended; whether to go on is being decided.
+   * A turn has ended; the stop decision is next.
    *
    * @generated from enum value: PHASE_REFLECTING = 5;
    */
@@ -963,7 +963,7 @@ export enum PhaseInput {
   START = 1,
 
   /**
-   * The plan stands.
+   * The plan is final.
    *
    * @generated from enum value: PHASE_INPUT_PLAN_COMMITTED = 2;
    */
@@ -977,21 +977,21 @@ export enum PhaseInput {
   NO_PLAN = 3,
 
   /**
-   * A call of the turn must be answered from outside.
+   * A call of the turn waits for an answer from outside.
    *
    * @generated from enum value: PHASE_INPUT_AWAIT_TOOL = 4;
    */
   AWAIT_TOOL = 4,
 
   /**
-   * It was answered and the turn has more to do.
+   * The call has its answer and the turn has more to do.
    *
    * @generated from enum value: PHASE_INPUT_ANSWERED = 5;
    */
   ANSWERED = 5,
 
   /**
-   * It was answered and nothing of the turn is left.
+   * The call has its answer and the turn has nothing more to do.
    *
    * @generated from enum value: PHASE_INPUT_ANSWERED_LAST = 6;
    */
@@ -1026,14 +1026,14 @@ export enum PhaseInput {
   COMPLETE = 10,
 
   /**
-   * The run rests.
+   * The run parks.
    *
    * @generated from enum value: PHASE_INPUT_PAUSE = 11;
    */
   PAUSE = 11,
 
   /**
-   * The run goes on where it paused.
+   * The run resumes in the phase in which it paused.
    *
    * @generated from enum value: PHASE_INPUT_RESUME = 12;
    */
@@ -1061,7 +1061,7 @@ export const PhaseInputSchema: GenEnum<PhaseInput> = /*@__PURE__*/
   enumDesc(file_harness_v1_snapshot, 1);
 
 /**
- * PendingClass says what a pending call is waiting for.
+ * PendingClass is what a pending call waits for.
  *
  * @generated from enum harness.v1.PendingClass
  */
@@ -1074,14 +1074,14 @@ export enum PendingClass {
   UNSPECIFIED = 0,
 
   /**
-   * Someone outside has to answer.
+   * It waits for an answer from outside.
    *
    * @generated from enum value: PENDING_CLASS_AWAITING_EXTERNAL = 1;
    */
   AWAITING_EXTERNAL = 1,
 
   /**
-   * It was started and nobody knows how it ended.
+   * It was started and its end is unknown.
    *
    * @generated from enum value: PENDING_CLASS_EFFECT_UNKNOWN = 2;
    */

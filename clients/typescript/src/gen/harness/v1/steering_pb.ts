@@ -39,7 +39,7 @@ export type JitRule = Message<"harness.v1.JitRule"> & {
   when: string;
 
   /**
-   * What the model is told; {{ expression }} is replaced by the value of a CEL
+   * The instruction for the model; {{ expression }} is replaced by the value of a CEL
    * expression over the same variables. At most 4 KiB.
    *
    * @generated from field: string text = 3;
@@ -83,7 +83,7 @@ export const JitStateSchema: GenMessage<JitState> = /*@__PURE__*/
   messageDesc(file_harness_v1_steering, 1);
 
 /**
- * ModeSpec is a mode of work of one's own, beside plan and execute.
+ * ModeSpec is a custom mode of work, in addition to plan and execute.
  *
  * @generated from message harness.v1.ModeSpec
  */
@@ -96,7 +96,7 @@ export type ModeSpec = Message<"harness.v1.ModeSpec"> & {
   name: string;
 
   /**
-   * What the model is told of it.
+   * The description for the model.
    *
    * @generated from field: string description = 2;
    */
@@ -110,7 +110,7 @@ export type ModeSpec = Message<"harness.v1.ModeSpec"> & {
   readOnly: boolean;
 
   /**
-   * Only these tools, beside work_complete; empty means all that read_only allows.
+   * Only these tools and work_complete; empty means all that read_only allows.
    *
    * @generated from field: repeated string tools = 4;
    */
@@ -139,7 +139,7 @@ export type Definition = Message<"harness.v1.Definition"> & {
   tools: ToolRule[];
 
   /**
-   * Just-in-time instructions of one's own; at most 64.
+   * Custom just-in-time instructions; at most 64.
    *
    * @generated from field: repeated harness.v1.JitRule jit = 2;
    */
@@ -153,7 +153,7 @@ export type Definition = Message<"harness.v1.Definition"> & {
   hooks: Hook[];
 
   /**
-   * Modes of one's own; at most 16.
+   * Custom modes; at most 16.
    *
    * @generated from field: repeated harness.v1.ModeSpec modes = 4;
    */
@@ -205,7 +205,7 @@ export type DoomLoop = Message<"harness.v1.DoomLoop"> & {
   tools: string;
 
   /**
-   * Corrections of the strict loop that goes on; 0 when there is none.
+   * Corrections of the present strict loop; 0 when there is none.
    *
    * @generated from field: uint32 corrections = 4;
    */
@@ -269,7 +269,7 @@ export const ProgressTrackerSchema: GenMessage<ProgressTracker> = /*@__PURE__*/
  */
 export type ToolUsage = Message<"harness.v1.ToolUsage"> & {
   /**
-   * The tool; other stands for all that are not offered.
+   * The tool; other counts all unknown ones.
    *
    * @generated from field: string tool = 1;
    */

@@ -40,7 +40,7 @@ export type ToolSpec = Message<"harness.v1.ToolSpec"> & {
   parametersSchema: string;
 
   /**
-   * Who runs it.
+   * The place that executes it.
    *
    * @generated from field: harness.v1.ToolOrigin origin = 4;
    */
@@ -126,7 +126,7 @@ export type ToolAnnotations = Message<"harness.v1.ToolAnnotations"> & {
   idempotent: boolean;
 
   /**
-   * May run beside other calls of the same response.
+   * May run in parallel with other calls of the same response.
    *
    * @generated from field: bool parallel_safe = 5;
    */
@@ -186,7 +186,7 @@ export type ToolRule = Message<"harness.v1.ToolRule"> & {
 
   /**
    * It fits only calls for which this CEL expression of type bool holds; variables:
-   * tool, args. Empty: it is not asked.
+   * tool, args. Empty: no condition.
    *
    * @generated from field: string when = 3;
    */
@@ -201,7 +201,7 @@ export type ToolRule = Message<"harness.v1.ToolRule"> & {
   pattern: string;
 
   /**
-   * Why, for the model and the person who is asked; may be empty.
+   * Why, for the model and the person who approves; may be empty.
    *
    * @generated from field: string reason = 5;
    */
@@ -216,7 +216,7 @@ export const ToolRuleSchema: GenMessage<ToolRule> = /*@__PURE__*/
   messageDesc(file_harness_v1_tool, 3);
 
 /**
- * Durability says what compaction may do with a tool's results.
+ * Durability is what compaction may do with a tool's results.
  *
  * @generated from enum harness.v1.Durability
  */
@@ -264,7 +264,7 @@ export const DurabilitySchema: GenEnum<Durability> = /*@__PURE__*/
   enumDesc(file_harness_v1_tool, 0);
 
 /**
- * ToolOrigin says who runs a tool.
+ * ToolOrigin is the place that executes a tool.
  *
  * @generated from enum harness.v1.ToolOrigin
  */
@@ -332,7 +332,7 @@ export enum ToolDecision {
   ASK = 2,
 
   /**
-   * Is answered with an error; never runs.
+   * Gets an error as its result; never runs.
    *
    * @generated from enum value: TOOL_DECISION_DENY = 3;
    */

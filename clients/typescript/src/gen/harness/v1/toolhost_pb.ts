@@ -276,7 +276,7 @@ export type InspectWorkspaceRequest = Message<"harness.v1.InspectWorkspaceReques
   firstSequence: bigint;
 
   /**
-   * Leave files_changed out: git is not asked.
+   * Leave files_changed out: git is not called.
    *
    * @generated from field: bool instructions_only = 5;
    */
@@ -291,7 +291,7 @@ export const InspectWorkspaceRequestSchema: GenMessage<InspectWorkspaceRequest> 
   messageDesc(file_harness_v1_toolhost, 6);
 
 /**
- * InspectWorkspaceResponse says what has changed.
+ * InspectWorkspaceResponse is what has changed.
  *
  * @generated from message harness.v1.InspectWorkspaceResponse
  */
@@ -579,7 +579,7 @@ export const CancelToolsRequestSchema: GenMessage<CancelToolsRequest> = /*@__PUR
   messageDesc(file_harness_v1_toolhost, 12);
 
 /**
- * CancelToolsResponse says what became of them.
+ * CancelToolsResponse is the outcome of a cancel.
  *
  * @generated from message harness.v1.CancelToolsResponse
  */
@@ -592,14 +592,14 @@ export type CancelToolsResponse = Message<"harness.v1.CancelToolsResponse"> & {
   killed: string[];
 
   /**
-   * Calls that had finished before; ask for their results with ExecuteTool.
+   * Calls that had finished before; ExecuteTool returns their results.
    *
    * @generated from field: repeated string finished = 2;
    */
   finished: string[];
 
   /**
-   * Calls of which nothing runs and whose effects nobody knows: they were
+   * Calls that do not run and whose effects are unknown: they were
    * started by an earlier process or under another ledger. They cannot start again.
    *
    * @generated from field: repeated string unknown = 3;
@@ -622,7 +622,7 @@ export const CancelToolsResponseSchema: GenMessage<CancelToolsResponse> = /*@__P
  */
 export const ToolHostService: GenService<{
   /**
-   * DescribeHost says which tools it offers and under which ledger.
+   * DescribeHost returns the tools and the ledger.
    *
    * @generated from rpc harness.v1.ToolHostService.DescribeHost
    */
@@ -655,7 +655,7 @@ export const ToolHostService: GenService<{
     output: typeof ExecuteToolResponseSchema;
   },
   /**
-   * InspectWorkspace says what has changed in a workspace since a run began.
+   * InspectWorkspace returns what has changed in a workspace since a run started.
    *
    * @generated from rpc harness.v1.ToolHostService.InspectWorkspace
    */

@@ -36,7 +36,7 @@ export type WorkItem = Message<"harness.v1.WorkItem"> & {
   title: string;
 
   /**
-   * How it stands.
+   * The status.
    *
    * @generated from field: harness.v1.WorkItemStatus status = 3;
    */
@@ -157,7 +157,7 @@ export type WorkItemLedger = Message<"harness.v1.WorkItemLedger"> & {
 
   /**
    * This message as encoded protobuf, in a blob. Set together with the items: they
-   * are what is stored there. Whoever changes them clears it.
+   * are what is stored there. Code that changes them clears it.
    *
    * @generated from field: harness.v1.Content stored = 3;
    */
@@ -256,7 +256,7 @@ export const DeliverableSchema: GenMessage<Deliverable> = /*@__PURE__*/
   messageDesc(file_harness_v1_workitem, 4);
 
 /**
- * WorkItemStatus says how a piece of the work stands. Any change is allowed.
+ * WorkItemStatus is the status of a piece of work. Any change is allowed.
  *
  * @generated from enum harness.v1.WorkItemStatus
  */
@@ -304,7 +304,7 @@ export const WorkItemStatusSchema: GenEnum<WorkItemStatus> = /*@__PURE__*/
   enumDesc(file_harness_v1_workitem, 0);
 
 /**
- * WorkItemPriority says what comes first.
+ * WorkItemPriority orders the work.
  *
  * @generated from enum harness.v1.WorkItemPriority
  */
@@ -345,7 +345,7 @@ export const WorkItemPrioritySchema: GenEnum<WorkItemPriority> = /*@__PURE__*/
   enumDesc(file_harness_v1_workitem, 1);
 
 /**
- * ArtifactRole says what an artifact is for.
+ * ArtifactRole is the purpose of an artifact.
  *
  * @generated from enum harness.v1.ArtifactRole
  */

@@ -29,17 +29,17 @@ class _StopPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopPolicy
     STOP_POLICY_INTERACTIVE: _StopPolicy.ValueType  # 1
     """After the retries the end is taken, but not as accepted."""
     STOP_POLICY_STRICT: _StopPolicy.ValueType  # 2
-    """The run goes on to max_turns."""
+    """The run continues to max_turns."""
 
 class StopPolicy(_StopPolicy, metaclass=_StopPolicyEnumTypeWrapper):
-    """StopPolicy says what becomes of an agent that ends without work_complete."""
+    """StopPolicy selects what happens to an agent that ends without work_complete."""
 
 STOP_POLICY_UNSPECIFIED: StopPolicy.ValueType  # 0
 """Not set; INTERACTIVE."""
 STOP_POLICY_INTERACTIVE: StopPolicy.ValueType  # 1
 """After the retries the end is taken, but not as accepted."""
 STOP_POLICY_STRICT: StopPolicy.ValueType  # 2
-"""The run goes on to max_turns."""
+"""The run continues to max_turns."""
 Global___StopPolicy: _TypeAlias = StopPolicy  # noqa: Y015
 
 @_typing.final
@@ -101,7 +101,7 @@ class LoopConfig(_message.Message):
 
     @_builtins.property
     def guidance(self) -> Global___GuidanceConfig:
-        """What the harness tells the model besides."""
+        """Additional guidance for the model."""
 
     @_builtins.property
     def hooks(self) -> Global___HookConfig:
@@ -229,7 +229,7 @@ Global___WorkItemConfig: _TypeAlias = WorkItemConfig  # noqa: Y015
 
 @_typing.final
 class GuidanceConfig(_message.Message):
-    """GuidanceConfig configures what the harness tells the model besides."""
+    """GuidanceConfig configures additional guidance for the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -524,14 +524,14 @@ class ToolConfig(_message.Message):
     @_builtins.property
     def approval_timeout(self) -> _duration_pb2.Duration:
         """How long an approval is waited for: with the deadlines of pending calls.
-        Time in which an approval has to be given; then the call is answered with an
+        Time limit for an approval; then the call gets an
         error. Default 7 days.
         """
 
     @_builtins.property
     def answer_timeout(self) -> _duration_pb2.Duration:
-        """Time in which a client has to answer a call of its tool, or a person a
-        question; then the call is answered with an error. Default 7 days.
+        """Time limit for a client to answer a call of its tool, or a person a
+        question; then the call gets an error as its result. Default 7 days.
         """
 
     def __init__(

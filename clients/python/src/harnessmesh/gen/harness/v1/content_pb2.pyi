@@ -50,7 +50,7 @@ Global___Content: _TypeAlias = Content  # noqa: Y015
 
 @_typing.final
 class BlobRef(_message.Message):
-    """BlobRef names bytes that are stored beside the run's log and deleted with it."""
+    """BlobRef names bytes that are stored next to the run's log and deleted with it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -40,12 +40,12 @@ class _PredicateTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Predica
     PREDICATE_TYPE_JSON_SCHEMA_VALID: _PredicateType.ValueType  # 5
     """The document that in names is valid under schema."""
     PREDICATE_TYPE_CUSTOM: _PredicateType.ValueType  # 6
-    """cel holds over the state, or the service at grpc says so."""
+    """cel is true for the state, or the service at grpc confirms it."""
     PREDICATE_TYPE_ALWAYS_TRUE: _PredicateType.ValueType  # 7
     """Nothing is verified; the model's word is recorded as what it is."""
 
 class PredicateType(_PredicateType, metaclass=_PredicateTypeEnumTypeWrapper):
-    """PredicateType says how an output is verified."""
+    """PredicateType selects how an output is verified."""
 
 PREDICATE_TYPE_UNSPECIFIED: PredicateType.ValueType  # 0
 """Not set; refused."""
@@ -60,7 +60,7 @@ PREDICATE_TYPE_COMMAND_SUCCEEDS: PredicateType.ValueType  # 4
 PREDICATE_TYPE_JSON_SCHEMA_VALID: PredicateType.ValueType  # 5
 """The document that in names is valid under schema."""
 PREDICATE_TYPE_CUSTOM: PredicateType.ValueType  # 6
-"""cel holds over the state, or the service at grpc says so."""
+"""cel is true for the state, or the service at grpc confirms it."""
 PREDICATE_TYPE_ALWAYS_TRUE: PredicateType.ValueType  # 7
 """Nothing is verified; the model's word is recorded as what it is."""
 Global___PredicateType: _TypeAlias = PredicateType  # noqa: Y015
@@ -83,7 +83,7 @@ class _RequirementStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Req
     """Left out on purpose; unmet for a required output."""
 
 class RequirementStatus(_RequirementStatus, metaclass=_RequirementStatusEnumTypeWrapper):
-    """RequirementStatus says how an output stands."""
+    """RequirementStatus is the status of an output."""
 
 REQUIREMENT_STATUS_UNSPECIFIED: RequirementStatus.ValueType  # 0
 """Not set; UNMET."""
@@ -99,7 +99,7 @@ Global___RequirementStatus: _TypeAlias = RequirementStatus  # noqa: Y015
 
 @_typing.final
 class TaskContract(_message.Message):
-    """TaskContract says what has to be there before a run counts as done. It is also
+    """TaskContract lists what must exist before a run counts as done. It is also
     the shape of a contract file.
     """
 
@@ -271,7 +271,7 @@ class ArgumentMatch(_message.Message):
     name: _builtins.str
     """Name of the argument; dots lead into objects."""
     pattern: _builtins.str
-    """RE2 that has to be found in its value: text as it is, anything else as JSON."""
+    """RE2 that must match its value: text unchanged, anything else as JSON."""
     def __init__(
         self,
         *,
@@ -300,7 +300,7 @@ class UserQuestion(_message.Message):
     question: _builtins.str
     """The question."""
     required: _builtins.bool
-    """The run does not count as done before it is answered."""
+    """The run does not count as done before it has an answer."""
     def __init__(
         self,
         *,
@@ -318,7 +318,7 @@ Global___UserQuestion: _TypeAlias = UserQuestion  # noqa: Y015
 
 @_typing.final
 class Acceptability(_message.Message):
-    """Acceptability says how strict a contract is."""
+    """Acceptability is how strict a contract is."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -359,7 +359,7 @@ Global___Acceptability: _TypeAlias = Acceptability  # noqa: Y015
 
 @_typing.final
 class Evidence(_message.Message):
-    """Evidence is what a status rests on."""
+    """Evidence is the basis of a status."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -393,7 +393,7 @@ Global___Evidence: _TypeAlias = Evidence  # noqa: Y015
 
 @_typing.final
 class RequirementCoverage(_message.Message):
-    """RequirementCoverage is how one output stands."""
+    """RequirementCoverage is the status of one output."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -406,16 +406,16 @@ class RequirementCoverage(_message.Message):
     requirement_id: _builtins.str
     """The output."""
     status: Global___RequirementStatus.ValueType
-    """How it stands."""
+    """The status."""
     confidence: _builtins.float
-    """In [0, 1]: 1 where a machine looked, 0.6 where only the model says so."""
+    """In [0, 1]: 1 for a check by machine, 0.6 for the model's word."""
     why: _builtins.str
     """Why it is not met, at most 256 bytes."""
     unknown: _builtins.bool
-    """The check could not give an answer; why says what went wrong."""
+    """The check returned no answer; why has the error."""
     @_builtins.property
     def evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evidence]:
-        """What that rests on; set when it is MET or PARTIALLY_MET."""
+        """The basis of the status; set when it is MET or PARTIALLY_MET."""
 
     def __init__(
         self,
@@ -447,7 +447,7 @@ class QuestionAnswer(_message.Message):
     question_id: _builtins.str
     """The question."""
     declined: _builtins.bool
-    """The user does not want to answer; answer says why. The question counts as answered."""
+    """The user declines to answer; answer has the reason. The question counts as answered."""
     @_builtins.property
     def answer(self) -> _content_pb2.Content:
         """The answer."""
@@ -469,7 +469,7 @@ Global___QuestionAnswer: _TypeAlias = QuestionAnswer  # noqa: Y015
 
 @_typing.final
 class CoverageLedger(_message.Message):
-    """CoverageLedger is how a contract stands."""
+    """CoverageLedger is the status of a contract."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -495,7 +495,7 @@ class CoverageLedger(_message.Message):
     @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob. Set together with the other fields:
-        they are what is stored there. Whoever changes them clears it.
+        they are what is stored there. Code that changes them clears it.
         """
 
     def __init__(
@@ -615,7 +615,7 @@ Global___UnmetRequirement: _TypeAlias = UnmetRequirement  # noqa: Y015
 
 @_typing.final
 class CheckRequest(_message.Message):
-    """CheckRequest asks how an output stands."""
+    """CheckRequest requests the status of an output."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -667,14 +667,14 @@ Global___CheckRequest: _TypeAlias = CheckRequest  # noqa: Y015
 
 @_typing.final
 class CheckResponse(_message.Message):
-    """CheckResponse says how an output stands. Its requirement_id may be empty."""
+    """CheckResponse is the status of an output. Its requirement_id may be empty."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     COVERAGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def coverage(self) -> Global___RequirementCoverage:
-        """How it stands."""
+        """The status."""
 
     def __init__(
         self,

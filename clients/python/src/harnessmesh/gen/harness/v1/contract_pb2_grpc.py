@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class CheckServiceStub:
-    """CheckService verifies outputs of type CUSTOM, in a program of one's own.
+    """CheckService verifies outputs of type CUSTOM, in a custom program.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class CheckServiceStub:
 
 
 class CheckServiceServicer:
-    """CheckService verifies outputs of type CUSTOM, in a program of one's own.
+    """CheckService verifies outputs of type CUSTOM, in a custom program.
     """
 
     def Check(self, request, context):
-        """Check says how an output stands. It may be asked again after a crash, with the
+        """Check returns the status of an output. It may be called again after a crash, with the
         same idempotency key. An error means that there is no answer: unknown.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -71,7 +71,7 @@ def add_CheckServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CheckService:
-    """CheckService verifies outputs of type CUSTOM, in a program of one's own.
+    """CheckService verifies outputs of type CUSTOM, in a custom program.
     """
 
     @staticmethod

@@ -27,29 +27,29 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class CheckServiceStub:
-    """CheckService verifies outputs of type CUSTOM, in a program of one's own."""
+    """CheckService verifies outputs of type CUSTOM, in a custom program."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> CheckServiceAsyncStub: ...
     Check: _grpc.UnaryUnaryMultiCallable[_contract_pb2.CheckRequest, _contract_pb2.CheckResponse]
-    """Check says how an output stands. It may be asked again after a crash, with the
+    """Check returns the status of an output. It may be called again after a crash, with the
     same idempotency key. An error means that there is no answer: unknown.
     """
 
 @_typing.type_check_only
 class CheckServiceAsyncStub(CheckServiceStub):
-    """CheckService verifies outputs of type CUSTOM, in a program of one's own."""
+    """CheckService verifies outputs of type CUSTOM, in a custom program."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Check: _aio.UnaryUnaryMultiCallable[_contract_pb2.CheckRequest, _contract_pb2.CheckResponse]  # type: ignore[assignment]
-    """Check says how an output stands. It may be asked again after a crash, with the
+    """Check returns the status of an output. It may be called again after a crash, with the
     same idempotency key. An error means that there is no answer: unknown.
     """
 
 class CheckServiceServicer(metaclass=_abc_1.ABCMeta):
-    """CheckService verifies outputs of type CUSTOM, in a program of one's own."""
+    """CheckService verifies outputs of type CUSTOM, in a custom program."""
 
     @_abc_1.abstractmethod
     def Check(
@@ -57,7 +57,7 @@ class CheckServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _contract_pb2.CheckRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_contract_pb2.CheckResponse, _abc.Awaitable[_contract_pb2.CheckResponse]]:
-        """Check says how an output stands. It may be asked again after a crash, with the
+        """Check returns the status of an output. It may be called again after a crash, with the
         same idempotency key. An error means that there is no answer: unknown.
         """
 

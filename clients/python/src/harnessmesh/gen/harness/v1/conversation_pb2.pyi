@@ -38,7 +38,7 @@ class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType],
     """The result of one tool call."""
 
 class Role(_Role, metaclass=_RoleEnumTypeWrapper):
-    """Role says who speaks in a message, in the sense of the chat-completion APIs."""
+    """Role is the author of a message, as in the chat-completion APIs."""
 
 ROLE_UNSPECIFIED: Role.ValueType  # 0
 """Not set; refused wherever a message is read."""
@@ -69,12 +69,12 @@ class _MessageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageKi
     MESSAGE_KIND_STOP_REJECTED: _MessageKind.ValueType  # 4
     """Why the harness did not accept the end of the work."""
     MESSAGE_KIND_REPAIR: _MessageKind.ValueType  # 5
-    """An answer that repair wrote in place of one that never came."""
+    """A result that repair wrote for a call without one."""
     MESSAGE_KIND_ANSWER: _MessageKind.ValueType  # 6
     """What the user answered to a question of the contract."""
 
 class MessageKind(_MessageKind, metaclass=_MessageKindEnumTypeWrapper):
-    """MessageKind says why a message is in the conversation. It is fixed when the
+    """MessageKind is why a message is in the conversation. It is fixed when the
     message is appended, so that compaction never has to guess it later.
     """
 
@@ -89,7 +89,7 @@ MESSAGE_KIND_CONTINUATION: MessageKind.ValueType  # 3
 MESSAGE_KIND_STOP_REJECTED: MessageKind.ValueType  # 4
 """Why the harness did not accept the end of the work."""
 MESSAGE_KIND_REPAIR: MessageKind.ValueType  # 5
-"""An answer that repair wrote in place of one that never came."""
+"""A result that repair wrote for a call without one."""
 MESSAGE_KIND_ANSWER: MessageKind.ValueType  # 6
 """What the user answered to a question of the contract."""
 Global___MessageKind: _TypeAlias = MessageKind  # noqa: Y015
@@ -115,7 +115,7 @@ class Message(_message.Message):
     id: _builtins.int
     """Position in the conversation, from 1, without gaps."""
     role: Global___Role.ValueType
-    """Who speaks."""
+    """The author."""
     kind: Global___MessageKind.ValueType
     """Why it is there."""
     tool_call_id: _builtins.str
@@ -173,7 +173,7 @@ class ToolCall(_message.Message):
     """Name of the tool, known or not."""
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
-        """The arguments as the model wrote them: JSON, or what was meant to be JSON."""
+        """The arguments as the model wrote them: JSON, or text that is not valid JSON."""
 
     def __init__(
         self,

@@ -63,7 +63,7 @@ Global___Environment: _TypeAlias = Environment  # noqa: Y015
 
 @_typing.final
 class InstructionFile(_message.Message):
-    """InstructionFile is a file of standing instructions, such as AGENTS.md."""
+    """InstructionFile is a file with permanent instructions, such as AGENTS.md."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -45,7 +45,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_LOG_UNAVAILABLE: _ErrorReason.ValueType  # 8
     """The log cannot be reached at the moment. UNAVAILABLE; the same request may be sent again."""
     ERROR_REASON_EXECUTOR_MISSING: _ErrorReason.ValueType  # 9
-    """The workflow names an executor that nobody serves. FAILED_PRECONDITION; metadata: executor."""
+    """The workflow names an executor without a consumer. FAILED_PRECONDITION; metadata: executor."""
     ERROR_REASON_WORKSPACE_UNUSABLE: _ErrorReason.ValueType  # 10
     """The workspace cannot be used. INVALID_ARGUMENT; metadata: workspace."""
     ERROR_REASON_NOT_STORED: _ErrorReason.ValueType  # 11
@@ -67,8 +67,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RUN_EXPIRED: _ErrorReason.ValueType  # 18
     """The run was deleted. FAILED_PRECONDITION; metadata: namespace, run_id."""
     ERROR_REASON_RUN_ACTIVE: _ErrorReason.ValueType  # 19
-    """The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
-    metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
+    """The run is running, and the request needs a parked or ended run. FAILED_PRECONDITION;
+    metadata: namespace, run_id. Example: DeleteRun of a running run.
     """
     ERROR_REASON_TOKEN_MISSING: _ErrorReason.ValueType  # 20
     """The call came without a bearer token, or with a malformed one. UNAUTHENTICATED."""
@@ -105,7 +105,7 @@ ERROR_REASON_RUN_ENDED: ErrorReason.ValueType  # 7
 ERROR_REASON_LOG_UNAVAILABLE: ErrorReason.ValueType  # 8
 """The log cannot be reached at the moment. UNAVAILABLE; the same request may be sent again."""
 ERROR_REASON_EXECUTOR_MISSING: ErrorReason.ValueType  # 9
-"""The workflow names an executor that nobody serves. FAILED_PRECONDITION; metadata: executor."""
+"""The workflow names an executor without a consumer. FAILED_PRECONDITION; metadata: executor."""
 ERROR_REASON_WORKSPACE_UNUSABLE: ErrorReason.ValueType  # 10
 """The workspace cannot be used. INVALID_ARGUMENT; metadata: workspace."""
 ERROR_REASON_NOT_STORED: ErrorReason.ValueType  # 11
@@ -127,8 +127,8 @@ Example: a tool host that is stopping, or that was not found.
 ERROR_REASON_RUN_EXPIRED: ErrorReason.ValueType  # 18
 """The run was deleted. FAILED_PRECONDITION; metadata: namespace, run_id."""
 ERROR_REASON_RUN_ACTIVE: ErrorReason.ValueType  # 19
-"""The run works, and what was asked for needs one that rests. FAILED_PRECONDITION;
-metadata: namespace, run_id. Example: DeleteRun of a run that nobody has stopped.
+"""The run is running, and the request needs a parked or ended run. FAILED_PRECONDITION;
+metadata: namespace, run_id. Example: DeleteRun of a running run.
 """
 ERROR_REASON_TOKEN_MISSING: ErrorReason.ValueType  # 20
 """The call came without a bearer token, or with a malformed one. UNAUTHENTICATED."""

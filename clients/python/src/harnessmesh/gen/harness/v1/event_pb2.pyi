@@ -27,8 +27,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Event(_message.Message):
-    """Event is something that observers of a run see. docs/events.md lists who
-    emits what; the dotted name of each is in the comment of its oneof case.
+    """Event is an event of a run for its watchers. docs/events.md lists the executor
+    that emits each; the dotted name is in the comment of its oneof case.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -305,7 +305,7 @@ Global___Event: _TypeAlias = Event  # noqa: Y015
 
 @_typing.final
 class StallDetected(_message.Message):
-    """StallDetected says that nothing has moved for too long."""
+    """StallDetected: nothing changed for too many turns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -327,7 +327,7 @@ Global___StallDetected: _TypeAlias = StallDetected  # noqa: Y015
 
 @_typing.final
 class DoomLoopDetected(_message.Message):
-    """DoomLoopDetected says that calls repeat."""
+    """DoomLoopDetected: calls repeat."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -339,7 +339,7 @@ class DoomLoopDetected(_message.Message):
     kind: _builtins.str
     """strict: results repeat too; loose: only calls do."""
     length: _builtins.int
-    """Calls after which it begins anew, from 1 to 5."""
+    """Calls after which it repeats, from 1 to 5."""
     repeats: _builtins.int
     """Times that it was seen."""
     correction: _builtins.int
@@ -367,7 +367,7 @@ Global___DoomLoopDetected: _TypeAlias = DoomLoopDetected  # noqa: Y015
 
 @_typing.final
 class GuidanceInjected(_message.Message):
-    """GuidanceInjected says that the harness told the model something."""
+    """GuidanceInjected: the harness added guidance for the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -379,9 +379,9 @@ class GuidanceInjected(_message.Message):
     instructions, doom_loop, hook, plan or executor.
     """
     rule_id: _builtins.str
-    """jit: the rule. hook: the hook. executor: the executor behind a bridge."""
+    """jit: the rule. hook: the hook. executor: the custom executor."""
     text: _builtins.str
-    """The first 512 bytes of what it was told."""
+    """The first 512 bytes of the guidance."""
     def __init__(
         self,
         *,
@@ -399,7 +399,7 @@ Global___GuidanceInjected: _TypeAlias = GuidanceInjected  # noqa: Y015
 
 @_typing.final
 class WorkItemChanged(_message.Message):
-    """WorkItemChanged says that a work item was added or changed."""
+    """WorkItemChanged: a work item was added or changed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -435,7 +435,7 @@ Global___WorkItemChanged: _TypeAlias = WorkItemChanged  # noqa: Y015
 
 @_typing.final
 class DeliverablesUpdated(_message.Message):
-    """DeliverablesUpdated says that an artifact was stored."""
+    """DeliverablesUpdated: an artifact was stored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -465,7 +465,7 @@ Global___DeliverablesUpdated: _TypeAlias = DeliverablesUpdated  # noqa: Y015
 
 @_typing.final
 class ContractEvaluated(_message.Message):
-    """ContractEvaluated says how the contract stands."""
+    """ContractEvaluated is the status of the contract."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -480,8 +480,8 @@ class ContractEvaluated(_message.Message):
 
     @_builtins.property
     def requirements(self) -> _containers.RepeatedCompositeFieldContainer[_contract_pb2.RequirementCoverage]:
-        """How each output stands; of more than 60 those that are not met, at most 60. The
-        state has them all.
+        """The status of each output; of more than 60 only the unmet ones, at most 60. The
+        state has all of them.
         """
 
     def __init__(
@@ -501,7 +501,7 @@ Global___ContractEvaluated: _TypeAlias = ContractEvaluated  # noqa: Y015
 
 @_typing.final
 class HookResult(_message.Message):
-    """HookResult says what a hook wants."""
+    """HookResult is the verdict of a hook."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -535,7 +535,7 @@ Global___HookResult: _TypeAlias = HookResult  # noqa: Y015
 
 @_typing.final
 class HookError(_message.Message):
-    """HookError says that a hook failed, or that a context provider did."""
+    """HookError: a hook or a context provider failed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -550,7 +550,7 @@ class HookError(_message.Message):
     error: _builtins.str
     """What went wrong."""
     failed_closed: _builtins.bool
-    """Its failure counts against what it was asked about."""
+    """The failure counts as a rejection."""
     def __init__(
         self,
         *,
@@ -569,7 +569,7 @@ Global___HookError: _TypeAlias = HookError  # noqa: Y015
 
 @_typing.final
 class ModeChanged(_message.Message):
-    """ModeChanged says that the mode of work is another one."""
+    """ModeChanged: the mode of work changed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -628,7 +628,7 @@ Global___SessionStart: _TypeAlias = SessionStart  # noqa: Y015
 
 @_typing.final
 class SessionPause(_message.Message):
-    """SessionPause says that the run rests."""
+    """SessionPause: the run parks."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -652,7 +652,7 @@ Global___SessionPause: _TypeAlias = SessionPause  # noqa: Y015
 
 @_typing.final
 class SessionResume(_message.Message):
-    """SessionResume says that a paused run goes on."""
+    """SessionResume: a paused run resumes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -706,7 +706,7 @@ Global___SessionComplete: _TypeAlias = SessionComplete  # noqa: Y015
 
 @_typing.final
 class PlanDraft(_message.Message):
-    """PlanDraft is a plan before it stands."""
+    """PlanDraft is a plan that is not final."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -728,7 +728,7 @@ Global___PlanDraft: _TypeAlias = PlanDraft  # noqa: Y015
 
 @_typing.final
 class PlanCommit(_message.Message):
-    """PlanCommit is the plan that stands."""
+    """PlanCommit is the final plan."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -750,7 +750,7 @@ Global___PlanCommit: _TypeAlias = PlanCommit  # noqa: Y015
 
 @_typing.final
 class StepStart(_message.Message):
-    """StepStart says that a turn begins or goes on."""
+    """StepStart: a turn starts or continues."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -759,7 +759,7 @@ class StepStart(_message.Message):
     attempt: _builtins.int
     """Claims of the turn, from 1; above 1 after a crash."""
     resumed: _builtins.bool
-    """It goes on after an answer from outside."""
+    """It continues after an answer from outside."""
     def __init__(
         self,
         *,
@@ -776,7 +776,7 @@ Global___StepStart: _TypeAlias = StepStart  # noqa: Y015
 
 @_typing.final
 class StepEnd(_message.Message):
-    """StepEnd says that a turn ended."""
+    """StepEnd: a turn ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -802,7 +802,7 @@ Global___StepEnd: _TypeAlias = StepEnd  # noqa: Y015
 
 @_typing.final
 class ModelResponse(_message.Message):
-    """ModelResponse says that the model answered."""
+    """ModelResponse: the model answered."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -850,7 +850,7 @@ Global___ModelResponse: _TypeAlias = ModelResponse  # noqa: Y015
 
 @_typing.final
 class ModelRetry(_message.Message):
-    """ModelRetry says that a try at the model failed. Another follows after wait,
+    """ModelRetry: a try at the model failed. Another follows after wait,
     or, when these were all tries at this model, the next model or none.
     """
 
@@ -885,7 +885,7 @@ Global___ModelRetry: _TypeAlias = ModelRetry  # noqa: Y015
 
 @_typing.final
 class ToolCalled(_message.Message):
-    """ToolCalled says that a call begins."""
+    """ToolCalled: a call starts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -899,7 +899,7 @@ class ToolCalled(_message.Message):
     """Its tool."""
     awaits: _builtins.str
     """What the call waits for: approval, client_tool or question; empty when it
-    waits for nobody. An answer is taken from now on.
+    does not wait. From now on an answer is accepted.
     """
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
@@ -923,7 +923,7 @@ Global___ToolCalled: _TypeAlias = ToolCalled  # noqa: Y015
 
 @_typing.final
 class ToolResult(_message.Message):
-    """ToolResult says that a call ended well."""
+    """ToolResult: a call succeeded."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -961,7 +961,7 @@ Global___ToolResult: _TypeAlias = ToolResult  # noqa: Y015
 
 @_typing.final
 class ToolError(_message.Message):
-    """ToolError says that a call ended with an error."""
+    """ToolError: a call ended with an error."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -999,7 +999,7 @@ Global___ToolError: _TypeAlias = ToolError  # noqa: Y015
 
 @_typing.final
 class ToolDenied(_message.Message):
-    """ToolDenied says that a call was not allowed."""
+    """ToolDenied: a call was denied."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1011,7 +1011,7 @@ class ToolDenied(_message.Message):
     tool: _builtins.str
     """Its tool."""
     reason: _builtins.str
-    """Who or what denied it, and why."""
+    """What denied it, and why."""
     def __init__(
         self,
         *,
@@ -1029,7 +1029,7 @@ Global___ToolDenied: _TypeAlias = ToolDenied  # noqa: Y015
 
 @_typing.final
 class BudgetWarn(_message.Message):
-    """BudgetWarn says that a budget is used up."""
+    """BudgetWarn: a budget is used up."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1059,7 +1059,7 @@ Global___BudgetWarn: _TypeAlias = BudgetWarn  # noqa: Y015
 
 @_typing.final
 class ContinuationPrompt(_message.Message):
-    """ContinuationPrompt says that a silent agent was nudged."""
+    """ContinuationPrompt: a silent agent got a reminder."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1085,7 +1085,7 @@ Global___ContinuationPrompt: _TypeAlias = ContinuationPrompt  # noqa: Y015
 
 @_typing.final
 class StopRejected(_message.Message):
-    """StopRejected says that the agent wanted to stop and may not."""
+    """StopRejected: the agent wanted to stop and was rejected."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1096,7 +1096,7 @@ class StopRejected(_message.Message):
     kind: _builtins.str
     """The gate, such as work_complete_not_called."""
     message: _builtins.str
-    """What the model is told."""
+    """The message for the model."""
     count: _builtins.int
     """Rejections of this kind in a row, this one included; for the kinds about
     work_complete: in the segment.
@@ -1123,7 +1123,7 @@ Global___StopRejected: _TypeAlias = StopRejected  # noqa: Y015
 
 @_typing.final
 class ContextPressure(_message.Message):
-    """ContextPressure says that the model's window fills up."""
+    """ContextPressure: the model's window fills up."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1153,7 +1153,7 @@ Global___ContextPressure: _TypeAlias = ContextPressure  # noqa: Y015
 
 @_typing.final
 class ContextUsage(_message.Message):
-    """ContextUsage says how full the model's window is."""
+    """ContextUsage is how full the model's window is."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1179,7 +1179,7 @@ Global___ContextUsage: _TypeAlias = ContextUsage  # noqa: Y015
 
 @_typing.final
 class Repaired(_message.Message):
-    """Repaired says that repair answered a call in place of one who never did."""
+    """Repaired: repair wrote the result of a call without one."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1227,7 +1227,7 @@ class ApprovalRequested(_message.Message):
     tool: _builtins.str
     """Its tool."""
     why: _builtins.str
-    """Why it has to be asked."""
+    """Why it needs approval."""
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
         """Its arguments."""
@@ -1255,7 +1255,7 @@ Global___ApprovalRequested: _TypeAlias = ApprovalRequested  # noqa: Y015
 
 @_typing.final
 class ApprovalAnswered(_message.Message):
-    """ApprovalAnswered says what the person decided."""
+    """ApprovalAnswered is the decision of a person."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1289,7 +1289,7 @@ Global___ApprovalAnswered: _TypeAlias = ApprovalAnswered  # noqa: Y015
 
 @_typing.final
 class InputAccepted(_message.Message):
-    """InputAccepted says that an inbox item was taken in."""
+    """InputAccepted: an inbox item was applied."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1317,7 +1317,7 @@ Global___InputAccepted: _TypeAlias = InputAccepted  # noqa: Y015
 
 @_typing.final
 class InputRejected(_message.Message):
-    """InputRejected says that an inbox item had no effect."""
+    """InputRejected: an inbox item had no effect."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1347,7 +1347,7 @@ Global___InputRejected: _TypeAlias = InputRejected  # noqa: Y015
 
 @_typing.final
 class RunInterrupted(_message.Message):
-    """RunInterrupted says that everything that ran for the run is dead."""
+    """RunInterrupted: every process of the run is dead."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1369,7 +1369,7 @@ Global___RunInterrupted: _TypeAlias = RunInterrupted  # noqa: Y015
 
 @_typing.final
 class RunCancelled(_message.Message):
-    """RunCancelled says that the run was ended by request."""
+    """RunCancelled: the run was ended by request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1391,7 +1391,7 @@ Global___RunCancelled: _TypeAlias = RunCancelled  # noqa: Y015
 
 @_typing.final
 class WorkerTakeover(_message.Message):
-    """WorkerTakeover says that another worker goes on with a turn."""
+    """WorkerTakeover: another worker continues a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1417,7 +1417,7 @@ Global___WorkerTakeover: _TypeAlias = WorkerTakeover  # noqa: Y015
 
 @_typing.final
 class ExecutorMissing(_message.Message):
-    """ExecutorMissing says that a step waits and nobody serves its executor."""
+    """ExecutorMissing: a step waits for an executor without a consumer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1439,7 +1439,7 @@ Global___ExecutorMissing: _TypeAlias = ExecutorMissing  # noqa: Y015
 
 @_typing.final
 class ExecutorError(_message.Message):
-    """ExecutorError says that an executor could not process a step."""
+    """ExecutorError: an executor could not process a step."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -46,7 +46,7 @@ class StepInput(_message.Message):
     version: _builtins.int
     """Version of the record that holds the step."""
     sequence: _builtins.int
-    """Stream sequence of that record; 0 when there is no log behind the call."""
+    """Stream sequence of that record; 0 without a log."""
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
         """The time to decide at."""
@@ -114,8 +114,8 @@ Global___StepOutput: _TypeAlias = StepOutput  # noqa: Y015
 
 @_typing.final
 class Outcome(_message.Message):
-    """Outcome is what is to be committed. Ids of messages and the fence are set by
-    the one who commits.
+    """Outcome is what is to be committed. The executor loop sets the ids of
+    messages and the fence when it commits.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -441,11 +441,11 @@ class ModelRequest(_message.Message):
     """PROVIDER:NAME."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
-        """The messages in order; each call is answered once, directly after it."""
+        """The messages in order; each call has one result, directly after it."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolSpec]:
-        """The tools that are offered."""
+        """The available tools."""
 
     def __init__(
         self,
@@ -552,7 +552,7 @@ class Delta(_message.Message):
     turn_number: _builtins.int
     """The turn."""
     attempt: _builtins.int
-    """The claim of the turn that writes it; a higher one starts the text anew."""
+    """The claim of the turn that writes it; a higher one restarts the text."""
     offset: _builtins.int
     """Bytes of this try's text that came before."""
     text: _builtins.str

@@ -49,7 +49,7 @@ class ExecutorServiceServicer:
     """
 
     def Execute(self, request, context):
-        """Execute maps a step to an outcome. It must not have effects of its own that
+        """Execute maps a step to an outcome. It must not have effects that
         cannot be repeated: after a crash it is called again for the same step.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -258,7 +258,7 @@ class CompactionService:
 
 
 class StopDecisionServiceStub:
-    """StopDecisionService decides whether a run goes on.
+    """StopDecisionService decides whether a run continues.
     """
 
     def __init__(self, channel):
@@ -275,7 +275,7 @@ class StopDecisionServiceStub:
 
 
 class StopDecisionServiceServicer:
-    """StopDecisionService decides whether a run goes on.
+    """StopDecisionService decides whether a run continues.
     """
 
     def Decide(self, request, context):
@@ -303,7 +303,7 @@ def add_StopDecisionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class StopDecisionService:
-    """StopDecisionService decides whether a run goes on.
+    """StopDecisionService decides whether a run continues.
     """
 
     @staticmethod
@@ -369,7 +369,7 @@ class TurnServiceServicer:
 
     def Turn(self, request, context):
         """Turn carries out a turn, effects and all, and commits nothing: for
-        orchestrators of one's own. The last message on the stream has the outcome.
+        custom orchestrators. The last message on the stream has the outcome.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

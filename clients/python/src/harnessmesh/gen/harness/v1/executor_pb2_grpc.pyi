@@ -36,7 +36,7 @@ class ExecutorServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ExecutorServiceAsyncStub: ...
     Execute: _grpc.UnaryUnaryMultiCallable[_executor_pb2.ExecuteRequest, _executor_pb2.ExecuteResponse]
-    """Execute maps a step to an outcome. It must not have effects of its own that
+    """Execute maps a step to an outcome. It must not have effects that
     cannot be repeated: after a crash it is called again for the same step.
     """
 
@@ -48,7 +48,7 @@ class ExecutorServiceAsyncStub(ExecutorServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Execute: _aio.UnaryUnaryMultiCallable[_executor_pb2.ExecuteRequest, _executor_pb2.ExecuteResponse]  # type: ignore[assignment]
-    """Execute maps a step to an outcome. It must not have effects of its own that
+    """Execute maps a step to an outcome. It must not have effects that
     cannot be repeated: after a crash it is called again for the same step.
     """
 
@@ -63,7 +63,7 @@ class ExecutorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _executor_pb2.ExecuteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_executor_pb2.ExecuteResponse, _abc.Awaitable[_executor_pb2.ExecuteResponse]]:
-        """Execute maps a step to an outcome. It must not have effects of its own that
+        """Execute maps a step to an outcome. It must not have effects that
         cannot be repeated: after a crash it is called again for the same step.
         """
 
@@ -132,7 +132,7 @@ class CompactionServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_CompactionServiceServicer_to_server(servicer: CompactionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class StopDecisionServiceStub:
-    """StopDecisionService decides whether a run goes on."""
+    """StopDecisionService decides whether a run continues."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -145,7 +145,7 @@ class StopDecisionServiceStub:
 
 @_typing.type_check_only
 class StopDecisionServiceAsyncStub(StopDecisionServiceStub):
-    """StopDecisionService decides whether a run goes on."""
+    """StopDecisionService decides whether a run continues."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Decide: _aio.UnaryUnaryMultiCallable[_executor_pb2.DecideRequest, _executor_pb2.DecideResponse]  # type: ignore[assignment]
@@ -154,7 +154,7 @@ class StopDecisionServiceAsyncStub(StopDecisionServiceStub):
     """
 
 class StopDecisionServiceServicer(metaclass=_abc_1.ABCMeta):
-    """StopDecisionService decides whether a run goes on."""
+    """StopDecisionService decides whether a run continues."""
 
     @_abc_1.abstractmethod
     def Decide(
@@ -179,7 +179,7 @@ class TurnServiceStub:
     """Prepare shows exactly what the model would be sent; it has no effects."""
     Turn: _grpc.UnaryStreamMultiCallable[_executor_pb2.TurnRequest, _executor_pb2.TurnResponse]
     """Turn carries out a turn, effects and all, and commits nothing: for
-    orchestrators of one's own. The last message on the stream has the outcome.
+    custom orchestrators. The last message on the stream has the outcome.
     """
 
 @_typing.type_check_only
@@ -191,7 +191,7 @@ class TurnServiceAsyncStub(TurnServiceStub):
     """Prepare shows exactly what the model would be sent; it has no effects."""
     Turn: _aio.UnaryStreamMultiCallable[_executor_pb2.TurnRequest, _executor_pb2.TurnResponse]  # type: ignore[assignment]
     """Turn carries out a turn, effects and all, and commits nothing: for
-    orchestrators of one's own. The last message on the stream has the outcome.
+    custom orchestrators. The last message on the stream has the outcome.
     """
 
 class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -212,7 +212,7 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_executor_pb2.TurnResponse], _abc.AsyncIterator[_executor_pb2.TurnResponse]]:
         """Turn carries out a turn, effects and all, and commits nothing: for
-        orchestrators of one's own. The last message on the stream has the outcome.
+        custom orchestrators. The last message on the stream has the outcome.
         """
 
 def add_TurnServiceServicer_to_server(servicer: TurnServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

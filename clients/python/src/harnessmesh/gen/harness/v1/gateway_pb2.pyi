@@ -40,13 +40,13 @@ class _WatchUntilEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchUntil
     WATCH_UNTIL_END: _WatchUntil.ValueType  # 1
     """When the run has ended."""
     WATCH_UNTIL_REST: _WatchUntil.ValueType  # 2
-    """When the run has ended or rests."""
+    """When the run is parked or has ended."""
     WATCH_UNTIL_NOW: _WatchUntil.ValueType  # 3
     """When all that is stored has been delivered."""
 
 class WatchUntil(_WatchUntil, metaclass=_WatchUntilEnumTypeWrapper):
-    """WatchUntil says when a watch ends. A run whose inbox holds something that
-    has not been taken in yet does not count as resting or ended.
+    """WatchUntil sets when a watch ends. A run whose inbox has an item that
+    is not applied yet does not count as parked or ended.
     """
 
 WATCH_UNTIL_UNSPECIFIED: WatchUntil.ValueType  # 0
@@ -54,7 +54,7 @@ WATCH_UNTIL_UNSPECIFIED: WatchUntil.ValueType  # 0
 WATCH_UNTIL_END: WatchUntil.ValueType  # 1
 """When the run has ended."""
 WATCH_UNTIL_REST: WatchUntil.ValueType  # 2
-"""When the run has ended or rests."""
+"""When the run is parked or has ended."""
 WATCH_UNTIL_NOW: WatchUntil.ValueType  # 3
 """When all that is stored has been delivered."""
 Global___WatchUntil: _TypeAlias = WatchUntil  # noqa: Y015
@@ -103,11 +103,11 @@ class RunRequest(_message.Message):
 
     @_builtins.property
     def resume(self) -> _inbox_pb2.Resume:
-        """Go on."""
+        """Resume."""
 
     @_builtins.property
     def cancel(self) -> _inbox_pb2.Cancel:
-        """End for good."""
+        """End permanently."""
 
     @_builtins.property
     def tool_answer(self) -> _inbox_pb2.ToolAnswer:
@@ -253,7 +253,7 @@ Global___RunResponse: _TypeAlias = RunResponse  # noqa: Y015
 
 @_typing.final
 class RunUpdate(_message.Message):
-    """RunUpdate is something that a watcher is told."""
+    """RunUpdate is one update for a watcher."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -277,7 +277,7 @@ class RunUpdate(_message.Message):
 
     @_builtins.property
     def result(self) -> _message_pb2.HarnessResult:
-        """The run rests or has ended; more follows if it goes on."""
+        """The run is parked or has ended; more follows if it continues."""
 
     @_builtins.property
     def receipt(self) -> Global___InputReceipt:
@@ -285,7 +285,7 @@ class RunUpdate(_message.Message):
 
     @_builtins.property
     def hook(self) -> _hook_pb2.HookRequest:
-        """A hook of kind callback is called: to be answered by a HookAnswer in time. Run
+        """A hook of kind callback is called: respond with a HookAnswer in time. Run
         streams only.
         """
 
@@ -311,7 +311,7 @@ Global___RunUpdate: _TypeAlias = RunUpdate  # noqa: Y015
 
 @_typing.final
 class Attached(_message.Message):
-    """Attached says which run a stream is about."""
+    """Attached identifies the run of a stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -341,7 +341,7 @@ Global___Attached: _TypeAlias = Attached  # noqa: Y015
 
 @_typing.final
 class InputReceipt(_message.Message):
-    """InputReceipt says what became of an input on a Run stream."""
+    """InputReceipt is the outcome of an input on a Run stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -499,7 +499,7 @@ Global___WatchRunResponse: _TypeAlias = WatchRunResponse  # noqa: Y015
 
 @_typing.final
 class WatchRunsRequest(_message.Message):
-    """WatchRunsRequest asks how runs stand, now and from now on."""
+    """WatchRunsRequest requests the runs, and each change."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -509,11 +509,11 @@ class WatchRunsRequest(_message.Message):
     namespace: _builtins.str
     """Namespace; empty means default, "*" means all."""
     changes_only: _builtins.bool
-    """Leave out what is stored at the start: tell only of changes."""
+    """Leave out what is stored at the start: send only changes."""
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[_run_pb2.RunStatus.ValueType]:
-        """Only runs with one of these statuses; empty means all. A run that was told
-        of and no longer has one of them is told of once more.
+        """Only runs with one of these statuses; empty means all. A run that was
+        sent and no longer matches is sent a last time.
         """
 
     def __init__(
@@ -533,7 +533,7 @@ Global___WatchRunsRequest: _TypeAlias = WatchRunsRequest  # noqa: Y015
 
 @_typing.final
 class WatchRunsResponse(_message.Message):
-    """WatchRunsResponse is one thing that a watcher of runs is told."""
+    """WatchRunsResponse is one update for a watcher of runs."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -541,13 +541,13 @@ class WatchRunsResponse(_message.Message):
     CAUGHT_UP_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> _run_pb2.Run:
-        """How a run stands. Versions of one run never go back; of changes in quick
-        succession a slow client is told the newest.
+        """A run. Versions of one run never go back; of changes in quick
+        succession a slow client receives the newest.
         """
 
     @_builtins.property
     def caught_up(self) -> Global___CaughtUp:
-        """All that was stored at the start has been told; sent once."""
+        """Everything that was stored at the start has been sent; sent once."""
 
     def __init__(
         self,
@@ -567,7 +567,7 @@ Global___WatchRunsResponse: _TypeAlias = WatchRunsResponse  # noqa: Y015
 
 @_typing.final
 class CaughtUp(_message.Message):
-    """CaughtUp says that what follows is news."""
+    """CaughtUp: what follows is new."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -584,7 +584,7 @@ Global___CaughtUp: _TypeAlias = CaughtUp  # noqa: Y015
 
 @_typing.final
 class GetRunRequest(_message.Message):
-    """GetRunRequest asks how a run stands."""
+    """GetRunRequest requests the status of a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -610,7 +610,7 @@ Global___GetRunRequest: _TypeAlias = GetRunRequest  # noqa: Y015
 
 @_typing.final
 class GetRunResponse(_message.Message):
-    """GetRunResponse says how a run stands."""
+    """GetRunResponse is the status of a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -624,7 +624,7 @@ class GetRunResponse(_message.Message):
 
     @_builtins.property
     def result(self) -> _message_pb2.HarnessResult:
-        """While it rests or after its end: what a watcher was told."""
+        """While it is parked or after its end: the result that watchers received."""
 
     @_builtins.property
     def spec(self) -> _run_pb2.RunSpec:
@@ -802,7 +802,7 @@ Global___GetConversationResponse: _TypeAlias = GetConversationResponse  # noqa: 
 
 @_typing.final
 class GetBlobRequest(_message.Message):
-    """GetBlobRequest asks for the bytes behind a reference."""
+    """GetBlobRequest requests the bytes of a reference."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1032,7 +1032,7 @@ class SendInputRequest(_message.Message):
     """Sending the same input again has no second effect. Empty means made up."""
     @_builtins.property
     def user_message(self) -> _inbox_pb2.UserMessage:
-        """The user says something. A run that has ended takes up work again."""
+        """A message of the user. It reopens an ended run."""
 
     @_builtins.property
     def approval(self) -> _inbox_pb2.Approval:
@@ -1074,7 +1074,7 @@ Global___SendInputRequest: _TypeAlias = SendInputRequest  # noqa: Y015
 
 @_typing.final
 class SendInputResponse(_message.Message):
-    """SendInputResponse says that the input is stored."""
+    """SendInputResponse: the input is stored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1134,7 +1134,7 @@ Global___InterruptRunRequest: _TypeAlias = InterruptRunRequest  # noqa: Y015
 
 @_typing.final
 class InterruptRunResponse(_message.Message):
-    """InterruptRunResponse says that the interrupt is stored; run.interrupted
+    """InterruptRunResponse: the interrupt is stored; run.interrupted
     follows when everything is dead.
     """
 
@@ -1158,7 +1158,7 @@ Global___InterruptRunResponse: _TypeAlias = InterruptRunResponse  # noqa: Y015
 
 @_typing.final
 class ResumeRunRequest(_message.Message):
-    """ResumeRunRequest lets a run go on."""
+    """ResumeRunRequest resumes a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1194,7 +1194,7 @@ Global___ResumeRunRequest: _TypeAlias = ResumeRunRequest  # noqa: Y015
 
 @_typing.final
 class ResumeRunResponse(_message.Message):
-    """ResumeRunResponse says that the resume is stored."""
+    """ResumeRunResponse: the resume is stored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1220,7 +1220,7 @@ Global___ResumeRunResponse: _TypeAlias = ResumeRunResponse  # noqa: Y015
 
 @_typing.final
 class CancelRunRequest(_message.Message):
-    """CancelRunRequest ends a run for good."""
+    """CancelRunRequest ends a run permanently."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1254,7 +1254,7 @@ Global___CancelRunRequest: _TypeAlias = CancelRunRequest  # noqa: Y015
 
 @_typing.final
 class CancelRunResponse(_message.Message):
-    """CancelRunResponse says that the cancel is stored."""
+    """CancelRunResponse: the cancel is stored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1302,8 +1302,8 @@ Global___DeleteRunRequest: _TypeAlias = DeleteRunRequest  # noqa: Y015
 
 @_typing.final
 class DeleteRunResponse(_message.Message):
-    """DeleteRunResponse says that the run is closed for good. What is stored of it
-    goes away within moments; its id can be used again after some minutes.
+    """DeleteRunResponse: the run is closed permanently. Its data is deleted within
+    seconds; its id can be used again after some minutes.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

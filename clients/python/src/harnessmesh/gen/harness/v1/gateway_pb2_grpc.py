@@ -128,7 +128,7 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StartRun(self, request, context):
-        """StartRun starts a run and returns once it is stored for good.
+        """StartRun starts a run and returns once it is durable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,14 +142,14 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchRuns(self, request, context):
-        """WatchRuns lists runs and then tells of each that changes how it stands.
+        """WatchRuns lists runs and then sends each run that changes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetRun(self, request, context):
-        """GetRun says how a run stands.
+        """GetRun returns the status of a run.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -170,7 +170,7 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetBlob(self, request, context):
-        """GetBlob returns the bytes behind a BlobRef.
+        """GetBlob returns the bytes of a BlobRef.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -205,7 +205,7 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResumeRun(self, request, context):
-        """ResumeRun lets a parked or cancelled run go on. FAILED_PRECONDITION when
+        """ResumeRun resumes a parked or cancelled run. FAILED_PRECONDITION when
         it has ended otherwise: send a message instead.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -213,15 +213,15 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelRun(self, request, context):
-        """CancelRun ends a run for good.
+        """CancelRun ends a run permanently.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRun(self, request, context):
-        """DeleteRun closes the log of a run that rests and has everything that the bus
-        stores of it deleted; a tool host keeps results of its calls for a while.
+        """DeleteRun closes the log of a parked or ended run and deletes everything that the bus
+        stores for it; a tool host keeps the results of its calls for up to 30 days.
         FAILED_PRECONDITION while the run works: cancel it first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -41,19 +41,19 @@ class GatewayServiceStub:
     to a run that has ended, it stays open for a message that reopens it.
     """
     StartRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.StartRunRequest, _gateway_pb2.StartRunResponse]
-    """StartRun starts a run and returns once it is stored for good."""
+    """StartRun starts a run and returns once it is durable."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_gateway_pb2.WatchRunRequest, _gateway_pb2.WatchRunResponse]
     """WatchRun delivers what happens in a run, strictly by version."""
     WatchRuns: _grpc.UnaryStreamMultiCallable[_gateway_pb2.WatchRunsRequest, _gateway_pb2.WatchRunsResponse]
-    """WatchRuns lists runs and then tells of each that changes how it stands."""
+    """WatchRuns lists runs and then sends each run that changes."""
     GetRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetRunRequest, _gateway_pb2.GetRunResponse]
-    """GetRun says how a run stands."""
+    """GetRun returns the status of a run."""
     GetState: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetStateRequest, _gateway_pb2.GetStateResponse]
     """GetState returns the state of a run at a version."""
     GetConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]
     """GetConversation returns the conversation of a run up to a version."""
     GetBlob: _grpc.UnaryStreamMultiCallable[_gateway_pb2.GetBlobRequest, _gateway_pb2.GetBlobResponse]
-    """GetBlob returns the bytes behind a BlobRef."""
+    """GetBlob returns the bytes of a BlobRef."""
     ListRuns: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ListRunsRequest, _gateway_pb2.ListRunsResponse]
     """ListRuns lists runs, newest first."""
     ListPending: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ListPendingRequest, _gateway_pb2.ListPendingResponse]
@@ -63,14 +63,14 @@ class GatewayServiceStub:
     InterruptRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.InterruptRunRequest, _gateway_pb2.InterruptRunResponse]
     """InterruptRun kills what a run is doing and parks it."""
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ResumeRunRequest, _gateway_pb2.ResumeRunResponse]
-    """ResumeRun lets a parked or cancelled run go on. FAILED_PRECONDITION when
+    """ResumeRun resumes a parked or cancelled run. FAILED_PRECONDITION when
     it has ended otherwise: send a message instead.
     """
     CancelRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.CancelRunRequest, _gateway_pb2.CancelRunResponse]
-    """CancelRun ends a run for good."""
+    """CancelRun ends a run permanently."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.DeleteRunRequest, _gateway_pb2.DeleteRunResponse]
-    """DeleteRun closes the log of a run that rests and has everything that the bus
-    stores of it deleted; a tool host keeps results of its calls for a while.
+    """DeleteRun closes the log of a parked or ended run and deletes everything that the bus
+    stores for it; a tool host keeps the results of its calls for up to 30 days.
     FAILED_PRECONDITION while the run works: cancel it first.
     """
 
@@ -87,19 +87,19 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     to a run that has ended, it stays open for a message that reopens it.
     """
     StartRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.StartRunRequest, _gateway_pb2.StartRunResponse]  # type: ignore[assignment]
-    """StartRun starts a run and returns once it is stored for good."""
+    """StartRun starts a run and returns once it is durable."""
     WatchRun: _aio.UnaryStreamMultiCallable[_gateway_pb2.WatchRunRequest, _gateway_pb2.WatchRunResponse]  # type: ignore[assignment]
     """WatchRun delivers what happens in a run, strictly by version."""
     WatchRuns: _aio.UnaryStreamMultiCallable[_gateway_pb2.WatchRunsRequest, _gateway_pb2.WatchRunsResponse]  # type: ignore[assignment]
-    """WatchRuns lists runs and then tells of each that changes how it stands."""
+    """WatchRuns lists runs and then sends each run that changes."""
     GetRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetRunRequest, _gateway_pb2.GetRunResponse]  # type: ignore[assignment]
-    """GetRun says how a run stands."""
+    """GetRun returns the status of a run."""
     GetState: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetStateRequest, _gateway_pb2.GetStateResponse]  # type: ignore[assignment]
     """GetState returns the state of a run at a version."""
     GetConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]  # type: ignore[assignment]
     """GetConversation returns the conversation of a run up to a version."""
     GetBlob: _aio.UnaryStreamMultiCallable[_gateway_pb2.GetBlobRequest, _gateway_pb2.GetBlobResponse]  # type: ignore[assignment]
-    """GetBlob returns the bytes behind a BlobRef."""
+    """GetBlob returns the bytes of a BlobRef."""
     ListRuns: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListRunsRequest, _gateway_pb2.ListRunsResponse]  # type: ignore[assignment]
     """ListRuns lists runs, newest first."""
     ListPending: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListPendingRequest, _gateway_pb2.ListPendingResponse]  # type: ignore[assignment]
@@ -109,14 +109,14 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     InterruptRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.InterruptRunRequest, _gateway_pb2.InterruptRunResponse]  # type: ignore[assignment]
     """InterruptRun kills what a run is doing and parks it."""
     ResumeRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ResumeRunRequest, _gateway_pb2.ResumeRunResponse]  # type: ignore[assignment]
-    """ResumeRun lets a parked or cancelled run go on. FAILED_PRECONDITION when
+    """ResumeRun resumes a parked or cancelled run. FAILED_PRECONDITION when
     it has ended otherwise: send a message instead.
     """
     CancelRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CancelRunRequest, _gateway_pb2.CancelRunResponse]  # type: ignore[assignment]
-    """CancelRun ends a run for good."""
+    """CancelRun ends a run permanently."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.DeleteRunRequest, _gateway_pb2.DeleteRunResponse]  # type: ignore[assignment]
-    """DeleteRun closes the log of a run that rests and has everything that the bus
-    stores of it deleted; a tool host keeps results of its calls for a while.
+    """DeleteRun closes the log of a parked or ended run and deletes everything that the bus
+    stores for it; a tool host keeps the results of its calls for up to 30 days.
     FAILED_PRECONDITION while the run works: cancel it first.
     """
 
@@ -142,7 +142,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.StartRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.StartRunResponse, _abc.Awaitable[_gateway_pb2.StartRunResponse]]:
-        """StartRun starts a run and returns once it is stored for good."""
+        """StartRun starts a run and returns once it is durable."""
 
     @_abc_1.abstractmethod
     def WatchRun(
@@ -158,7 +158,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.WatchRunsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_gateway_pb2.WatchRunsResponse], _abc.AsyncIterator[_gateway_pb2.WatchRunsResponse]]:
-        """WatchRuns lists runs and then tells of each that changes how it stands."""
+        """WatchRuns lists runs and then sends each run that changes."""
 
     @_abc_1.abstractmethod
     def GetRun(
@@ -166,7 +166,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.GetRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.GetRunResponse, _abc.Awaitable[_gateway_pb2.GetRunResponse]]:
-        """GetRun says how a run stands."""
+        """GetRun returns the status of a run."""
 
     @_abc_1.abstractmethod
     def GetState(
@@ -190,7 +190,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.GetBlobRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_gateway_pb2.GetBlobResponse], _abc.AsyncIterator[_gateway_pb2.GetBlobResponse]]:
-        """GetBlob returns the bytes behind a BlobRef."""
+        """GetBlob returns the bytes of a BlobRef."""
 
     @_abc_1.abstractmethod
     def ListRuns(
@@ -230,7 +230,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.ResumeRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.ResumeRunResponse, _abc.Awaitable[_gateway_pb2.ResumeRunResponse]]:
-        """ResumeRun lets a parked or cancelled run go on. FAILED_PRECONDITION when
+        """ResumeRun resumes a parked or cancelled run. FAILED_PRECONDITION when
         it has ended otherwise: send a message instead.
         """
 
@@ -240,7 +240,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.CancelRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.CancelRunResponse, _abc.Awaitable[_gateway_pb2.CancelRunResponse]]:
-        """CancelRun ends a run for good."""
+        """CancelRun ends a run permanently."""
 
     @_abc_1.abstractmethod
     def DeleteRun(
@@ -248,8 +248,8 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.DeleteRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.DeleteRunResponse, _abc.Awaitable[_gateway_pb2.DeleteRunResponse]]:
-        """DeleteRun closes the log of a run that rests and has everything that the bus
-        stores of it deleted; a tool host keeps results of its calls for a while.
+        """DeleteRun closes the log of a parked or ended run and deletes everything that the bus
+        stores for it; a tool host keeps the results of its calls for up to 30 days.
         FAILED_PRECONDITION while the run works: cancel it first.
         """
 

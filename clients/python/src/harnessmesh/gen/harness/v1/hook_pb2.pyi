@@ -31,7 +31,7 @@ class _HookTopicEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HookTopic.V
     HOOK_TOPIC_BEFORE_PLAN: _HookTopic.ValueType  # 1
     """Before a plan is drafted. Payload: plan."""
     HOOK_TOPIC_AFTER_PLAN: _HookTopic.ValueType  # 2
-    """Before a plan stands. Payload: plan."""
+    """Before a plan is final. Payload: plan."""
     HOOK_TOPIC_BEFORE_STEP: _HookTopic.ValueType  # 3
     """Before a turn begins."""
     HOOK_TOPIC_AFTER_STEP: _HookTopic.ValueType  # 4
@@ -43,7 +43,7 @@ class _HookTopicEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HookTopic.V
     HOOK_TOPIC_ON_ERROR: _HookTopic.ValueType  # 7
     """When a call or a turn ended with an error. Payload: error, and call_id, tool, arguments of a call."""
     HOOK_TOPIC_ON_PAUSE: _HookTopic.ValueType  # 8
-    """When the run comes to rest with session.pause. Payload: kind, message."""
+    """When the run parks with session.pause. Payload: kind, message."""
     HOOK_TOPIC_ON_BUDGET_EXCEEDED: _HookTopic.ValueType  # 9
     """When a budget is used up. Payload: budget, limit, used."""
     HOOK_TOPIC_ON_COMPLETE: _HookTopic.ValueType  # 10
@@ -65,7 +65,7 @@ HOOK_TOPIC_UNSPECIFIED: HookTopic.ValueType  # 0
 HOOK_TOPIC_BEFORE_PLAN: HookTopic.ValueType  # 1
 """Before a plan is drafted. Payload: plan."""
 HOOK_TOPIC_AFTER_PLAN: HookTopic.ValueType  # 2
-"""Before a plan stands. Payload: plan."""
+"""Before a plan is final. Payload: plan."""
 HOOK_TOPIC_BEFORE_STEP: HookTopic.ValueType  # 3
 """Before a turn begins."""
 HOOK_TOPIC_AFTER_STEP: HookTopic.ValueType  # 4
@@ -77,7 +77,7 @@ HOOK_TOPIC_AFTER_TOOL_CALL: HookTopic.ValueType  # 6
 HOOK_TOPIC_ON_ERROR: HookTopic.ValueType  # 7
 """When a call or a turn ended with an error. Payload: error, and call_id, tool, arguments of a call."""
 HOOK_TOPIC_ON_PAUSE: HookTopic.ValueType  # 8
-"""When the run comes to rest with session.pause. Payload: kind, message."""
+"""When the run parks with session.pause. Payload: kind, message."""
 HOOK_TOPIC_ON_BUDGET_EXCEEDED: HookTopic.ValueType  # 9
 """When a budget is used up. Payload: budget, limit, used."""
 HOOK_TOPIC_ON_COMPLETE: HookTopic.ValueType  # 10
@@ -103,17 +103,17 @@ class _HookActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HookAction
     HOOK_ACTION_CONTINUE: _HookAction.ValueType  # 1
     """Nothing changes."""
     HOOK_ACTION_REPLACE: _HookAction.ValueType  # 2
-    """payload takes the place of the one that the hook was given."""
+    """payload replaces the one that the hook received."""
     HOOK_ACTION_SKIP: _HookAction.ValueType  # 3
-    """The next turn is passed over: it counts, and the model is not asked."""
+    """The next turn is skipped: it counts, and the model is not called."""
     HOOK_ACTION_ABORT: _HookAction.ValueType  # 4
     """The turn ends with an error; before a tool call, that call does."""
     HOOK_ACTION_PAUSE: _HookAction.ValueType  # 5
-    """The run comes to rest for a review; a resume lets it go on."""
+    """The run parks for a review; a resume continues it."""
     HOOK_ACTION_DENY: _HookAction.ValueType  # 6
     """Before a tool call: it does not run."""
     HOOK_ACTION_BLOCK: _HookAction.ValueType  # 7
-    """agent_stop: the run goes on."""
+    """agent_stop: the run continues."""
     HOOK_ACTION_REPLAN: _HookAction.ValueType  # 8
     """Another plan is made before the next turn."""
 
@@ -125,17 +125,17 @@ HOOK_ACTION_UNSPECIFIED: HookAction.ValueType  # 0
 HOOK_ACTION_CONTINUE: HookAction.ValueType  # 1
 """Nothing changes."""
 HOOK_ACTION_REPLACE: HookAction.ValueType  # 2
-"""payload takes the place of the one that the hook was given."""
+"""payload replaces the one that the hook received."""
 HOOK_ACTION_SKIP: HookAction.ValueType  # 3
-"""The next turn is passed over: it counts, and the model is not asked."""
+"""The next turn is skipped: it counts, and the model is not called."""
 HOOK_ACTION_ABORT: HookAction.ValueType  # 4
 """The turn ends with an error; before a tool call, that call does."""
 HOOK_ACTION_PAUSE: HookAction.ValueType  # 5
-"""The run comes to rest for a review; a resume lets it go on."""
+"""The run parks for a review; a resume continues it."""
 HOOK_ACTION_DENY: HookAction.ValueType  # 6
 """Before a tool call: it does not run."""
 HOOK_ACTION_BLOCK: HookAction.ValueType  # 7
-"""agent_stop: the run goes on."""
+"""agent_stop: the run continues."""
 HOOK_ACTION_REPLAN: HookAction.ValueType  # 8
 """Another plan is made before the next turn."""
 Global___HookAction: _TypeAlias = HookAction  # noqa: Y015
@@ -154,7 +154,7 @@ class _HookFailureEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HookFailu
     """As if it had said DENY before a tool call, BLOCK at agent_stop, ABORT elsewhere."""
 
 class HookFailure(_HookFailure, metaclass=_HookFailureEnumTypeWrapper):
-    """HookFailure says what a hook that fails, or takes too long, amounts to."""
+    """HookFailure sets the consequence of a hook that fails or times out."""
 
 HOOK_FAILURE_UNSPECIFIED: HookFailure.ValueType  # 0
 """Not set; CLOSED before a tool call, else OPEN."""
@@ -167,7 +167,7 @@ Global___HookFailure: _TypeAlias = HookFailure  # noqa: Y015
 @_typing.final
 class Hook(_message.Message):
     """Hook is a subscriber of a topic. Exactly one of cel, grpc, command and callback
-    is set. Subscribers of a topic are called in the order in which they stand.
+    is set. Subscribers of a topic are called in the order of the list.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -208,7 +208,7 @@ class Hook(_message.Message):
     reason: _builtins.str
     """cel: why."""
     context: _builtins.str
-    """cel: what the model is told besides, with the next request."""
+    """cel: additional text for the model's next request."""
     on_failure: Global___HookFailure.ValueType
     """What its failure amounts to."""
     @_builtins.property
@@ -306,7 +306,7 @@ class HookVerdict(_message.Message):
     payload: _builtins.str
     """REPLACE: a JSON object with the fields that change."""
     context: _builtins.str
-    """What the model is told besides, with the next request; may be empty."""
+    """Additional text for the model's next request; may be empty."""
     def __init__(
         self,
         *,
@@ -360,7 +360,7 @@ class HandleHookRequest(_message.Message):
     HOOK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hook(self) -> Global___HookRequest:
-        """What it is asked."""
+        """The request."""
 
     def __init__(
         self,
@@ -414,17 +414,17 @@ class HookState(_message.Message):
     skip_next: _builtins.str
     """The next turn is passed over, for this reason; empty: it is not."""
     pause: _builtins.str
-    """The run rests for a review after the turn, for this reason; empty: it does not."""
+    """The run parks for a review after the turn, for this reason; empty: it does not."""
     replan: _builtins.str
     """Another plan is made before the next turn, for this reason; empty: none is."""
     abort: _builtins.str
     """The turn under way ends with this error; empty: it does not."""
     reviewed_turn: _builtins.int
-    """The turn that a subscriber of before_step had held up for a review: they are not
-    asked about it again.
+    """The turn that a subscriber of before_step stopped for a review: they are not
+    called for it again.
     """
     reviewed_stop: _builtins.int
-    """The turn at whose end a subscriber of agent_stop had asked for a review: it is not
+    """The turn at whose end a subscriber of agent_stop requested a review: it is not
     held up for that again.
     """
     def __init__(

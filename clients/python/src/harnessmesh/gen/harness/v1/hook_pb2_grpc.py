@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class HookServiceStub:
-    """HookService is a subscriber in a program of one's own.
+    """HookService is a subscriber in a custom program.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class HookServiceStub:
 
 
 class HookServiceServicer:
-    """HookService is a subscriber in a program of one's own.
+    """HookService is a subscriber in a custom program.
     """
 
     def HandleHook(self, request, context):
-        """HandleHook says what the subscriber wants. It may be called again after a
+        """HandleHook returns the subscriber's verdict. It may be called again after a
         crash, with the same idempotency key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -71,7 +71,7 @@ def add_HookServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class HookService:
-    """HookService is a subscriber in a program of one's own.
+    """HookService is a subscriber in a custom program.
     """
 
     @staticmethod
@@ -103,7 +103,7 @@ class HookService:
 
 
 class ContextServiceStub:
-    """ContextService adds to the system prompt, from a program of one's own.
+    """ContextService adds to the system prompt, from a custom program.
     """
 
     def __init__(self, channel):
@@ -120,7 +120,7 @@ class ContextServiceStub:
 
 
 class ContextServiceServicer:
-    """ContextService adds to the system prompt, from a program of one's own.
+    """ContextService adds to the system prompt, from a custom program.
     """
 
     def ProvideContext(self, request, context):
@@ -147,7 +147,7 @@ def add_ContextServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ContextService:
-    """ContextService adds to the system prompt, from a program of one's own.
+    """ContextService adds to the system prompt, from a custom program.
     """
 
     @staticmethod

@@ -27,29 +27,29 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class HookServiceStub:
-    """HookService is a subscriber in a program of one's own."""
+    """HookService is a subscriber in a custom program."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> HookServiceAsyncStub: ...
     HandleHook: _grpc.UnaryUnaryMultiCallable[_hook_pb2.HandleHookRequest, _hook_pb2.HandleHookResponse]
-    """HandleHook says what the subscriber wants. It may be called again after a
+    """HandleHook returns the subscriber's verdict. It may be called again after a
     crash, with the same idempotency key.
     """
 
 @_typing.type_check_only
 class HookServiceAsyncStub(HookServiceStub):
-    """HookService is a subscriber in a program of one's own."""
+    """HookService is a subscriber in a custom program."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     HandleHook: _aio.UnaryUnaryMultiCallable[_hook_pb2.HandleHookRequest, _hook_pb2.HandleHookResponse]  # type: ignore[assignment]
-    """HandleHook says what the subscriber wants. It may be called again after a
+    """HandleHook returns the subscriber's verdict. It may be called again after a
     crash, with the same idempotency key.
     """
 
 class HookServiceServicer(metaclass=_abc_1.ABCMeta):
-    """HookService is a subscriber in a program of one's own."""
+    """HookService is a subscriber in a custom program."""
 
     @_abc_1.abstractmethod
     def HandleHook(
@@ -57,14 +57,14 @@ class HookServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _hook_pb2.HandleHookRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_hook_pb2.HandleHookResponse, _abc.Awaitable[_hook_pb2.HandleHookResponse]]:
-        """HandleHook says what the subscriber wants. It may be called again after a
+        """HandleHook returns the subscriber's verdict. It may be called again after a
         crash, with the same idempotency key.
         """
 
 def add_HookServiceServicer_to_server(servicer: HookServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class ContextServiceStub:
-    """ContextService adds to the system prompt, from a program of one's own."""
+    """ContextService adds to the system prompt, from a custom program."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -75,14 +75,14 @@ class ContextServiceStub:
 
 @_typing.type_check_only
 class ContextServiceAsyncStub(ContextServiceStub):
-    """ContextService adds to the system prompt, from a program of one's own."""
+    """ContextService adds to the system prompt, from a custom program."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ProvideContext: _aio.UnaryUnaryMultiCallable[_hook_pb2.ProvideContextRequest, _hook_pb2.ProvideContextResponse]  # type: ignore[assignment]
     """ProvideContext returns a text for the system prompt of a new run."""
 
 class ContextServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ContextService adds to the system prompt, from a program of one's own."""
+    """ContextService adds to the system prompt, from a custom program."""
 
     @_abc_1.abstractmethod
     def ProvideContext(

@@ -89,19 +89,19 @@ class InboxItem(_message.Message):
 
     @_builtins.property
     def approval(self) -> Global___Approval:
-        """Someone answers an approval request."""
+        """A client answers an approval request."""
 
     @_builtins.property
     def interrupt(self) -> Global___Interrupt:
-        """Someone stops the run for now."""
+        """A client stops the run."""
 
     @_builtins.property
     def resume(self) -> Global___Resume:
-        """Someone lets a resting run go on."""
+        """A client resumes a parked run."""
 
     @_builtins.property
     def cancel(self) -> Global___Cancel:
-        """Someone ends the run for good."""
+        """A client ends the run permanently."""
 
     @_builtins.property
     def timer_fired(self) -> Global___TimerFired:
@@ -109,19 +109,19 @@ class InboxItem(_message.Message):
 
     @_builtins.property
     def tool_answer(self) -> Global___ToolAnswer:
-        """Someone answers a call of a client's tool, or a question."""
+        """A client answers a call of a client tool, or a question."""
 
     @_builtins.property
     def tools_declared(self) -> Global___ToolsDeclared:
-        """A client says which tools it runs itself."""
+        """A client declares the tools that it executes."""
 
     @_builtins.property
     def mode_change(self) -> Global___ModeChange:
-        """Someone changes the mode of work."""
+        """A client changes the mode of work."""
 
     @_builtins.property
     def replan(self) -> Global___ReplanRequest:
-        """Someone asks for another plan."""
+        """A client requests another plan."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class Approval(_message.Message):
     decision: Global___ApprovalDecision.ValueType
     """The answer."""
     reason: _builtins.str
-    """DENY: what the model is told; may be empty."""
+    """DENY: the reason for the model; may be empty."""
     def __init__(
         self,
         *,
@@ -274,7 +274,7 @@ Global___Interrupt: _TypeAlias = Interrupt  # noqa: Y015
 
 @_typing.final
 class Resume(_message.Message):
-    """Resume lets a parked or cancelled run go on."""
+    """Resume resumes a parked or cancelled run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -298,7 +298,7 @@ Global___Resume: _TypeAlias = Resume  # noqa: Y015
 
 @_typing.final
 class Cancel(_message.Message):
-    """Cancel ends a run for good."""
+    """Cancel ends a run permanently."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -320,7 +320,7 @@ Global___Cancel: _TypeAlias = Cancel  # noqa: Y015
 
 @_typing.final
 class ToolAnswer(_message.Message):
-    """ToolAnswer is the result of a call that waits to be answered from outside: of
+    """ToolAnswer is the result of a call that waits for an answer from outside: of
     a tool that the client runs, or of a question to the user.
     """
 
@@ -332,7 +332,7 @@ class ToolAnswer(_message.Message):
     call_id: _builtins.str
     """The call that waits."""
     is_error: _builtins.bool
-    """The call failed, and result says how."""
+    """The call failed; result has the error."""
     @_builtins.property
     def result(self) -> _content_pb2.Content:
         """What the model is given as the result; may be empty."""
@@ -378,7 +378,7 @@ Global___ToolsDeclared: _TypeAlias = ToolsDeclared  # noqa: Y015
 
 @_typing.final
 class TimerFired(_message.Message):
-    """TimerFired says that the timer of a park fired."""
+    """TimerFired: the timer of a park fired."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

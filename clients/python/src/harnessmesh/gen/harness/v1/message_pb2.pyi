@@ -39,10 +39,10 @@ class _TriggerCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TriggerC
     TRIGGER_CAUSE_CONTINUE: _TriggerCause.ValueType  # 2
     """The stop decision went for another turn."""
     TRIGGER_CAUSE_WAKE: _TriggerCause.ValueType  # 3
-    """Something came into the inbox of a resting run."""
+    """An item arrived in the inbox of a parked or ended run."""
 
 class TriggerCause(_TriggerCause, metaclass=_TriggerCauseEnumTypeWrapper):
-    """TriggerCause says why repair runs."""
+    """TriggerCause is why repair runs."""
 
 TRIGGER_CAUSE_UNSPECIFIED: TriggerCause.ValueType  # 0
 """Not set; refused."""
@@ -51,7 +51,7 @@ TRIGGER_CAUSE_START: TriggerCause.ValueType  # 1
 TRIGGER_CAUSE_CONTINUE: TriggerCause.ValueType  # 2
 """The stop decision went for another turn."""
 TRIGGER_CAUSE_WAKE: TriggerCause.ValueType  # 3
-"""Something came into the inbox of a resting run."""
+"""An item arrived in the inbox of a parked or ended run."""
 Global___TriggerCause: _TypeAlias = TriggerCause  # noqa: Y015
 
 class _PressureLevel:
@@ -87,7 +87,7 @@ class _TurnErrorKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnErr
     TURN_ERROR_KIND_UNSPECIFIED: _TurnErrorKind.ValueType  # 0
     """No error."""
     TURN_ERROR_KIND_FAILED: _TurnErrorKind.ValueType  # 1
-    """Anything without a kind of its own."""
+    """Any error without a separate kind."""
     TURN_ERROR_KIND_CONTEXT_EXHAUSTED: _TurnErrorKind.ValueType  # 2
     """The window is full and nothing is left to free."""
     TURN_ERROR_KIND_POISON: _TurnErrorKind.ValueType  # 3
@@ -95,7 +95,7 @@ class _TurnErrorKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnErr
     TURN_ERROR_KIND_ILLEGAL_TRANSITION: _TurnErrorKind.ValueType  # 4
     """A record would have made an illegal change of phase."""
     TURN_ERROR_KIND_PROVIDER_ERROR: _TurnErrorKind.ValueType  # 5
-    """The provider refused in a way that trying again cannot mend."""
+    """The provider refused, and a retry cannot succeed."""
     TURN_ERROR_KIND_PROVIDER_UNAVAILABLE: _TurnErrorKind.ValueType  # 6
     """No provider could be reached."""
     TURN_ERROR_KIND_CANCELLED: _TurnErrorKind.ValueType  # 7
@@ -106,12 +106,12 @@ class _TurnErrorKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnErr
     """There is no plan to carry out."""
 
 class TurnErrorKind(_TurnErrorKind, metaclass=_TurnErrorKindEnumTypeWrapper):
-    """TurnErrorKind says why a turn could not be carried out."""
+    """TurnErrorKind is why a turn could not be carried out."""
 
 TURN_ERROR_KIND_UNSPECIFIED: TurnErrorKind.ValueType  # 0
 """No error."""
 TURN_ERROR_KIND_FAILED: TurnErrorKind.ValueType  # 1
-"""Anything without a kind of its own."""
+"""Any error without a separate kind."""
 TURN_ERROR_KIND_CONTEXT_EXHAUSTED: TurnErrorKind.ValueType  # 2
 """The window is full and nothing is left to free."""
 TURN_ERROR_KIND_POISON: TurnErrorKind.ValueType  # 3
@@ -119,7 +119,7 @@ TURN_ERROR_KIND_POISON: TurnErrorKind.ValueType  # 3
 TURN_ERROR_KIND_ILLEGAL_TRANSITION: TurnErrorKind.ValueType  # 4
 """A record would have made an illegal change of phase."""
 TURN_ERROR_KIND_PROVIDER_ERROR: TurnErrorKind.ValueType  # 5
-"""The provider refused in a way that trying again cannot mend."""
+"""The provider refused, and a retry cannot succeed."""
 TURN_ERROR_KIND_PROVIDER_UNAVAILABLE: TurnErrorKind.ValueType  # 6
 """No provider could be reached."""
 TURN_ERROR_KIND_CANCELLED: TurnErrorKind.ValueType  # 7
@@ -168,14 +168,14 @@ Global___RepairTrigger: _TypeAlias = RepairTrigger  # noqa: Y015
 
 @_typing.final
 class RepairComplete(_message.Message):
-    """RepairComplete says that the run is fit for its next turn."""
+    """RepairComplete: the run is ready for its next turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REPAIRS_MADE_FIELD_NUMBER: _builtins.int
     INPUTS_APPLIED_FIELD_NUMBER: _builtins.int
     repairs_made: _builtins.int
-    """Calls that got an answer in place of one that never came."""
+    """Calls whose result repair wrote."""
     inputs_applied: _builtins.int
     """Inbox items that were taken in."""
     def __init__(
@@ -194,7 +194,7 @@ Global___RepairComplete: _TypeAlias = RepairComplete  # noqa: Y015
 
 @_typing.final
 class CompactionComplete(_message.Message):
-    """CompactionComplete says what the next request will weigh."""
+    """CompactionComplete is the weight of the next request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -252,7 +252,7 @@ Global___TurnError: _TypeAlias = TurnError  # noqa: Y015
 
 @_typing.final
 class TurnComplete(_message.Message):
-    """TurnComplete says how a turn went."""
+    """TurnComplete is the result of a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -273,9 +273,9 @@ class TurnComplete(_message.Message):
     interrupted: _builtins.bool
     """The turn was broken off because an interrupt or a cancel is in the inbox."""
     awaiting: _builtins.bool
-    """Something of the turn must be answered from outside."""
+    """A call of the turn waits for an answer from outside."""
     retaken: _builtins.bool
-    """The stop decision over this turn had come to rest, for a review or a question,
+    """The stop decision over this turn had parked, for a review or a question,
     and is taken again.
     """
     answered: _builtins.bool
@@ -306,7 +306,7 @@ Global___TurnComplete: _TypeAlias = TurnComplete  # noqa: Y015
 
 @_typing.final
 class Parked(_message.Message):
-    """Parked says what a resting run waits for."""
+    """Parked is what a parked run waits for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -323,7 +323,7 @@ class Parked(_message.Message):
 
     @_builtins.property
     def wake_at(self) -> _timestamp_pb2.Timestamp:
-        """When the run goes on by itself; unset means never."""
+        """When the run resumes by itself; unset means never."""
 
     def __init__(
         self,
@@ -342,7 +342,7 @@ Global___Parked: _TypeAlias = Parked  # noqa: Y015
 
 @_typing.final
 class HarnessResult(_message.Message):
-    """HarnessResult is how a run ended, or how it stands while it rests."""
+    """HarnessResult is the result of an ended run, or the status of a parked one."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -362,7 +362,7 @@ class HarnessResult(_message.Message):
     status: _run_pb2.RunStatus.ValueType
     """The status."""
     accepted: _builtins.bool
-    """The work counts as done: the agent said so and no gate objected."""
+    """The work counts as done: the agent claimed it and no gate objected."""
     turn_count: _builtins.int
     """Turns."""
     tool_calls: _builtins.int
@@ -393,7 +393,7 @@ class HarnessResult(_message.Message):
 
     @_builtins.property
     def wake_at(self) -> _timestamp_pb2.Timestamp:
-        """While parked: when the run goes on by itself; unset means never."""
+        """While parked: when the run resumes by itself; unset means never."""
 
     @_builtins.property
     def deliverables(self) -> _containers.RepeatedCompositeFieldContainer[_workitem_pb2.Deliverable]:

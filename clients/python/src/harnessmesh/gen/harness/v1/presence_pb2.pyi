@@ -19,7 +19,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Presence(_message.Message):
-    """Presence is what a process says of a role that it has, to whoever asks on the
+    """Presence is how a process reports a role to processes that query the
     bus: request hm.where.ROLE (one answer is enough) or hm.here (all answer).
     """
 
@@ -46,7 +46,7 @@ class Presence(_message.Message):
     ready: _builtins.bool
     """The role does its work."""
     reason: _builtins.str
-    """Why it is not ready, one line that says what to do; empty when it is."""
+    """Why it is not ready and what to do, on one line; empty when it is."""
     reads_schema: _builtins.int
     """Newest version of the record format that the process reads."""
     writes_schema: _builtins.int

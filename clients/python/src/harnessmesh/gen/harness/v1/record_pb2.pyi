@@ -48,16 +48,16 @@ class _CallDispositionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallD
     CALL_DISPOSITION_ASK: _CallDisposition.ValueType  # 3
     """It waits for an approval."""
     CALL_DISPOSITION_INVALID: _CallDisposition.ValueType  # 4
-    """It is answered with an error: what was written cannot be run."""
+    """It gets an error as its result: it is invalid."""
     CALL_DISPOSITION_DENIED: _CallDisposition.ValueType  # 5
-    """It is answered with an error: the policy forbids it."""
+    """It gets an error as its result: the policy denies it."""
     CALL_DISPOSITION_CLIENT: _CallDisposition.ValueType  # 6
     """It waits for the client that runs the tool."""
     CALL_DISPOSITION_QUESTION: _CallDisposition.ValueType  # 7
     """It waits for a person's answer to the question in its arguments."""
 
 class CallDisposition(_CallDisposition, metaclass=_CallDispositionEnumTypeWrapper):
-    """CallDisposition says what becomes of a call."""
+    """CallDisposition is what happens to a call."""
 
 CALL_DISPOSITION_UNSPECIFIED: CallDisposition.ValueType  # 0
 """Not set; refused."""
@@ -68,9 +68,9 @@ CALL_DISPOSITION_HARNESS: CallDisposition.ValueType  # 2
 CALL_DISPOSITION_ASK: CallDisposition.ValueType  # 3
 """It waits for an approval."""
 CALL_DISPOSITION_INVALID: CallDisposition.ValueType  # 4
-"""It is answered with an error: what was written cannot be run."""
+"""It gets an error as its result: it is invalid."""
 CALL_DISPOSITION_DENIED: CallDisposition.ValueType  # 5
-"""It is answered with an error: the policy forbids it."""
+"""It gets an error as its result: the policy denies it."""
 CALL_DISPOSITION_CLIENT: CallDisposition.ValueType  # 6
 """It waits for the client that runs the tool."""
 CALL_DISPOSITION_QUESTION: CallDisposition.ValueType  # 7
@@ -88,19 +88,19 @@ class _ToolOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolOutco
     TOOL_OUTCOME_DONE: _ToolOutcome.ValueType  # 1
     """It ran to its end; the result may still be an error."""
     TOOL_OUTCOME_UNKNOWN: _ToolOutcome.ValueType  # 2
-    """It was started and nobody knows how it ended."""
+    """It was started and its end is unknown."""
     TOOL_OUTCOME_CANCELLED: _ToolOutcome.ValueType  # 3
     """It was cancelled; nothing of it runs any more."""
 
 class ToolOutcome(_ToolOutcome, metaclass=_ToolOutcomeEnumTypeWrapper):
-    """ToolOutcome says how a call ended."""
+    """ToolOutcome is how a call ended."""
 
 TOOL_OUTCOME_UNSPECIFIED: ToolOutcome.ValueType  # 0
 """Not set; refused."""
 TOOL_OUTCOME_DONE: ToolOutcome.ValueType  # 1
 """It ran to its end; the result may still be an error."""
 TOOL_OUTCOME_UNKNOWN: ToolOutcome.ValueType  # 2
-"""It was started and nobody knows how it ended."""
+"""It was started and its end is unknown."""
 TOOL_OUTCOME_CANCELLED: ToolOutcome.ValueType  # 3
 """It was cancelled; nothing of it runs any more."""
 Global___ToolOutcome: _TypeAlias = ToolOutcome  # noqa: Y015
@@ -140,8 +140,8 @@ class Record(_message.Message):
     """Schema of the record; see pkg/runlog.Schema."""
     appended_before: _builtins.int
     """Stream sequence of the newest record before this one that has something in
-    appended: whoever folds the conversation goes from one to the next and leaves
-    out what lies between. 0: not known; prev_sequence leads there too.
+    appended: a reader that folds the conversation follows these links and skips the
+    records in between. 0: not known; follow prev_sequence.
     """
     @_builtins.property
     def commit_time(self) -> _timestamp_pb2.Timestamp:
@@ -149,7 +149,7 @@ class Record(_message.Message):
 
     @_builtins.property
     def writer(self) -> Global___Writer:
-        """Who wrote it."""
+        """The writer."""
 
     @_builtins.property
     def appended(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
@@ -195,7 +195,7 @@ Global___Record: _TypeAlias = Record  # noqa: Y015
 
 @_typing.final
 class Writer(_message.Message):
-    """Writer says who wrote a record."""
+    """Writer identifies the writer of a record."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -226,7 +226,7 @@ Global___Writer: _TypeAlias = Writer  # noqa: Y015
 @_typing.final
 class Step(_message.Message):
     """Step is a committed hand-off: the message, addressed to the next executor,
-    and the state that it stands on.
+    and the state.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -243,7 +243,7 @@ class Step(_message.Message):
     PARKED_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     to: _builtins.str
-    """Who is to go on: an executor's name, or the resting places park and end."""
+    """The addressee: an executor's name, or park or end."""
     @_builtins.property
     def snapshot(self) -> _snapshot_pb2.Snapshot:
         """The state after this step."""
@@ -340,7 +340,7 @@ class Observation(_message.Message):
 
     @_builtins.property
     def check(self) -> _contract_pb2.RequirementCoverage:
-        """How an output of the contract stands."""
+        """The status of an output of the contract."""
 
     @_builtins.property
     def context(self) -> Global___ContextText:
@@ -427,7 +427,7 @@ Global___InboxBatch: _TypeAlias = InboxBatch  # noqa: Y015
 @_typing.final
 class Journal(_message.Message):
     """Journal is an entry inside a step's execution, written before or after an
-    effect, so that another worker can go on where this one stopped.
+    effect, so that another worker can continue where this one stopped.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -467,7 +467,7 @@ class Journal(_message.Message):
 
     @_builtins.property
     def executor_absent(self) -> Global___ExecutorAbsent:
-        """Nobody serves the executor that the step is addressed to."""
+        """The step's executor has no consumer."""
 
     @_builtins.property
     def turn_admitted(self) -> Global___TurnAdmitted:
@@ -520,14 +520,14 @@ class TurnStarted(_message.Message):
     items_shown: _builtins.int
     """The model was shown its work items, of which this is a hash; 0 when it was not."""
     files_changed: _builtins.int
-    """Files that have changed since the run began; unset when nobody looked."""
+    """Files that have changed since the run started; unset when not inspected."""
     @_builtins.property
     def fired_rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Just-in-time rules that fired with this turn."""
 
     @_builtins.property
     def told_controls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Control artifacts that the model was told of, as item@digest."""
+        """Control artifacts that the model was notified of, as item@digest."""
 
     @_builtins.property
     def instruction_files(self) -> _containers.RepeatedCompositeFieldContainer[_steering_pb2.FileDigest]:
@@ -569,7 +569,7 @@ class TurnAdmitted(_message.Message):
     """Why."""
     @_builtins.property
     def hooks(self) -> _hook_pb2.HookState:
-        """What they want besides; unset: nothing."""
+        """What they want in addition; unset: nothing."""
 
     def __init__(
         self,
@@ -626,7 +626,7 @@ Global___CallsJudged: _TypeAlias = CallsJudged  # noqa: Y015
 
 @_typing.final
 class ModelRetried(_message.Message):
-    """ModelRetried says that a try at the model failed."""
+    """ModelRetried: a try at the model failed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -641,7 +641,7 @@ class ModelRetried(_message.Message):
     error: _builtins.str
     """What went wrong."""
     last: _builtins.bool
-    """The model is not asked again in this step: its tries are used up, or it
+    """The model is not called again in this step: its tries are used up, or it
     refused. A worker that takes the turn over does not ask it either.
     """
     kind: _message_pb2.TurnErrorKind.ValueType
@@ -695,11 +695,11 @@ class PreparedCall(_message.Message):
     message: _builtins.str
     """INVALID, DENIED: the answer to the model. ASK: why. QUESTION: the question."""
     parallel_safe: _builtins.bool
-    """RUN: may run beside others."""
+    """RUN: may run in parallel with others."""
     idempotent: _builtins.bool
-    """RUN: may be run again when nobody knows how it ended."""
+    """RUN: may run again if its end is unknown."""
     origin: _tool_pb2.ToolOrigin.ValueType
-    """Who runs the tool; unset for tools that are not known."""
+    """The place that executes the tool; unset for unknown tools."""
     reads: _builtins.bool
     """The tool reads, by its annotations; so the two below."""
     writes: _builtins.bool
@@ -707,12 +707,12 @@ class PreparedCall(_message.Message):
     explores: _builtins.bool
     """The tool explores."""
     offered: _builtins.bool
-    """The tool is offered, so that its calls are counted by its name."""
+    """The tool is available, so its calls are counted by its name."""
     review: _builtins.bool
     """A hook wants it reviewed before it runs."""
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
-        """Arguments that a hook has put in the place of the model's; unset: those."""
+        """Arguments by which a hook replaced the model's; unset: those."""
 
     def __init__(
         self,

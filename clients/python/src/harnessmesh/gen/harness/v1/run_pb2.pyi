@@ -38,7 +38,7 @@ class _RunStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStatus.V
     RUN_STATUS_RUNNING: _RunStatus.ValueType  # 1
     """An executor has the run or will get it."""
     RUN_STATUS_PARKED: _RunStatus.ValueType  # 2
-    """Rests until something comes in from outside."""
+    """Waits for an input from outside."""
     RUN_STATUS_DONE: _RunStatus.ValueType  # 3
     """Ended by the agent, by max_turns or for want of a plan."""
     RUN_STATUS_STALLED: _RunStatus.ValueType  # 4
@@ -49,14 +49,14 @@ class _RunStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStatus.V
     """Ended by request."""
 
 class RunStatus(_RunStatus, metaclass=_RunStatusEnumTypeWrapper):
-    """RunStatus is how a run stands."""
+    """RunStatus is the status of a run."""
 
 RUN_STATUS_UNSPECIFIED: RunStatus.ValueType  # 0
 """Not set; no run has it."""
 RUN_STATUS_RUNNING: RunStatus.ValueType  # 1
 """An executor has the run or will get it."""
 RUN_STATUS_PARKED: RunStatus.ValueType  # 2
-"""Rests until something comes in from outside."""
+"""Waits for an input from outside."""
 RUN_STATUS_DONE: RunStatus.ValueType  # 3
 """Ended by the agent, by max_turns or for want of a plan."""
 RUN_STATUS_STALLED: RunStatus.ValueType  # 4
@@ -69,7 +69,7 @@ Global___RunStatus: _TypeAlias = RunStatus  # noqa: Y015
 
 @_typing.final
 class AgentSpec(_message.Message):
-    """AgentSpec is the persona: what the agent is told and what it may use. It is
+    """AgentSpec is the agent: its instructions and what it may use. It is
     also the shape of an agent file.
     """
 
@@ -94,7 +94,7 @@ class AgentSpec(_message.Message):
     model: _builtins.str
     """PROVIDER:NAME, such as openai:gpt-5 or script:task.yaml."""
     autonomous: _builtins.bool
-    """Nobody is there to be asked: the model is not offered ask_user."""
+    """No person can answer: the model does not get ask_user."""
     mode: _builtins.str
     """The mode of work at the start. Default execute."""
     @_builtins.property
@@ -107,7 +107,7 @@ class AgentSpec(_message.Message):
 
     @_builtins.property
     def jit(self) -> _containers.RepeatedCompositeFieldContainer[_steering_pb2.JitRule]:
-        """Just-in-time instructions of one's own, evaluated in order behind the built-in
+        """Custom just-in-time instructions, evaluated in order after the built-in
         ones; at most 64.
         """
 
@@ -117,7 +117,7 @@ class AgentSpec(_message.Message):
 
     @_builtins.property
     def modes(self) -> _containers.RepeatedCompositeFieldContainer[_steering_pb2.ModeSpec]:
-        """Modes of one's own; at most 16."""
+        """Custom modes; at most 16."""
 
     @_builtins.property
     def work_item_templates(self) -> _containers.RepeatedCompositeFieldContainer[_workitem_pb2.WorkItemTemplate]:
@@ -125,7 +125,7 @@ class AgentSpec(_message.Message):
 
     @_builtins.property
     def context_providers(self) -> _containers.RepeatedCompositeFieldContainer[_hook_pb2.ContextProvider]:
-        """Sections of the system prompt of one's own; at most 16."""
+        """Custom sections of the system prompt; at most 16."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ Global___RunSpec: _TypeAlias = RunSpec  # noqa: Y015
 
 @_typing.final
 class StopReason(_message.Message):
-    """StopReason is why a run ended or rests."""
+    """StopReason is why a run ended or parked."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -230,7 +230,7 @@ class StopReason(_message.Message):
     """For people; one sentence."""
     @_builtins.property
     def details(self) -> Global___StopDetails:
-        """Facts behind it."""
+        """The facts."""
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final
 class StopDetails(_message.Message):
-    """StopDetails are the facts behind a stop."""
+    """StopDetails are the facts of a stop."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -287,7 +287,7 @@ Global___StopDetails: _TypeAlias = StopDetails  # noqa: Y015
 
 @_typing.final
 class Run(_message.Message):
-    """Run is a run as it stands, without its log."""
+    """Run is the present status of a run, without its log."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -310,7 +310,7 @@ class Run(_message.Message):
     run_id: _builtins.str
     """The run's id, unique in its namespace."""
     status: Global___RunStatus.ValueType
-    """How it stands."""
+    """The status."""
     goal: _builtins.str
     """The first 512 bytes of the goal."""
     turn_count: _builtins.int
@@ -337,7 +337,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def reason(self) -> Global___StopReason:
-        """Why it rests or ended; unset while it runs."""
+        """Why it parked or ended; unset while it runs."""
 
     @_builtins.property
     def trace_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

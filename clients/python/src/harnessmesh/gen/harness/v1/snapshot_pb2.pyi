@@ -44,14 +44,14 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     PHASE_EXECUTING: _Phase.ValueType  # 3
     """A turn is due or under way."""
     PHASE_AWAITING_TOOL: _Phase.ValueType  # 4
-    """Something of the turn must be answered from outside."""
+    """A call of the turn waits for an answer from outside."""
     PHASE_REFLECTING: _Phase.ValueType  # 5
-    """A turn has ended; whether to go on is being decided."""
+    """A turn has ended; the stop decision is next."""
     PHASE_DONE: _Phase.ValueType  # 6
     """Over, until a user message or, for a cancelled run, a resume."""
 
 class Phase(_Phase, metaclass=_PhaseEnumTypeWrapper):
-    """Phase is where the loop stands. docs/architecture.md has the table of the
+    """Phase is the phase of the loop. docs/architecture.md has the table of the
     legal changes; every committed record is checked against it.
     """
 
@@ -64,9 +64,9 @@ PHASE_PLANNING: Phase.ValueType  # 2
 PHASE_EXECUTING: Phase.ValueType  # 3
 """A turn is due or under way."""
 PHASE_AWAITING_TOOL: Phase.ValueType  # 4
-"""Something of the turn must be answered from outside."""
+"""A call of the turn waits for an answer from outside."""
 PHASE_REFLECTING: Phase.ValueType  # 5
-"""A turn has ended; whether to go on is being decided."""
+"""A turn has ended; the stop decision is next."""
 PHASE_DONE: Phase.ValueType  # 6
 """Over, until a user message or, for a cancelled run, a resume."""
 Global___Phase: _TypeAlias = Phase  # noqa: Y015
@@ -82,15 +82,15 @@ class _PhaseInputEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PhaseInput
     PHASE_INPUT_START: _PhaseInput.ValueType  # 1
     """The run was started."""
     PHASE_INPUT_PLAN_COMMITTED: _PhaseInput.ValueType  # 2
-    """The plan stands."""
+    """The plan is final."""
     PHASE_INPUT_NO_PLAN: _PhaseInput.ValueType  # 3
     """There is no plan."""
     PHASE_INPUT_AWAIT_TOOL: _PhaseInput.ValueType  # 4
-    """A call of the turn must be answered from outside."""
+    """A call of the turn waits for an answer from outside."""
     PHASE_INPUT_ANSWERED: _PhaseInput.ValueType  # 5
-    """It was answered and the turn has more to do."""
+    """The call has its answer and the turn has more to do."""
     PHASE_INPUT_ANSWERED_LAST: _PhaseInput.ValueType  # 6
-    """It was answered and nothing of the turn is left."""
+    """The call has its answer and the turn has nothing more to do."""
     PHASE_INPUT_TURN_ENDED: _PhaseInput.ValueType  # 7
     """The turn ended."""
     PHASE_INPUT_NEXT_TURN: _PhaseInput.ValueType  # 8
@@ -100,9 +100,9 @@ class _PhaseInputEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PhaseInput
     PHASE_INPUT_COMPLETE: _PhaseInput.ValueType  # 10
     """The work is over."""
     PHASE_INPUT_PAUSE: _PhaseInput.ValueType  # 11
-    """The run rests."""
+    """The run parks."""
     PHASE_INPUT_RESUME: _PhaseInput.ValueType  # 12
-    """The run goes on where it paused."""
+    """The run resumes in the phase in which it paused."""
     PHASE_INPUT_FAIL: _PhaseInput.ValueType  # 13
     """An error or a request ended the run."""
     PHASE_INPUT_REOPEN: _PhaseInput.ValueType  # 14
@@ -116,15 +116,15 @@ PHASE_INPUT_UNSPECIFIED: PhaseInput.ValueType  # 0
 PHASE_INPUT_START: PhaseInput.ValueType  # 1
 """The run was started."""
 PHASE_INPUT_PLAN_COMMITTED: PhaseInput.ValueType  # 2
-"""The plan stands."""
+"""The plan is final."""
 PHASE_INPUT_NO_PLAN: PhaseInput.ValueType  # 3
 """There is no plan."""
 PHASE_INPUT_AWAIT_TOOL: PhaseInput.ValueType  # 4
-"""A call of the turn must be answered from outside."""
+"""A call of the turn waits for an answer from outside."""
 PHASE_INPUT_ANSWERED: PhaseInput.ValueType  # 5
-"""It was answered and the turn has more to do."""
+"""The call has its answer and the turn has more to do."""
 PHASE_INPUT_ANSWERED_LAST: PhaseInput.ValueType  # 6
-"""It was answered and nothing of the turn is left."""
+"""The call has its answer and the turn has nothing more to do."""
 PHASE_INPUT_TURN_ENDED: PhaseInput.ValueType  # 7
 """The turn ended."""
 PHASE_INPUT_NEXT_TURN: PhaseInput.ValueType  # 8
@@ -134,9 +134,9 @@ PHASE_INPUT_REPLAN: PhaseInput.ValueType  # 9
 PHASE_INPUT_COMPLETE: PhaseInput.ValueType  # 10
 """The work is over."""
 PHASE_INPUT_PAUSE: PhaseInput.ValueType  # 11
-"""The run rests."""
+"""The run parks."""
 PHASE_INPUT_RESUME: PhaseInput.ValueType  # 12
-"""The run goes on where it paused."""
+"""The run resumes in the phase in which it paused."""
 PHASE_INPUT_FAIL: PhaseInput.ValueType  # 13
 """An error or a request ended the run."""
 PHASE_INPUT_REOPEN: PhaseInput.ValueType  # 14
@@ -152,21 +152,21 @@ class _PendingClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PendingC
     PENDING_CLASS_UNSPECIFIED: _PendingClass.ValueType  # 0
     """Not set; refused."""
     PENDING_CLASS_AWAITING_EXTERNAL: _PendingClass.ValueType  # 1
-    """Someone outside has to answer."""
+    """It waits for an answer from outside."""
     PENDING_CLASS_EFFECT_UNKNOWN: _PendingClass.ValueType  # 2
-    """It was started and nobody knows how it ended."""
+    """It was started and its end is unknown."""
     PENDING_CLASS_APPROVED: _PendingClass.ValueType  # 3
     """It was approved and is to be run by the next attempt at the turn."""
 
 class PendingClass(_PendingClass, metaclass=_PendingClassEnumTypeWrapper):
-    """PendingClass says what a pending call is waiting for."""
+    """PendingClass is what a pending call waits for."""
 
 PENDING_CLASS_UNSPECIFIED: PendingClass.ValueType  # 0
 """Not set; refused."""
 PENDING_CLASS_AWAITING_EXTERNAL: PendingClass.ValueType  # 1
-"""Someone outside has to answer."""
+"""It waits for an answer from outside."""
 PENDING_CLASS_EFFECT_UNKNOWN: PendingClass.ValueType  # 2
-"""It was started and nobody knows how it ended."""
+"""It was started and its end is unknown."""
 PENDING_CLASS_APPROVED: PendingClass.ValueType  # 3
 """It was approved and is to be run by the next attempt at the turn."""
 Global___PendingClass: _TypeAlias = PendingClass  # noqa: Y015
@@ -265,9 +265,9 @@ class Snapshot(_message.Message):
     TOLD_TURN_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
-    """How the run stands."""
+    """The status of the run."""
     phase: Global___Phase.ValueType
-    """Where the loop stands."""
+    """The phase of the loop."""
     paused_phase: Global___Phase.ValueType
     """The phase to return to; set only while phase is IDLE by a pause."""
     turn_count: _builtins.int
@@ -297,11 +297,11 @@ class Snapshot(_message.Message):
     accepted: _builtins.bool
     """The run ended and its work counts as done."""
     park_version: _builtins.int
-    """Version of the park that the run rests at or rested at last; timers name it."""
+    """Version of the present or last park; timers name it."""
     failed_tries: _builtins.int
     """Tries at the model that failed since it last answered."""
     autonomous: _builtins.bool
-    """Nobody is there to be asked questions."""
+    """No person can answer questions."""
     mode: _builtins.str
     """The mode of work; empty means execute."""
     items_shown_turn: _builtins.int
@@ -315,12 +315,12 @@ class Snapshot(_message.Message):
     rejected_count: _builtins.int
     """How often in a row for that reason."""
     told_turn: _builtins.int
-    """The last turn with which the model was told what there was to tell it: one that
-    begins anew does not say it again.
+    """The last turn that added guidance: if it starts again, it does not add it
+    again.
     """
     @_builtins.property
     def stop_reason(self) -> _run_pb2.StopReason:
-        """Why the run rests or ended."""
+        """Why the run parked or ended."""
 
     @_builtins.property
     def workflow(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -380,11 +380,11 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def running_since(self) -> _timestamp_pb2.Timestamp:
-        """When the run was last taken up; parked time lies before it."""
+        """When the run was last resumed; parked time is before it."""
 
     @_builtins.property
     def wake_at(self) -> _timestamp_pb2.Timestamp:
-        """When the park that the run rests at ends by itself; unset means never."""
+        """When the present park ends by itself; unset means never."""
 
     @_builtins.property
     def client_tools(self) -> _content_pb2.Content:
@@ -412,7 +412,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def coverage_ledger(self) -> _contract_pb2.CoverageLedger:
-        """How the contract stands; unset without one."""
+        """The status of the contract; unset without one."""
 
     @_builtins.property
     def progress_tracker(self) -> _steering_pb2.ProgressTracker:
@@ -448,7 +448,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def told_controls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Control artifacts that failed and that the model was told of, as item@digest; at
+        """Control artifacts that failed and that the model was notified of, as item@digest; at
         most 16.
         """
 
@@ -460,7 +460,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def trace(self) -> Global___TraceState:
-        """Where the run stands in its trace. Absent: it is not traced. Made by whoever commits
+        """The trace state of the run. Absent: it is not traced. Set by the worker that commits
         a record, never by a decision.
         """
 
@@ -536,10 +536,9 @@ Global___Snapshot: _TypeAlias = Snapshot  # noqa: Y015
 
 @_typing.final
 class TraceState(_message.Message):
-    """TraceState is where a run stands in its trace: what the spans of the record's
-    successors hang on, and what is needed to make those that span processes when they
-    end. A run has one trace for 100 turns each, its chapters; the ids of all but the
-    first are derived from that.
+    """TraceState is the trace state of a run: the parents of the next spans, and what is
+    needed to make spans that cross processes when they end. A run has one trace per
+    100 turns, its chapters; the ids of all but the first are derived from the first.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -565,13 +564,15 @@ class TraceState(_message.Message):
     chapter_version: _builtins.int
     """Version of the record that the chapter begins with."""
     stretch_version: _builtins.int
-    """Version of the record that the stretch of work under way begins with: the start of the
-    run, of a chapter, or a wake; 0 while the run rests.
+    """Version of the record that the present stretch of work starts with: the start of the
+    run, of a chapter, or a wake; 0 while the run is parked or ended.
     """
     previous_stretch_version: _builtins.int
-    """Version of the record that the stretch before began with; 0 for the first."""
+    """Version of the record that the previous stretch started with; 0 for the first."""
     turn_version: _builtins.int
-    """Version of the record that the cycle under way begins with; 0 while the run rests."""
+    """Version of the record that the present cycle starts with; 0 while the run is parked or
+    ended.
+    """
     agent_name: _builtins.str
     """Name of the agent, up to 64 bytes of it; may be empty."""
     @_builtins.property
@@ -635,7 +636,7 @@ class TokenBudget(_message.Message):
     tokens, which are counted exactly only once the bound reaches a threshold.
     """
     tool_tokens: _builtins.int
-    """Estimated tokens of the tools that were offered with the last call."""
+    """Estimated tokens of the tools in the last request."""
     def __init__(
         self,
         *,
@@ -681,12 +682,12 @@ class PendingCall(_message.Message):
     kind: _builtins.str
     """For AWAITING_EXTERNAL: approval, client_tool or question."""
     why: _builtins.str
-    """Why it has to wait, for the person who is asked."""
+    """Why it waits, for the person who approves."""
     turn_number: _builtins.int
     """Turn that it belongs to."""
     origin: _tool_pb2.ToolOrigin.ValueType
-    """Who runs the tool. After its approval a call of a client's tool waits on, for
-    the client.
+    """The place that executes the tool. After its approval a call of a client tool waits
+    for the client.
     """
     reads: _builtins.bool
     """The tool reads, by its annotations; so the two below."""
@@ -798,7 +799,7 @@ class TurnState(_message.Message):
     number: _builtins.int
     """Its number, from 1; 0 before the first."""
     open: _builtins.bool
-    """It parked before its end and goes on after the answer."""
+    """It parked before its end and continues after the answer."""
     agent_done: _builtins.bool
     """The agent considers itself done."""
     called_work_complete: _builtins.bool

@@ -36,7 +36,7 @@ class JitRule(_message.Message):
     when: _builtins.str
     """A CEL expression of type bool; docs/jit.md has its variables."""
     text: _builtins.str
-    """What the model is told; {{ expression }} is replaced by the value of a CEL
+    """The instruction for the model; {{ expression }} is replaced by the value of a CEL
     expression over the same variables. At most 4 KiB.
     """
     once: _builtins.bool
@@ -85,7 +85,7 @@ Global___JitState: _TypeAlias = JitState  # noqa: Y015
 
 @_typing.final
 class ModeSpec(_message.Message):
-    """ModeSpec is a mode of work of one's own, beside plan and execute."""
+    """ModeSpec is a custom mode of work, in addition to plan and execute."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -96,12 +96,12 @@ class ModeSpec(_message.Message):
     name: _builtins.str
     """Its name. Matches [a-z0-9_-]{1,32}."""
     description: _builtins.str
-    """What the model is told of it."""
+    """The description for the model."""
     read_only: _builtins.bool
     """Only tools that change nothing."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only these tools, beside work_complete; empty means all that read_only allows."""
+        """Only these tools and work_complete; empty means all that read_only allows."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Definition(_message.Message):
 
     @_builtins.property
     def jit(self) -> _containers.RepeatedCompositeFieldContainer[Global___JitRule]:
-        """Just-in-time instructions of one's own; at most 64."""
+        """Custom just-in-time instructions; at most 64."""
 
     @_builtins.property
     def hooks(self) -> _containers.RepeatedCompositeFieldContainer[_hook_pb2.Hook]:
@@ -146,7 +146,7 @@ class Definition(_message.Message):
 
     @_builtins.property
     def modes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModeSpec]:
-        """Modes of one's own; at most 16."""
+        """Custom modes; at most 16."""
 
     @_builtins.property
     def stored(self) -> _content_pb2.Content:
@@ -187,7 +187,7 @@ class DoomLoop(_message.Message):
     newline.
     """
     corrections: _builtins.int
-    """Corrections of the strict loop that goes on; 0 when there is none."""
+    """Corrections of the present strict loop; 0 when there is none."""
     calls_since_correction: _builtins.int
     """Calls since a loose loop was corrected last; 0 when none was in this segment."""
     @_builtins.property
@@ -260,7 +260,7 @@ class ToolUsage(_message.Message):
     TOOL_FIELD_NUMBER: _builtins.int
     CALLS_FIELD_NUMBER: _builtins.int
     tool: _builtins.str
-    """The tool; other stands for all that are not offered."""
+    """The tool; other counts all unknown ones."""
     calls: _builtins.int
     """Calls, failed and refused ones included."""
     def __init__(

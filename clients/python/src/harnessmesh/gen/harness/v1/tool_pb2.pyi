@@ -37,7 +37,7 @@ class _DurabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Durability
     """Cannot be produced again."""
 
 class Durability(_Durability, metaclass=_DurabilityEnumTypeWrapper):
-    """Durability says what compaction may do with a tool's results."""
+    """Durability is what compaction may do with a tool's results."""
 
 DURABILITY_UNSPECIFIED: Durability.ValueType  # 0
 """Not set; treated as ANCHORING."""
@@ -67,7 +67,7 @@ class _ToolOriginEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolOrigin
     """The client that drives the run, over the gateway."""
 
 class ToolOrigin(_ToolOrigin, metaclass=_ToolOriginEnumTypeWrapper):
-    """ToolOrigin says who runs a tool."""
+    """ToolOrigin is the place that executes a tool."""
 
 TOOL_ORIGIN_UNSPECIFIED: ToolOrigin.ValueType  # 0
 """Not set; refused."""
@@ -92,7 +92,7 @@ class _ToolDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolDeci
     TOOL_DECISION_ASK: _ToolDecision.ValueType  # 2
     """Waits for an approval."""
     TOOL_DECISION_DENY: _ToolDecision.ValueType  # 3
-    """Is answered with an error; never runs."""
+    """Gets an error as its result; never runs."""
 
 class ToolDecision(_ToolDecision, metaclass=_ToolDecisionEnumTypeWrapper):
     """ToolDecision is what the policy says of a call."""
@@ -104,7 +104,7 @@ TOOL_DECISION_ALLOW: ToolDecision.ValueType  # 1
 TOOL_DECISION_ASK: ToolDecision.ValueType  # 2
 """Waits for an approval."""
 TOOL_DECISION_DENY: ToolDecision.ValueType  # 3
-"""Is answered with an error; never runs."""
+"""Gets an error as its result; never runs."""
 Global___ToolDecision: _TypeAlias = ToolDecision  # noqa: Y015
 
 @_typing.final
@@ -126,7 +126,7 @@ class ToolSpec(_message.Message):
     parameters_schema: _builtins.str
     """JSON Schema (2020-12) of the arguments; always an object."""
     origin: Global___ToolOrigin.ValueType
-    """Who runs it."""
+    """The place that executes it."""
     usage: _builtins.str
     """When to use it rather than another: a line of the system prompt; may be empty."""
     @_builtins.property
@@ -202,7 +202,7 @@ class ToolAnnotations(_message.Message):
     idempotent: _builtins.bool
     """Running it twice has the effect of running it once."""
     parallel_safe: _builtins.bool
-    """May run beside other calls of the same response."""
+    """May run in parallel with other calls of the same response."""
     durability: Global___Durability.ValueType
     """What compaction may do with its results."""
     executes: _builtins.bool
@@ -252,14 +252,14 @@ class ToolRule(_message.Message):
     """What happens to its calls."""
     when: _builtins.str
     """It fits only calls for which this CEL expression of type bool holds; variables:
-    tool, args. Empty: it is not asked.
+    tool, args. Empty: no condition.
     """
     pattern: _builtins.str
     """It fits only calls whose text is found by this RE2: the argument command of a
     command, the argument path of a file, else the arguments as JSON. Empty: all.
     """
     reason: _builtins.str
-    """Why, for the model and the person who is asked; may be empty."""
+    """Why, for the model and the person who approves; may be empty."""
     def __init__(
         self,
         *,

@@ -242,7 +242,7 @@ class InspectWorkspaceRequest(_message.Message):
     first_sequence: _builtins.int
     """First sequence of the run, as in ExecuteToolRequest."""
     instructions_only: _builtins.bool
-    """Leave files_changed out: git is not asked."""
+    """Leave files_changed out: git is not called."""
     def __init__(
         self,
         *,
@@ -262,7 +262,7 @@ Global___InspectWorkspaceRequest: _TypeAlias = InspectWorkspaceRequest  # noqa: 
 
 @_typing.final
 class InspectWorkspaceResponse(_message.Message):
-    """InspectWorkspaceResponse says what has changed."""
+    """InspectWorkspaceResponse is what has changed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -494,7 +494,7 @@ Global___CancelToolsRequest: _TypeAlias = CancelToolsRequest  # noqa: Y015
 
 @_typing.final
 class CancelToolsResponse(_message.Message):
-    """CancelToolsResponse says what became of them."""
+    """CancelToolsResponse is the outcome of a cancel."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -507,11 +507,11 @@ class CancelToolsResponse(_message.Message):
 
     @_builtins.property
     def finished(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Calls that had finished before; ask for their results with ExecuteTool."""
+        """Calls that had finished before; ExecuteTool returns their results."""
 
     @_builtins.property
     def unknown(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Calls of which nothing runs and whose effects nobody knows: they were
+        """Calls that do not run and whose effects are unknown: they were
         started by an earlier process or under another ledger. They cannot start again.
         """
 

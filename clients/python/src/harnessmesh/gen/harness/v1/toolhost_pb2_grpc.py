@@ -79,7 +79,7 @@ class ToolHostServiceServicer:
     """
 
     def DescribeHost(self, request, context):
-        """DescribeHost says which tools it offers and under which ledger.
+        """DescribeHost returns the tools and the ledger.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -103,7 +103,7 @@ class ToolHostServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def InspectWorkspace(self, request, context):
-        """InspectWorkspace says what has changed in a workspace since a run began.
+        """InspectWorkspace returns what has changed in a workspace since a run started.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

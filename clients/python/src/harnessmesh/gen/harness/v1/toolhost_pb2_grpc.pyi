@@ -36,7 +36,7 @@ class ToolHostServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ToolHostServiceAsyncStub: ...
     DescribeHost: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeHostRequest, _toolhost_pb2.DescribeHostResponse]
-    """DescribeHost says which tools it offers and under which ledger."""
+    """DescribeHost returns the tools and the ledger."""
     DescribeWorkspace: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeWorkspaceRequest, _toolhost_pb2.DescribeWorkspaceResponse]
     """DescribeWorkspace checks a workspace and describes it.
     INVALID_ARGUMENT when it is not a readable directory.
@@ -47,7 +47,7 @@ class ToolHostServiceStub:
     error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
     """
     InspectWorkspace: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.InspectWorkspaceRequest, _toolhost_pb2.InspectWorkspaceResponse]
-    """InspectWorkspace says what has changed in a workspace since a run began."""
+    """InspectWorkspace returns what has changed in a workspace since a run started."""
     CheckFile: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckFileRequest, _toolhost_pb2.CheckFileResponse]
     """CheckFile looks at a file of a workspace for the harness."""
     CheckCommand: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckCommandRequest, _toolhost_pb2.CheckCommandResponse]
@@ -68,7 +68,7 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     DescribeHost: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeHostRequest, _toolhost_pb2.DescribeHostResponse]  # type: ignore[assignment]
-    """DescribeHost says which tools it offers and under which ledger."""
+    """DescribeHost returns the tools and the ledger."""
     DescribeWorkspace: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeWorkspaceRequest, _toolhost_pb2.DescribeWorkspaceResponse]  # type: ignore[assignment]
     """DescribeWorkspace checks a workspace and describes it.
     INVALID_ARGUMENT when it is not a readable directory.
@@ -79,7 +79,7 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
     error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
     """
     InspectWorkspace: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.InspectWorkspaceRequest, _toolhost_pb2.InspectWorkspaceResponse]  # type: ignore[assignment]
-    """InspectWorkspace says what has changed in a workspace since a run began."""
+    """InspectWorkspace returns what has changed in a workspace since a run started."""
     CheckFile: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CheckFileRequest, _toolhost_pb2.CheckFileResponse]  # type: ignore[assignment]
     """CheckFile looks at a file of a workspace for the harness."""
     CheckCommand: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CheckCommandRequest, _toolhost_pb2.CheckCommandResponse]  # type: ignore[assignment]
@@ -103,7 +103,7 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _toolhost_pb2.DescribeHostRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_toolhost_pb2.DescribeHostResponse, _abc.Awaitable[_toolhost_pb2.DescribeHostResponse]]:
-        """DescribeHost says which tools it offers and under which ledger."""
+        """DescribeHost returns the tools and the ledger."""
 
     @_abc_1.abstractmethod
     def DescribeWorkspace(
@@ -132,7 +132,7 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _toolhost_pb2.InspectWorkspaceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_toolhost_pb2.InspectWorkspaceResponse, _abc.Awaitable[_toolhost_pb2.InspectWorkspaceResponse]]:
-        """InspectWorkspace says what has changed in a workspace since a run began."""
+        """InspectWorkspace returns what has changed in a workspace since a run started."""
 
     @_abc_1.abstractmethod
     def CheckFile(

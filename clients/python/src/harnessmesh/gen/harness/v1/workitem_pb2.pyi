@@ -38,7 +38,7 @@ class _WorkItemStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WorkIt
     """Finished by decision: it is not to be done."""
 
 class WorkItemStatus(_WorkItemStatus, metaclass=_WorkItemStatusEnumTypeWrapper):
-    """WorkItemStatus says how a piece of the work stands. Any change is allowed."""
+    """WorkItemStatus is the status of a piece of work. Any change is allowed."""
 
 WORK_ITEM_STATUS_UNSPECIFIED: WorkItemStatus.ValueType  # 0
 """Not set; PENDING."""
@@ -68,7 +68,7 @@ class _WorkItemPriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Work
     """Last."""
 
 class WorkItemPriority(_WorkItemPriority, metaclass=_WorkItemPriorityEnumTypeWrapper):
-    """WorkItemPriority says what comes first."""
+    """WorkItemPriority orders the work."""
 
 WORK_ITEM_PRIORITY_UNSPECIFIED: WorkItemPriority.ValueType  # 0
 """Not set; MEDIUM."""
@@ -96,7 +96,7 @@ class _ArtifactRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Artifact
     """An audit of other work: JSON with a verdict, checks and a summary."""
 
 class ArtifactRole(_ArtifactRole, metaclass=_ArtifactRoleEnumTypeWrapper):
-    """ArtifactRole says what an artifact is for."""
+    """ArtifactRole is the purpose of an artifact."""
 
 ARTIFACT_ROLE_UNSPECIFIED: ArtifactRole.ValueType  # 0
 """Not set; WORKING."""
@@ -132,7 +132,7 @@ class WorkItem(_message.Message):
     title: _builtins.str
     """At most 120 bytes."""
     status: Global___WorkItemStatus.ValueType
-    """How it stands."""
+    """The status."""
     priority: Global___WorkItemPriority.ValueType
     """How soon it is due."""
     notes: _builtins.str
@@ -224,7 +224,7 @@ class WorkItemLedger(_message.Message):
     @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob. Set together with the items: they
-        are what is stored there. Whoever changes them clears it.
+        are what is stored there. Code that changes them clears it.
         """
 
     def __init__(
