@@ -14,7 +14,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
-	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -118,16 +118,19 @@ func (b *bareLoop) ask(t *testing.T, name string, messages []wireMessage) wireMe
 // bareTools are the tools with the descriptions that the harness gives them, so that
 // they weigh the same on both sides.
 func bareTools() []any {
-	var tools []any
-	specs := append(append(toolhost.Catalogue(), workitem.Tools()...), turn.HarnessTools()...)
-	for _, s := range specs {
+	var specs []*harnessv1.ToolSpec
+	for _, t := range tools.All() {
+		specs = append(specs, t.Spec)
+	}
+	var list []any
+	for _, s := range append(append(specs, workitem.Tools()...), turn.HarnessTools()...) {
 		switch s.GetName() {
-		case toolhost.ReadFile, toolhost.WriteFile, toolhost.RunCommand, turn.WorkComplete, turn.AskUser,
+		case tools.ReadFile, tools.WriteFile, tools.RunCommand, turn.WorkComplete, turn.AskUser,
 			workitem.Add, workitem.Update, workitem.SetArtifact, workitem.FlagRevision:
-			tools = append(tools, wireTool(s))
+			list = append(list, wireTool(s))
 		}
 	}
-	return tools
+	return list
 }
 
 func wireTool(s *harnessv1.ToolSpec) any {
@@ -147,12 +150,12 @@ func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
 	}
 	path := filepath.Join(b.world.dir, a.Path)
 	switch tool {
-	case toolhost.ReadFile:
+	case tools.ReadFile:
 		text, err := os.ReadFile(path) //nolint:gosec // the models are ours
 		return string(text), err
-	case toolhost.WriteFile:
+	case tools.WriteFile:
 		return "Written.", os.WriteFile(path, []byte(a.Content), 0o600)
-	case toolhost.RunCommand:
+	case tools.RunCommand:
 		return b.command(t, a.Command)
 	case workitem.Add, workitem.FlagRevision:
 		if a.ID == "" || tool == workitem.FlagRevision {

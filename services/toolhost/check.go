@@ -1,34 +1,33 @@
 package toolhost
 
-// What a command of the harness itself may read and write, and how much of a file
-// the harness may look at, bytes.
+// Limits of checks, bytes. A check is a command of the harness, or a file that it reads.
 const (
-	// CheckInputBytes is what it can read from its input at most.
+	// CheckInputBytes is the maximum size of a command's input.
 	CheckInputBytes = 4 << 20
-	// CheckOutputBytes is what is kept of its output.
+	// CheckOutputBytes is the maximum size of the standard output in a response.
 	CheckOutputBytes = 64 << 10
-	// CheckErrorBytes is what is kept of its error output.
+	// CheckErrorBytes is the maximum size of the standard error in a response.
 	CheckErrorBytes = 16 << 10
-	// CheckTextBytes is what is returned of a file's text at most.
+	// CheckTextBytes is the maximum size of a file's text in a response.
 	CheckTextBytes = 1 << 20
 )
 
-// checkNote is room for the line that says what was left out, bytes.
-const checkNote = 256
+// checkNoteBytes is reserved for the line that says what was left out.
+const checkNoteBytes = 256
 
-// CheckExcerpt keeps the head and, mostly, the tail of an output, so that
-// CheckText of it fits into limit bytes.
+// CheckExcerpt returns an excerpt that keeps the head and more of the tail of an output.
+// CheckText of it has at most limit bytes.
 func CheckExcerpt(limit int) *Excerpt {
 	head := limit / 4
-	return NewExcerpt(head, limit-head-checkNote)
+	return NewExcerpt(head, limit-head-checkNoteBytes)
 }
 
-// CheckText is the text of an excerpt, at most limit bytes.
+// CheckText returns the text of an excerpt, at most limit bytes.
 func CheckText(e *Excerpt, limit int) string {
 	const hint = "To see all of it, write it to a file."
 	text := e.Text(hint)
-	if len(text) > limit { // what is not readable takes more room than it had
-		text = Cut(text, limit-checkNote, hint)
+	if len(text) > limit { // replaced invalid bytes need more space
+		text = Cut(text, limit-checkNoteBytes, hint)
 	}
 	return text
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxLinesNamed is how many places of an ambiguous text are named.
+// maxLinesNamed is the maximum number of lines named for a text that is not unique.
 const maxLinesNamed = 5
 
-// ReplaceOnce replaces the one occurrence of old in content and returns the
-// line, from 1, at which it begins. The error's text is for the model.
+// ReplaceOnce replaces the only occurrence of old in content and returns the line where it
+// begins, counted from 1. The error text is written for the model.
 func ReplaceOnce(content, old, replacement string) (edited string, line int, err error) {
 	switch old {
 	case "":
@@ -18,26 +18,26 @@ func ReplaceOnce(content, old, replacement string) (edited string, line int, err
 	case replacement:
 		return "", 0, errors.New("old and new are the same text; nothing to change")
 	}
-	places := occurrences(content, old)
-	switch len(places) {
+	offsets := occurrences(content, old)
+	switch len(offsets) {
 	case 1:
-		at := places[0]
+		at := offsets[0]
 		return content[:at] + replacement + content[at+len(old):], lineOf(content, at), nil
 	case 0:
-		return "", 0, errors.New("old was not found in the file" + whyMissing(content, old))
+		return "", 0, errors.New("old was not found in the file" + nearMiss(content, old))
 	}
 	var lines []string
-	for _, at := range places[:min(len(places), maxLinesNamed)] {
+	for _, at := range offsets[:min(len(offsets), maxLinesNamed)] {
 		lines = append(lines, fmt.Sprint(lineOf(content, at)))
 	}
-	if len(places) > maxLinesNamed {
+	if len(offsets) > maxLinesNamed {
 		lines = append(lines, "…")
 	}
 	return "", 0, fmt.Errorf("old was found %d times (lines %s) and must be found once; add lines around it that make it unique",
-		len(places), strings.Join(lines, ", "))
+		len(offsets), strings.Join(lines, ", "))
 }
 
-// occurrences are the offsets of all matches, overlapping ones too.
+// occurrences returns the offsets of all matches, including overlapping ones.
 func occurrences(content, old string) []int {
 	var at []int
 	for from := 0; ; {
@@ -54,8 +54,8 @@ func lineOf(content string, at int) int {
 	return strings.Count(content[:at], "\n") + 1
 }
 
-// whyMissing says which difference alone keeps old from being found.
-func whyMissing(content, old string) string {
+// nearMiss returns advice about why old was not found, such as a difference in white space.
+func nearMiss(content, old string) string {
 	unix := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 	if strings.Contains(unix(content), unix(old)) {
 		return `: the file's line ends differ (CRLF, "\r\n"); copy them exactly`
@@ -65,4 +65,14 @@ func whyMissing(content, old string) string {
 		return ": only spaces, tabs or line breaks differ; read the file again and copy them exactly"
 	}
 	return "; read it again and copy the text exactly"
+}
+
+// CountLines returns the number of lines of a text. The last one need not end with a
+// line break.
+func CountLines(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return n
 }

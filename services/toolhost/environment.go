@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// secretWords mark the names of variables that hold credentials.
+// secretWords are parts of the names of variables with credentials.
 var secretWords = []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"}
 
-// CommandEnvironment is the environment that a command gets from the host's
-// own: without anything that looks like a credential, without HARNESS_*, and
-// set up for a program that nobody sits in front of. A name in pass gets
-// through whatever it looks like.
+// CommandEnvironment returns the environment of commands, made from the host's own. It
+// leaves out HARNESS_* and every variable that looks like a credential, unless its name is
+// in pass, and turns off pagers and prompts.
 func CommandEnvironment(environ, pass []string) []string {
 	fixed := []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 	var out []string
@@ -21,14 +20,15 @@ func CommandEnvironment(environ, pass []string) []string {
 		if !ok || name == "" || slices.ContainsFunc(fixed, func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
 			continue
 		}
-		if slices.Contains(pass, name) || !secret(name, value) {
+		if slices.Contains(pass, name) || !isSecret(name, value) {
 			out = append(out, pair)
 		}
 	}
 	return append(out, fixed...)
 }
 
-func secret(name, value string) bool {
+// isSecret reports whether a variable looks like a credential.
+func isSecret(name, value string) bool {
 	upper := strings.ToUpper(name)
 	if strings.HasPrefix(upper, "HARNESS_") {
 		return true
@@ -39,11 +39,12 @@ func secret(name, value string) bool {
 	return strings.Contains(value, "://") && hasPassword(value)
 }
 
-// hasPassword says whether a URL carries user:password@.
+// hasPassword reports whether a URL has the form user:password@host. A URL that cannot be
+// parsed counts as one if it has an @.
 func hasPassword(value string) bool {
 	u, err := url.Parse(value)
 	if err != nil {
-		return strings.Contains(value, "@") // a URL that cannot be read is not given away
+		return strings.Contains(value, "@")
 	}
 	_, has := u.User.Password()
 	return has

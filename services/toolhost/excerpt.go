@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// Excerpt keeps the head and the tail of what is written to it, in memory that
-// is bounded whatever is written: head + 2 × tail. It is an io.Writer that
-// never fails.
+// Excerpt keeps the head and the tail of what is written to it. It needs at most
+// head + 2 × tail bytes of memory. It is an io.Writer; Write never fails.
 type Excerpt struct {
 	headMax, tailMax int
 	head, tail       []byte
-	// What was written and is in neither head nor tail any more.
+	// Bytes and lines that are in neither head nor tail.
 	lostBytes, lostLines int
 }
 
-// NewExcerpt keeps so many bytes of the head and of the tail.
+// NewExcerpt returns an Excerpt that keeps up to head and tail bytes.
 func NewExcerpt(head, tail int) *Excerpt {
 	return &Excerpt{headMax: head, tailMax: tail}
 }
 
-// Write takes p.
+// Write appends p.
 func (e *Excerpt) Write(p []byte) (int, error) {
 	n := len(p)
 	if room := e.headMax - len(e.head); room > 0 {
@@ -40,15 +39,15 @@ func (e *Excerpt) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// drop forgets the first n bytes of the tail.
+// drop removes the first n bytes of the tail.
 func (e *Excerpt) drop(n int) {
 	e.lostBytes += n
 	e.lostLines += bytes.Count(e.tail[:n], []byte("\n"))
 	e.tail = append(e.tail[:0], e.tail[n:]...)
 }
 
-// Text is what is left, readable: valid UTF-8 without NUL. Where something is
-// missing a line says how much, and hint how to get at it.
+// Text returns the kept text as Readable does. If the middle is missing, a line says how
+// much, followed by hint, which tells how to get it.
 func (e *Excerpt) Text(hint string) string {
 	if over := len(e.tail) - e.tailMax; over > 0 {
 		e.drop(over)
@@ -58,7 +57,7 @@ func (e *Excerpt) Text(hint string) string {
 	}
 	head, tail := string(e.head), string(e.tail)
 	lines, size := e.lostLines, e.lostBytes
-	// Whole lines read better; a line as long as half of the part stays cut.
+	// Cut at line breaks, unless a line is as long as half of the part.
 	if i := strings.LastIndexByte(head, '\n'); i >= len(head)/2 {
 		size += len(head) - (i + 1)
 		head = head[:i+1]
@@ -74,8 +73,8 @@ func (e *Excerpt) Text(hint string) string {
 	return Readable(fmt.Sprintf("%s[%d bytes (%d lines) left out here. %s]\n%s", head, size, lines, hint, tail))
 }
 
-// Cut shortens a text to about limit bytes by leaving out its middle. The
-// result may exceed the limit by the line that says so.
+// Cut shortens a text to about limit bytes by leaving out its middle. The line that says
+// so is not counted.
 func Cut(text string, limit int, hint string) string {
 	if len(text) <= limit {
 		return Readable(text)
@@ -85,17 +84,25 @@ func Cut(text string, limit int, hint string) string {
 	return e.Text(hint)
 }
 
-// Readable makes a text that any model and any log can take: valid UTF-8
-// without NUL; what is neither becomes U+FFFD.
+// Readable returns a text that every model and log can process: valid UTF-8 without NUL.
+// Invalid bytes and NUL become U+FFFD.
 func Readable(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return strings.ReplaceAll(text, "\x00", "\uFFFD")
 }
 
-// Clip shortens a line to limit bytes.
+// Clip shortens a line to limit bytes and marks the cut with an ellipsis.
 func Clip(line string, limit int) string {
 	if len(line) <= limit {
 		return Readable(line)
 	}
 	return Readable(strings.ToValidUTF8(line[:limit], "")) + "…"
+}
+
+// AppendLine appends a note to a text, on its own line.
+func AppendLine(text, note string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + note
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// maxAlternatives bounds what the braces of one pattern may multiply to.
+// maxAlternatives is the maximum number of patterns that the braces of one can expand to.
 const maxAlternatives = 64
 
-// Glob is a pattern for paths relative to a workspace, with slashes:
-// * and ? within a name, [a-z], ** for any number of folders, {a,b} for
-// alternatives. A pattern without a slash is looked for in every folder.
+// Glob is a pattern for slash-separated paths relative to a workspace: * and ? within a
+// name, [a-z], ** for any number of folders, {a,b} for alternatives. A pattern without a
+// slash matches in every folder.
 type Glob struct{ alternatives [][]string }
 
-// ParseGlob reads a pattern. The error's text is for the model.
+// ParseGlob parses a pattern. The error text is written for the model.
 func ParseGlob(pattern string) (*Glob, error) {
 	expanded, err := expandBraces(strings.TrimPrefix(pattern, "./"))
 	if err != nil {
@@ -39,7 +39,7 @@ func ParseGlob(pattern string) (*Glob, error) {
 	return g, nil
 }
 
-// Match says whether the path, relative and with slashes, fits.
+// Match reports whether a path, relative and with slashes, matches.
 func (g *Glob) Match(name string) bool {
 	names := strings.Split(name, "/")
 	for _, segments := range g.alternatives {
@@ -50,8 +50,9 @@ func (g *Glob) Match(name string) bool {
 	return false
 }
 
-// matchSegments takes time in the product of both lengths, whatever the
-// pattern: reach[j] says that the segments so far fit the first j names.
+// matchSegments reports whether the segments of a pattern match the names of a path. Its
+// time is at most proportional to the product of both lengths: reach[j] is true if the
+// segments so far match the first j names.
 func matchSegments(segments, names []string) bool {
 	reach := make([]bool, len(names)+1)
 	reach[0] = true
@@ -63,15 +64,15 @@ func matchSegments(segments, names []string) bool {
 			continue
 		}
 		for j := len(names) - 1; j >= 0; j-- {
-			fits, _ := path.Match(s, names[j])
-			reach[j+1] = reach[j] && fits
+			matches, _ := path.Match(s, names[j])
+			reach[j+1] = reach[j] && matches
 		}
 		reach[0] = false
 	}
 	return reach[len(names)]
 }
 
-// expandBraces turns a{b,c} into ab and ac.
+// expandBraces expands a{b,c} to ab and ac.
 func expandBraces(pattern string) ([]string, error) {
 	done, open := []string{}, []string{pattern}
 	for len(open) > 0 {
@@ -91,7 +92,7 @@ func expandBraces(pattern string) ([]string, error) {
 	return done, nil
 }
 
-// firstBrace finds the first {…} that holds a comma at its own depth.
+// firstBrace finds the first {…} with a comma at its own depth.
 func firstBrace(p string) (from int, parts []string, to int) {
 	for from = 0; from < len(p); from++ {
 		if p[from] != '{' {

@@ -7,42 +7,42 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// InstructionNames are the files of standing instructions that are looked for in
-// a folder, in this order.
+// InstructionNames are the names of instruction files in a folder, in order of precedence.
 var InstructionNames = []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"}
 
 const (
-	// InstructionBytes is what is shown of one instruction file, with the line that
-	// says what was cut.
+	// InstructionBytes is the maximum size of one instruction file's text, with the line
+	// that says what was cut.
 	InstructionBytes = 32 << 10
-	// AllInstructionBytes is what is shown of all of them.
+	// AllInstructionBytes is the maximum size of the text of all instruction files.
 	AllInstructionBytes = 96 << 10
-	// MaxInstructions is how many there are at most; those farther away are left out.
+	// MaxInstructions is the maximum number of instruction files. The farthest ones are
+	// left out.
 	MaxInstructions = 16
-	// instructionNote is room for the line that says what was cut, bytes. A path in
-	// it is clipped to a third of it.
-	instructionNote = 384
+	// instructionNoteBytes is reserved for the line that says what was cut. A path in it
+	// is clipped to a third of that.
+	instructionNoteBytes = 384
 )
 
-// FoundInstruction is an instruction file as it was found.
+// FoundInstruction is an instruction file in the file system.
 type FoundInstruction struct {
 	// Path relative to the workspace.
 	Path string
-	// The first InstructionBytes of it.
+	// Head has the first InstructionBytes of the file.
 	Head string
-	// Bytes of the whole file.
+	// Size of the whole file in bytes.
 	Size int64
-	// SHA-256 of the whole file in lower-case hexadecimal.
+	// Digest is the SHA-256 of the whole file in lower-case hexadecimal.
 	Digest string
 }
 
-// Instructions are the files as the model reads them: the same content once,
-// where it was found first; blank ones left out; capped, with a line that says
-// what was cut.
+// Instructions returns the files as the model reads them. Of files with the same content
+// only the first is kept, and blank files are left out. A file that is too long is cut,
+// and a line says so.
 func Instructions(found []FoundInstruction) []*harnessv1.InstructionFile {
 	var files []*harnessv1.InstructionFile
 	seen := make(map[string]bool)
-	room := AllInstructionBytes - MaxInstructions*instructionNote
+	room := AllInstructionBytes - MaxInstructions*instructionNoteBytes
 	for _, f := range found {
 		if len(files) == MaxInstructions {
 			break
@@ -51,26 +51,26 @@ func Instructions(found []FoundInstruction) []*harnessv1.InstructionFile {
 			continue
 		}
 		seen[f.Digest] = true
-		text := instructionText(f, min(room, InstructionBytes-instructionNote))
+		text := instructionText(f, min(room, InstructionBytes-instructionNoteBytes))
 		room -= min(room, len(text))
 		files = append(files, &harnessv1.InstructionFile{Path: Readable(f.Path), Content: text, Digest: f.Digest})
 	}
 	return files
 }
 
-// instructionText is the file's text within limit bytes, and a line behind it
-// where that is not all.
+// instructionText returns the file's text, at most limit bytes, followed by a line that
+// says what was cut.
 func instructionText(f FoundInstruction, limit int) string {
 	whole := Readable(f.Head)
 	if f.Size <= int64(len(f.Head)) && len(whole) <= limit {
 		return whole
 	}
-	shown := strings.ToValidUTF8(whole[:min(len(whole), limit)], "") // no half of a letter
+	shown := strings.ToValidUTF8(whole[:min(len(whole), limit)], "") // no part of a character
 	if i := strings.LastIndexByte(shown, '\n'); i >= len(shown)/2 {
 		shown = shown[:i+1]
 	}
 	if shown != "" && !strings.HasSuffix(shown, "\n") {
 		shown += "\n"
 	}
-	return shown + fmt.Sprintf("[Cut here: the first %d of the %d bytes of %s are shown.]\n", len(shown), f.Size, Clip(f.Path, instructionNote/3))
+	return shown + fmt.Sprintf("[Cut here: the first %d of the %d bytes of %s are shown.]\n", len(shown), f.Size, Clip(f.Path, instructionNoteBytes/3))
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// GitFolder is the folder that a .git file points to, as it stands in it; empty
-// when it is no such file.
+// GitFolder returns the folder that the content of a .git file names, or "" if it names
+// none.
 func GitFolder(content string) string {
-	folder, is := strings.CutPrefix(content, "gitdir:")
-	if !is || strings.ContainsRune(folder, 0) {
+	folder, ok := strings.CutPrefix(content, "gitdir:")
+	if !ok || strings.ContainsRune(folder, 0) {
 		return ""
 	}
 	return strings.TrimSpace(folder)
@@ -23,13 +23,12 @@ var (
 	ignoredModes = regexp.MustCompile(`(?mi)^[ \t]*filemode[ \t]*=[ \t]*"?(false|no|off|0)"?[ \t\r]*$`)
 )
 
-// GitConfig is a configuration of ours in the place of a repository's own, of
-// which it takes over what says how files are stored. Nothing in it can run a
-// program, whatever the other one says. It fails for a repository whose references
-// are no files, which cannot be read through links.
+// GitConfig returns a safe configuration to use instead of a repository's own, theirs. It
+// copies only how files are stored, so no setting in it can run a program. It returns an
+// error if references are not stored as files: they cannot be read through links.
 func GitConfig(theirs string) (string, error) {
 	if otherRefs.MatchString(theirs) {
-		return "", errors.New("the repository keeps its references in a reftable")
+		return "", errors.New("unsupported repository: its references are in a reftable")
 	}
 	config := "[core]\n\trepositoryformatversion = 1\n\tbare = false\n"
 	if ignoredModes.MatchString(theirs) {
@@ -41,9 +40,8 @@ func GitConfig(theirs string) (string, error) {
 	return config, nil
 }
 
-// GitStatus are the arguments with which git says what has changed below the
-// folder that it runs in: nothing is written, no program is run, no submodule
-// entered.
+// GitStatus returns git's arguments to list the changes below its working directory. With
+// them, git writes nothing, runs no program and enters no submodule.
 func GitStatus() []string {
 	return []string{
 		"--no-optional-locks", "--no-pager", "--literal-pathspecs",
@@ -52,8 +50,8 @@ func GitStatus() []string {
 	}
 }
 
-// GitEnvironment is all that git's environment holds beside PATH: no
-// configuration from anywhere, no network, no questions.
+// GitEnvironment returns git's environment without PATH. It turns off all other
+// configuration, the network and prompts.
 func GitEnvironment() []string {
 	return []string{
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
@@ -61,9 +59,9 @@ func GitEnvironment() []string {
 	}
 }
 
-// ParseGitStatus are the paths below folder in what GitStatus has printed, relative
-// to it. folder is relative to the repository, "." for all of it. A last path
-// that is cut off is left out.
+// ParseGitStatus returns the paths below folder in the output of GitStatus, relative to
+// folder. folder is relative to the repository, "." for all of it. An incomplete path at
+// the end is left out.
 func ParseGitStatus(output, folder string) []string {
 	below := ""
 	if folder = path.Clean(folder); folder != "." {
@@ -71,15 +69,15 @@ func ParseGitStatus(output, folder string) []string {
 	}
 	var paths []string
 	for {
-		entry, rest, whole := strings.Cut(output, "\x00")
-		if !whole {
+		entry, rest, complete := strings.Cut(output, "\x00")
+		if !complete {
 			return paths
 		}
 		output = rest
 		if len(entry) < 4 || entry[2] != ' ' { // XY PATH
 			continue
 		}
-		if name, is := strings.CutPrefix(entry[3:], below); is && name != "" {
+		if name, ok := strings.CutPrefix(entry[3:], below); ok && name != "" {
 			paths = append(paths, name)
 		}
 	}

@@ -13,44 +13,44 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
-// Why a call is stopped.
+// Causes for stopping a call.
 var (
 	errCancelled = errors.New("the call was cancelled")
 	errClosing   = errors.New("the tool host is closing")
-	errTimedOut  = errors.New("the call took too long")
+	errTimeout   = errors.New("the call took too long")
 )
 
-// call is a call that runs in this process.
+// call is a job that is running in this process.
 type call struct {
-	*work
-	// stop asks the effect to end; the first cause counts.
+	*job
+	// stop interrupts the job; the first cause counts.
 	stop context.CancelCauseFunc
-	// done is closed when nothing of the call runs any more and its end is
-	// stored. resp and err are set before.
+	// done is closed when nothing of the call is running and its end is stored. resp
+	// and err are set before.
 	done chan struct{}
-	resp result
+	resp response
 	err  error
 }
 
-// ExecuteTool runs a call once. Responses are shared between those who ask for
-// the same call and must not be changed.
+// ExecuteTool runs a call once. All requests for the same call share one response, which
+// must not be changed.
 func (s *Server) ExecuteTool(ctx context.Context, req *harnessv1.ExecuteToolRequest) (*harnessv1.ExecuteToolResponse, error) {
 	failpoint.Hit(role, "received")
-	w, err := s.toolWork(req)
+	j, err := s.toolJob(req)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := s.answer(ctx, w)
+	resp, err := s.runOnce(ctx, j)
 	if err != nil {
 		return nil, err
 	}
 	return resp.(*harnessv1.ExecuteToolResponse), nil
 }
 
-// answer runs the work once and waits for its end. The end of ctx ends only the
-// waiting.
-func (s *Server) answer(ctx context.Context, w *work) (result, error) {
-	c, resp, err := s.admit(ctx, w)
+// runOnce runs the job, unless it ran before, and waits for its end. The end of ctx ends
+// only the waiting.
+func (s *Server) runOnce(ctx context.Context, j *job) (response, error) {
+	c, resp, err := s.admit(ctx, j)
 	if c == nil {
 		return resp, err
 	}
@@ -58,68 +58,79 @@ func (s *Server) answer(ctx context.Context, w *work) (result, error) {
 	case <-c.done:
 		return c.resp, c.err
 	case <-ctx.Done():
-		return nil, ctx.Err() // the call goes on
+		return nil, ctx.Err() // the call continues
 	}
 }
 
-// admit answers from what is known, or returns the call to wait for.
-func (s *Server) admit(ctx context.Context, w *work) (*call, result, error) {
+// admit returns the running call to wait for, or the response if there is no need to wait.
+func (s *Server) admit(ctx context.Context, j *job) (*call, response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.lookBefore(w.key)
+	known, err := s.statusToStart(j.key)
 	if err != nil {
 		return nil, nil, err
 	}
-	switch toolhost.Admit(k.state, w.facts) {
+	switch toolhost.Admit(known.state, j.facts) {
 	case toolhost.Join:
-		return k.call, nil, nil
+		return known.call, nil, nil
 	case toolhost.Replay:
-		return nil, k.resp, nil
-	case toolhost.AnswerCancelled:
-		return nil, unanswered(w.key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, 0), nil
+		return nil, known.resp, nil
+	case toolhost.ReturnCancelled:
+		return nil, noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, 0), nil
 	case toolhost.Start:
 		if s.draining {
 			return nil, nil, fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, closingText)
 		}
-		if resp := w.refuse(); resp != nil {
+		if resp := j.reject(); resp != nil {
 			return nil, resp, nil
 		}
-		return s.start(ctx, w), nil, nil
+		return s.start(ctx, j), nil, nil
+	case toolhost.ReturnUnknown:
 	}
-	return nil, unanswered(w.key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0), nil
+	return nil, noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0), nil
 }
 
-// foreign says that a request names another ledger.
-func (s *Server) foreign(ledgerID string) bool {
+// isForeign reports whether a request names another ledger.
+func (s *Server) isForeign(ledgerID string) bool {
 	return ledgerID != "" && ledgerID != s.ledger.id
 }
 
-// look says what is known of a call; mu is held.
-func (s *Server) look(key string) (known, error) {
-	if s.closing {
-		return known{}, unavailable(closingText, nil)
-	}
-	if f, has := s.buried[key]; has {
-		return known{state: toolhost.Cancelled, fate: f}, nil
-	}
-	if c := s.calls[key]; c != nil {
-		return known{state: toolhost.Running, call: c}, nil
-	}
-	if resp := s.remembered.recall(key); resp != nil {
-		return known{state: toolhost.Done, resp: resp}, nil
-	}
-	k, err := s.ledger.read(key)
-	if err != nil {
-		return known{}, unavailable("the ledger cannot be read", err)
-	}
-	return k, nil
+// status is what this host knows about a call.
+type status struct {
+	state toolhost.State
+	// fate is in the tombstone of a Cancelled call.
+	fate toolhost.Fate
+	// call is the Running call, resp the response of a Done one.
+	call *call
+	resp response
 }
 
-// start runs the call in a goroutine of its own; mu is held.
-func (s *Server) start(ctx context.Context, w *work) *call {
+// status returns the status of a call. The caller has locked mu.
+func (s *Server) status(key string) (status, error) {
+	if s.closing {
+		return status{}, unavailable(closingText, nil)
+	}
+	if f, ok := s.tombstones[key]; ok {
+		return status{state: toolhost.Cancelled, fate: f}, nil
+	}
+	if c := s.calls[key]; c != nil {
+		return status{state: toolhost.Running, call: c}, nil
+	}
+	if resp := s.results.get(key); resp != nil {
+		return status{state: toolhost.Done, resp: resp}, nil
+	}
+	stored, err := s.ledger.read(key)
+	if err != nil {
+		return status{}, unavailable("the ledger cannot be read", err)
+	}
+	return stored, nil
+}
+
+// start runs the job in a goroutine. The caller has locked mu.
+func (s *Server) start(ctx context.Context, j *job) *call {
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := &call{work: w, stop: stop, done: make(chan struct{})}
-	s.calls[w.key] = c
+	c := &call{job: j, stop: stop, done: make(chan struct{})}
+	s.calls[j.key] = c
 	s.running.Go(func() {
 		defer stop(nil)
 		s.run(ctx, c)
@@ -127,7 +138,7 @@ func (s *Server) start(ctx context.Context, w *work) *call {
 	return c
 }
 
-// run marks, runs, stores and only then tells.
+// run stores the mark of a call, runs it, stores its end and then closes done.
 func (s *Server) run(ctx context.Context, c *call) {
 	defer func() {
 		s.mu.Lock()
@@ -136,8 +147,8 @@ func (s *Server) run(ctx context.Context, c *call) {
 		close(c.done)
 	}()
 	if !c.facts.Idempotent {
-		if err := s.ledger.mark(c.key); err != nil {
-			s.log.Error("a call could not be marked as started; it was not run", "error", err,
+		if err := s.ledger.storeRunning(c.key); err != nil {
+			s.log.Error("call not run: its mark could not be stored", "error", err,
 				"namespace", c.namespace, "run", c.runID, "call", c.id)
 			c.err = unavailable("the ledger cannot be written; nothing was run", err)
 			return
@@ -145,49 +156,49 @@ func (s *Server) run(ctx context.Context, c *call) {
 		failpoint.Hit(role, "marked")
 	}
 	begin := time.Now()
-	p := product{interrupted: true}
+	e := effect{interrupted: true}
 	if ctx.Err() == nil {
-		p = c.perform(ctx)
+		e = c.execute(ctx)
 		failpoint.Hit(role, "performed")
 	}
-	s.settle(c, p, context.Cause(ctx), time.Since(begin))
+	s.end(c, e, context.Cause(ctx), time.Since(begin))
 }
 
-// settle decides and stores how a call ended.
-func (s *Server) settle(c *call, p product, cause error, took time.Duration) {
-	if p.interrupted {
+// end decides and stores how a call ended.
+func (s *Server) end(c *call, e effect, cause error, duration time.Duration) {
+	if e.interrupted {
 		switch {
 		case errors.Is(cause, errClosing):
-			// The mark stays: the next host says UNKNOWN.
+			// The mark remains, so the next host returns UNKNOWN.
 			c.err = unavailable("the tool host closed while the call ran; send the request again", cause)
 			return
 		case errors.Is(cause, errCancelled):
-			c.resp = unanswered(c.key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, took)
+			c.resp = noResult(c.key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, duration)
 			s.mu.Lock()
-			s.buried[c.key] = toolhost.Killed
+			s.tombstones[c.key] = toolhost.Killed
 			s.mu.Unlock()
-			_ = s.bury(c.key, toolhost.Killed) // CancelTools sees that it failed
+			_ = s.storeTombstone(c.key, toolhost.Killed) // CancelTools tries again
 			return
 		}
 	}
-	c.resp = p.result
+	c.resp = e.response
 	if c.facts.Idempotent {
-		s.remember(c)
-		if err := s.ledger.note(c.run, p.changed); err != nil {
-			s.log.Error("what a call changed could not be stored", "error", err, "namespace", c.namespace, "run", c.runID, "call", c.id)
+		s.cacheResult(c)
+		if err := s.ledger.storeChanges(c.run, e.changed); err != nil {
+			s.log.Error("changes of a call could not be stored", "error", err, "namespace", c.namespace, "run", c.runID, "call", c.id)
 		}
-	} else if err := s.ledger.finish(c.key, c.resp, c.run, p.changed); err != nil {
-		// The effect is there and this process knows of it. A later one finds
-		// the mark without an end, which is UNKNOWN: never run again.
-		s.log.Error("the end of a call could not be stored", "error", err, "outcome", c.resp.GetOutcome())
-		s.remember(c)
+	} else if err := s.ledger.storeResult(c.key, c.resp, c.run, e.changed); err != nil {
+		// This process still returns the result. A later one finds the mark without
+		// a result and returns UNKNOWN, so the call never runs again.
+		s.log.Error("result of a call could not be stored", "error", err, "outcome", c.resp.GetOutcome())
+		s.cacheResult(c)
 		return
 	}
 	failpoint.Hit(role, "stored")
 }
 
-func (s *Server) remember(c *call) {
+func (s *Server) cacheResult(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remembered.keep(c.key, c.resp)
+	s.results.add(c.key, c.resp)
 }

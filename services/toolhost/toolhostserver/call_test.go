@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 const appendLine = "echo line >> out; "
@@ -36,7 +37,7 @@ func TestRefusesRequestsThatNobodyShouldMake(t *testing.T) {
 		"relative workspace": func(r *harnessv1.ExecuteToolRequest) { r.Workspace = "a" },
 		"negative timeout":   func(r *harnessv1.ExecuteToolRequest) { r.Timeout = seconds(-1) },
 	} {
-		req := h.request(toolhost.ListDirectory, "", nil)
+		req := h.request(tools.ListDirectory, "", nil)
 		change(req)
 		if _, err := h.ExecuteTool(context.Background(), req); code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v", name, err)
@@ -48,11 +49,11 @@ func TestModelGarbageIsAResult(t *testing.T) {
 	h := newHost(t, Config{})
 	req := h.request("reed_file", "", nil)
 	is(t, h.execute(req), ended, true, "no tool named", "read_file")
-	req = h.request(toolhost.RunCommand, "", nil)
+	req = h.request(tools.RunCommand, "", nil)
 	req.Arguments = `{"comand":"true"`
 	is(t, h.execute(req), ended, true, "not valid JSON")
-	is(t, h.call(toolhost.ReadFile, map[string]any{"file": "a"}), ended, true, "missing property 'path'", "Expected JSON Schema")
-	req = h.request(toolhost.ListDirectory, "", nil)
+	is(t, h.call(tools.ReadFile, map[string]any{"file": "a"}), ended, true, "missing property 'path'", "Expected JSON Schema")
+	req = h.request(tools.ListDirectory, "", nil)
 	req.Workspace = filepath.Join(h.dir, "gone")
 	is(t, h.execute(req), ended, true, "workspace cannot be used")
 }
@@ -60,7 +61,7 @@ func TestModelGarbageIsAResult(t *testing.T) {
 func TestASecondRequestJoins(t *testing.T) {
 	h := newHost(t, Config{})
 	pass := gate(t, h.dir)
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate; cat out"})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate; cat out"})
 	first := h.begin(context.Background(), req)
 	pass()
 	second := h.begin(context.Background(), req)
@@ -78,7 +79,7 @@ func TestASecondRequestJoins(t *testing.T) {
 func TestTheEndOfARequestDoesNotEndTheCall(t *testing.T) {
 	h := newHost(t, Config{})
 	pass := gate(t, h.dir)
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
 	ctx, leave := context.WithCancel(context.Background())
 	first := h.begin(ctx, req)
 	pass()
@@ -101,8 +102,8 @@ func TestATombstoneStopsWhatHasNotBegun(t *testing.T) {
 	if resp := h.cancel("c", "d"); len(resp.GetKilled())+len(resp.GetFinished()) != 0 {
 		t.Fatalf("got %v", resp)
 	}
-	writes := h.request(toolhost.WriteFile, "d", map[string]any{"path": "x", "content": "y"})
-	runs := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	writes := h.request(tools.WriteFile, "d", map[string]any{"path": "x", "content": "y"})
+	runs := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	is(t, h.execute(runs), wasKilled, false)
 	is(t, h.execute(writes), wasKilled, false)
 
@@ -119,9 +120,9 @@ func TestATombstoneStopsWhatHasNotBegun(t *testing.T) {
 
 func TestCancelReportsWhatHadFinished(t *testing.T) {
 	h := newHost(t, Config{})
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": "echo done"})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": "echo done"})
 	h.execute(req)
-	h.execute(h.request(toolhost.ListDirectory, "d", nil))
+	h.execute(h.request(tools.ListDirectory, "d", nil))
 	resp := h.cancel("c", "d", "e")
 	if !slices.Equal(resp.GetFinished(), []string{"c", "d"}) || len(resp.GetKilled()) != 0 {
 		t.Fatalf("got %v", resp)
@@ -132,7 +133,7 @@ func TestCancelReportsWhatHadFinished(t *testing.T) {
 func TestResultsOutliveTheHost(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir, Sync: true})
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "exit 3"})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "exit 3"})
 	first := h.execute(req)
 	is(t, first, ended, true, "[exit code 3]")
 	if err := h.Close(context.Background()); err != nil {
@@ -153,7 +154,7 @@ func TestResultsOutliveTheHost(t *testing.T) {
 func TestOldResultsAreForgottenAndNeverRunAgain(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	h.execute(req)
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -174,10 +175,10 @@ func TestOldResultsAreForgottenAndNeverRunAgain(t *testing.T) {
 
 func TestAnotherLedgerMeansUnknown(t *testing.T) {
 	h := newHost(t, Config{})
-	runs := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	runs := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	runs.LedgerId = "another"
 	is(t, h.execute(runs), unknown, false)
-	lists := h.request(toolhost.ListDirectory, "d", nil)
+	lists := h.request(tools.ListDirectory, "d", nil)
 	lists.LedgerId = "another"
 	is(t, h.execute(lists), ended, false, "[The folder is empty.]")
 	runs.LedgerId = h.ledger.id
@@ -186,7 +187,7 @@ func TestAnotherLedgerMeansUnknown(t *testing.T) {
 
 func TestRunsOfTheSameNameAreToldApart(t *testing.T) {
 	h := newHost(t, Config{})
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	h.execute(req)
 	req.FirstSequence++
 	h.execute(req)
@@ -199,7 +200,7 @@ func TestCloseKillsAndTheNextHostDoesNotKnow(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	pass, sleep := gate(t, h.dir), uniqueSleep()
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; sleep " + sleep})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; sleep " + sleep})
 	first := h.begin(context.Background(), req)
 	pass()
 	if err := h.Close(context.Background()); err != nil {
@@ -250,15 +251,15 @@ func TestADamagedLedgerIsPutAside(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	m := newMemory(10_000)
+	m := newResultCache(10_000)
 	for i := range 1000 {
-		m.keep(string(rune('a'+i%26))+randomHex(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
+		m.add(string(rune('a'+i%26))+randomHex(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
 		if m.size > m.limit || len(m.order) > 100 {
 			t.Fatalf("%d bytes, %d in order", m.size, len(m.order))
 		}
 	}
-	m.keep("last", &harnessv1.ExecuteToolResponse{Result: "x"})
-	if m.recall("last") == nil {
+	m.add("last", &harnessv1.ExecuteToolResponse{Result: "x"})
+	if m.get("last") == nil {
 		t.Fatal("the newest is gone")
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 )
 
-// CancelTools kills the calls that run, forbids those that did not begin, and
-// returns when nothing of them is left, also of those that an earlier host had
-// begun. When ctx ends first, the killing goes on; the same request can be sent
-// again, and its answer is the same.
+// CancelTools kills the running calls, forbids those that did not begin, and returns when
+// no process of them is left, including those that an earlier host started. When ctx ends
+// first, the killing continues. The same request can be sent again and has the same
+// response.
 func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequest) (*harnessv1.CancelToolsResponse, error) {
 	calls := make([]target, len(req.GetCallIds()))
 	for i, id := range req.GetCallIds() {
@@ -24,32 +25,32 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 		calls[i] = target{id: id, key: key}
 	}
 	if len(calls) == 0 {
-		return nil, fault.Invalid("call_ids", "names no call")
+		return nil, fault.Invalid("call_ids", "must have at least one call")
 	}
-	plan, err := s.revoke(calls, toolhost.Call{ForeignLedger: s.foreign(req.GetLedgerId())})
+	plan, err := s.beginCancel(calls, toolhost.Call{ForeignLedger: s.isForeign(req.GetLedgerId())})
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(plan, func(r revocation) bool { return r.store && r.fate == toolhost.Unknown }) {
-		if err := s.endFormerLife(); err != nil {
+	if slices.ContainsFunc(plan, func(c cancellation) bool { return c.store && c.fate == toolhost.Unknown }) {
+		if err := s.killFormer(); err != nil {
 			return nil, err
 		}
 	}
 	resp := &harnessv1.CancelToolsResponse{}
 	var failure error
-	for _, r := range plan {
-		finished, err := s.carryOut(ctx, r.key, r)
+	for _, c := range plan {
+		finished, err := s.finishCancel(ctx, c)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
 			failure = err
 		case finished:
-			resp.Finished = append(resp.Finished, r.id)
-		case r.fate == toolhost.Killed:
-			resp.Killed = append(resp.Killed, r.id)
-		case r.fate == toolhost.Unknown:
-			resp.Unknown = append(resp.Unknown, r.id)
+			resp.Finished = append(resp.Finished, c.id)
+		case c.fate == toolhost.Killed:
+			resp.Killed = append(resp.Killed, c.id)
+		case c.fate == toolhost.Unknown:
+			resp.Unknown = append(resp.Unknown, c.id)
 		}
 	}
 	if failure != nil {
@@ -58,86 +59,91 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	return resp, nil
 }
 
-// target is a call, or a check, that is to be cancelled.
+// target is a call, or a check, to cancel.
 type target struct{ id, key string }
 
-// revocation is what happens to one of them.
-type revocation struct {
+// cancellation is the plan for a target.
+type cancellation struct {
 	target
-	what toolhost.Revocation
-	// fate is what its tombstone says in the end.
+	action toolhost.Cancellation
+	// fate is stored in the target's tombstone at the end.
 	fate toolhost.Fate
-	// store: the tombstone is not in the ledger yet.
+	// store is true if the tombstone is not in the ledger yet.
 	store bool
-	// call is the one to wait for.
+	// call is the running call to wait for.
 	call *call
 }
 
-// revoke decides for all calls at one moment and stops those that run. From
-// here on none of them can start.
-func (s *Server) revoke(calls []target, facts toolhost.Call) ([]revocation, error) {
+// beginCancel plans the cancellation of all calls at the same time and stops those that
+// are running. After it, none of them can start.
+func (s *Server) beginCancel(calls []target, facts toolhost.Call) ([]cancellation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	targets, err := s.withChecks(calls)
 	if err != nil {
 		return nil, err
 	}
-	plan := make([]revocation, len(targets))
+	plan := make([]cancellation, len(targets))
 	for i, t := range targets {
-		k, err := s.look(t.key)
+		known, err := s.status(t.key)
 		if err != nil {
 			return nil, err
 		}
-		_, waits := s.buried[t.key]
-		r := revocation{target: t, what: toolhost.Revoke(k.state, k.fate, facts), fate: k.fate, store: waits, call: k.call}
-		switch r.what {
-		case toolhost.Kill:
-			r.fate = toolhost.Killed
-		case toolhost.Bury:
-			r.fate, r.store = toolhost.Unstarted, true
-		case toolhost.BuryUnknown:
-			r.fate, r.store = toolhost.Unknown, true
+		_, pending := s.tombstones[t.key]
+		c := cancellation{
+			target: t, action: toolhost.Cancel(known.state, known.fate, facts),
+			fate: known.fate, store: pending, call: known.call,
 		}
-		plan[i] = r
+		switch c.action {
+		case toolhost.Kill:
+			c.fate = toolhost.Killed
+		case toolhost.Forbid:
+			c.fate, c.store = toolhost.Unstarted, true
+		case toolhost.ForbidUnknown:
+			c.fate, c.store = toolhost.Unknown, true
+		case toolhost.KeepResult, toolhost.KeepTombstone:
+		}
+		plan[i] = c
 	}
-	for _, r := range plan {
+	for _, c := range plan {
 		switch {
-		case r.what == toolhost.Kill:
-			r.call.stop(errCancelled)
-		case r.store:
-			s.buried[r.key] = r.fate
+		case c.action == toolhost.Kill:
+			c.call.stop(errCancelled)
+		case c.store:
+			s.tombstones[c.key] = c.fate
 		}
 	}
 	return plan, nil
 }
 
-// carryOut returns when a call is dead and buried, or says that it had finished.
-func (s *Server) carryOut(ctx context.Context, key string, r revocation) (finished bool, err error) {
+// finishCancel returns when a call is dead and its tombstone is stored. It reports
+// whether the call had finished instead.
+func (s *Server) finishCancel(ctx context.Context, c cancellation) (finished bool, err error) {
 	switch {
-	case r.what == toolhost.Finished:
+	case c.action == toolhost.KeepResult:
 		return true, nil
-	case r.what == toolhost.Kill:
+	case c.action == toolhost.Kill:
 		select {
-		case <-r.call.done:
+		case <-c.call.done:
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		if r.call.err != nil {
-			return false, r.call.err
+		if c.call.err != nil {
+			return false, c.call.err
 		}
-		if r.call.resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
+		if c.call.resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
 			return true, nil
 		}
 		s.mu.Lock()
-		_, waits := s.buried[key]
+		_, pending := s.tombstones[c.key]
 		s.mu.Unlock()
-		if waits { // it could not be stored
-			err = s.bury(key, r.fate)
+		if pending { // storing it failed before
+			err = s.storeTombstone(c.key, c.fate)
 		}
-	case r.store:
-		err = s.bury(key, r.fate)
+	case c.store:
+		err = s.storeTombstone(c.key, c.fate)
 	default:
-		return false, nil // buried before
+		return false, nil // stored before
 	}
 	if err == nil {
 		failpoint.Hit(role, "cancelled")
@@ -145,22 +151,23 @@ func (s *Server) carryOut(ctx context.Context, key string, r revocation) (finish
 	return false, err
 }
 
-// bury stores a tombstone. When that fails it holds in this process at least.
-func (s *Server) bury(key string, f toolhost.Fate) error {
-	if err := s.ledger.bury(key, f); err != nil {
-		s.log.Error("a tombstone could not be stored", "error", err)
+// storeTombstone stores a tombstone in the ledger. If that fails, the tombstone is still
+// in effect in this process.
+func (s *Server) storeTombstone(key string, f toolhost.Fate) error {
+	if err := s.ledger.storeTombstone(key, f); err != nil {
+		s.log.Error("tombstone of a call could not be stored", "error", err)
 		return unavailable("the ledger cannot be written; the calls are cancelled only until this host ends", err)
 	}
 	s.mu.Lock()
-	delete(s.buried, key)
+	delete(s.tombstones, key)
 	s.mu.Unlock()
 	return nil
 }
 
-// endFormerLife returns when nothing is left of what earlier hosts at this place
-// or on this ledger had started.
-func (s *Server) endFormerLife() error {
-	if left := awaitFormerLife(s.life.former); left > 0 {
+// killFormer returns when no process of earlier hosts at this place or on this ledger is
+// left.
+func (s *Server) killFormer() error {
+	if left := command.KillFormer(s.instance.isFormer); left > 0 {
 		s.log.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", s.ledger.id)
 		return unavailable("commands of an earlier tool host could not be killed yet; send the request again", nil)
 	}

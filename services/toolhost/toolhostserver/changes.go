@@ -9,41 +9,41 @@ import (
 )
 
 const (
-	// maxChanges is how many changed paths are kept of a run; those that come
-	// later are not counted.
+	// maxChanges is the maximum number of changed paths of a run. Later ones are not
+	// counted.
 	maxChanges = 10_000
-	// restamp is the age at which the time of a run's last change is stored anew
-	// although its path was there already.
-	restamp = 24 * time.Hour
+	// stampAge is the age at which the time of a run's last change is stored again even
+	// if its path is already stored.
+	stampAge = 24 * time.Hour
 )
 
 var (
-	// changesBucket holds a bucket for each run: its changed paths, and under
-	// stampKey, which is no path, when it last changed one.
+	// changesBucket has a bucket for each run, with its changed paths. stampKey, which
+	// is no path, has the time of its last change.
 	changesBucket = []byte("changes")
 	stampKey      = []byte{0}
 	present       = []byte{1}
 )
 
-// note stores what calls of a run have changed. It costs no commit when nothing
-// of it is new.
-func (l *ledger) note(run string, changed []string) error {
+// storeChanges stores the paths that a call changed. It needs no commit if all of them are
+// already stored.
+func (l *ledger) storeChanges(run string, changed []string) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	noted := false
+	known := false
 	if err := l.db.View(func(tx *bbolt.Tx) error {
 		of := tx.Bucket(changesBucket).Bucket([]byte(run))
-		noted = of != nil && stampedAfter(of, time.Now().Add(-restamp)) &&
+		known = of != nil && changedAfter(of, time.Now().Add(-stampAge)) &&
 			!slices.ContainsFunc(changed, func(path string) bool { return of.Get([]byte(path)) == nil })
 		return nil
-	}); err != nil || noted {
+	}); err != nil || known {
 		return err
 	}
 	return l.write(entry{run: run, changed: changed})
 }
 
-// changes are the paths that calls of a run have changed, sorted.
+// changes returns the paths that calls of a run have changed, sorted.
 func (l *ledger) changes(run string) (paths []string, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
 		of := tx.Bucket(changesBucket).Bucket([]byte(run))
@@ -60,7 +60,7 @@ func (l *ledger) changes(run string) (paths []string, err error) {
 	return paths, err
 }
 
-// addChanges adds paths to those of a run. The bucket's sequence counts them.
+// addChanges adds paths to those of a run. The sequence of the bucket counts them.
 func addChanges(changes *bbolt.Bucket, run string, paths []string, now time.Time) error {
 	if len(paths) == 0 {
 		return nil
@@ -83,11 +83,11 @@ func addChanges(changes *bbolt.Bucket, run string, paths []string, now time.Time
 	return of.Put(stampKey, binary.BigEndian.AppendUint64(nil, uint64(now.Unix())))
 }
 
-// forgetChanges drops the runs that last changed something before the limit.
+// forgetChanges removes the runs whose last change was before the limit.
 func forgetChanges(changes *bbolt.Bucket, limit time.Time) error {
 	var old [][]byte
 	if err := changes.ForEachBucket(func(run []byte) error {
-		if !stampedAfter(changes.Bucket(run), limit) {
+		if !changedAfter(changes.Bucket(run), limit) {
 			old = append(old, slices.Clone(run))
 		}
 		return nil
@@ -102,7 +102,7 @@ func forgetChanges(changes *bbolt.Bucket, limit time.Time) error {
 	return nil
 }
 
-func stampedAfter(run *bbolt.Bucket, limit time.Time) bool {
+func changedAfter(run *bbolt.Bucket, limit time.Time) bool {
 	stamp := run.Get(stampKey)
 	return len(stamp) == 8 && int64(binary.BigEndian.Uint64(stamp)) > limit.Unix()
 }

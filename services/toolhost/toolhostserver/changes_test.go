@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 func TestChangesOutliveTheHost(t *testing.T) {
@@ -20,7 +20,7 @@ func TestChangesOutliveTheHost(t *testing.T) {
 		h := newHost(t, Config{Dir: dir})
 		h.dir = workspace
 		h.changed(life)
-		h.call(toolhost.WriteFile, map[string]any{"path": fmt.Sprint("file", life), "content": "x"})
+		h.call(tools.WriteFile, map[string]any{"path": fmt.Sprint("file", life), "content": "x"})
 		h.changed(life + 1)
 		h.close()
 	}
@@ -40,10 +40,10 @@ func TestTheSameFileIsOneChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"dir/file", "./dir/file", h.dir + "/dir/file", "link/file"} {
-		is(t, h.call(toolhost.WriteFile, map[string]any{"path": path, "content": path}), ended, false)
+		is(t, h.call(tools.WriteFile, map[string]any{"path": path, "content": path}), ended, false)
 	}
 	h.changed(1)
-	is(t, h.call(toolhost.EditFile, map[string]any{"path": "dir/file", "old": "nothing of it", "new": ""}), ended, true)
+	is(t, h.call(tools.EditFile, map[string]any{"path": "dir/file", "old": "nothing of it", "new": ""}), ended, true)
 	h.check(checkRequest(h.dir, "k", "echo x > made by a check"))
 	h.changed(1)
 }
@@ -60,7 +60,7 @@ func TestChangesOfARunAreBoundedAndDroppedWithItsResults(t *testing.T) {
 		paths = append(paths, fmt.Sprint("p", i))
 	}
 	for _, part := range [][]string{paths[:9], paths[:maxChanges-1], paths, paths[maxChanges:]} {
-		if err := h.ledger.note(run, part); err != nil {
+		if err := h.ledger.storeChanges(run, part); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +78,7 @@ func TestChangesOfARunAreBoundedAndDroppedWithItsResults(t *testing.T) {
 		h = newHost(t, Config{Dir: dir})
 	}
 	last(31 * 24 * time.Hour)
-	if err := h.ledger.note(run, paths[:1]); err != nil { // a run that still works
+	if err := h.ledger.storeChanges(run, paths[:1]); err != nil { // a run that still works
 		t.Fatal(err)
 	}
 	again()

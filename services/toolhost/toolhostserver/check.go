@@ -10,46 +10,47 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// checkMark begins the ledger keys of checks: commands of the harness itself. No
-// key of a call begins so, because no namespace is empty. Behind it stands the key
-// that a call with the check's key as its id would have.
-const checkMark = "\x00"
+// checkPrefix begins the ledger keys of checks, which are commands of the harness. No key
+// of a call begins with it, because no namespace is empty. After it comes the key of a
+// call whose id is the check's key.
+const checkPrefix = "\x00"
 
-func isCheck(key string) bool { return strings.HasPrefix(key, checkMark) }
+func isCheck(key string) bool { return strings.HasPrefix(key, checkPrefix) }
 
-// lookBefore says what is known of a call or check that is to begin; mu is held.
-// A check that was cancelled before it began lies under a call's tombstone: who
-// cancels something unknown cannot say which of the two it is.
-func (s *Server) lookBefore(key string) (known, error) {
-	k, err := s.look(key)
-	if err != nil || k.state != toolhost.Absent || !isCheck(key) {
-		return k, err
+// statusToStart returns the status of a call or check that a request wants to start. A
+// check that was cancelled before it began has a call's tombstone, because a cancel
+// request cannot tell which of the two an unknown id means. The caller has locked mu.
+func (s *Server) statusToStart(key string) (status, error) {
+	known, err := s.status(key)
+	if err != nil || known.state != toolhost.Absent || !isCheck(key) {
+		return known, err
 	}
-	if k, err := s.look(strings.TrimPrefix(key, checkMark)); err != nil || k.state == toolhost.Cancelled {
-		return k, err
+	if call, err := s.status(strings.TrimPrefix(key, checkPrefix)); err != nil || call.state == toolhost.Cancelled {
+		return call, err
 	}
-	return known{}, nil
+	return status{}, nil
 }
 
-// withChecks puts the checks that are known into the place of the calls with
-// their keys, which are nothing else; mu is held. Should there be a call with the
-// key of a check after all, both are meant.
+// withChecks replaces the targets that are checks by these. If a call has the same id as
+// a check, it returns both. The caller has locked mu.
 func (s *Server) withChecks(calls []target) ([]target, error) {
 	targets := make([]target, 0, len(calls))
 	for _, t := range calls {
-		check, err := s.look(checkMark + t.key)
+		check, err := s.status(checkPrefix + t.key)
 		if err != nil {
 			return nil, err
 		}
 		if check.state != toolhost.Absent {
-			targets = append(targets, target{id: t.id, key: checkMark + t.key})
-			k, err := s.look(t.key)
+			targets = append(targets, target{id: t.id, key: checkPrefix + t.key})
+			call, err := s.status(t.key)
 			if err != nil {
 				return nil, err
 			}
-			if k.state == toolhost.Absent {
+			if call.state == toolhost.Absent {
 				continue
 			}
 		}
@@ -58,23 +59,24 @@ func (s *Server) withChecks(calls []target) ([]target, error) {
 	return targets, nil
 }
 
-// CheckCommand runs a command of the harness once. What it changes does not count
-// among the run's changes. Responses are shared and must not be changed.
+// CheckCommand runs a command of the harness once. Files that it changes are not among
+// the run's changes. All requests for the same check share one response, which must not
+// be changed.
 func (s *Server) CheckCommand(ctx context.Context, req *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
 	failpoint.Hit(role, "received")
-	w, err := s.checkWork(req)
+	j, err := s.checkJob(req)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := s.answer(ctx, w)
+	resp, err := s.runOnce(ctx, j)
 	if err != nil {
 		return nil, err
 	}
 	return resp.(*harnessv1.CheckCommandResponse), nil
 }
 
-// checkWork is the work that a request asks for.
-func (s *Server) checkWork(req *harnessv1.CheckCommandRequest) (*work, error) {
+// checkJob returns the job for a check.
+func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
 	if err := checkName("key", req.GetKey()); err != nil {
 		return nil, err
 	}
@@ -90,59 +92,57 @@ func (s *Server) checkWork(req *harnessv1.CheckCommandRequest) (*work, error) {
 	}
 	switch {
 	case req.GetCommand() == "" || strings.ContainsRune(req.GetCommand(), 0):
-		return nil, fault.Invalid("command", "has to be a command line without NUL")
+		return nil, fault.Invalid("command", "must be a command line without NUL")
 	case len(req.GetInput()) > toolhost.CheckInputBytes:
-		return nil, fault.Invalid("input", "has more than 4 MiB")
+		return nil, fault.Invalid("input", "exceeds 4 MiB")
 	}
-	return &work{
-		key: checkMark + key, namespace: req.GetNamespace(), runID: req.GetRunId(), id: req.GetKey(),
-		refuse:  func() result { return nil },
-		perform: func(ctx context.Context) product { return s.check(ctx, req) },
+	return &job{
+		key: checkPrefix + key, namespace: req.GetNamespace(), runID: req.GetRunId(), id: req.GetKey(),
+		reject:  func() response { return nil },
+		execute: func(ctx context.Context) effect { return s.runCheck(ctx, req) },
 	}, nil
 }
 
-// check runs a command within its time limit.
-func (s *Server) check(ctx context.Context, req *harnessv1.CheckCommandRequest) (p product) {
+// runCheck runs the command of a check within its time limit.
+func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandRequest) (e effect) {
 	resp := &harnessv1.CheckCommandResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE}
-	p.result = resp
+	e.response = resp
 	defer func() {
-		if r := recover(); r != nil {
-			s.log.Error("a check panicked", "panic", r, "stack", string(debug.Stack()))
+		if p := recover(); p != nil {
+			s.log.Error("check panicked", "panic", p, "stack", string(debug.Stack()))
 			resp.Error = "It failed for a reason that lies with the tool host."
 		}
 	}()
 	limit := s.config.Limits.CallTimeout(req.GetTimeout().AsDuration(), 0)
-	ctx, release := context.WithTimeoutCause(ctx, limit, errTimedOut)
-	defer release()
-	w, err := openWorkspace(req.GetWorkspace())
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer cancel()
+	w, err := workspace.Open(req.GetWorkspace())
 	if err != nil {
-		resp.Error = "The workspace cannot be used: " + plain(err) + "."
-		return p
+		resp.Error = "The workspace cannot be used: " + workspace.Reason(err) + "."
+		return e
 	}
-	defer w.close()
+	defer w.Close()
 
 	output := toolhost.CheckExcerpt(toolhost.CheckOutputBytes)
-	complaints := toolhost.CheckExcerpt(toolhost.CheckErrorBytes)
-	end, err := execute(ctx, order{
-		command: req.GetCommand(), dir: w.dir, environ: s.environ(w), mark: s.life.mark(),
-		input: req.GetInput(), output: output, errors: complaints,
+	errorOutput := toolhost.CheckExcerpt(toolhost.CheckErrorBytes)
+	exit, err := s.runCommand(ctx, w, command.Command{
+		Line: req.GetCommand(), Input: req.GetInput(), Output: output, Errors: errorOutput,
 	})
 	resp.Output = toolhost.CheckText(output, toolhost.CheckOutputBytes)
-	resp.ErrorOutput = toolhost.CheckText(complaints, toolhost.CheckErrorBytes)
-	stopped := end.Stopped
+	resp.ErrorOutput = toolhost.CheckText(errorOutput, toolhost.CheckErrorBytes)
+	stopped := exit.Stopped
 	switch {
 	case err != nil:
-		s.log.Error("a check's supervisor failed", "error", err)
 		resp.Error = "Its supervisor failed. Everything that was found of it was killed; how far it had come is not known."
 		stopped = ctx.Err() != nil
-	case end.Error != "":
-		resp.Error = "It could not be started: " + end.Error + "."
+	case exit.Error != "":
+		resp.Error = "It could not be started: " + exit.Error + "."
 	default:
-		resp.ExitCode = int32(end.Code)
+		resp.ExitCode = int32(exit.Code)
 	}
 	if stopped {
-		p.interrupted = !errors.Is(context.Cause(ctx), errTimedOut)
-		resp.ExitCode = 124 // as timeout(1) has it
+		e.interrupted = !errors.Is(context.Cause(ctx), errTimeout)
+		resp.ExitCode = 124 // as of timeout(1)
 	}
-	return p
+	return e
 }

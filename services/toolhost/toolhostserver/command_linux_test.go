@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 // stubborn is a command that tries to get away: it ignores signals, forks
@@ -29,7 +29,7 @@ while :; do sleep SLEEP; done`
 func TestATimeoutKillsEverything(t *testing.T) {
 	h := newHost(t, Config{})
 	pass, sleep := gate(t, h.dir), uniqueSleep()
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": stubborn(sleep), "timeout_seconds": 1})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": stubborn(sleep), "timeout_seconds": 1})
 	first := h.begin(context.Background(), req)
 	pass()
 	a := <-first
@@ -46,7 +46,7 @@ func TestCancelKillsEverything(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	pass, sleep := gate(t, h.dir), uniqueSleep()
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": stubborn(sleep)})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": stubborn(sleep)})
 	first := h.begin(context.Background(), req)
 	pass()
 	begin := time.Now()
@@ -146,7 +146,7 @@ func TestLargeOutputIsBounded(t *testing.T) {
 
 func TestAnEndlessWriterIsStopped(t *testing.T) {
 	h := newHost(t, Config{})
-	req := h.request(toolhost.RunCommand, "", map[string]any{"command": "yes"})
+	req := h.request(tools.RunCommand, "", map[string]any{"command": "yes"})
 	req.Timeout = seconds(1)
 	is(t, h.execute(req), ended, true, "left out here", "[Stopped: it had not ended after 1s.")
 }
@@ -156,7 +156,7 @@ func TestAForkBombIsPutOut(t *testing.T) {
 	sleep := uniqueSleep()
 	pass := gate(t, h.dir)
 	// Bounded, so that a failing test does not take the machine with it.
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": `
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": `
 echo > gate
 f() { [ $1 -gt 7 ] && sleep ` + sleep + `; f $(($1+1)) & f $(($1+1)) & wait; }
 f 1`})

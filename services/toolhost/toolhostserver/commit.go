@@ -7,7 +7,7 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// write stores an entry and returns when it is durable. After close it fails.
+// write stores an entry and returns when it is durable. It returns an error after close.
 func (l *ledger) write(e entry) error {
 	stored := make(chan error, 1)
 	e.stored = stored
@@ -29,21 +29,21 @@ func (l *ledger) write(e entry) error {
 	}
 }
 
-// commit stores entries until quit.
-func (l *ledger) commit() {
+// commitLoop commits entries until quit is closed.
+func (l *ledger) commitLoop() {
 	defer close(l.stopped)
 	for {
 		select {
 		case first := <-l.writes:
-			l.store(first)
+			l.commit(first)
 		case <-l.quit:
 			return
 		}
 	}
 }
 
-// store commits an entry with those that wait behind it.
-func (l *ledger) store(first entry) {
+// commit stores an entry, and those that are waiting, in one transaction.
+func (l *ledger) commit(first entry) {
 	group := []entry{first}
 	for waiting := true; waiting && len(group) < maxGroup; {
 		select {

@@ -3,6 +3,7 @@ package toolhostserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 // inCall starts a host in the middle of call c: the command has passed its gate.
@@ -143,11 +145,18 @@ func TestOrphansWithoutASupervisorDieBeforeTheNextHostServes(t *testing.T) {
 	}
 }
 
-// supervisorsOf are the pids of a host's supervisors.
+// supervisorsOf returns the pids of a host's supervisors.
 func supervisorsOf(host int) (pids []int) {
-	for _, p := range alive() {
-		if p.parent == host && supervised([]process{p}) {
-			pids = append(pids, p.pid)
+	names, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range names {
+		var pid, parent int
+		stat, _ := os.ReadFile(name)
+		line, _ := os.ReadFile(filepath.Dir(name) + "/cmdline")
+		_, _ = fmt.Sscanf(string(stat), "%d", &pid)
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		_, _ = fmt.Sscanf(rest, "%1s %d", new(string), &parent)
+		if parent == host && strings.HasPrefix(string(line), "harness-command-supervisor\x00") {
+			pids = append(pids, pid)
 		}
 	}
 	return pids
@@ -156,14 +165,14 @@ func supervisorsOf(host int) (pids []int) {
 func TestAHostLeavesItsNeighboursAlone(t *testing.T) {
 	neighbour := newHost(t, Config{})
 	pass, sleep := gate(t, neighbour.dir), uniqueSleep()
-	first := neighbour.begin(context.Background(), neighbour.request(toolhost.RunCommand, "c",
+	first := neighbour.begin(context.Background(), neighbour.request(tools.RunCommand, "c",
 		map[string]any{"command": "echo > gate; sleep " + sleep}))
 	pass()
 
 	// One that has calls of its own and cancels some that it does not know.
 	h := newHost(t, Config{})
 	passed, own := gate(t, h.dir), uniqueSleep()
-	second := h.begin(context.Background(), h.request(toolhost.RunCommand, "d",
+	second := h.begin(context.Background(), h.request(tools.RunCommand, "d",
 		map[string]any{"command": "echo > gate; sleep " + own}))
 	passed()
 	resp, err := h.CancelTools(context.Background(), &harnessv1.CancelToolsRequest{

@@ -15,6 +15,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 func TestReadFilePages(t *testing.T) {
@@ -52,7 +53,7 @@ func TestReadFilePages(t *testing.T) {
 		if c.limit > 0 {
 			arguments["limit"] = float64(c.limit)
 		}
-		resp := h.call(toolhost.ReadFile, arguments)
+		resp := h.call(tools.ReadFile, arguments)
 		if resp.GetResult() != c.want || resp.GetIsError() != c.isError {
 			t.Errorf("%s from %d: got %q", c.path, c.offset, resp.GetResult())
 		}
@@ -61,30 +62,30 @@ func TestReadFilePages(t *testing.T) {
 
 func TestWriteAndEdit(t *testing.T) {
 	h := newHost(t, Config{Sync: true})
-	resp := h.call(toolhost.WriteFile, map[string]any{"path": "a/b/c.txt", "content": "one\ntwo\n"})
+	resp := h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt", "content": "one\ntwo\n"})
 	is(t, resp, ended, false, "Wrote a/b/c.txt: 8 bytes, 2 lines.")
 	if !slices.Equal(resp.GetFilesChanged(), []string{"a/b/c.txt"}) {
 		t.Errorf("changed %v", resp.GetFilesChanged())
 	}
-	again := h.call(toolhost.WriteFile, map[string]any{"path": "a/b/c.txt", "content": "one\ntwo\n"})
+	again := h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt", "content": "one\ntwo\n"})
 	if again.GetResult() != resp.GetResult() {
 		t.Errorf("the same effect reads %q, then %q", resp.GetResult(), again.GetResult())
 	}
 	if err := os.Chmod(filepath.Join(h.dir, "a/b/c.txt"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	is(t, h.call(toolhost.EditFile, map[string]any{"path": "a/b/c.txt", "old": "two", "new": "2\n3"}), ended, false, "at line 2: 1 lines became 2")
+	is(t, h.call(tools.EditFile, map[string]any{"path": "a/b/c.txt", "old": "two", "new": "2\n3"}), ended, false, "at line 2: 1 lines became 2")
 	if got := h.read("a/b/c.txt"); got != "one\n2\n3\n" {
 		t.Errorf("got %q", got)
 	}
 	if info, _ := os.Stat(filepath.Join(h.dir, "a/b/c.txt")); info.Mode().Perm() != 0o750 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	is(t, h.call(toolhost.EditFile, map[string]any{"path": "a/b/c.txt", "old": "four", "new": ""}), ended, true, "was not found")
-	is(t, h.call(toolhost.EditFile, map[string]any{"path": "none", "old": "four", "new": ""}), ended, true, "none: no such file or folder.")
-	is(t, h.call(toolhost.WriteFile, map[string]any{"path": "a/b", "content": ""}), ended, true, "a/b: is a folder.")
-	is(t, h.call(toolhost.WriteFile, map[string]any{"path": "a/b/c.txt/d", "content": ""}), ended, true, "is a file, not a folder")
-	is(t, h.call(toolhost.WriteFile, map[string]any{"path": "new/", "content": ""}), ended, true, "names a folder")
+	is(t, h.call(tools.EditFile, map[string]any{"path": "a/b/c.txt", "old": "four", "new": ""}), ended, true, "was not found")
+	is(t, h.call(tools.EditFile, map[string]any{"path": "none", "old": "four", "new": ""}), ended, true, "none: no such file or folder.")
+	is(t, h.call(tools.WriteFile, map[string]any{"path": "a/b", "content": ""}), ended, true, "a/b: is a folder.")
+	is(t, h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt/d", "content": ""}), ended, true, "is a file, not a folder")
+	is(t, h.call(tools.WriteFile, map[string]any{"path": "new/", "content": ""}), ended, true, "names a folder")
 	if left, _ := filepath.Glob(filepath.Join(h.dir, "a/b/.harness-*")); left != nil {
 		t.Errorf("left behind: %v", left)
 	}
@@ -94,7 +95,7 @@ func TestAnEditHappensOnce(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	h.write("f", "x")
-	req := h.request(toolhost.EditFile, "c", map[string]any{"path": "f", "old": "x", "new": "xx y"})
+	req := h.request(tools.EditFile, "c", map[string]any{"path": "f", "old": "x", "new": "xx y"})
 	first := h.execute(req)
 	is(t, first, ended, false)
 	if err := h.Close(context.Background()); err != nil {
@@ -141,23 +142,23 @@ func TestFileToolsStayInside(t *testing.T) {
 	h := newHost(t, Config{})
 	inside, outside := pathCases(t, h)
 	for _, path := range inside {
-		resp := h.call(toolhost.ReadFile, map[string]any{"path": path})
+		resp := h.call(tools.ReadFile, map[string]any{"path": path})
 		if resp.GetIsError() || resp.GetResult() != "inside" {
 			t.Errorf("%s: got %q", path, resp.GetResult())
 		}
-		is(t, h.call(toolhost.WriteFile, map[string]any{"path": path, "content": "inside"}), ended, false)
-		is(t, h.call(toolhost.SearchFiles, map[string]any{"path": path, "pattern": "ins"}), ended, false, "dir/file:1: inside")
+		is(t, h.call(tools.WriteFile, map[string]any{"path": path, "content": "inside"}), ended, false)
+		is(t, h.call(tools.SearchFiles, map[string]any{"path": path, "pattern": "ins"}), ended, false, "dir/file:1: inside")
 	}
 	if info, err := os.Lstat(filepath.Join(h.dir, "in")); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Error("a link was replaced by what was written through it")
 	}
 	for _, path := range append(outside, "dangling") {
 		for tool, arguments := range map[string]map[string]any{
-			toolhost.ReadFile:      {"path": path},
-			toolhost.WriteFile:     {"path": path, "content": "overwritten"},
-			toolhost.EditFile:      {"path": path, "old": "secret", "new": "overwritten"},
-			toolhost.ListDirectory: {"path": path},
-			toolhost.SearchFiles:   {"path": path, "pattern": "."},
+			tools.ReadFile:      {"path": path},
+			tools.WriteFile:     {"path": path, "content": "overwritten"},
+			tools.EditFile:      {"path": path, "old": "secret", "new": "overwritten"},
+			tools.ListDirectory: {"path": path},
+			tools.SearchFiles:   {"path": path, "pattern": "."},
 		} {
 			resp := h.call(tool, arguments)
 			if !resp.GetIsError() || strings.Contains(resp.GetResult(), "secret\n") {
@@ -165,7 +166,7 @@ func TestFileToolsStayInside(t *testing.T) {
 			}
 		}
 	}
-	for _, tool := range []string{toolhost.FindFiles, toolhost.SearchFiles} {
+	for _, tool := range []string{tools.FindFiles, tools.SearchFiles} {
 		if resp := h.call(tool, map[string]any{"pattern": "secret"}); strings.Contains(resp.GetResult(), "outdir/secret") {
 			t.Errorf("%s followed a link: %q", tool, resp.GetResult())
 		}
@@ -175,7 +176,7 @@ func TestFileToolsStayInside(t *testing.T) {
 	if content, _ := os.ReadFile(neighbour + "/secret"); string(content) != "secret" || len(names) != 1 {
 		t.Errorf("outside is now %q, %v", content, names)
 	}
-	is(t, h.call(toolhost.ReadFile, map[string]any{"path": "outdir/secret"}), ended, true, "is outside the workspace")
+	is(t, h.call(tools.ReadFile, map[string]any{"path": "outdir/secret"}), ended, true, "is outside the workspace")
 }
 
 // keepSwapping lets a link of the workspace lead to the one target and to the
@@ -220,15 +221,15 @@ func TestASwappedLinkLeadsNowhere(t *testing.T) {
 	stop := keepSwapping(t, h, "link", "dir", neighbour)
 	reads := 0
 	for range 1500 {
-		resp := h.call(toolhost.ReadFile, map[string]any{"path": "link/file"})
+		resp := h.call(tools.ReadFile, map[string]any{"path": "link/file"})
 		if strings.Contains(resp.GetResult(), "secret") {
 			t.Errorf("read from outside: %q", resp.GetResult())
 		}
 		if resp.GetResult() == "inside" {
 			reads++
 		}
-		h.call(toolhost.WriteFile, map[string]any{"path": "link/new", "content": "x"})
-		if resp := h.call(toolhost.SearchFiles, map[string]any{"path": "link", "pattern": "secret"}); !strings.HasPrefix(resp.GetResult(), "No match") && !resp.GetIsError() {
+		h.call(tools.WriteFile, map[string]any{"path": "link/new", "content": "x"})
+		if resp := h.call(tools.SearchFiles, map[string]any{"path": "link", "pattern": "secret"}); !strings.HasPrefix(resp.GetResult(), "No match") && !resp.GetIsError() {
 			t.Errorf("searched outside: %q", resp.GetResult())
 		}
 	}
@@ -246,17 +247,17 @@ func TestPipesAndBinariesAreRefused(t *testing.T) {
 	}
 	h.write("binary", "a\x00b")
 	h.write("latin", "caf\xe9\n")
-	for _, tool := range []string{toolhost.ReadFile, toolhost.EditFile, toolhost.WriteFile} {
+	for _, tool := range []string{tools.ReadFile, tools.EditFile, tools.WriteFile} {
 		arguments := map[string]map[string]any{
-			toolhost.ReadFile:  {"path": "pipe"},
-			toolhost.EditFile:  {"path": "pipe", "old": "a", "new": "b"},
-			toolhost.WriteFile: {"path": "pipe", "content": "b"},
+			tools.ReadFile:  {"path": "pipe"},
+			tools.EditFile:  {"path": "pipe", "old": "a", "new": "b"},
+			tools.WriteFile: {"path": "pipe", "content": "b"},
 		}[tool]
 		is(t, h.call(tool, arguments), ended, true, "pipe: is not a regular file.")
 	}
-	is(t, h.call(toolhost.SearchFiles, map[string]any{"pattern": "a"}), ended, false, "latin:1: caf\uFFFD")
-	is(t, h.call(toolhost.ReadFile, map[string]any{"path": "binary"}), ended, true, "is a binary file of 3 bytes")
-	is(t, h.call(toolhost.ReadFile, map[string]any{"path": "latin"}), ended, false, "caf\uFFFD\n")
+	is(t, h.call(tools.SearchFiles, map[string]any{"pattern": "a"}), ended, false, "latin:1: caf\uFFFD")
+	is(t, h.call(tools.ReadFile, map[string]any{"path": "binary"}), ended, true, "is a binary file of 3 bytes")
+	is(t, h.call(tools.ReadFile, map[string]any{"path": "latin"}), ended, false, "caf\uFFFD\n")
 }
 
 func TestExplore(t *testing.T) {
@@ -274,19 +275,19 @@ func TestExplore(t *testing.T) {
 		want      string
 		isError   bool
 	}{
-		{toolhost.ListDirectory, map[string]any{"path": "b"}, "b.go  11\nc.txt  4\nwide.txt  1006\n", false},
-		{toolhost.ListDirectory, map[string]any{"path": "z"}, "1  0\n2  0\n3  0\n[1 more; use find_files with a pattern.]\n", false},
-		{toolhost.ListDirectory, map[string]any{"path": "a.go"}, "a.go: is a file, not a folder; use read_file.", true},
-		{toolhost.ListDirectory, map[string]any{"path": "q"}, "q: no such file or folder.", true},
-		{toolhost.FindFiles, map[string]any{"pattern": "*.go"}, "a.go\nb/b.go\n", false},
-		{toolhost.FindFiles, map[string]any{"pattern": "z/*"}, "z/1\nz/2\nz/3\n[There is more; use a narrower pattern or path.]\n", false},
-		{toolhost.FindFiles, map[string]any{"pattern": "*.rs"}, "No file matches.\n", false},
-		{toolhost.FindFiles, map[string]any{"pattern": "["}, "pattern \"[\": syntax error in pattern in \"[\".", true},
-		{toolhost.SearchFiles, map[string]any{"pattern": "^package .$"}, "a.go:1: package a\nb/b.go:1: package b\n[Not searched: 1 files of more than 5000 bytes.]\n", false},
-		{toolhost.SearchFiles, map[string]any{"pattern": "a", "path": "a.go"}, "a.go:1: package a\n", false},
-		{toolhost.SearchFiles, map[string]any{"pattern": "needle", "path": "b"}, "b/wide.txt:1: …" + strings.Repeat("-", 10) + "needle" + strings.Repeat("-", 24) + "…\n", false},
-		{toolhost.SearchFiles, map[string]any{"pattern": "("}, "pattern: error parsing regexp: missing closing ): `(` (RE2 syntax).", true},
-		{toolhost.SearchFiles, map[string]any{"pattern": ".", "path": "b"}, "b/b.go:1: package b\nb/c.txt:1: none\n[There is more; use a narrower pattern or path.]\n", false},
+		{tools.ListDirectory, map[string]any{"path": "b"}, "b.go  11\nc.txt  4\nwide.txt  1006\n", false},
+		{tools.ListDirectory, map[string]any{"path": "z"}, "1  0\n2  0\n3  0\n[1 more; use find_files with a pattern.]\n", false},
+		{tools.ListDirectory, map[string]any{"path": "a.go"}, "a.go: is a file, not a folder; use read_file.", true},
+		{tools.ListDirectory, map[string]any{"path": "q"}, "q: no such file or folder.", true},
+		{tools.FindFiles, map[string]any{"pattern": "*.go"}, "a.go\nb/b.go\n", false},
+		{tools.FindFiles, map[string]any{"pattern": "z/*"}, "z/1\nz/2\nz/3\n[There is more; use a narrower pattern or path.]\n", false},
+		{tools.FindFiles, map[string]any{"pattern": "*.rs"}, "No file matches.\n", false},
+		{tools.FindFiles, map[string]any{"pattern": "["}, "pattern \"[\": syntax error in pattern in \"[\".", true},
+		{tools.SearchFiles, map[string]any{"pattern": "^package .$"}, "a.go:1: package a\nb/b.go:1: package b\n[Not searched: 1 files of more than 5000 bytes.]\n", false},
+		{tools.SearchFiles, map[string]any{"pattern": "a", "path": "a.go"}, "a.go:1: package a\n", false},
+		{tools.SearchFiles, map[string]any{"pattern": "needle", "path": "b"}, "b/wide.txt:1: …" + strings.Repeat("-", 10) + "needle" + strings.Repeat("-", 24) + "…\n", false},
+		{tools.SearchFiles, map[string]any{"pattern": "("}, "pattern: error parsing regexp: missing closing ): `(` (RE2 syntax).", true},
+		{tools.SearchFiles, map[string]any{"pattern": ".", "path": "b"}, "b/b.go:1: package b\nb/c.txt:1: none\n[There is more; use a narrower pattern or path.]\n", false},
 	} {
 		resp := h.call(c.tool, c.arguments)
 		if resp.GetResult() != c.want || resp.GetIsError() != c.isError {
@@ -302,10 +303,10 @@ func BenchmarkExecuteTool(b *testing.B) {
 		tool      string
 		arguments map[string]any
 	}{
-		"read_file":        {false, toolhost.ReadFile, map[string]any{"path": "f"}},
-		"write_file":       {false, toolhost.WriteFile, map[string]any{"path": "g", "content": content}},
-		"run_command":      {false, toolhost.RunCommand, map[string]any{"command": "true"}},
-		"run_command/sync": {true, toolhost.RunCommand, map[string]any{"command": "true"}},
+		"read_file":        {false, tools.ReadFile, map[string]any{"path": "f"}},
+		"write_file":       {false, tools.WriteFile, map[string]any{"path": "g", "content": content}},
+		"run_command":      {false, tools.RunCommand, map[string]any{"command": "true"}},
+		"run_command/sync": {true, tools.RunCommand, map[string]any{"command": "true"}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			h := newHost(b, Config{Sync: c.sync})
@@ -323,7 +324,7 @@ func BenchmarkExecuteTool(b *testing.B) {
 	}
 	b.Run("replay", func(b *testing.B) {
 		h := newHost(b, Config{})
-		req := h.request(toolhost.RunCommand, "c", map[string]any{"command": "true"})
+		req := h.request(tools.RunCommand, "c", map[string]any{"command": "true"})
 		h.execute(req)
 		b.ReportAllocs()
 		for range b.N {

@@ -14,29 +14,33 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 )
 
 const (
-	// gitTime is how long git may take.
-	gitTime = 2 * time.Second
-	// gitOutput is what is read of its output, bytes.
-	gitOutput = 8 << 20
-	// gitFile bounds the small files of a repository that are read here, bytes.
-	gitFile = 1 << 20
-	// gitPrefix begins the names of folders that stand in for a repository's own.
-	gitPrefix = "git-"
+	// gitTimeout is how long git may take, and gitDrainTimeout how long its output may
+	// be read after that.
+	gitTimeout      = 2 * time.Second
+	gitDrainTimeout = 500 * time.Millisecond
+	// gitOutputBytes is the part of git's output that is read.
+	gitOutputBytes = 8 << 20
+	// gitFileBytes is the maximum size of a repository's configuration.
+	gitFileBytes = 1 << 20
+	// gitLineBytes is the maximum size of a repository's files with one line.
+	gitLineBytes = 4 << 10
+	// standInPrefix begins the names of folders that git uses instead of .git.
+	standInPrefix = "git-"
 )
 
-// gitChanges are the paths below the workspace that git status names, relative to
-// the workspace.
+// gitChanges returns the paths that git status names, relative to the workspace and only
+// below it.
 //
-// A repository is not trusted: its configuration names programs that git status
-// would run (core.fsmonitor, the clean filters of .gitattributes, hooks, what a
-// partial clone fetches with, and the same in submodules). So git gets a folder
-// of ours in the place of the repository's, with links to the files that say what
-// is stored (objects, refs, index, excludes), and with a configuration of ours.
-// So set up it starts no other program, and needs no supervisor; one that a host
-// leaves behind carries its mark, by which the next one kills it.
+// A repository is not trusted: its configuration can name programs that git status would
+// run (core.fsmonitor, clean filters, hooks, the transport of a partial clone, and the
+// same in submodules). So git uses a stand-in instead of .git, with links to the files
+// that show what is stored (objects, refs, index, excludes) and a configuration of the
+// tool host. Then it starts no program and needs no supervisor. If a host dies before its
+// git, the next host finds that by its mark and kills it.
 func (s *Server) gitChanges(ctx context.Context, r repository) ([]string, error) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -46,38 +50,37 @@ func (s *Server) gitChanges(ctx context.Context, r repository) ([]string, error)
 		return nil, err
 	}
 	if _, inside := within(r.root, git); inside {
-		return nil, fmt.Errorf("%s lies in the repository itself", git)
+		return nil, fmt.Errorf("git program %s is inside the repository", git)
 	}
-	ctx, release := context.WithTimeoutCause(ctx, gitTime, errTimedOut)
-	defer release()
-	state, err := filepath.Abs(s.config.Dir)
+	ctx, cancel := context.WithTimeoutCause(ctx, gitTimeout, errTimeout)
+	defer cancel()
+	dir, err := filepath.Abs(s.config.Dir)
 	if err != nil {
 		return nil, err
 	}
-	stand, err := os.MkdirTemp(state, gitPrefix)
+	standIn, err := os.MkdirTemp(dir, standInPrefix)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(stand) }()
-	environ, err := standIn(r.root, stand)
+	defer func() { _ = os.RemoveAll(standIn) }()
+	environ, err := fillStandIn(r.root, standIn)
 	if err != nil {
 		return nil, err
 	}
-	output := &bounded{limit: gitOutput}
+	output := &limitedBuffer{limit: gitOutputBytes}
 	cmd := exec.CommandContext(ctx, git, toolhost.GitStatus()...)
-	cmd.Dir, cmd.Env, cmd.Stdout = r.workspace, append(environ, markVariable+"="+s.life.mark()), output
+	cmd.Dir, cmd.Env, cmd.Stdout = r.workspace, append(environ, command.MarkVariable+"="+s.instance.newMark()), output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = drainTime
+	cmd.WaitDelay = gitDrainTimeout
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("git status: %w", cmp.Or(context.Cause(ctx), err))
 	}
-	return s.below(r, toolhost.ParseGitStatus(output.String(), filepath.ToSlash(relative(r.root, r.workspace)))), nil
+	return s.withoutOwnFiles(r, toolhost.ParseGitStatus(output.String(), filepath.ToSlash(relative(r.root, r.workspace)))), nil
 }
 
-// below leaves out what is the tool host's own: its ledger may lie in the
-// workspace.
-func (s *Server) below(r repository, paths []string) []string {
+// withoutOwnFiles removes the tool host's own files, whose folder may be in the workspace.
+func (s *Server) withoutOwnFiles(r repository, paths []string) []string {
 	dir, err := filepath.EvalSymlinks(s.config.Dir)
 	if err == nil {
 		dir, err = filepath.Abs(dir)
@@ -95,51 +98,51 @@ func (s *Server) below(r repository, paths []string) []string {
 	return kept
 }
 
-// standIn fills a folder that stands in for a repository's own and returns git's
-// environment with it.
-func standIn(root, stand string) ([]string, error) {
+// fillStandIn makes a folder usable as .git of a repository and returns git's environment
+// with it.
+func fillStandIn(root, standIn string) ([]string, error) {
 	folder := filepath.Join(root, ".git")
-	if content, err := readSmall(folder, 4<<10); err == nil {
+	if content, err := readSmall(folder, gitLineBytes); err == nil {
 		target := toolhost.GitFolder(content)
 		if target == "" {
-			return nil, errors.New(".git is neither a folder nor names one")
+			return nil, errors.New(".git is neither a folder nor a file that names one")
 		}
 		folder = absolute(root, target)
 	}
 	common := folder // a linked worktree shares what is stored
-	if content, err := readSmall(filepath.Join(folder, "commondir"), 4<<10); err == nil {
+	if content, err := readSmall(filepath.Join(folder, "commondir"), gitLineBytes); err == nil {
 		common = absolute(folder, strings.TrimSpace(content))
 	}
-	head, err := readSmall(filepath.Join(folder, "HEAD"), 4<<10)
+	head, err := readSmall(filepath.Join(folder, "HEAD"), gitLineBytes)
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := readSmall(filepath.Join(common, "config"), gitFile)
+	theirs, err := readSmall(filepath.Join(common, "config"), gitFileBytes)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := toolhost.GitConfig(theirs)
+	config, err := toolhost.GitConfig(theirs)
 	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(
-		os.WriteFile(filepath.Join(stand, "HEAD"), []byte(head), 0o600),
-		os.WriteFile(filepath.Join(stand, "config"), []byte(ours), 0o600),
-		os.Symlink(filepath.Join(common, "refs"), filepath.Join(stand, "refs")),
-		os.Symlink(filepath.Join(common, "packed-refs"), filepath.Join(stand, "packed-refs")),
-		os.Symlink(filepath.Join(common, "info"), filepath.Join(stand, "info")),
+		os.WriteFile(filepath.Join(standIn, "HEAD"), []byte(head), 0o600),
+		os.WriteFile(filepath.Join(standIn, "config"), []byte(config), 0o600),
+		os.Symlink(filepath.Join(common, "refs"), filepath.Join(standIn, "refs")),
+		os.Symlink(filepath.Join(common, "packed-refs"), filepath.Join(standIn, "packed-refs")),
+		os.Symlink(filepath.Join(common, "info"), filepath.Join(standIn, "info")),
 	); err != nil {
 		return nil, err
 	}
-	// A split index lies beside the one that refers to it.
+	// A split index is in the same folder as the index that refers to it.
 	shared, _ := filepath.Glob(filepath.Join(folder, "sharedindex.*"))
 	for _, path := range shared[:min(len(shared), 64)] {
-		if err := os.Symlink(path, filepath.Join(stand, filepath.Base(path))); err != nil {
+		if err := os.Symlink(path, filepath.Join(standIn, filepath.Base(path))); err != nil {
 			return nil, err
 		}
 	}
 	return append(toolhost.GitEnvironment(),
-		"PATH="+os.Getenv("PATH"), "GIT_DIR="+stand, "GIT_WORK_TREE="+root,
+		"PATH="+os.Getenv("PATH"), "GIT_DIR="+standIn, "GIT_WORK_TREE="+root,
 		"GIT_INDEX_FILE="+filepath.Join(folder, "index"), "GIT_OBJECT_DIRECTORY="+filepath.Join(common, "objects"),
 	), nil
 }
@@ -151,13 +154,13 @@ func absolute(base, path string) string {
 	return filepath.Join(base, path)
 }
 
-// within says whether a path is a folder or lies below it, and its name there.
+// within reports whether a path is a folder or below it, and returns its name there.
 func within(folder, path string) (string, bool) {
 	rel := relative(folder, path)
 	return rel, filepath.IsLocal(rel)
 }
 
-// relative is the name of one path seen from another; both are absolute.
+// relative returns an absolute path relative to another absolute path.
 func relative(from, path string) string {
 	rel, err := filepath.Rel(from, path)
 	if err != nil {
@@ -166,21 +169,21 @@ func relative(from, path string) string {
 	return rel
 }
 
-// removeStandIns removes what a host that was killed has left behind.
+// removeStandIns removes the folders that a killed host left behind.
 func removeStandIns(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, gitPrefix+"*"))
+	left, _ := filepath.Glob(filepath.Join(dir, standInPrefix+"*"))
 	for _, path := range left {
 		_ = os.RemoveAll(path)
 	}
 }
 
-// bounded keeps the first limit bytes of what is written to it and takes all.
-type bounded struct {
+// limitedBuffer keeps the first limit bytes of what is written to it. Write never fails.
+type limitedBuffer struct {
 	bytes.Buffer
 	limit int
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
 	b.Buffer.Write(p[:min(len(p), max(0, b.limit-b.Len()))])
 	return len(p), nil
 }

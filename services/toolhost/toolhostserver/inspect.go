@@ -6,10 +6,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// InspectWorkspace says how many files have changed and which instruction files
-// there are now. Where git cannot say what has changed, within two seconds, only
-// what calls of the run have changed counts. A workspace that is gone holds
-// nothing; that is no error.
+// InspectWorkspace returns the number of changed files and the current instruction files.
+// If git cannot report the changes within two seconds, only changes by calls of the run
+// count. A workspace that no longer exists is empty; that is no error.
 func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWorkspaceRequest) (*harnessv1.InspectWorkspaceResponse, error) {
 	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
@@ -27,9 +26,9 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 		changed[path] = true
 	}
 	resp := &harnessv1.InspectWorkspaceResponse{}
-	if r, err := repositoryOf(req.GetWorkspace()); err == nil {
+	if r, err := findRepository(req.GetWorkspace()); err == nil {
 		resp.InstructionFiles = s.instructions(ctx, r)
-		if r.is && !req.GetInstructionsOnly() {
+		if r.exists && !req.GetInstructionsOnly() {
 			s.addGitChanges(ctx, r, changed)
 		}
 	}
@@ -42,7 +41,7 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 func (s *Server) addGitChanges(ctx context.Context, r repository, changed map[string]bool) {
 	paths, err := s.gitChanges(ctx, r)
 	if err != nil {
-		s.log.Debug("git cannot say what has changed", "error", err, "workspace", r.workspace)
+		s.log.Debug("git cannot report changes", "error", err, "workspace", r.workspace)
 	}
 	for _, path := range paths {
 		changed[path] = true

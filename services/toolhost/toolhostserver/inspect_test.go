@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 func (h *host) inspect() *harnessv1.InspectWorkspaceResponse {
@@ -73,13 +73,13 @@ func TestChangesAreWhatCallsChangedAndWhatGitNames(t *testing.T) {
 	h := newHost(t, Config{})
 	h.repository()
 	h.changed(0)
-	h.call(toolhost.WriteFile, map[string]any{"path": "a.txt", "content": "changed by a call\n"})
+	h.call(tools.WriteFile, map[string]any{"path": "a.txt", "content": "changed by a call\n"})
 	h.changed(1) // both name it
-	h.call(toolhost.WriteFile, map[string]any{"path": "ignored", "content": "x"})
+	h.call(tools.WriteFile, map[string]any{"path": "ignored", "content": "x"})
 	h.changed(2) // only the ledger does
 	h.command("echo x > dir/new; echo x > 'dir/with a \"name\" and ä'; rm b.txt")
 	h.changed(5) // only git does
-	h.call(toolhost.EditFile, map[string]any{"path": "dir/c.txt", "old": "as", "new": "not as"})
+	h.call(tools.EditFile, map[string]any{"path": "dir/c.txt", "old": "as", "new": "not as"})
 	h.changed(6)
 	git(t, h.dir, "add", ".")
 	h.changed(6)
@@ -88,7 +88,7 @@ func TestChangesAreWhatCallsChangedAndWhatGitNames(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(h.dir, ".git", "index.lock")); err == nil {
 		t.Error("the index is locked")
 	}
-	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, gitPrefix+"*")); left != nil {
+	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, standInPrefix+"*")); left != nil {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -100,9 +100,9 @@ func TestChangesOfAFolderOfARepository(t *testing.T) {
 	h.write("dir/c.txt", "changed inside\n")
 	h.dir = filepath.Join(h.dir, "dir")
 	h.changed(1)
-	h.call(toolhost.WriteFile, map[string]any{"path": "c.txt", "content": "x"})
+	h.call(tools.WriteFile, map[string]any{"path": "c.txt", "content": "x"})
 	h.changed(1)
-	h.call(toolhost.WriteFile, map[string]any{"path": "new", "content": "x"})
+	h.call(tools.WriteFile, map[string]any{"path": "new", "content": "x"})
 	h.changed(2)
 }
 
@@ -211,7 +211,7 @@ func TestWhereGitCannotSayOnlyCallsCount(t *testing.T) {
 			h := newHost(t, Config{})
 			h.repository()
 			h.write("b.txt", "changed by nobody\n")
-			h.call(toolhost.WriteFile, map[string]any{"path": "a.txt", "content": "x"})
+			h.call(tools.WriteFile, map[string]any{"path": "a.txt", "content": "x"})
 			h.changed(2)
 			spoil(h)
 			h.changed(1)

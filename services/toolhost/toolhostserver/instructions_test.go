@@ -13,6 +13,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 func (h *host) describe() *harnessv1.Environment {
@@ -158,7 +159,7 @@ func TestARepositoryOfSomebodyElseAboveIsNotBelieved(t *testing.T) {
 		"the workspace's owner's": {workspace: 12345, git: 12345, believed: true},
 		"somebody else's":         {workspace: mine, git: 12345},
 	} {
-		if got := believed(owned{uid: c.workspace}, owned{uid: c.git}); got != c.believed {
+		if got := isTrusted(owned{uid: c.workspace}, owned{uid: c.git}); got != c.believed {
 			t.Errorf("%s: believed %v", name, got)
 		}
 	}
@@ -175,7 +176,7 @@ func (o owned) Sys() any { return &syscall.Stat_t{Uid: o.uid} }
 func TestADescriptionNamesTheToolsAndTheirUse(t *testing.T) {
 	h := newHost(t, Config{})
 	environment := h.describe()
-	if len(environment.GetTools()) != len(toolhost.Catalogue()) {
+	if len(environment.GetTools()) != len(tools.All()) {
 		t.Fatalf("got %v", environment.GetTools())
 	}
 	for _, spec := range environment.GetTools() {

@@ -21,13 +21,13 @@ import (
 
 const (
 	ledgerFile = "ledger.db"
-	// How long to wait for another host that is about to end.
+	// lockTimeout is how long to wait for another host that is about to end.
 	lockTimeout = 300 * time.Millisecond
-	// Entries that one commit takes at most.
+	// maxGroup is the maximum number of entries in a commit.
 	maxGroup = 256
-	// Bytes before the response in a value: the state and when it was written,
-	// in seconds since 1970, big endian. A result follows as protobuf, a
-	// tombstone's fate as one byte.
+	// valueHeader is the size of a value's header: the state, and the time of writing
+	// in seconds since 1970, big endian. After it comes a result as protobuf, or the
+	// fate in a tombstone as one byte.
 	valueHeader = 9
 )
 
@@ -37,25 +37,24 @@ var (
 	idKey       = []byte("ledger_id")
 )
 
-// ledger is the durable part of what is known of calls: one bbolt file under an
-// exclusive lock. One goroutine commits; what is asked for while it is busy
-// goes into its next commit, so that many calls share a sync.
+// ledger is the durable record of calls: one bbolt file under an exclusive lock. One
+// goroutine commits. Entries that arrive while it is busy are in its next commit, so that
+// many calls share a sync.
 type ledger struct {
 	db *bbolt.DB
 	id string
-	// place is where it lies now: that of its id, unless it was moved or is
-	// from an earlier version.
+	// place is where the ledger is now. It is the place in its id, unless it was moved
+	// or is from an earlier version.
 	place string
-	// folder is locked too, so that nobody takes the place of a host whose file
-	// was deleted while it runs.
+	// folder is locked too, so that no other host starts if the file is deleted.
 	folder *os.File
 	writes chan entry
 	// quit is closed to end the committing goroutine, stopped when it has ended.
 	quit, stopped chan struct{}
 }
 
-// entry is a value on its way to the ledger, and what its run has changed; one of
-// the two may be missing.
+// entry is a value to store and the paths that its run has changed. One of the two may be
+// missing.
 type entry struct {
 	key, value []byte
 	run        string
@@ -63,9 +62,9 @@ type entry struct {
 	stored     chan<- error
 }
 
-// openLedger opens or makes the ledger in dir. A file that is no ledger any
-// more is put aside and a new one begun: its new id says that what the old one
-// knew is lost. results older than keep are forgotten.
+// openLedger opens or creates the ledger in dir. A damaged file is renamed and replaced by
+// a new ledger, whose new id shows that the old one is lost. Results older than keep are
+// forgotten.
 func openLedger(dir string, sync bool, keep time.Duration, log *slog.Logger) (*ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
@@ -85,16 +84,16 @@ func openLedger(dir string, sync bool, keep time.Duration, log *slog.Logger) (*l
 	return l, nil
 }
 
-// open opens or makes the file and begins to commit.
+// open opens or creates the file and starts the committing goroutine.
 func (l *ledger) open(path string, sync bool, keep time.Duration, log *slog.Logger) error {
 	db, err := openFile(path, sync)
 	if errors.Is(err, bbolterrors.ErrInvalid) || errors.Is(err, bbolterrors.ErrChecksum) {
-		aside := path + ".broken-" + randomHex(4)
-		if renamed := os.Rename(path, aside); renamed != nil {
+		broken := path + ".broken-" + randomHex(4)
+		if renamed := os.Rename(path, broken); renamed != nil {
 			return fmt.Errorf("ledger: %w", errors.Join(err, renamed))
 		}
-		log.Error("the ledger is damaged; a new one was begun and calls of the old one are unknown",
-			"error", err, "aside", aside)
+		log.Error("damaged ledger renamed and replaced by a new one; its calls are unknown",
+			"error", err, "renamed", broken)
 		db, err = openFile(path, sync)
 	}
 	if errors.Is(err, bbolterrors.ErrTimeout) {
@@ -108,7 +107,7 @@ func (l *ledger) open(path string, sync bool, keep time.Duration, log *slog.Logg
 	if err := l.prepare(time.Now().Add(-keep)); err != nil {
 		return fmt.Errorf("ledger %s: %w", path, errors.Join(err, db.Close()))
 	}
-	go l.commit()
+	go l.commitLoop()
 	return nil
 }
 
@@ -122,7 +121,7 @@ func openFile(path string, sync bool) (*bbolt.DB, error) {
 	})
 }
 
-// prepare gives a new ledger its id and drops results from before the limit.
+// prepare gives a new ledger its id and forgets results from before the limit.
 func (l *ledger) prepare(limit time.Time) error {
 	if err := l.db.Update(func(tx *bbolt.Tx) error {
 		meta, err := tx.CreateBucketIfNotExists(metaBucket)
@@ -143,17 +142,17 @@ func (l *ledger) prepare(limit time.Time) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(forget(calls, limit), forgetChanges(changes, limit))
+		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit))
 	}); err != nil {
 		return err
 	}
-	// The id holds also when the rest is not synced: a host that comes back
-	// under another id would call everything unknown.
+	// The id is synced even if nothing else is: after a restart with another id, all
+	// calls would be unknown.
 	return l.db.Sync()
 }
 
-// forget replaces results from before the limit by the fact that there was one.
-func forget(calls *bbolt.Bucket, limit time.Time) error {
+// forgetResults replaces results from before the limit by the state Forgotten.
+func forgetResults(calls *bbolt.Bucket, limit time.Time) error {
 	var old [][]byte
 	if err := calls.ForEach(func(key, value []byte) error {
 		if len(value) > valueHeader && toolhost.State(value[0]) == toolhost.Done &&
@@ -176,53 +175,44 @@ func header(s toolhost.State, at time.Time) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(s)}, uint64(at.Unix()))
 }
 
-// known is what is known of a call.
-type known struct {
-	state toolhost.State
-	// fate is what the tombstone of a Cancelled one says.
-	fate toolhost.Fate
-	// call is the one that runs, resp the result of one that is Done.
-	call *call
-	resp result
-}
-
-// read returns what is stored of a call. A Running that is stored was started by
-// an earlier process: whoever asks knows those of this one.
-func (l *ledger) read(key string) (k known, err error) {
+// read returns the stored status of a call. A stored Running call becomes Orphaned,
+// because an earlier process started it: the caller knows those of this process.
+func (l *ledger) read(key string) (found status, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
 		value := tx.Bucket(callsBucket).Get([]byte(key))
 		if value == nil {
 			return nil
 		}
 		if len(value) < valueHeader {
-			return fmt.Errorf("the entry of %q has %d bytes", key, len(value))
+			return fmt.Errorf("entry of call %q has %d bytes, expected at least %d", key, len(value), valueHeader)
 		}
-		switch k.state = toolhost.State(value[0]); k.state {
+		switch found.state = toolhost.State(value[0]); found.state {
 		case toolhost.Running:
-			k.state = toolhost.Orphaned
+			found.state = toolhost.Orphaned
 		case toolhost.Done:
-			k.resp = &harnessv1.ExecuteToolResponse{}
+			found.resp = &harnessv1.ExecuteToolResponse{}
 			if isCheck(key) {
-				k.resp = &harnessv1.CheckCommandResponse{}
+				found.resp = &harnessv1.CheckCommandResponse{}
 			}
-			return proto.Unmarshal(value[valueHeader:], k.resp)
+			return proto.Unmarshal(value[valueHeader:], found.resp)
 		case toolhost.Cancelled:
 			if len(value) > valueHeader {
-				k.fate = toolhost.Fate(value[valueHeader])
+				found.fate = toolhost.Fate(value[valueHeader])
 			}
+		case toolhost.Absent, toolhost.Forgotten, toolhost.Orphaned:
 		}
 		return nil
 	})
-	return k, err
+	return found, err
 }
 
-// mark stores that a call begins.
-func (l *ledger) mark(key string) error {
+// storeRunning stores the mark of a call that begins.
+func (l *ledger) storeRunning(key string) error {
 	return l.write(entry{key: []byte(key), value: header(toolhost.Running, time.Now())})
 }
 
-// finish stores the result of a call and what its run has changed by it.
-func (l *ledger) finish(key string, resp result, run string, changed []string) error {
+// storeResult stores the result of a call and the paths that it changed.
+func (l *ledger) storeResult(key string, resp response, run string, changed []string) error {
 	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(header(toolhost.Done, time.Now()), resp)
 	if err != nil {
 		return err
@@ -230,20 +220,19 @@ func (l *ledger) finish(key string, resp result, run string, changed []string) e
 	return l.write(entry{key: []byte(key), value: value, run: run, changed: changed})
 }
 
-// bury stores the tombstone of a call.
-func (l *ledger) bury(key string, f toolhost.Fate) error {
+// storeTombstone stores the tombstone of a call.
+func (l *ledger) storeTombstone(key string, f toolhost.Fate) error {
 	return l.write(entry{key: []byte(key), value: append(header(toolhost.Cancelled, time.Now()), byte(f))})
 }
 
-// close ends the committing goroutine and lets go of the file. Writes that wait
-// then fail.
+// close ends the committing goroutine and releases the file. Pending writes fail.
 func (l *ledger) close() error {
 	close(l.quit)
 	<-l.stopped
 	return errors.Join(l.db.Sync(), l.db.Close(), l.folder.Close())
 }
 
-// randomHex is n random bytes in hexadecimal.
+// randomHex returns n random bytes in hexadecimal.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails

@@ -11,6 +11,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 func (h *host) close() {
@@ -98,7 +99,7 @@ func TestALedgerOfAnEarlierVersion(t *testing.T) {
 	if resp := h.cancelUnder(id, "c"); len(resp.GetKilled())+len(resp.GetFinished())+len(resp.GetUnknown()) > 0 {
 		t.Fatalf("got %v", resp)
 	}
-	is(t, h.execute(h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine})), wasKilled, false)
+	is(t, h.execute(h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})), wasKilled, false)
 }
 
 func TestCancelAnswersTheSameAgain(t *testing.T) {
@@ -106,9 +107,9 @@ func TestCancelAnswersTheSameAgain(t *testing.T) {
 	h := newHost(t, Config{Dir: dir})
 	other := toolhost.LedgerID(toolhost.Place(h.LedgerID()), "0000000000000000")
 	pass := gate(t, h.dir)
-	first := h.begin(context.Background(), h.request(toolhost.RunCommand, "killed", map[string]any{"command": "echo > gate; cat gate"}))
+	first := h.begin(context.Background(), h.request(tools.RunCommand, "killed", map[string]any{"command": "echo > gate; cat gate"}))
 	pass()
-	h.execute(h.request(toolhost.RunCommand, "done", map[string]any{"command": "true"}))
+	h.execute(h.request(tools.RunCommand, "done", map[string]any{"command": "true"}))
 	for life := range 2 {
 		for range 2 {
 			// What this ledger knows is known whatever ledger the request names.
@@ -140,8 +141,8 @@ func TestCancelAnswersTheSameAgain(t *testing.T) {
 func TestDrain(t *testing.T) {
 	h := newHost(t, Config{})
 	pass := gate(t, h.dir)
-	req := h.request(toolhost.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
-	old := h.request(toolhost.RunCommand, "old", map[string]any{"command": "echo old"})
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
+	old := h.request(tools.RunCommand, "old", map[string]any{"command": "echo old"})
 	h.execute(old)
 	first := h.begin(context.Background(), req)
 	pass()
@@ -151,7 +152,7 @@ func TestDrain(t *testing.T) {
 	if err := h.Drain(gone); err == nil {
 		t.Fatal("drained while a call runs")
 	}
-	for _, tool := range []string{toolhost.RunCommand, toolhost.ListDirectory, "no_such_tool"} {
+	for _, tool := range []string{tools.RunCommand, tools.ListDirectory, "no_such_tool"} {
 		if _, err := h.ExecuteTool(context.Background(), h.request(tool, "", nil)); code(err).String() != "Unavailable" {
 			t.Fatalf("%s: got %v", tool, err)
 		}
@@ -178,7 +179,7 @@ func TestDrain(t *testing.T) {
 func TestADrainingHostStillKills(t *testing.T) {
 	h := newHost(t, Config{})
 	pass := gate(t, h.dir)
-	first := h.begin(context.Background(), h.request(toolhost.RunCommand, "c", map[string]any{"command": "echo > gate; cat gate"}))
+	first := h.begin(context.Background(), h.request(tools.RunCommand, "c", map[string]any{"command": "echo > gate; cat gate"}))
 	pass()
 	drained := make(chan error, 1)
 	go func() { drained <- h.Drain(context.Background()) }()

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 func TestMain(m *testing.M) {
@@ -88,7 +88,7 @@ func (h *host) call(tool string, arguments map[string]any) *harnessv1.ExecuteToo
 
 func (h *host) command(line string) *harnessv1.ExecuteToolResponse {
 	h.t.Helper()
-	return h.call(toolhost.RunCommand, map[string]any{"command": line})
+	return h.call(tools.RunCommand, map[string]any{"command": line})
 }
 
 // begin executes in the background and hands over what came of it.
@@ -193,6 +193,6 @@ func commandRequest(workspace, id, command string) *harnessv1.ExecuteToolRequest
 	arguments, _ := json.Marshal(map[string]any{"command": command})
 	return &harnessv1.ExecuteToolRequest{
 		Namespace: "n", RunId: "r", CallId: id, FirstSequence: 7,
-		Tool: toolhost.RunCommand, Arguments: string(arguments), Workspace: workspace,
+		Tool: tools.RunCommand, Arguments: string(arguments), Workspace: workspace,
 	}
 }

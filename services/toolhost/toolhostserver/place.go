@@ -11,10 +11,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
-// lockPause is how often to look whether a folder is still locked.
+// lockPause is the time between two attempts to lock a folder.
 const lockPause = 10 * time.Millisecond
 
-// placeOf is the place of a ledger in dir on this machine.
+// placeOf returns the place of a ledger in dir on this machine.
 func placeOf(dir string) (string, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -29,9 +29,9 @@ func placeOf(dir string) (string, error) {
 	return toolhost.PlaceOf(hostname, dir), nil
 }
 
-// lockFolder opens a folder under an exclusive lock, which ends with the
-// process. Where folders cannot be locked (some network file systems), the lock
-// of the file in it has to do.
+// lockFolder opens a folder and locks it exclusively until the process ends. On file
+// systems that cannot lock folders (some network file systems) there is only the lock of
+// the file in it.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

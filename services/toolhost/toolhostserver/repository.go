@@ -10,23 +10,22 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// repository is the git repository that a workspace lies in. Paths are absolute
-// and without links.
+// repository is the git repository of a workspace. Paths are absolute and without links.
 type repository struct {
 	workspace string
-	// root is the folder with .git; the workspace itself where there is no
-	// repository.
-	root string
-	is   bool
+	// root is the folder with .git, or the workspace if there is no repository.
+	root   string
+	exists bool
 }
 
-// repositoryOf finds the nearest folder with .git, from the workspace up. One
-// above the workspace that belongs to somebody else is not believed: anybody can
-// put a .git and instructions into a folder such as /tmp.
-func repositoryOf(workspace string) (repository, error) {
-	dir, err := filepath.EvalSymlinks(workspace)
+// findRepository finds the nearest folder with .git, from the workspace up. It ignores
+// one above the workspace that belongs to an unrelated user: every user can put a .git
+// and instruction files into a folder such as /tmp.
+func findRepository(dir string) (repository, error) {
+	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return repository{}, err
 	}
@@ -42,8 +41,8 @@ func repositoryOf(workspace string) (repository, error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		git, err := os.Stat(filepath.Join(at, ".git"))
 		if err == nil && (git.IsDir() || git.Mode().IsRegular()) {
-			if at == dir || believed(info, git) {
-				r.root, r.is = at, true
+			if at == dir || isTrusted(info, git) {
+				r.root, r.exists = at, true
 			}
 			return r, nil
 		}
@@ -53,26 +52,26 @@ func repositoryOf(workspace string) (repository, error) {
 	}
 }
 
-// believed says that something belongs to the workspace's owner, to this
-// process's user or to root.
-func believed(workspace, other os.FileInfo) bool {
-	owner, known := other.Sys().(*syscall.Stat_t)
-	if !known {
+// isTrusted reports whether a file belongs to the workspace's owner, to this process's
+// user or to root.
+func isTrusted(workspace, file os.FileInfo) bool {
+	fileStat, ok := file.Sys().(*syscall.Stat_t)
+	if !ok {
 		return false
 	}
-	mine, known := workspace.Sys().(*syscall.Stat_t)
-	return known && owner.Uid == mine.Uid || owner.Uid == 0 || int(owner.Uid) == os.Geteuid()
+	workspaceStat, ok := workspace.Sys().(*syscall.Stat_t)
+	return ok && fileStat.Uid == workspaceStat.Uid || fileStat.Uid == 0 || int(fileStat.Uid) == os.Geteuid()
 }
 
-// instructions are the instruction files from the workspace up to the repository's
-// root, nearest first. One that cannot be read, or that a link leads to from
-// outside the root, is left out, and so is one that is larger than files may be.
+// instructions returns the instruction files from the workspace up to the repository's
+// root, nearest first. It leaves out files that cannot be read, that are larger than
+// files may be, or that are links out of the root.
 func (s *Server) instructions(ctx context.Context, r repository) []*harnessv1.InstructionFile {
-	root, err := openWorkspace(r.root)
+	root, err := workspace.Open(r.root)
 	if err != nil {
 		return nil
 	}
-	defer root.close()
+	defer root.Close()
 	var found []toolhost.FoundInstruction
 	for at := r.workspace; ; at = filepath.Dir(at) {
 		for _, name := range toolhost.InstructionNames {
@@ -86,21 +85,21 @@ func (s *Server) instructions(ctx context.Context, r repository) []*harnessv1.In
 	}
 }
 
-func (s *Server) instruction(ctx context.Context, r repository, root *workspace, path string) (f toolhost.FoundInstruction, ok bool) {
-	below, err := filepath.Rel(r.root, path)
+func (s *Server) instruction(ctx context.Context, r repository, root *workspace.Workspace, path string) (f toolhost.FoundInstruction, ok bool) {
+	name, err := filepath.Rel(r.root, path)
 	if err != nil {
 		return f, false
 	}
-	c, err := root.look(ctx, below, toolhost.InstructionBytes, int64(s.config.Limits.FileBytes))
+	file, err := root.Digest(ctx, name, toolhost.InstructionBytes, int64(s.config.Limits.FileBytes))
 	if err != nil {
 		return f, false
 	}
 	shown, err := filepath.Rel(r.workspace, path)
-	return toolhost.FoundInstruction{Path: shown, Head: string(c.head), Size: c.size, Digest: c.digest}, err == nil
+	return toolhost.FoundInstruction{Path: shown, Head: string(file.Head), Size: file.Size, Digest: file.SHA256}, err == nil
 }
 
-// readSmall reads a regular file of at most limit bytes. It does not wait for the
-// other end of a pipe.
+// readSmall reads a regular file of at most limit bytes. It does not wait for the other
+// end of a named pipe.
 func readSmall(path string, limit int64) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -1,31 +1,31 @@
 // Package toolhostserver is the tool host: it serves ToolHostService over
 // workspaces of this machine and is the only place where tools have effects.
 //
-// A call is one entry of a durable ledger, named by namespace, run, first
-// sequence of the run and call id. What holds, also over crashes:
+// The tools are in package tools, one file each. A call is an entry of a durable ledger,
+// identified by namespace, run, first sequence of the run and call id. These promises
+// hold, also over crashes:
 //
-//   - A call of a tool that is not idempotent has its effect at most once: its
-//     mark is stored before the effect begins, its result before it is returned.
-//     A mark that an earlier process left behind is answered with UNKNOWN.
-//   - A second request for a call joins the running one or gets its result. The
-//     end of a request never ends the call; its time limit, CancelTools and
-//     Close do.
-//   - CancelTools returns when nothing of the calls runs any more, and none of
-//     them can start later. It says of which nobody knows what they did.
-//   - What an earlier host at this place had begun is dead before a host serves,
-//     also when the ledger was lost in between.
-//   - No file outside the workspace is read or written by a file tool, whatever
-//     links are put into its way: every access goes through os.Root.
-//   - A check, which is a command of the harness itself, is an entry of the same
-//     ledger and runs as commands do; no model can ask for one.
-//   - A repository's own configuration runs nothing: git sees another one.
-//   - A command dies with everything that it started, also when this process
-//     is killed (see Supervise for how and for what that does not cover).
+//   - A call of a tool that is not idempotent has its effect at most once: its mark is
+//     stored before the effect begins, its result before it is returned. If an earlier
+//     process left a mark, the outcome is UNKNOWN.
+//   - A second request for a call joins the running one or gets its result. The end of
+//     a request never ends the call; its time limit, CancelTools and Close do.
+//   - CancelTools returns when no process of the calls is running, and none of them can
+//     start later. Its response lists the calls with an unknown effect.
+//   - Processes of an earlier host at this place are dead before a host serves, even if
+//     the ledger was lost in between.
+//   - File tools access no file outside the workspace, whatever links there are: every
+//     access goes through os.Root.
+//   - A check, which is a command of the harness, is an entry of the same ledger and
+//     runs as commands do. Models cannot run checks.
+//   - A repository's own configuration runs no program: git uses another one.
+//   - A command and all processes that it starts die together, also when this process
+//     is killed. Package command describes how, and what this does not cover.
 //
-// Failures: what a model can do wrong is a result with is_error. Errors are
-// INVALID_ARGUMENT for a request that no caller should make and UNAVAILABLE when
-// the ledger cannot be written (then nothing ran), when what an earlier host had
-// begun cannot be killed, and when the host is draining or closing.
+// A mistake of the model is a result with is_error. The errors are INVALID_ARGUMENT for
+// a request that is a caller's mistake, and UNAVAILABLE if the ledger cannot be written
+// (then nothing ran), if processes of an earlier host cannot be killed, and while the
+// host is draining or closing.
 package toolhostserver
 
 import (
@@ -45,35 +45,44 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
-// role is this role's name for failpoints.
+// role is the name of this role at failpoints.
 const role = workflow.ToolHost
 
 const closingText = "the tool host is closing; send the request again"
 
 // Config configures a Server. Only Dir is required.
 type Config struct {
-	// Folder of the ledger; made when it is missing. One host at a time.
+	// Dir is the folder of the ledger. It is created if it is missing. Only one host at
+	// a time can use it.
 	Dir string
-	// Store for a loss of power, not only of the process: the ledger and written
-	// files are synced to disk. Costs some milliseconds for each effect.
+	// Tools that the host runs, in the order in which models see them. Default:
+	// tools.All().
+	Tools []tools.Tool
+	// Sync syncs the ledger and written files to disk, so that they survive a loss of
+	// power. It costs some milliseconds per effect.
 	Sync bool
-	// Time for which results in the ledger are kept; older ones are forgotten
-	// when the host starts and then answered with UNKNOWN. Default 30 days.
+	// KeepResults is how long results are kept in the ledger. Older ones are forgotten
+	// when the host starts; their outcome is UNKNOWN then. Default 30 days.
 	KeepResults time.Duration
-	// Names of environment variables that commands get although they look like
-	// credentials.
+	// PassEnvironment has the names of environment variables that commands inherit
+	// although they look like credentials.
 	PassEnvironment []string
-	// What calls may take; zero fields mean defaults.
+	// Limits of calls; zero fields mean defaults.
 	Limits toolhost.Limits
-	// Default: discards.
+	// Logger; default: discards.
 	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
 	if c.KeepResults == 0 {
 		c.KeepResults = 30 * 24 * time.Hour
+	}
+	if c.Tools == nil {
+		c.Tools = tools.All()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -82,14 +91,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first field that is wrong.
+// Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	if c.Dir == "" {
-		return errors.New("dir: the folder of the ledger is required")
+		return errors.New("dir: missing; set the folder of the ledger")
 	}
 	if c.KeepResults < 0 {
-		return fmt.Errorf("keep_results: %v is negative", c.KeepResults)
+		return fmt.Errorf("keep_results: %v must not be negative", c.KeepResults)
 	}
 	if err := c.Limits.Validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
@@ -97,43 +106,48 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Server is a tool host. It may be used by many goroutines.
+// Server is a tool host. Many goroutines may use it at the same time.
 type Server struct {
 	harnessv1.UnimplementedToolHostServiceServer
 
-	config Config
-	log    *slog.Logger
-	tools  *tool.Set
-	ledger *ledger
-	life   life
+	config   Config
+	log      *slog.Logger
+	tools    *tool.Registry[tools.Run]
+	ledger   *ledger
+	instance instance
 
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
 
-	// mu guards what follows. It is never held while something is written or run.
+	// mu guards the fields below. It is not locked during writes or calls.
 	mu sync.Mutex
-	// draining: no call starts. closing: nothing is answered either.
+	// draining: no call starts. closing: no request succeeds.
 	draining, closing bool
-	// calls that run in this process.
+	// calls that are running in this process.
 	calls map[string]*call
-	// remembered are results that the ledger does not hold.
-	remembered *memory
-	// buried are calls whose tombstones are on their way to the ledger.
-	buried map[string]toolhost.Fate
+	// results that are not in the ledger.
+	results *resultCache
+	// tombstones that are not in the ledger yet.
+	tombstones map[string]toolhost.Fate
 }
 
-// New opens the ledger, sees to it that no command of an earlier process on it,
-// or on one that was lost in its place, is still running, and serves. It fails
-// when another host has the ledger or its folder open.
+// Supervise must be called first in main, and in TestMain of packages that run a tool
+// host. If the process was started to supervise a command, it does that and never
+// returns; otherwise it returns immediately.
+func Supervise() { command.Supervise() }
+
+// New opens the ledger and kills commands that an earlier host on it, or on a lost ledger
+// at this place, left running. It returns an error if another host uses the ledger or its
+// folder, or if Supervise was not called.
 func New(config Config) (*Server, error) {
-	if !supervisable.Load() {
-		return nil, errors.New("tool host: the program did not call toolhostserver.Supervise first in main, so each command would start the program itself")
+	if !command.Supervised() {
+		return nil, errors.New("tool host: call toolhostserver.Supervise first in main; without it each command would start the whole program")
 	}
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}
 	config = config.withDefaults()
-	tools, err := tool.NewSet(toolhost.Catalogue())
+	registry, err := tool.NewRegistry(config.Tools...)
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}
@@ -144,25 +158,25 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		config:     config,
 		log:        config.Logger,
-		tools:      tools,
+		tools:      registry,
 		ledger:     l,
-		life:       newLife(l),
+		instance:   newInstance(l),
 		calls:      make(map[string]*call),
-		remembered: newMemory(config.Limits.RememberedBytes),
-		buried:     make(map[string]toolhost.Fate),
+		results:    newResultCache(config.Limits.CachedResultBytes),
+		tombstones: make(map[string]toolhost.Fate),
 	}
 	removeStandIns(config.Dir)
-	_ = s.endFormerLife() // CancelTools tries again before it says anything of a call
+	_ = s.killFormer() // CancelTools tries again before it responds
 	return s, nil
 }
 
-// LedgerID names the ledger, as DescribeHost does.
+// LedgerID returns the id of the ledger.
 func (s *Server) LedgerID() string { return s.ledger.id }
 
-// Drain starts no more calls, which is UNAVAILABLE to those who ask, and returns
-// when none runs. Requests for calls that run, ran or are to be cancelled are
-// answered as before, also after it has returned. When ctx ends first, it
-// returns the cause and goes on to start nothing; Close kills what still runs.
+// Drain returns when no call is running. From its start no new call starts: the request
+// fails with UNAVAILABLE. Requests for running or ended calls and cancel requests succeed
+// as before, also after Drain has returned. When ctx ends first, Drain returns the cause
+// and the host remains draining; Close kills the calls that are running.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -172,16 +186,16 @@ func (s *Server) Drain(ctx context.Context) error {
 		select {
 		case <-c.done:
 		case <-ctx.Done():
-			return fmt.Errorf("tool host: calls still run: %w", context.Cause(ctx))
+			return fmt.Errorf("tool host: calls are still running: %w", context.Cause(ctx))
 		}
 	}
 	return nil
 }
 
-// Close takes no more calls, kills those that run with everything that they
-// started, waits for them and closes the ledger. When ctx ends first, the
-// ledger stays open and what still runs is killed as the process ends. The
-// killed calls that are not idempotent are UNKNOWN to the next host.
+// Close rejects new requests, kills the running calls with all their processes, waits for
+// them and closes the ledger. When ctx ends first, the ledger remains open and the calls
+// are killed when the process ends. To the next host, killed calls that are not
+// idempotent are UNKNOWN.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	already := s.closing
@@ -202,16 +216,11 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-ended:
 		return s.ledger.close()
 	case <-ctx.Done():
-		return fmt.Errorf("tool host: calls still end: %w", context.Cause(ctx))
+		return fmt.Errorf("tool host: calls are still being killed: %w", context.Cause(ctx))
 	}
 }
 
-// DescribeHost says which tools there are and under which ledger.
-func (s *Server) DescribeHost(context.Context, *harnessv1.DescribeHostRequest) (*harnessv1.DescribeHostResponse, error) {
-	return &harnessv1.DescribeHostResponse{Tools: s.tools.Specs(), LedgerId: s.ledger.id}, nil
-}
-
-// unavailable says that the same request may be sent again.
+// unavailable returns the error for a request that may be sent again.
 func unavailable(message string, cause error) error {
 	e := fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED, message)
 	e.Err = cause

@@ -1,4 +1,4 @@
-package toolhostserver
+package command
 
 import (
 	"os"
@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a line of the process table.
+// process is an entry of the process table.
 type process struct {
 	pid, parent int
 	name        string
 }
 
-// alive lists the processes that are not zombies. Those that end while it looks
-// are left out.
+// alive lists the processes that are not zombies. It skips those that end meanwhile.
 func alive() []process {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -42,8 +41,8 @@ func alive() []process {
 	return all
 }
 
-// parseStat reads /proc/pid/stat: pid (name) state parent …; the name may hold
-// anything, parentheses too.
+// parseStat parses /proc/pid/stat: pid (name) state parent …; the name may contain any
+// characters, also parentheses.
 func parseStat(pid int, stat string) (process, bool) {
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if open < 0 || end < open {
@@ -57,12 +56,12 @@ func parseStat(pid int, stat string) (process, bool) {
 	return process{pid: pid, parent: parent, name: stat[open+1 : end]}, err == nil
 }
 
-// descendants are the processes of which pid is an ancestor.
+// descendants lists the processes of which pid is an ancestor.
 func descendants(pid int) []process {
 	return below(alive(), map[int]bool{pid: true})
 }
 
-// below are the processes with an ancestor in roots, the roots not among them.
+// below lists the processes with an ancestor in roots, without the roots.
 func below(all []process, roots map[int]bool) []process {
 	children := make(map[int][]process)
 	var open, found []process
@@ -85,8 +84,8 @@ func below(all []process, roots map[int]bool) []process {
 	return found
 }
 
-// marked are the processes whose environment carries such a mark, and all below
-// them; never this process.
+// marked lists the processes with a matching mark in their environment, and all their
+// descendants. This process is never among them.
 func marked(match func(mark string) bool) []process {
 	all := alive()
 	roots := make(map[int]bool)
@@ -96,7 +95,7 @@ func marked(match func(mark string) bool) []process {
 			continue
 		}
 		environ, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
-		if err == nil && carries(string(environ), match) {
+		if err == nil && hasMark(string(environ), match) {
 			roots[p.pid] = true
 			found = append(found, p)
 		}
@@ -107,33 +106,33 @@ func marked(match func(mark string) bool) []process {
 	return append(found, below(all, roots)...)
 }
 
-// carries says that an environment, NUL after each entry, has such a mark.
-func carries(environ string, match func(mark string) bool) bool {
+// hasMark reports whether an environment, with NUL after each entry, has a matching mark.
+func hasMark(environ string, match func(mark string) bool) bool {
 	for entry := range strings.SplitSeq(environ, "\x00") {
-		if mark, is := strings.CutPrefix(entry, markVariable+"="); is && match(mark) {
+		if mark, ok := strings.CutPrefix(entry, MarkVariable+"="); ok && match(mark) {
 			return true
 		}
 	}
 	return false
 }
 
-// supervised says that one of the processes is a supervisor.
-func supervised(all []process) bool {
-	return slices.ContainsFunc(all, func(p process) bool {
+// hasSupervisor reports whether one of the processes is a supervisor.
+func hasSupervisor(processes []process) bool {
+	return slices.ContainsFunc(processes, func(p process) bool {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline")
 		return err == nil && strings.HasPrefix(string(line), supervisorName+"\x00")
 	})
 }
 
-// freeze stops what find finds until it finds nothing new, so that nothing
-// forks away while it is being killed.
+// freeze stops the processes that find returns until there are no new ones, so that
+// none can fork while they are killed. It returns their names by pid.
 func freeze(find func() []process) map[int]string {
 	frozen := make(map[int]string)
-	const rounds = 200 // a fork bomb that wins this long is met again by the caller
+	const rounds = 200 // the caller repeats this, in case of a fork bomb
 	for range rounds {
 		fresh := false
 		for _, p := range find() {
-			if _, has := frozen[p.pid]; !has && unix.Kill(p.pid, unix.SIGSTOP) == nil {
+			if _, done := frozen[p.pid]; !done && unix.Kill(p.pid, unix.SIGSTOP) == nil {
 				frozen[p.pid] = p.name
 				fresh = true
 			}
@@ -145,13 +144,13 @@ func freeze(find func() []process) map[int]string {
 	return frozen
 }
 
-// sweep kills what carries such a mark, until nothing is left or patience is
-// over, and returns how many are left. A process that forks and ends just as it
-// looks can hide from it once, so it looks twice before it believes that.
-func sweep(match func(mark string) bool, patience time.Duration) int {
+// killMarked kills the processes with a matching mark until none is left or the timeout
+// is over, and returns how many are left. A process that forks and exits during a scan
+// can be missed once, so two scans in a row must find nothing.
+func killMarked(match func(mark string) bool, timeout time.Duration) int {
 	find := func() []process { return marked(match) }
 	empty := 0
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ; time.Sleep(2 * time.Millisecond) {
 		frozen := freeze(find)
 		if len(frozen) > 0 {
 			empty = 0
@@ -167,13 +166,13 @@ func sweep(match func(mark string) bool, patience time.Duration) int {
 	}
 }
 
-// awaitFormerLife returns when nothing with a mark of earlier hosts is alive, and
-// how many could not be killed. Supervisors that live are killing it already, as
-// their host is dead, and know best what belongs to them; what they do not
-// manage and what has none any more is killed here.
-func awaitFormerLife(former func(mark string) bool) int {
-	for end := time.Now().Add(killGrace); supervised(marked(former)) && time.Now().Before(end); {
+// KillFormer returns when no process with a mark of an earlier host is alive, and how
+// many could not be killed. Supervisors that are alive get killTimeout to do it: their
+// host is dead, so they are killing already, and they know all their descendants. Then
+// KillFormer kills what is left.
+func KillFormer(former func(mark string) bool) int {
+	for end := time.Now().Add(killTimeout); hasSupervisor(marked(former)) && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
-	return sweep(former, killGrace)
+	return killMarked(former, killTimeout)
 }

@@ -1,4 +1,4 @@
-package toolhostserver
+package command
 
 import (
 	"context"
@@ -11,25 +11,27 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// execute runs a command under a supervisor and returns when all that it
-// started is dead. When ctx ends, it is killed. An error means that the
-// supervisor failed; what could be found of the command is dead then too.
-func execute(ctx context.Context, o order) (ending, error) {
+// Run runs a command under a supervisor and returns when all its processes are dead.
+// When ctx ends, they are killed. An error means that the supervisor failed; all
+// processes of the command that could be found are dead in that case too.
+func Run(ctx context.Context, c Command) (Exit, error) {
 	var pipes pipes
 	defer pipes.close()
 	lifelineEnd, lifeline := pipes.open()
 	report, reportEnd := pipes.open()
-	streams := o.open(&pipes)
+	streams := c.open(&pipes)
 	if pipes.err != nil {
-		return ending{}, pipes.err
+		return Exit{}, pipes.err
 	}
 	cmd := &exec.Cmd{
 		Path:        "/proc/self/exe",
-		Args:        []string{supervisorName, o.command},
-		Env:         append(o.environ, markVariable+"="+o.mark),
-		Dir:         o.dir,
+		Args:        []string{supervisorName, c.Line},
+		Env:         append(c.Environ, MarkVariable+"="+c.Mark),
+		Dir:         c.Dir,
 		Stdin:       streams.stdin(),
 		Stdout:      streams.outputEnd,
 		Stderr:      streams.errorsEnd,
@@ -37,19 +39,19 @@ func execute(ctx context.Context, o order) (ending, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
-		return ending{Error: plain(err)}, nil
+		return Exit{Error: workspace.Reason(err)}, nil
 	}
-	// Held by the supervisor alone from here on, so that its end can be seen.
+	// Only the supervisor keeps these ends open, so that its death closes them.
 	for _, end := range []*os.File{lifelineEnd, reportEnd} {
 		_ = end.Close()
 	}
 	var readers sync.WaitGroup
 	streams.copy(&readers)
-	var told []byte
+	var reportText []byte
 	reported := make(chan struct{})
 	readers.Go(func() {
 		defer close(reported)
-		told, _ = io.ReadAll(io.LimitReader(report, 1<<20))
+		reportText, _ = io.ReadAll(io.LimitReader(report, 1<<20))
 	})
 
 	select {
@@ -58,23 +60,23 @@ func execute(ctx context.Context, o order) (ending, error) {
 		_ = lifeline.Close()
 		select {
 		case <-reported:
-		case <-time.After(killGrace):
+		case <-time.After(killTimeout):
 		}
 	}
-	// It has reported and has nothing more to do, or it does not answer.
+	// It has reported and has nothing more to do, or it does not respond.
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	<-reported // the kernel has closed its end
 
-	var end ending
-	err := json.Unmarshal(told, &end)
+	var exit Exit
+	err := json.Unmarshal(reportText, &exit)
 	if err != nil {
 		err = fmt.Errorf("the supervisor was killed before it could report: %w", err)
-		if left := sweep(func(mark string) bool { return mark == o.mark }, killGrace); left > 0 {
+		if left := killMarked(func(mark string) bool { return mark == c.Mark }, killTimeout); left > 0 {
 			err = errors.Join(err, fmt.Errorf("%d processes could not be killed", left))
 		}
 	}
 	streams.drain()
 	readers.Wait()
-	return end, err
+	return exit, err
 }

@@ -1,4 +1,4 @@
-package toolhostserver
+package command
 
 import (
 	"errors"
@@ -10,28 +10,28 @@ import (
 
 // streams are the pipes to and from a command.
 type streams struct {
-	order
-	// The host's ends; writeInput and readErrors are nil without them.
+	Command
+	// The host's ends; writeInput and readErrors are nil if there is no such pipe.
 	writeInput, readOutput, readErrors *os.File
-	// The command's ends; errorsEnd is outputEnd where both are one stream.
+	// The command's ends; errorsEnd is outputEnd if both are one stream.
 	inputEnd, outputEnd, errorsEnd *os.File
 }
 
 // open makes the pipes that a command needs.
-func (o order) open(p *pipes) *streams {
-	s := &streams{order: o}
-	if o.input != "" {
+func (c Command) open(p *pipes) *streams {
+	s := &streams{Command: c}
+	if c.Input != "" {
 		s.inputEnd, s.writeInput = p.open()
 	}
 	s.readOutput, s.outputEnd = p.open()
 	s.errorsEnd = s.outputEnd
-	if o.errors != nil {
+	if c.Errors != nil {
 		s.readErrors, s.errorsEnd = p.open()
 	}
 	return s
 }
 
-// stdin is what the command reads; nil means nothing.
+// stdin returns the reader for the command's input; nil means none.
 func (s *streams) stdin() io.Reader {
 	if s.inputEnd == nil {
 		return nil // a nil *os.File would be a reader
@@ -39,37 +39,37 @@ func (s *streams) stdin() io.Reader {
 	return s.inputEnd
 }
 
-// copy lets go of the command's ends, so that their end can be seen, and copies
-// until it has come.
-func (s *streams) copy(work *sync.WaitGroup) {
+// copy closes the command's ends in this process, so that end of file is seen, and
+// copies in goroutines of wait until then.
+func (s *streams) copy(wait *sync.WaitGroup) {
 	for _, end := range []*os.File{s.inputEnd, s.outputEnd, s.errorsEnd} {
-		_ = end.Close() // nil, and what is closed already, says so
+		_ = end.Close() // returns an error if it is nil or already closed
 	}
 	if s.writeInput != nil {
-		work.Go(func() {
-			_, _ = io.WriteString(s.writeInput, s.input) // who does not read it all need not
+		wait.Go(func() {
+			_, _ = io.WriteString(s.writeInput, s.Input) // the command need not read all of it
 			_ = s.writeInput.Close()
 		})
 	}
-	work.Go(func() { _, _ = io.Copy(s.output, s.readOutput) })
+	wait.Go(func() { _, _ = io.Copy(s.Output, s.readOutput) })
 	if s.readErrors != nil {
-		work.Go(func() { _, _ = io.Copy(s.errors, s.readErrors) })
+		wait.Go(func() { _, _ = io.Copy(s.Errors, s.readErrors) })
 	}
 }
 
-// drain ends the copying soon: the command is dead.
+// drain ends the copying after drainTimeout. The command must be dead.
 func (s *streams) drain() {
 	if s.writeInput != nil {
 		_ = s.writeInput.Close()
 	}
-	end := time.Now().Add(drainTime)
+	end := time.Now().Add(drainTimeout)
 	_ = s.readOutput.SetReadDeadline(end)
 	if s.readErrors != nil {
 		_ = s.readErrors.SetReadDeadline(end)
 	}
 }
 
-// pipes makes pipes and closes all their ends.
+// pipes opens pipes and closes all their ends.
 type pipes struct {
 	ends []*os.File
 	err  error
@@ -87,6 +87,6 @@ func (p *pipes) open() (read, write *os.File) {
 
 func (p *pipes) close() {
 	for _, end := range p.ends {
-		_ = end.Close() // those that are closed already say so
+		_ = end.Close() // returns an error if it is already closed
 	}
 }

@@ -1,0 +1,61 @@
+// Package command runs shell commands and kills everything that they start.
+//
+// On Linux a command runs under a supervisor, which is this program started again (see
+// Supervise). The supervisor adopts every orphan of the command and ends only when all
+// its processes are dead; it kills them when the shell has ended, when the caller's
+// context ends, and when the host dies. Every process carries a mark in its environment,
+// by which a later host finds and kills what an earlier one left behind.
+//
+// On other systems a command gets a process group, and the group is killed.
+package command
+
+import (
+	"io"
+	"time"
+)
+
+const (
+	// MarkVariable is the environment variable with a command's mark, which all its
+	// processes inherit.
+	MarkVariable = "HARNESS_CALL"
+	// killTimeout is how long a supervisor may take to kill all processes. After that
+	// the host kills the supervisor and every process with the command's mark.
+	killTimeout = 5 * time.Second
+	// drainTimeout is how long output is read after all processes are dead. It covers
+	// what is left in the pipe.
+	drainTimeout = 500 * time.Millisecond
+)
+
+// Command is a command to run.
+type Command struct {
+	// Line is passed to sh -c.
+	Line string
+	// Dir is the folder that it runs in.
+	Dir string
+	// Environ is its environment, without the mark.
+	Environ []string
+	// Mark is the value of MarkVariable.
+	Mark string
+	// Input is its standard input; empty means none.
+	Input string
+	// Output receives standard output. Errors receives standard error; nil means that
+	// Output receives both. Neither is used after Run returns.
+	Output, Errors io.Writer
+}
+
+// Exit describes how a command ended. All its processes are dead. Supervisors send it to
+// the host as JSON.
+type Exit struct {
+	// Code is the exit code; 128 + signal if a signal killed the shell.
+	Code int `json:"code"`
+	// Signal is the number of that signal, 0 for none.
+	Signal int `json:"signal"`
+	// Left has the names of the processes that the shell left running and that were
+	// killed.
+	Left []string `json:"left,omitempty"`
+	// Error is why the command could not be started.
+	Error string `json:"error,omitempty"`
+	// Stopped reports that the command was killed before the shell ended, because the
+	// context ended or the host died.
+	Stopped bool `json:"stopped,omitempty"`
+}

@@ -1,0 +1,42 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+)
+
+// exploring returns the annotations of a tool that only looks around.
+func exploring() *harnessv1.ToolAnnotations {
+	return &harnessv1.ToolAnnotations{
+		Explores: true, Idempotent: true, ParallelSafe: true,
+		Durability: harnessv1.Durability_DURABILITY_EPHEMERAL,
+	}
+}
+
+// exploreResult returns the result of a walk through the workspace that found matches.
+// none is the text if there are no matches; more reports that a limit was reached.
+func exploreResult(ctx context.Context, err error, text *strings.Builder, found int, more bool, none string) Result {
+	switch {
+	case ctx.Err() != nil:
+		return Result{Text: text.String(), Interrupted: true}
+	case err != nil:
+		return Failed(workspace.Reason(err) + ".")
+	case found == 0:
+		return Result{Text: none + "\n" + text.String()}
+	case more:
+		text.WriteString("[There is more; use a narrower pattern or path.]\n")
+	}
+	return Result{Text: text.String()}
+}
+
+// textPrefix is the number of bytes of a file that isBinary examines.
+const textPrefix = 8000
+
+// isBinary reports whether the beginning of a file has a NUL.
+func isBinary(content []byte) bool {
+	return bytes.IndexByte(content[:min(len(content), textPrefix)], 0) >= 0
+}

@@ -1,0 +1,175 @@
+// Package workspace opens the folder that a run works in and keeps every access
+// inside it.
+//
+// Paths may be absolute or relative and may lead over links, as long as they end inside
+// the workspace. What keeps them inside is os.Root, which checks each part of a path as
+// it opens it, so a link that is swapped during a call leads nowhere. The rest of this
+// package only finds the name under which Root opens what a path means.
+//
+// Errors are for the model: Reason returns their text without the paths of this machine.
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is the maximum number of links that a path may lead over.
+const maxLinks = 64
+
+// errOutside reports a path that leads out of the workspace.
+var errOutside = errors.New("is outside the workspace; only paths inside it can be used")
+
+// Workspace is an open workspace.
+type Workspace struct {
+	// Dir is the workspace's path, clean.
+	Dir string
+	// Root confines every access to the workspace.
+	Root *os.Root
+}
+
+// Open opens a folder as a workspace. The caller closes it.
+func Open(dir string) (*Workspace, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Workspace{Dir: filepath.Clean(dir), Root: root}, nil
+}
+
+// Close releases the folder.
+func (w *Workspace) Close() { _ = w.Root.Close() }
+
+// short returns the name of a path below the workspace as far as its text shows it,
+// and otherwise the path itself.
+func (w *Workspace) short(path string) string {
+	if !filepath.IsAbs(path) {
+		return path
+	}
+	if rel, err := filepath.Rel(w.Dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// Resolve follows the links of a path and returns its name below the workspace,
+// without any link in it; parts that do not exist yet are unchanged. Links may change
+// afterwards, so the name is no permission: Root checks it again.
+func (w *Workspace) Resolve(path string) (string, error) {
+	base, err := filepath.EvalSymlinks(w.Dir)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(path) {
+		path = base + "/" + path
+	}
+	target, err := follow(path, os.Readlink)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(base, target)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", errOutside
+	}
+	return rel, nil
+}
+
+// follow walks an absolute path name by name and returns it without links. readlink
+// returns an error for a name that is no link.
+func follow(path string, readlink func(string) (string, error)) (string, error) {
+	done, links := "", 0
+	todo := strings.Split(path, "/")
+	for len(todo) > 0 {
+		name := todo[0]
+		todo = todo[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			done = done[:max(0, strings.LastIndexByte(done, '/'))]
+			continue
+		}
+		target, err := readlink(done + "/" + name)
+		if err != nil {
+			done += "/" + name
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", syscall.ELOOP
+		}
+		if strings.HasPrefix(target, "/") {
+			done = ""
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	if done == "" {
+		return "/", nil
+	}
+	return done, nil
+}
+
+// Open opens a file or folder for reading and returns its name below the workspace. It
+// does not wait for the other end of a named pipe.
+func (w *Workspace) Open(path string) (*os.File, string, error) {
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK
+	rel := w.short(path)
+	f, err := w.Root.OpenFile(rel, flags, 0)
+	if err == nil {
+		return f, rel, nil
+	}
+	// os.Root follows no absolute links, not even those that end inside.
+	resolved, resolveErr := w.Resolve(path)
+	if resolveErr != nil {
+		return nil, "", resolveErr
+	}
+	if resolved == rel {
+		return nil, "", err
+	}
+	f, err = w.Root.OpenFile(resolved, flags, 0)
+	return f, resolved, err
+}
+
+// OpenRegular opens a regular file for reading.
+func (w *Workspace) OpenRegular(path string) (*os.File, fs.FileInfo, error) {
+	f, _, err := w.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = errors.New("is a folder; look into it with list_directory")
+	case !info.Mode().IsRegular():
+		err = errors.New("is not a regular file")
+	default:
+		return f, info, nil
+	}
+	_ = f.Close()
+	return nil, nil, err
+}
+
+// Reason returns the text of an error's cause, without the paths of this machine.
+func Reason(err error) string {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	var linkErr *os.LinkError
+	if errors.As(err, &linkErr) {
+		err = linkErr.Err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "no such file or folder"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "a part of the path is a file, not a folder"
+	case strings.Contains(err.Error(), "path escapes from parent"):
+		return errOutside.Error()
+	}
+	return err.Error()
+}
