@@ -2,53 +2,93 @@ package anthropic
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 )
 
-// goOn stands where the protocol wants a word of the user and there is none: in
-// front of an answer that comes first, and behind one that comes last, which the
-// model would otherwise take for the beginning of its own.
-const goOn = "Go on."
+// continuation is the user text for places where the protocol requires a user
+// message and the conversation has none: before an assistant message that comes
+// first, and after one that comes last, which the model would otherwise continue.
+const continuation = "Go on."
 
-// params is the body of the request. It fails on what a valid request never
-// holds: a role that is not set, contents that are not inline, a schema that is
-// no JSON object.
-func params(req *model.Request, name string, maxOutput uint32) (sdk.MessageNewParams, error) {
-	p := sdk.MessageNewParams{Model: name, MaxTokens: int64(maxOutput)}
+const (
+	user      = "user"
+	assistant = "assistant"
+)
+
+type messagesRequest struct {
+	MaxTokens uint32           `json:"max_tokens"`
+	Messages  []requestMessage `json:"messages"`
+	Model     string           `json:"model"`
+	System    []*requestBlock  `json:"system,omitempty"`
+	Tools     []tool           `json:"tools,omitempty"`
+	Stream    bool             `json:"stream,omitempty"`
+}
+
+type requestMessage struct {
+	Role    string          `json:"role"`
+	Content []*requestBlock `json:"content"`
+}
+
+// requestBlock is a block of type text, tool_use or tool_result. A pointer tells
+// a member that is left out from an empty one.
+type requestBlock struct {
+	Type         string          `json:"type"`
+	Text         *string         `json:"text,omitempty"`        // of a text
+	ID           string          `json:"id,omitempty"`          // of a tool_use, as are Name and Input
+	Name         string          `json:"name,omitempty"`        //
+	Input        json.RawMessage `json:"input,omitempty"`       //
+	ToolUseID    string          `json:"tool_use_id,omitempty"` // of a tool_result, as are IsError and Content
+	IsError      bool            `json:"is_error,omitempty"`    //
+	Content      []*requestBlock `json:"content,omitempty"`     //
+	CacheControl *cacheControl   `json:"cache_control,omitempty"`
+}
+
+type tool struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	CacheControl *cacheControl   `json:"cache_control,omitempty"`
+}
+
+// cacheControl is a mark: the provider caches the prompt up to it.
+type cacheControl struct {
+	Type string `json:"type"`
+}
+
+func cacheMark() *cacheControl { return &cacheControl{Type: "ephemeral"} }
+
+// encode returns the body of a request. It fails on what a valid request does
+// not have: an unset role, content that is not inline, a schema that is not a
+// JSON object.
+func encode(req *model.Request, name string, maxTokens uint32) (*messagesRequest, error) {
+	r := &messagesRequest{MaxTokens: maxTokens, Model: name, Stream: req.Streaming}
 	for i, t := range req.Tools {
-		tool, err := toolParam(t, i == len(req.Tools)-1)
+		tool, err := encodeTool(t, i == len(req.Tools)-1)
 		if err != nil {
-			return p, invalid("tool %s: %v", t.GetName(), err)
+			return nil, fmt.Errorf("tool %s: %w", t.GetName(), err)
 		}
-		p.Tools = append(p.Tools, tool)
+		r.Tools = append(r.Tools, tool)
 	}
-	var c composing
 	for _, m := range req.Messages {
-		if err := c.add(m); err != nil {
-			return p, invalid("message %d: %v", m.GetId(), err)
+		if err := r.add(m); err != nil {
+			return nil, fmt.Errorf("message %d: %w", m.GetId(), err)
 		}
 	}
-	p.System, p.Messages = c.finish()
-	return p, nil
+	r.mark()
+	return r, nil
 }
 
-// composing turns a conversation into that of the protocol: the system prompt
-// apart; roles that alternate, beginning with the user's; the results of all calls
-// of a message at the front of the message behind it; no empty text.
-type composing struct {
-	system   []sdk.TextBlockParam
-	messages []sdk.MessageParam
-}
-
-func (c *composing) add(m *harnessv1.Message) error {
-	text, err := inline(m.GetContent())
+// add translates a message. The protocol has the system prompt outside of the
+// messages, roles that alternate and begin with the user's, the results of all
+// calls of a message at the start of the next one, and no empty text.
+func (r *messagesRequest) add(m *harnessv1.Message) error {
+	text, err := adapter.Inline(m.GetContent())
 	if err != nil {
 		return err
 	}
@@ -56,111 +96,106 @@ func (c *composing) add(m *harnessv1.Message) error {
 	case harnessv1.Role_ROLE_SYSTEM:
 		switch {
 		case blank(text):
-		case len(c.messages) == 0:
-			c.system = append(c.system, sdk.TextBlockParam{Text: text})
-		default: // the prompt is the prefix; what comes later stays where it is
-			c.say(sdk.MessageParamRoleUser, textBlock(text))
+		case len(r.Messages) == 0:
+			r.System = append(r.System, textBlock(text))
+		default: // the prompt is the prefix; a later text keeps its place
+			r.append(user, textBlock(text))
 		}
 		return nil
 	case harnessv1.Role_ROLE_USER:
 		if !blank(text) {
-			c.say(sdk.MessageParamRoleUser, textBlock(text))
+			r.append(user, textBlock(text))
 		}
 		return nil
 	case harnessv1.Role_ROLE_TOOL:
-		c.say(sdk.MessageParamRoleUser, resultBlock(m, text))
+		r.append(user, resultBlock(m, text))
 		return nil
 	case harnessv1.Role_ROLE_ASSISTANT:
-		return c.answer(m, text)
-	default:
-		return fmt.Errorf("role %s", m.GetRole())
+		return r.addAssistant(m, text)
+	case harnessv1.Role_ROLE_UNSPECIFIED:
 	}
+	return fmt.Errorf("role %s", m.GetRole())
 }
 
-func (c *composing) answer(m *harnessv1.Message, text string) error {
+func (r *messagesRequest) addAssistant(m *harnessv1.Message, text string) error {
 	if !blank(text) {
-		c.say(sdk.MessageParamRoleAssistant, textBlock(text))
+		r.append(assistant, textBlock(text))
 	}
 	for _, call := range m.GetToolCalls() {
-		arguments, err := inline(call.GetArguments())
+		arguments, err := adapter.Inline(call.GetArguments())
 		if err != nil {
 			return err
 		}
-		c.say(sdk.MessageParamRoleAssistant, sdk.ContentBlockParamUnion{OfToolUse: &sdk.ToolUseBlockParam{
-			ID: safeID(call.GetId()), Name: model.SendableName(call.GetName()),
+		r.append(assistant, &requestBlock{
+			Type: "tool_use", ID: safeID(call.GetId()), Name: model.SendableName(call.GetName()),
 			Input: json.RawMessage(model.SendableArguments(arguments)),
-		}})
+		})
 	}
 	return nil
 }
 
-// say adds a block to the newest message of the role, or begins one.
-func (c *composing) say(role sdk.MessageParamRole, b sdk.ContentBlockParamUnion) {
-	if len(c.messages) == 0 && role != sdk.MessageParamRoleUser {
-		c.say(sdk.MessageParamRoleUser, textBlock(goOn))
+// append adds a block to the newest message if that has the role, else to a new
+// message.
+func (r *messagesRequest) append(role string, b *requestBlock) {
+	if len(r.Messages) == 0 && role != user {
+		r.append(user, textBlock(continuation))
 	}
-	if n := len(c.messages); n > 0 && c.messages[n-1].Role == role {
-		c.messages[n-1].Content = append(c.messages[n-1].Content, b)
+	if n := len(r.Messages); n > 0 && r.Messages[n-1].Role == role {
+		r.Messages[n-1].Content = append(r.Messages[n-1].Content, b)
 		return
 	}
-	c.messages = append(c.messages, sdk.MessageParam{Role: role, Content: []sdk.ContentBlockParamUnion{b}})
+	r.Messages = append(r.Messages, requestMessage{Role: role, Content: []*requestBlock{b}})
 }
 
-// finish sets the marks up to which the provider is to cache, of which a request
-// may have four. One stands at the tools (see toolParam), which rarely change, and
-// one at the system prompt. Two roll: the newest block, which the next turn's
-// request will begin with, and the block that was the newest one a turn ago. The
-// provider looks back only some twenty blocks from a mark; a turn with many
-// calls would otherwise not find what the turn before it left.
-func (c *composing) finish() ([]sdk.TextBlockParam, []sdk.MessageParam) {
-	if n := len(c.system); n > 0 {
-		c.system[n-1].CacheControl = sdk.NewCacheControlEphemeralParam()
+// mark sets the cache marks, of which a request may have four. One is at the
+// tools (see encodeTool), which rarely change, and one at the system prompt. Two
+// move: the newest block, with which the next turn's request will begin, and the
+// block that was the newest a turn ago. The provider looks back only about twenty
+// blocks from a mark, so that a turn with many calls would otherwise not find
+// what the turn before it cached.
+func (r *messagesRequest) mark() {
+	if n := len(r.System); n > 0 {
+		r.System[n-1].CacheControl = cacheMark()
 	}
 	marks := 2
-	for i := len(c.messages) - 1; i >= 0 && marks > 0; i-- {
-		// An answer is marked only where it is the newest: no request ended there.
-		if c.messages[i].Role != sdk.MessageParamRoleUser && i < len(c.messages)-1 {
+	for i := len(r.Messages) - 1; i >= 0 && marks > 0; i-- {
+		// No request ended with an assistant message, except perhaps this one.
+		if r.Messages[i].Role != user && i < len(r.Messages)-1 {
 			continue
 		}
-		blocks := c.messages[i].Content
-		*blocks[len(blocks)-1].GetCacheControl() = sdk.NewCacheControlEphemeralParam()
+		blocks := r.Messages[i].Content
+		blocks[len(blocks)-1].CacheControl = cacheMark()
 		marks--
 	}
-	if n := len(c.messages); n == 0 || c.messages[n-1].Role != sdk.MessageParamRoleUser {
-		c.say(sdk.MessageParamRoleUser, textBlock(goOn))
+	if n := len(r.Messages); n == 0 || r.Messages[n-1].Role != user {
+		r.append(user, textBlock(continuation))
 	}
-	return c.system, c.messages
 }
 
-func textBlock(text string) sdk.ContentBlockParamUnion {
-	return sdk.ContentBlockParamUnion{OfText: &sdk.TextBlockParam{Text: text}}
-}
+func textBlock(text string) *requestBlock { return &requestBlock{Type: "text", Text: &text} }
 
-func resultBlock(m *harnessv1.Message, text string) sdk.ContentBlockParamUnion {
-	r := &sdk.ToolResultBlockParam{ToolUseID: safeID(m.GetToolCallId())}
-	if m.GetIsError() {
-		r.IsError = param.NewOpt(true)
-		if blank(text) {
-			text = "error" // the service refuses an error that says nothing
-		}
+func resultBlock(m *harnessv1.Message, text string) *requestBlock {
+	b := &requestBlock{Type: "tool_result", ToolUseID: safeID(m.GetToolCallId()), IsError: m.GetIsError()}
+	if b.IsError && blank(text) {
+		text = "error" // the service refuses an error without a text
 	}
 	if !blank(text) {
-		r.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}}
+		b.Content = []*requestBlock{textBlock(text)}
 	}
-	return sdk.ContentBlockParamUnion{OfToolResult: r}
+	return b
 }
 
-// blank says that a text is one that the service refuses as empty.
+// blank reports whether the service refuses a text as empty.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// escaped begins an id that safeID has changed.
+// escaped is the prefix of an id that safeID has changed.
 const escaped = "x-"
 
-// safeID makes a call's id into one that the service takes: letters, digits, _
-// and -. Ids come from other providers too, when a fallback model goes on with a
-// conversation. Two ids never become one: all but letters and digits of a changed
-// id are written as _ and two hexadecimal digits a byte, behind "x-"; and an id
-// that begins like a changed one is changed too.
+// safeID returns an id that the service accepts: letters, digits, _ and -. Ids
+// also come from other providers, when a fallback model continues a conversation.
+// Different ids stay different: an id that has other bytes, or begins with
+// "x-", is written as "x-" followed by its letters and digits, and by _ with two
+// hexadecimal digits for each other byte.
 func safeID(id string) string {
 	safe := id != "" && !strings.HasPrefix(id, escaped)
 	for i := 0; i < len(id) && safe; i++ {
@@ -185,17 +220,16 @@ func alphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// toolParam passes the schema on as it is written: its bytes are part of the
-// prefix that the provider caches. The service demands that it says that it is an
-// object's.
-func toolParam(t *harnessv1.ToolSpec, last bool) (sdk.ToolUnionParam, error) {
+// encodeTool sends the schema as it is written: it is part of the prefix that
+// the provider caches. The service requires "type": "object" in it.
+func encodeTool(t *harnessv1.ToolSpec, last bool) (tool, error) {
 	schema := strings.TrimSpace(t.GetParametersSchema())
 	if schema == "" {
 		schema = "{}"
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(schema), &members) != nil || members == nil {
-		return sdk.ToolUnionParam{}, fmt.Errorf("its parameters schema is not a JSON object")
+		return tool{}, errors.New("its parameters schema is not a JSON object")
 	}
 	if _, has := members["type"]; !has {
 		rest := strings.TrimSpace(schema[1:])
@@ -205,27 +239,9 @@ func toolParam(t *harnessv1.ToolSpec, last bool) (sdk.ToolUnionParam, error) {
 		}
 		schema = `{"type":"object"` + comma + rest
 	}
-	f := struct {
-		Name         string                          `json:"name"`
-		Description  string                          `json:"description,omitempty"`
-		InputSchema  json.RawMessage                 `json:"input_schema"`
-		CacheControl *sdk.CacheControlEphemeralParam `json:"cache_control,omitempty"`
-	}{Name: t.GetName(), Description: t.GetDescription(), InputSchema: json.RawMessage(schema)}
+	encoded := tool{Name: t.GetName(), Description: t.GetDescription(), InputSchema: json.RawMessage(schema)}
 	if last {
-		mark := sdk.NewCacheControlEphemeralParam()
-		f.CacheControl = &mark
+		encoded.CacheControl = cacheMark()
 	}
-	tool := param.Override[sdk.ToolParam](f)
-	return sdk.ToolUnionParam{OfTool: &tool}, nil
-}
-
-func inline(c *harnessv1.Content) (string, error) {
-	if c.GetBlob() != nil {
-		return "", fmt.Errorf("content %s is not inline", c.GetBlob().GetDigest())
-	}
-	return c.GetInline(), nil
-}
-
-func invalid(format string, args ...any) *model.Error {
-	return &model.Error{RetryAfter: -1, Message: "the request cannot be sent: " + fmt.Sprintf(format, args...)}
+	return encoded, nil
 }

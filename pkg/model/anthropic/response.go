@@ -6,31 +6,32 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// event is what the adapter reads of any event of a stream; the kinds share their
-// members' names. The SDK's union of them copies each event dozens of times, and
-// does not keep the bytes of an input.
+// event has the members that the provider reads of any event of a stream; the
+// types of events share their names.
 type event struct {
-	Index   int         `json:"index"`
-	Message message     `json:"message"`
-	Block   block       `json:"content_block"`
-	Delta   delta       `json:"delta"`
-	Usage   consumption `json:"usage"`
+	Type    string  `json:"type"`
+	Index   int     `json:"index"`
+	Message message `json:"message"`
+	Block   block   `json:"content_block"`
+	Delta   delta   `json:"delta"`
+	Usage   usage   `json:"usage"`
 }
 
-// message is a whole answer, or the frame of a streamed one.
+// message is a whole response, or the frame of a streamed one.
 type message struct {
 	Type    string          `json:"type"`
 	Model   string          `json:"model"`
 	Content []block         `json:"content"`
 	Stop    string          `json:"stop_reason"`
-	Usage   consumption     `json:"usage"`
+	Usage   usage           `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 }
 
-// block is a part of an answer: text, tool_use, or one that is not read.
+// block is a part of a response: text, tool_use, or one that is not read.
 type block struct {
 	Type  string          `json:"type"`
 	Text  string          `json:"text"`
@@ -39,7 +40,7 @@ type block struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// UnmarshalJSON reads of a block of a kind that is not known its kind alone: its
+// UnmarshalJSON reads only the type of a block of an unknown type: its other
 // members may have any form.
 func (b *block) UnmarshalJSON(data []byte) error {
 	var kind struct {
@@ -63,128 +64,133 @@ type delta struct {
 	Stop        string `json:"stop_reason"`
 }
 
-// consumption is the usage as the protocol counts it: InputTokens are those that
-// neither came from the cache nor went into it. A member that is not there is nil.
-type consumption struct {
+// usage is the usage as the protocol counts it: InputTokens are those that
+// neither came from the cache nor were written to it. A missing member is nil.
+type usage struct {
 	InputTokens   *int64 `json:"input_tokens"`
 	OutputTokens  *int64 `json:"output_tokens"`
 	CacheCreation *int64 `json:"cache_creation_input_tokens"`
 	CacheRead     *int64 `json:"cache_read_input_tokens"`
 }
 
-// merge takes over what a later report says; its figures are totals.
-func (c *consumption) merge(later consumption) {
-	for _, f := range []struct{ have, said **int64 }{
-		{&c.InputTokens, &later.InputTokens}, {&c.OutputTokens, &later.OutputTokens},
-		{&c.CacheCreation, &later.CacheCreation}, {&c.CacheRead, &later.CacheRead},
+// merge takes the members of a later report, which are totals.
+func (u *usage) merge(later usage) {
+	for _, f := range []struct{ have, reported **int64 }{
+		{&u.InputTokens, &later.InputTokens}, {&u.OutputTokens, &later.OutputTokens},
+		{&u.CacheCreation, &later.CacheCreation}, {&u.CacheRead, &later.CacheRead},
 	} {
-		if *f.said != nil {
-			*f.have = *f.said
+		if *f.reported != nil {
+			*f.have = *f.reported
 		}
 	}
 }
 
-// into writes the usage as the loop counts it: input is everything that was sent,
-// of which a part came from the cache.
-func (c consumption) into(r *model.Response) {
-	written, cached := count(c.CacheCreation), count(c.CacheRead)
+// into sets the usage of r as the loop counts it: the input is everything that
+// was sent, including what came from the cache.
+func (u usage) into(r *model.Response) {
+	written, cached := count(u.CacheCreation), count(u.CacheRead)
 	r.Usage = &harnessv1.Usage{
-		InputTokens: count(c.InputTokens) + written + cached, OutputTokens: count(c.OutputTokens), CachedInputTokens: cached,
+		InputTokens: count(u.InputTokens) + written + cached, OutputTokens: count(u.OutputTokens), CachedInputTokens: cached,
 	}
 	r.CacheWriteTokens = written
 }
-
-// maxCount is beyond what any request holds, in tokens; larger figures are garbage,
-// whose sum must not overflow.
-const maxCount = 1 << 40
 
 func count(n *int64) uint64 {
 	if n == nil {
 		return 0
 	}
-	return uint64(min(max(*n, 0), maxCount)) //nolint:gosec // not negative
+	return adapter.Count(*n)
 }
 
-// accumulator builds a response from the events of a stream. It is a fold: it
-// holds no clock and reads nothing. The zero value is ready.
-type accumulator struct {
+// stream builds a response from events. The zero value is ready.
+type stream struct {
 	text  strings.Builder
 	calls []*call
-	usage consumption
+	usage usage
 	model string
 	stop  string
 	ended bool
 }
 
-// call is a tool call as far as it has come. Blocks are told apart by their index;
-// a server that gives all of them the same one begins a block with its start.
+// call is a tool call as far as it has arrived. The index of the block tells
+// calls apart; a server that gives all of them the same one starts each with a
+// block start.
 type call struct {
 	index     int
 	id, name  string
-	input     json.RawMessage // as it stood in the start of the block
+	input     json.RawMessage // from the start of the block
 	arguments strings.Builder
-	written   bool // a delta had something in it
+	written   bool // a delta was not empty
 }
 
-// add takes the data of one event and returns the text that it adds. Events and
-// blocks of kinds that are not known are passed over.
-func (a *accumulator) add(data []byte) (text string, err error) {
-	var e event
+// Add implements adapter.Stream. Events and blocks of unknown types are ignored.
+func (s *stream) Add(kind string, data []byte) (text string, err error) {
+	if kind == "error" {
+		return "", refusals.Reported(data)
+	}
 	var head struct {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return "", attempt.Cut("the stream holds what is not an event", err)
+		return "", adapter.Cut("the stream has an event that is not JSON", err)
 	}
 	switch head.Type {
+	case "message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop":
 	case "error":
-		return "", reportedError(data)
+		return "", refusals.Reported(data)
 	case "":
-		if !absent(head.Error) {
-			return "", reportedError(data)
+		if !wire.Absent(head.Error) {
+			return "", refusals.Reported(data)
 		}
 		return "", nil
-	case "message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop":
-		if err := json.Unmarshal(data, &e); err != nil {
-			return "", attempt.Cut("the stream holds an event of another form than the protocol's", err)
-		}
+	default:
+		return "", nil
 	}
-	switch head.Type {
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return "", adapter.Cut("the stream has a "+head.Type+" event of another form than the protocol's", err)
+	}
+	return s.add(e), nil
+}
+
+func (s *stream) add(e event) (text string) {
+	switch e.Type {
 	case "message_start":
-		a.model = e.Message.Model
-		a.usage.merge(e.Message.Usage)
+		s.model = e.Message.Model
+		s.usage.merge(e.Message.Usage)
 	case "content_block_start":
 		switch e.Block.Type {
 		case "text":
 			text = e.Block.Text
 		case "tool_use":
-			a.calls = append(a.calls, &call{index: e.Index, id: e.Block.ID, name: e.Block.Name, input: e.Block.Input})
+			s.calls = append(s.calls, &call{index: e.Index, id: e.Block.ID, name: e.Block.Name, input: e.Block.Input})
 		}
 	case "content_block_delta":
 		switch e.Delta.Type {
 		case "text_delta":
 			text = e.Delta.Text
 		case "input_json_delta":
-			a.argue(e.Index, e.Delta.PartialJSON)
+			s.addArguments(e.Index, e.Delta.PartialJSON)
 		}
 	case "message_delta":
 		if e.Delta.Stop != "" {
-			a.stop = e.Delta.Stop
+			s.stop = e.Delta.Stop
 		}
-		a.usage.merge(e.Usage)
+		s.usage.merge(e.Usage)
 	case "message_stop":
-		a.ended = true
+		s.ended = true
 	}
-	a.text.WriteString(text)
-	return text, nil
+	s.text.WriteString(text)
+	return text
 }
 
-// argue adds to the arguments of the newest call of a block's index; a piece for
-// a block that is no call belongs to a tool that the server runs, and is let go.
-func (a *accumulator) argue(index int, piece string) {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		if c := a.calls[i]; c.index == index {
+// addArguments appends to the arguments of the newest call of a block's index. A
+// piece for another block belongs to a tool that the server runs, and is
+// ignored.
+func (s *stream) addArguments(index int, piece string) {
+	for i := len(s.calls) - 1; i >= 0; i-- {
+		if c := s.calls[i]; c.index == index {
 			c.arguments.WriteString(piece)
 			c.written = c.written || piece != ""
 			return
@@ -192,47 +198,39 @@ func (a *accumulator) argue(index int, piece string) {
 	}
 }
 
-// finished says that the server declared the message complete and said why it stopped:
-// what stands between may have closed a broken stream for it.
-func (a *accumulator) finished() bool { return a.ended && a.stop != "" }
+// Complete implements adapter.Stream. It requires a stop reason too: a proxy may
+// have closed a broken stream in the server's name.
+func (s *stream) Complete() bool { return s.ended && s.stop != "" }
 
-func (a *accumulator) response() *model.Response {
-	r := &model.Response{Text: a.text.String(), Model: a.model}
-	for _, c := range a.calls {
+// Ended implements adapter.Stream.
+func (s *stream) Ended() bool { return s.Complete() }
+
+// Response implements adapter.Stream.
+func (s *stream) Response() *model.Response {
+	r := &model.Response{Text: s.text.String(), Model: s.model}
+	for _, c := range s.calls {
 		arguments := c.arguments.String()
 		if !c.written {
-			arguments = input(c.input)
+			arguments = wire.Text(c.input)
 		}
-		r.ToolCalls = append(r.ToolCalls, toolCall(c.id, c.name, arguments))
+		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.id, c.name, arguments))
 	}
-	a.usage.into(r)
-	return complete(r, a.stop)
+	s.usage.into(r)
+	r.FinishReason = finishReason(s.stop, r.ToolCalls)
+	return r
 }
 
-// input is the arguments of a call that came in one piece. Some servers send
-// the text of an object in place of the object.
-func input(raw json.RawMessage) string {
-	var s string
-	switch {
-	case absent(raw):
-		return ""
-	case json.Unmarshal(raw, &s) == nil:
-		return s
-	}
-	return string(raw)
-}
-
-// readMessage reads an answer that is one JSON object.
-func readMessage(body []byte) (*model.Response, error) {
+// decode reads a response that is one JSON object.
+func decode(body []byte) (*model.Response, error) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, attempt.Cut("the answer is not JSON", err)
+		return nil, adapter.Cut("the response is not JSON", err)
 	}
-	if m.Type == "error" || m.Type == "" && !absent(m.Error) {
-		return nil, reportedError(body)
+	if m.Type == "error" || m.Type == "" && !wire.Absent(m.Error) {
+		return nil, refusals.Reported(body)
 	}
 	if m.Content == nil && m.Stop == "" {
-		return nil, attempt.Cut("the answer holds no message", nil)
+		return nil, adapter.Cut("the response has no message", nil)
 	}
 	r := &model.Response{Model: m.Model}
 	for _, b := range m.Content {
@@ -240,36 +238,27 @@ func readMessage(body []byte) (*model.Response, error) {
 		case "text":
 			r.Text += b.Text
 		case "tool_use":
-			r.ToolCalls = append(r.ToolCalls, toolCall(b.ID, b.Name, input(b.Input)))
+			r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(b.ID, b.Name, wire.Text(b.Input)))
 		}
 	}
 	m.Usage.into(r)
-	return complete(r, m.Stop), nil
+	r.FinishReason = finishReason(m.Stop, r.ToolCalls)
+	return r, nil
 }
 
-func toolCall(id, name, arguments string) *harnessv1.ToolCall {
-	return &harnessv1.ToolCall{Id: id, Name: name,
-		Arguments: &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: arguments}}}
-}
-
-// complete translates the reason for which the model stopped. One that is not
-// known, or none, is taken from what the response holds; pause_turn, in which a
-// tool of the server's would go on, is not asked for and counts as an end.
-func complete(r *model.Response, stop string) *model.Response {
+// finishReason translates the stop reason. pause_turn, in which a tool of the
+// server would continue, is not requested and counts as an end.
+func finishReason(stop string, calls []*harnessv1.ToolCall) string {
 	switch stop {
 	case "max_tokens", "model_context_window_exceeded":
-		r.FinishReason = "length"
+		return "length"
 	case "refusal":
-		r.FinishReason = "content_filter"
+		return "content_filter"
 	case "end_turn", "stop_sequence", "pause_turn":
-		r.FinishReason = "stop"
+		return "stop"
 	case "tool_use":
-		r.FinishReason = "tool_calls"
+		return "tool_calls"
 	default:
-		r.FinishReason = "stop"
-		if len(r.ToolCalls) > 0 {
-			r.FinishReason = "tool_calls"
-		}
+		return adapter.FinishReason(calls)
 	}
-	return r
 }

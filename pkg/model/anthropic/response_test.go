@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 // FuzzAccumulator folds any events, one a line.
@@ -19,10 +19,10 @@ func FuzzAccumulator(f *testing.F) {
 	f.Add(`{"type":"error","error":{"type":"overloaded_error"}}` + "\n" + `{"error":7}` + "\n" + `null` + "\n" + `[]` + "\n" + `{"type":"ping"}`)
 	f.Add(`{"type":"content_block_delta","index":9,"delta":{"type":"input_json_delta","partial_json":"{"}}` + "\n" + `{"type":"content_block_start","content_block":{"type":"hologram","text":7}}`)
 	f.Fuzz(func(t *testing.T, events string) {
-		var acc accumulator
+		var s stream
 		var text strings.Builder
 		for line := range strings.Lines(events) {
-			piece, err := acc.add([]byte(line))
+			piece, err := s.Add("", []byte(line))
 			if err != nil {
 				var e *model.Error
 				if !errors.As(err, &e) || e.Message == "" {
@@ -32,7 +32,7 @@ func FuzzAccumulator(f *testing.F) {
 			}
 			text.WriteString(piece)
 		}
-		r := acc.response()
+		r := s.Response()
 		if r.Text != text.String() || r.FinishReason == "" || r.Usage == nil {
 			t.Errorf("response %+v of the deltas %q", r, text.String())
 		}
@@ -46,14 +46,14 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`))
 	f.Add([]byte(`{"content":[{"type":7}],"error":{"type":1,"message":{}},"detail":[]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := readMessage(body)
+		r, err := decode(body)
 		if (r == nil) == (err == nil) {
 			t.Errorf("%v and %v: want a response or an error", r, err)
 		}
 		if r != nil {
 			checkUsage(t, r)
 		}
-		if e := classify(&attempt.StatusError{Code: 400, Body: body}); e.Message == "" || e.Retryable {
+		if e := refusals.Classify(&wire.StatusError{Status: 400, Body: body}); e.Message == "" || e.Retryable {
 			t.Errorf("a 400 became %+v", e)
 		}
 	})

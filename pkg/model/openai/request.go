@@ -2,114 +2,133 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 )
 
-// noParameters is the schema of a tool that has none.
-const noParameters = `{"type":"object","properties":{}}`
+// emptySchema is the schema of a tool without parameters.
+const emptySchema = `{"type":"object","properties":{}}`
 
-// params is the body of the request. It fails on what a valid request never
-// holds: a role that is not set, contents that are not inline, a schema that is
-// not JSON.
-func params(req *model.Request, name string) (sdk.ChatCompletionNewParams, error) {
-	p := sdk.ChatCompletionNewParams{Model: name}
-	for _, m := range req.Messages {
-		message, err := messageParam(m)
-		if err != nil {
-			return p, invalid("message %d: %v", m.GetId(), err)
-		}
-		p.Messages = append(p.Messages, message)
-	}
-	for _, t := range req.Tools {
-		tool, err := toolParam(t)
-		if err != nil {
-			return p, invalid("tool %s: %v", t.GetName(), err)
-		}
-		p.Tools = append(p.Tools, tool)
-	}
-	if req.Streaming {
-		p.StreamOptions.IncludeUsage = sdk.Bool(true)
-		p.SetExtraFields(map[string]any{"stream": true})
-	}
-	return p, nil
+type chatRequest struct {
+	Messages      []message      `json:"messages,omitempty"`
+	Model         string         `json:"model"`
+	Tools         []tool         `json:"tools,omitempty"`
+	Stream        bool           `json:"stream,omitempty"`
+	StreamOptions *streamOptions `json:"stream_options,omitempty"`
 }
 
-func messageParam(m *harnessv1.Message) (sdk.ChatCompletionMessageParamUnion, error) {
-	var none sdk.ChatCompletionMessageParamUnion
-	text, err := inline(m.GetContent())
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// message is a message of a request. A pointer tells a member that is left out
+// from an empty one.
+type message struct {
+	Role       string     `json:"role"`
+	Content    *string    `json:"content,omitempty"`
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	ToolCallID *string    `json:"tool_call_id,omitempty"`
+}
+
+type toolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function functionCall `json:"function"`
+}
+
+type functionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type tool struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// encode returns the body of a request. It fails on what a valid request does
+// not have: an unset role, content that is not inline, a schema that is not
+// JSON.
+func encode(req *model.Request, name string) (any, error) {
+	r := &chatRequest{Model: name}
+	for _, m := range req.Messages {
+		message, err := encodeMessage(m)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", m.GetId(), err)
+		}
+		r.Messages = append(r.Messages, message)
+	}
+	for _, t := range req.Tools {
+		tool, err := encodeTool(t)
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", t.GetName(), err)
+		}
+		r.Tools = append(r.Tools, tool)
+	}
+	if req.Streaming {
+		r.Stream, r.StreamOptions = true, &streamOptions{IncludeUsage: true}
+	}
+	return r, nil
+}
+
+func encodeMessage(m *harnessv1.Message) (message, error) {
+	text, err := adapter.Inline(m.GetContent())
 	if err != nil {
-		return none, err
+		return message{}, err
 	}
 	switch m.GetRole() {
 	case harnessv1.Role_ROLE_SYSTEM:
-		return sdk.SystemMessage(text), nil
+		return message{Role: "system", Content: &text}, nil
 	case harnessv1.Role_ROLE_USER:
-		return sdk.UserMessage(text), nil
+		return message{Role: "user", Content: &text}, nil
 	case harnessv1.Role_ROLE_TOOL:
-		return sdk.ToolMessage(text, m.GetToolCallId()), nil
+		id := m.GetToolCallId()
+		return message{Role: "tool", Content: &text, ToolCallID: &id}, nil
 	case harnessv1.Role_ROLE_ASSISTANT:
-		return assistantParam(m, text)
-	default:
-		return none, fmt.Errorf("role %s", m.GetRole())
+		return encodeAssistant(m, text)
+	case harnessv1.Role_ROLE_UNSPECIFIED:
 	}
+	return message{}, fmt.Errorf("role %s", m.GetRole())
 }
 
-// assistantParam leaves the content out where there are only calls: the
-// service wants null or nothing there, and some servers refuse an empty text.
-func assistantParam(m *harnessv1.Message, text string) (sdk.ChatCompletionMessageParamUnion, error) {
-	var a sdk.ChatCompletionAssistantMessageParam
+// encodeAssistant leaves out an empty content next to calls: the service wants
+// null or nothing there, and some servers refuse an empty text.
+func encodeAssistant(m *harnessv1.Message, text string) (message, error) {
+	a := message{Role: "assistant"}
 	if text != "" || len(m.GetToolCalls()) == 0 {
-		a.Content.OfString = param.NewOpt(text)
+		a.Content = &text
 	}
 	for _, c := range m.GetToolCalls() {
-		arguments, err := inline(c.GetArguments())
+		arguments, err := adapter.Inline(c.GetArguments())
 		if err != nil {
-			return sdk.ChatCompletionMessageParamUnion{}, err
+			return message{}, err
 		}
-		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.GetId(),
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: model.SendableName(c.GetName()), Arguments: model.SendableArguments(arguments),
-				},
-			},
-		})
+		a.ToolCalls = append(a.ToolCalls, toolCall{ID: c.GetId(), Type: "function", Function: functionCall{
+			Name: model.SendableName(c.GetName()), Arguments: model.SendableArguments(arguments),
+		}})
 	}
-	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}, nil
+	return a, nil
 }
 
-// toolParam passes the schema on as it is written: its bytes are part of the
-// prefix that the provider caches.
-func toolParam(t *harnessv1.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
+// encodeTool sends the schema as it is written: it is part of the prefix that
+// the provider caches.
+func encodeTool(t *harnessv1.ToolSpec) (tool, error) {
 	schema := t.GetParametersSchema()
 	if schema == "" {
-		schema = noParameters
+		schema = emptySchema
 	}
 	if !json.Valid([]byte(schema)) {
-		return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("its parameters schema is not JSON")
+		return tool{}, errors.New("its parameters schema is not JSON")
 	}
-	f := struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters"`
-	}{t.GetName(), t.GetDescription(), json.RawMessage(schema)}
-	return sdk.ChatCompletionFunctionTool(param.Override[shared.FunctionDefinitionParam](f)), nil
-}
-
-func inline(c *harnessv1.Content) (string, error) {
-	if c.GetBlob() != nil {
-		return "", fmt.Errorf("content %s is not inline", c.GetBlob().GetDigest())
-	}
-	return c.GetInline(), nil
-}
-
-func invalid(format string, args ...any) *model.Error {
-	return &model.Error{RetryAfter: -1, Message: "the request cannot be sent: " + fmt.Sprintf(format, args...)}
+	return tool{Type: "function", Function: function{Name: t.GetName(), Description: t.GetDescription(), Parameters: json.RawMessage(schema)}}, nil
 }

@@ -4,199 +4,208 @@ import (
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// accumulator builds a response from the chunks of a stream. It is a fold: it
-// holds no clock and reads nothing. The zero value is ready.
-type accumulator struct {
-	text   strings.Builder
-	calls  []*call
-	usage  *harnessv1.Usage
-	finish string
-	model  string
+// completion is a whole response, or a chunk of a streamed one. Members that the
+// provider does not read are ignored.
+type completion struct {
+	Model   wire.String       `json:"model"`
+	Choices wire.List[choice] `json:"choices"`
+	Usage   *usage            `json:"usage"`
+	Error   json.RawMessage   `json:"error"`
 }
 
-// call is a tool call that is being written.
+type choice struct {
+	Index        wire.Int    `json:"index"`
+	Message      reply       `json:"message"` // of a whole response
+	Delta        reply       `json:"delta"`   // of a chunk
+	FinishReason wire.String `json:"finish_reason"`
+}
+
+type reply struct {
+	Content   wire.String          `json:"content"`
+	ToolCalls wire.List[callDelta] `json:"tool_calls"`
+}
+
+// callDelta is a tool call or a part of one.
+type callDelta struct {
+	Index    *wire.Int   `json:"index"`
+	ID       wire.String `json:"id"`
+	Function struct {
+		Name wire.String `json:"name"`
+		// Arguments may also be an object, whose JSON is kept.
+		Arguments wire.String `json:"arguments"`
+	} `json:"function"`
+}
+
+type usage struct {
+	PromptTokens        wire.Int `json:"prompt_tokens"`
+	CompletionTokens    wire.Int `json:"completion_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens wire.Int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+func (u *usage) proto() *harnessv1.Usage {
+	if u == nil {
+		return &harnessv1.Usage{}
+	}
+	return &harnessv1.Usage{
+		InputTokens: adapter.Count(int64(u.PromptTokens)), OutputTokens: adapter.Count(int64(u.CompletionTokens)),
+		CachedInputTokens: adapter.Count(int64(u.PromptTokensDetails.CachedTokens)),
+	}
+}
+
+// stream builds a response from chunks. The zero value is ready.
+type stream struct {
+	text   strings.Builder
+	calls  []*call
+	usage  *usage
+	finish string
+	model  string
+	done   bool // the server sent [DONE]
+}
+
+// call is a tool call as far as it has arrived.
 type call struct {
-	index     int64
+	index     wire.Int // -1: the server gave none
 	id, name  string
 	arguments strings.Builder
 }
 
-// add takes the data of one event and returns the text that it brought. An
-// error object or what is not a chunk counts as a cut stream.
-func (a *accumulator) add(data []byte) (text string, err error) {
-	if err := errorObject(data); err != nil {
+// Add implements adapter.Stream. An error object, or an event that is not a
+// chunk, counts as a cut stream.
+func (s *stream) Add(kind string, data []byte) (text string, err error) {
+	if string(data) == "[DONE]" {
+		s.done = true
+		return "", nil
+	}
+	if kind == "error" {
+		return "", refusals.Reported(data)
+	}
+	var chunk completion
+	if err := unmarshal(data, &chunk, "the stream has an event that is not a chunk"); err != nil {
 		return "", err
 	}
-	var chunk sdk.ChatCompletionChunk
-	if err := json.Unmarshal(data, &chunk); err != nil {
-		return "", attempt.Cut("the stream holds what is not a chunk", err)
-	}
 	if chunk.Model != "" {
-		a.model = chunk.Model
+		s.model = string(chunk.Model)
 	}
-	if chunk.JSON.Usage.Valid() {
-		a.usage = usage(chunk.Usage)
+	if chunk.Usage != nil {
+		s.usage = chunk.Usage
 	}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
 			continue
 		}
-		text += choice.Delta.Content
+		text += string(choice.Delta.Content)
 		for _, d := range choice.Delta.ToolCalls {
-			a.addCall(d)
+			s.addCall(d)
 		}
 		if choice.FinishReason != "" {
-			a.finish = choice.FinishReason
+			s.finish = string(choice.FinishReason)
 		}
 	}
-	a.text.WriteString(text)
+	s.text.WriteString(text)
 	return text, nil
 }
 
-// addCall finds the call that a delta belongs to. With an index it is the call
-// of that index. Servers that leave the index out start a call with a new id,
-// or, without ids, with a name; what has neither goes on with the last call.
-// Some servers give every whole call of a response the index 0; a new id or
-// name after arguments then starts a call too.
-func (a *accumulator) addCall(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
+// unmarshal reads JSON that may be an error object instead.
+func unmarshal(data []byte, c *completion, what string) error {
+	if err := wire.Unmarshal(data, c); err != nil {
+		return adapter.Cut(what, err)
+	}
+	if !wire.Absent(c.Error) {
+		return refusals.Reported(data)
+	}
+	return nil
+}
+
+// addCall appends a delta to the call that it belongs to. With an index that is
+// the newest call of that index. A server that sends no index starts a call with
+// a new id, or, without ids, with a name; other deltas continue the last call.
+// Some servers give each whole call of a response the index 0; there too a new id
+// starts a call.
+func (s *stream) addCall(d callDelta) {
 	var c *call
-	if d.JSON.Index.Valid() {
-		for _, have := range a.calls {
-			if have.index == d.Index {
-				c = have // the last of that index
+	if d.Index != nil {
+		for _, have := range s.calls {
+			if have.index == *d.Index {
+				c = have
 			}
 		}
-		if c != nil && d.ID != "" && c.id != "" && d.ID != c.id {
+		if c != nil && d.ID != "" && c.id != "" && string(d.ID) != c.id {
 			c = nil
 		}
-	} else if n := len(a.calls); n > 0 {
-		last := a.calls[n-1]
-		newID := d.ID != "" && d.ID != last.id
+	} else if n := len(s.calls); n > 0 {
+		last := s.calls[n-1]
+		newID := d.ID != "" && string(d.ID) != last.id
 		newName := d.ID == "" && d.Function.Name != ""
 		if !newID && !newName {
 			c = last
 		}
 	}
 	if c == nil {
-		c = &call{index: d.Index}
-		if !d.JSON.Index.Valid() {
-			c.index = -1
+		c = &call{index: -1}
+		if d.Index != nil {
+			c.index = *d.Index
 		}
-		a.calls = append(a.calls, c)
+		s.calls = append(s.calls, c)
 	}
 	if c.id == "" {
-		c.id = d.ID
+		c.id = string(d.ID)
 	}
 	if c.name == "" {
-		c.name = d.Function.Name
+		c.name = string(d.Function.Name)
 	}
-	c.arguments.WriteString(verbatim(d.Function.JSON.Arguments))
+	c.arguments.WriteString(string(d.Function.Arguments))
 }
 
-// verbatim is the text of a member that should be a string; a server that
-// sends an object instead of its text gets the text as it stood.
-func verbatim(f respjson.Field) string {
-	if f.Raw() == "" || f.Raw() == respjson.Null {
-		return ""
+// Complete implements adapter.Stream.
+func (s *stream) Complete() bool { return s.finish != "" }
+
+// Ended implements adapter.Stream.
+func (s *stream) Ended() bool { return s.done }
+
+// Response implements adapter.Stream.
+func (s *stream) Response() *model.Response {
+	r := &model.Response{Text: s.text.String(), Usage: s.usage.proto(), Model: s.model}
+	for _, c := range s.calls {
+		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.id, c.name, c.arguments.String()))
 	}
-	var s string
-	if json.Unmarshal([]byte(f.Raw()), &s) == nil {
-		return s
-	}
-	return f.Raw()
+	r.FinishReason = finishReason(s.finish, r.ToolCalls)
+	return r
 }
 
-// finished says that the server declared the response complete.
-func (a *accumulator) finished() bool { return a.finish != "" }
-
-func (a *accumulator) response() *model.Response {
-	r := &model.Response{Text: a.text.String(), Usage: a.usage, Model: a.model}
-	for _, c := range a.calls {
-		r.ToolCalls = append(r.ToolCalls, toolCall(c.id, c.name, c.arguments.String()))
-	}
-	return complete(r, a.finish)
-}
-
-// readCompletion reads an answer that is one JSON object.
-func readCompletion(body []byte) (*model.Response, error) {
-	if err := errorObject(body); err != nil {
+// decode reads a response that is one JSON object.
+func decode(body []byte) (*model.Response, error) {
+	var c completion
+	if err := unmarshal(body, &c, "the response is not JSON"); err != nil {
 		return nil, err
 	}
-	var c sdk.ChatCompletion
-	if err := json.Unmarshal(body, &c); err != nil {
-		return nil, attempt.Cut("the answer is not JSON", err)
-	}
 	if len(c.Choices) == 0 {
-		return nil, attempt.Cut("the answer holds no choice", nil)
+		return nil, adapter.Cut("the response has no choice", nil)
 	}
-	m := c.Choices[0].Message
-	r := &model.Response{Text: m.Content, Model: c.Model}
-	for _, t := range m.ToolCalls {
-		r.ToolCalls = append(r.ToolCalls, toolCall(t.ID, t.Function.Name, callArguments(t)))
+	first := c.Choices[0]
+	r := &model.Response{Text: string(first.Message.Content), Model: string(c.Model), Usage: c.Usage.proto()}
+	for _, t := range first.Message.ToolCalls {
+		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(string(t.ID), string(t.Function.Name), string(t.Function.Arguments)))
 	}
-	if c.JSON.Usage.Valid() {
-		r.Usage = usage(c.Usage)
-	}
-	return complete(r, c.Choices[0].FinishReason), nil
+	r.FinishReason = finishReason(string(first.FinishReason), r.ToolCalls)
+	return r, nil
 }
 
-// callArguments reads the arguments from the bytes, because the SDK's type
-// knows them as a string only.
-func callArguments(t sdk.ChatCompletionMessageToolCallUnion) string {
-	var raw struct {
-		Function struct {
-			Arguments json.RawMessage `json:"arguments"`
-		} `json:"function"`
-	}
-	if json.Unmarshal([]byte(t.RawJSON()), &raw) != nil || len(raw.Function.Arguments) == 0 || string(raw.Function.Arguments) == "null" {
-		return t.Function.Arguments
-	}
-	var s string
-	if json.Unmarshal(raw.Function.Arguments, &s) == nil {
-		return s
-	}
-	return string(raw.Function.Arguments)
-}
-
-func toolCall(id, name, arguments string) *harnessv1.ToolCall {
-	return &harnessv1.ToolCall{Id: id, Name: name,
-		Arguments: &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: arguments}}}
-}
-
-func usage(u sdk.CompletionUsage) *harnessv1.Usage {
-	return &harnessv1.Usage{
-		InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens),
-		CachedInputTokens: count(u.PromptTokensDetails.CachedTokens),
-	}
-}
-
-func count(n int64) uint64 { return uint64(max(n, 0)) }
-
-// complete fills in what every response has. A finish reason that the protocol
-// does not know, or none on a whole answer, is taken from what the response
-// holds.
-func complete(r *model.Response, finish string) *model.Response {
-	if r.Usage == nil {
-		r.Usage = &harnessv1.Usage{}
-	}
-	switch finish {
+// finishReason returns the reason as the loop names it.
+func finishReason(reason string, calls []*harnessv1.ToolCall) string {
+	switch reason {
 	case "stop", "tool_calls", "length", "content_filter":
-		r.FinishReason = finish
+		return reason
 	case "max_tokens":
-		r.FinishReason = "length"
+		return "length"
 	default:
-		r.FinishReason = "stop"
-		if len(r.ToolCalls) > 0 {
-			r.FinishReason = "tool_calls"
-		}
+		return adapter.FinishReason(calls)
 	}
-	return r
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 // FuzzAccumulator folds any events, one a line.
@@ -15,10 +15,10 @@ func FuzzAccumulator(f *testing.F) {
 	f.Add(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{"}}]}}]}` + "\n" + `{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":{"a":1}}}]}}]}`)
 	f.Add(`{"error":"x"}` + "\n" + `{"error":{"code":400,"message":7}}` + "\n" + `null` + "\n" + `[]`)
 	f.Fuzz(func(t *testing.T, events string) {
-		var acc accumulator
+		var s stream
 		var text strings.Builder
 		for line := range strings.Lines(events) {
-			piece, err := acc.add([]byte(line))
+			piece, err := s.Add("", []byte(line))
 			if err != nil {
 				var e *model.Error
 				if !errors.As(err, &e) || e.Message == "" {
@@ -28,7 +28,7 @@ func FuzzAccumulator(f *testing.F) {
 			}
 			text.WriteString(piece)
 		}
-		r := acc.response()
+		r := s.Response()
 		if r.Text != text.String() || r.FinishReason == "" || r.Usage == nil {
 			t.Errorf("response %+v of the deltas %q", r, text.String())
 		}
@@ -41,11 +41,11 @@ func FuzzCompletion(f *testing.F) {
 	f.Add([]byte(`{"error":{"code":"context_length_exceeded","type":1,"message":"m"}}`))
 	f.Add([]byte(`{"detail":[{"msg":"x"}],"code":{}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := readCompletion(body)
+		r, err := decode(body)
 		if (r == nil) == (err == nil) {
 			t.Errorf("%v and %v: want a response or an error", r, err)
 		}
-		e := classify(&attempt.StatusError{Code: 400, Body: body})
+		e := refusals.Classify(&wire.StatusError{Status: 400, Body: body})
 		if e.Message == "" || e.Retryable {
 			t.Errorf("a 400 became %+v", e)
 		}

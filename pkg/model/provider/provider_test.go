@@ -40,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"claude-opus-5-5", key, []string{`"claude-opus-5-5" names no provider`, "such as anthropic:claude-opus-5-5"}},
 		{"anthropic:claude", key, []string{"ANTHROPIC_API_KEY is not set", "ANTHROPIC_BASE_URL"}},
 		{"anthropic:claude", environment("ANTHROPIC_BASE_URL", "https://eu.anthropic.com"), []string{"ANTHROPIC_API_KEY is not set"}},
-		{"anthropic:claude", environment("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/v1"), []string{"ANTHROPIC_BASE_URL", "leave /v1 away"}},
+		{"anthropic:claude", environment("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/v1"), []string{"ANTHROPIC_BASE_URL", "must not include the version path /v1"}},
 		{"anthropic:claude", environment("ANTHROPIC_API_KEY", "sk-secret\nx"), []string{"ANTHROPIC_API_KEY", "line break"}},
 		{"replay:a.json", key, []string{`no provider "replay"`, "openai:NAME, anthropic:NAME or script:FILE"}},
 		{"script:", key, []string{"script:FILE"}},

@@ -1,28 +1,10 @@
-package attempt_test
+package wire
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/harnessmesh/harnessmesh/pkg/model/attempt"
 )
-
-func TestClean(t *testing.T) {
-	for _, c := range [][3]string{
-		{"a\n b\t c", "", "a b c"},
-		{"with s3cret in it", "s3cret", "with [key] in it"},
-		{"broken \xff text", "", "broken text"},
-	} {
-		if got := attempt.Clean(c[0], c[1]); got != c[2] {
-			t.Errorf("%q became %q, want %q", c[0], got, c[2])
-		}
-	}
-	if got := attempt.Clean(strings.Repeat("ä", 1000), ""); len(got) > attempt.MaxMessage+len("…") {
-		t.Errorf("a long message has %d bytes", len(got))
-	}
-}
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -43,8 +25,25 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		h := http.Header{}
 		h.Set(c.header[0], c.header[1])
-		if got := attempt.RetryAfter(h, now); got != c.want {
-			t.Errorf("%s: %s, want %s", c.header, got, c.want)
+		if got := RetryAfter(h, now); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.header, got, c.want)
+		}
+	}
+}
+
+func TestParseFault(t *testing.T) {
+	for body, want := range map[string]Fault{
+		`{"error":{"code":"c","type":"t","message":"m"}}`: {"c", "t", "m"},
+		`{"error":{"code":400,"message":{"a":1}}}`:        {"400", "", `{"a":1}`},
+		`{"error":"m"}`: {"", "", "m"},
+		`{"error":null,"code":"c","message":"m"}`: {"c", "", "m"},
+		`{"detail":"m"}`:           {"", "", "m"},
+		`{"detail":[{"msg":"x"}]}`: {"", "", `[{"msg":"x"}]`},
+		`{"type":"error","error":{"type":"overloaded_error"}}`: {"", "overloaded_error", ""},
+		`<html>`: {}, ``: {}, `[]`: {}, `null`: {},
+	} {
+		if got := ParseFault([]byte(body)); got != want {
+			t.Errorf("%s: got %+v, want %+v", body, got, want)
 		}
 	}
 }

@@ -1,0 +1,298 @@
+// Package adapter is the common part of the providers that speak HTTP: it
+// makes one try at a model service and reads the response, streamed or not. A
+// Protocol describes what differs between the wires: how a request is encoded,
+// how a body and an event are decoded, and which errors mean that the request
+// exceeds the context window.
+//
+// Invariants:
+//   - One Complete sends exactly one request for a response. An empty model name
+//     is resolved from the server's list of models, once, with a request before
+//     the first one.
+//   - The body decides how it is read, not the request: events are read as events
+//     and JSON as JSON, whatever was requested.
+//   - A response is returned only after the server has declared it complete.
+//   - A server that sends no event within the idle timeout ends the try. Time that
+//     the caller spends on a delta does not count.
+//   - No error contains the key.
+//
+// How it fails: always with a *model.Error of one line. Statuses 408, 409, 425,
+// 429 and from 500 are retryable, as are failed connections, unreadable bodies,
+// cut and silent streams, and errors within a stream. Other statuses, refused
+// redirects and web pages are not. When the caller's context ends, the error
+// wraps the context's and is not retryable.
+package adapter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
+)
+
+const (
+	// DefaultIdle is the idle timeout of a request that sets none.
+	DefaultIdle = 120 * time.Second
+	// plainFactor is how many idle timeouts a response may take that is not
+	// streamed: nothing arrives before all of it is written.
+	plainFactor = 5
+	// tailTimeout bounds the wait for the usage after the response is complete.
+	tailTimeout = 5 * time.Second
+)
+
+// Protocol is what differs between the wires.
+type Protocol struct {
+	// Name is the prefix of the provider's models, such as openai.
+	Name string
+	// ModelsPath and Path are where the models are listed and a response is
+	// requested, relative to the base address.
+	ModelsPath, Path string
+	// Encode returns the body of a request to the named model, as a value that
+	// encoding/json encodes.
+	Encode func(req *model.Request, name string) (any, error)
+	// Decode reads a response that came as one JSON object.
+	Decode func(body []byte) (*model.Response, error)
+	// NewStream returns an empty Stream.
+	NewStream func() Stream
+	// Refusals tells what the service's errors mean.
+	Refusals Refusals
+}
+
+// Stream builds a response from events. It is a fold without clock and I/O.
+type Stream interface {
+	// Add takes an event and returns the text that it adds. data is empty only in
+	// an event of the type error.
+	Add(kind string, data []byte) (text string, err error)
+	// Complete reports whether the server has declared the response complete. The
+	// usage may still follow.
+	Complete() bool
+	// Ended reports whether no further event is of use.
+	Ended() bool
+	// Response returns what the events add up to.
+	Response() *model.Response
+}
+
+// Provider is a model.Provider for a Protocol. It is safe for concurrent use.
+type Provider struct {
+	protocol Protocol
+	client   *wire.Client
+	key      string
+
+	mu       sync.Mutex
+	resolved string // the first model of the list
+}
+
+var _ model.Provider = (*Provider)(nil)
+
+// New returns a Provider. It sends nothing. key is removed from messages; the
+// client is what sends it.
+func New(p Protocol, client *wire.Client, key string) *Provider {
+	return &Provider{protocol: p, client: client, key: key}
+}
+
+// Close closes idle connections. The provider can still be used.
+func (p *Provider) Close() error {
+	p.client.Close()
+	return nil
+}
+
+// Complete makes one try. A request without a model gets the first one that the
+// server lists. The provider remembers it until the server no longer knows it.
+func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(text string)) (*model.Response, error) {
+	try, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := wire.StartIdle(idleLimit(req), cancel)
+	defer idle.Stop()
+
+	name, err := p.modelName(try, req.Model)
+	if err == nil {
+		idle.Restart()
+		var resp *model.Response
+		if resp, err = p.request(try, req, name, delta, idle); err == nil {
+			return resp, nil
+		}
+	}
+	if req.Model == "" {
+		p.forget(err)
+	}
+	return nil, p.failure(ctx, try, idle, err)
+}
+
+func idleLimit(req *model.Request) time.Duration {
+	limit := req.IdleTimeout
+	if limit <= 0 {
+		limit = DefaultIdle
+	}
+	if !req.Streaming {
+		limit *= plainFactor
+	}
+	return limit
+}
+
+func (p *Provider) modelName(ctx context.Context, name string) (string, error) {
+	if name != "" {
+		return name, nil
+	}
+	p.mu.Lock()
+	name = p.resolved
+	p.mu.Unlock()
+	if name != "" {
+		return name, nil
+	}
+	res, err := p.client.Get(ctx, p.protocol.ModelsPath)
+	if err != nil {
+		return "", err
+	}
+	defer res.Close()
+	body, err := readAll(res)
+	if err != nil {
+		return "", err
+	}
+	var page struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return "", Cut("the list of models is not JSON", err)
+	}
+	if len(page.Data) == 0 || page.Data[0].ID == "" {
+		return "", &model.Error{RetryAfter: -1, Message: "no model was named and the server lists none: name one, such as " + p.protocol.Name + ":NAME"}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resolved = page.Data[0].ID
+	return p.resolved, nil
+}
+
+// forget drops the resolved model after the server did not find it.
+func (p *Provider) forget(err error) {
+	var status *wire.StatusError
+	if errors.As(err, &status) && status.Status == http.StatusNotFound {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.resolved = ""
+	}
+}
+
+func (p *Provider) request(ctx context.Context, req *model.Request, name string, delta func(string), idle *wire.Idle) (*model.Response, error) {
+	body, err := p.protocol.Encode(req, name)
+	if err != nil {
+		return nil, &model.Error{RetryAfter: -1, Message: "the request cannot be sent: " + err.Error()}
+	}
+	res, err := p.client.Post(ctx, p.protocol.Path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	if !req.Streaming || delta == nil {
+		delta = func(string) {}
+	}
+	first, err := res.Peek()
+	switch {
+	case err != nil:
+		return nil, Cut("the response broke off before its first byte", err)
+	case first == '{':
+		return p.plain(res, delta)
+	case first == '<':
+		return nil, &model.Error{RetryAfter: -1, Status: res.Status,
+			Message: fmt.Sprintf("%s answered with a web page: check that %s %s", p.client.Host(), p.protocol.Refusals.BaseVariable, p.protocol.Refusals.BaseHint)}
+	}
+	return stream(res, p.protocol.NewStream(), delta, idle)
+}
+
+// plain reads a response that is one JSON object; its text is one delta.
+func (p *Provider) plain(res *wire.Response, delta func(string)) (*model.Response, error) {
+	body, err := readAll(res)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := p.protocol.Decode(body)
+	if err == nil && resp.Text != "" {
+		delta(resp.Text)
+	}
+	return resp, err
+}
+
+// stream reads a response that comes as events.
+func stream(res *wire.Response, s Stream, delta func(string), idle *wire.Idle) (*model.Response, error) {
+	events := res.Events()
+	var broken error
+	for !s.Ended() {
+		var e wire.Event
+		if e, broken = events.Next(); broken != nil {
+			break
+		}
+		idle.Stop()
+		if data := bytes.TrimSpace(e.Data); len(data) > 0 || e.Type == "error" {
+			text, err := s.Add(e.Type, data)
+			if err != nil {
+				return nil, err
+			}
+			if text != "" {
+				delta(text)
+			}
+		}
+		if s.Complete() {
+			idle.Shorten(tailTimeout)
+		}
+		idle.Restart()
+	}
+	idle.Stop()
+	if !s.Complete() {
+		return nil, Cut("the stream ended before the response was complete", broken)
+	}
+	return s.Response(), nil
+}
+
+func readAll(res *wire.Response) ([]byte, error) {
+	body, err := res.ReadAll()
+	switch {
+	case errors.Is(err, wire.ErrTooLarge):
+		return nil, &model.Error{RetryAfter: -1, Message: fmt.Sprintf("the response exceeds %d bytes", wire.MaxBody)}
+	case err != nil:
+		return nil, Cut("the response broke off", err)
+	}
+	return body, nil
+}
+
+// failure turns what ended a try into a *model.Error without the key. parent is
+// the caller's context, try the one that the idle timer cancels.
+func (p *Provider) failure(parent, try context.Context, idle *wire.Idle, err error) *model.Error {
+	host := p.client.Host()
+	if parent.Err() != nil {
+		return &model.Error{RetryAfter: -1, Message: "the model call was cancelled: " + parent.Err().Error(), Err: parent.Err()}
+	}
+	if errors.Is(context.Cause(try), wire.ErrIdle) {
+		return Cut(fmt.Sprintf("%s sent nothing for %s", host, idle.Limit()), wire.ErrIdle)
+	}
+	var failed *model.Error
+	var status *wire.StatusError
+	var redirect *wire.RedirectError
+	var unreachable *url.Error
+	switch {
+	case errors.As(err, &failed):
+	case errors.As(err, &status):
+		failed = p.protocol.Refusals.Classify(status)
+	case errors.As(err, &redirect):
+		failed = &model.Error{RetryAfter: -1, Message: fmt.Sprintf("%s: %v; set %s to the right address", host, redirect, p.protocol.Refusals.BaseVariable)}
+	case errors.As(err, &unreachable):
+		failed = Cut(fmt.Sprintf("cannot reach %s: %v", host, unreachable.Err), unreachable.Err)
+	default:
+		failed = Cut(fmt.Sprintf("the response of %s cannot be read: %v", host, err), nil)
+	}
+	failed.Message = Clean(failed.Message, p.key)
+	return failed
+}
+
+// Cut returns the error of a try that broke off and may be made again.
+func Cut(what string, cause error) *model.Error {
+	return &model.Error{Retryable: true, RetryAfter: -1, Message: what, Err: cause}
+}

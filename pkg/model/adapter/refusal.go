@@ -1,0 +1,94 @@
+package adapter
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
+)
+
+// Refusals tells what the errors of a service mean, and what a person can do
+// about them.
+type Refusals struct {
+	// KeyVariable and BaseVariable are the environment variables of the key and of
+	// the base address.
+	KeyVariable, BaseVariable string
+	// BaseHint says how the base address is written, such as "includes /v1".
+	BaseHint string
+	// ContextCodes are the codes and types of a request that exceeds the context
+	// window.
+	ContextCodes []string
+	// ContextStatuses are the statuses whose message may say the same.
+	ContextStatuses []int
+	// ContextPhrases are parts of such a message, in lower case.
+	ContextPhrases []string
+}
+
+// statusOverloaded is what Anthropic and others answer when they are overloaded.
+const statusOverloaded = 529
+
+// Classify turns a refusal into a *model.Error.
+func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
+	status, fault := refused.Status, wire.ParseFault(refused.Body)
+	e := &model.Error{Status: status, RetryAfter: wire.RetryAfter(refused.Header, time.Now()), Retryable: model.RetryableStatus(status)}
+	switch {
+	case r.contextExceeded(status, fault):
+		e.Retryable, e.ContextExceeded = false, true
+		e.Message = "the request exceeds the model's context window: " + fault.Message
+	case status == http.StatusUnauthorized:
+		e.Message = "the provider refused the API key (401): check " + r.KeyVariable
+	case status == http.StatusForbidden:
+		e.Message = "the provider denies access with this API key (403): check the permissions of the key, and " + r.BaseVariable
+	case status == http.StatusNotFound:
+		e.Message = fmt.Sprintf("the provider does not know the model or the address (404): check the model's name, and that %s %s", r.BaseVariable, r.BaseHint)
+		if fault.Message != "" {
+			e.Message += ": " + fault.Message
+		}
+	case fault.Message != "":
+		e.Message = fmt.Sprintf("the provider answered %d: %s", status, fault.Message)
+	case status == statusOverloaded:
+		e.Message = "the provider answered 529: it is overloaded"
+	default:
+		e.Message = strings.TrimSpace(fmt.Sprintf("the provider answered %d %s", status, http.StatusText(status)))
+	}
+	return e
+}
+
+// Reported turns an error that came with status 200, in a stream or in place of
+// a response, into a *model.Error. It is retryable whatever the service reports,
+// unless the request exceeds the context window.
+func (r *Refusals) Reported(data []byte) *model.Error {
+	fault := wire.ParseFault(data)
+	e := Cut("the provider reported an error in its response", nil)
+	switch {
+	case fault.Message != "":
+		e.Message += ": " + fault.Message
+	case fault.Type != "":
+		e.Message += ": " + fault.Type
+	}
+	if status, err := strconv.Atoi(fault.Code); err == nil && status >= 400 && status < 600 {
+		e.Status = status
+	}
+	if r.contextExceeded(max(e.Status, http.StatusBadRequest), fault) {
+		e.Retryable, e.ContextExceeded = false, true
+	}
+	return e
+}
+
+// contextExceeded compares codes, and the messages of some statuses, because
+// compatible servers have no common code.
+func (r *Refusals) contextExceeded(status int, fault wire.Fault) bool {
+	if slices.Contains(r.ContextCodes, fault.Code) || slices.Contains(r.ContextCodes, fault.Type) {
+		return true
+	}
+	if !slices.Contains(r.ContextStatuses, status) {
+		return false
+	}
+	message := strings.ToLower(fault.Message)
+	return slices.ContainsFunc(r.ContextPhrases, func(phrase string) bool { return strings.Contains(message, phrase) })
+}

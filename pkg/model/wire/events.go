@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+)
+
+// MaxEvent bounds the data of an event and the length of a line, in bytes.
+const MaxEvent = 32 << 20
+
+// Event is one server-sent event.
+type Event struct {
+	// Type is the value of the event field; empty if there is none.
+	Type string
+	// Data is what the data fields contain, joined by line feeds. The next call
+	// of Next overwrites it.
+	Data []byte
+}
+
+// Events decodes a stream of server-sent events (WHATWG HTML, section 9.2.6).
+// It differs from the standard in one point: an event without the blank line
+// after it is returned when the stream ends in order. Some servers leave that
+// line out.
+type Events struct {
+	r     *bufio.Reader
+	line  []byte
+	data  []byte
+	begun bool // the byte order mark has been looked for
+	cr    bool // the last line ended with a carriage return
+}
+
+// NewEvents returns a decoder that reads from r.
+func NewEvents(r io.Reader) *Events {
+	if b, ok := r.(*bufio.Reader); ok {
+		return &Events{r: b}
+	}
+	return &Events{r: bufio.NewReader(r)}
+}
+
+// Next returns the next event that has data. The error is io.EOF where the
+// stream ends in order, ErrTooLarge past MaxEvent, else that of the reader.
+func (e *Events) Next() (Event, error) {
+	if !e.begun {
+		e.begun = true
+		skipMark(e.r)
+	}
+	var kind string
+	e.data = e.data[:0]
+	hasData := false
+	for {
+		line, err := e.readLine()
+		atEnd := err == io.EOF
+		if err != nil && !atEnd {
+			return Event{}, err
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			kind = string(value)
+		case "data":
+			if hasData {
+				e.data = append(e.data, '\n')
+			}
+			if len(e.data)+len(value) > MaxEvent {
+				return Event{}, ErrTooLarge
+			}
+			e.data = append(e.data, value...)
+			hasData = true
+		}
+		switch {
+		case (len(line) == 0 || atEnd) && hasData:
+			return Event{Type: kind, Data: e.data}, nil
+		case atEnd:
+			return Event{}, io.EOF
+		case len(line) == 0:
+			kind = ""
+		}
+	}
+}
+
+// readLine returns a line without its end, which is a line feed, a carriage
+// return or both. It does not wait for the byte after a carriage return. The
+// error is io.EOF with the last line, which may be empty.
+func (e *Events) readLine() ([]byte, error) {
+	e.line = e.line[:0]
+	for {
+		if _, err := e.r.Peek(1); err != nil {
+			return e.line, err
+		}
+		chunk, _ := e.r.Peek(e.r.Buffered())
+		if e.cr && chunk[0] == '\n' {
+			chunk = chunk[1:]
+			_, _ = e.r.Discard(1)
+		}
+		e.cr = false
+		i := bytes.IndexAny(chunk, "\r\n")
+		if i < 0 {
+			e.line = append(e.line, chunk...)
+			_, _ = e.r.Discard(len(chunk))
+			if len(e.line) > MaxEvent {
+				return nil, ErrTooLarge
+			}
+			continue
+		}
+		e.line = append(e.line, chunk[:i]...)
+		e.cr = chunk[i] == '\r'
+		_, _ = e.r.Discard(i + 1)
+		if len(e.line) > MaxEvent {
+			return nil, ErrTooLarge
+		}
+		return e.line, nil
+	}
+}
+
+// skipMark drops a byte order mark at the start of a body.
+func skipMark(r *bufio.Reader) {
+	const mark = "\uFEFF"
+	if first, err := r.Peek(1); err != nil || first[0] != mark[0] {
+		return
+	}
+	if b, err := r.Peek(len(mark)); err == nil && string(b) == mark {
+		_, _ = r.Discard(len(mark))
+	}
+}
