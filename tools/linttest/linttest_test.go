@@ -42,7 +42,7 @@ var foreign = map[string][]string{
 }
 
 // targets are the first-party packages that the cases import.
-var targets = []string{"services/another", "cmd/harness/serve", "bench/load", "test/wire", "examples/hello", "pkg/executor", "pkg/runlog", "pkg/runlog/jetstream", "pkg/telemetry", "pkg/agent/contract"}
+var targets = []string{"services/another", "cmd/harness/serve", "bench/load", "test/wire", "examples/hello", "pkg/executor", "pkg/runlog", "pkg/runlog/jetstream", "pkg/telemetry", "pkg/agent/contract", "pkg/model/wire", "pkg/model/adapter", "pkg/model/openai", "pkg/model/anthropic"}
 
 // A breach is one file that imports one package or makes one call.
 type breach struct {
@@ -125,7 +125,7 @@ func directions() []breach {
 		{"pkg/policy/bench_test.go", module + "/bench/load", "", ""},
 		{"pkg/policy/test.go", module + "/test/wire", "", depguard},
 		{"pkg/policy/examples.go", module + "/examples/hello", "", depguard},
-		{"pkg/policy/pkg.go", module + "/pkg/contract", "", ""},
+		{"pkg/policy/pkg.go", module + "/pkg/agent/contract", "", ""},
 		{"services/repair/cmd.go", module + "/cmd/harness/serve", "", depguard},
 		{"services/repair/repairserver/cmd.go", module + "/cmd/harness/serve", "", depguard},
 		{"services/repair/repairserver/pkg.go", module + "/pkg/executor", "", ""},
@@ -146,14 +146,18 @@ func directions() []breach {
 		{"services/turn/cel.go", "cel.dev/cel-go", "", depguard},
 		{"pkg/agent/expr/cel.go", "cel.dev/cel-go", "", ""},
 		{"pkg/model/openai.go", "github.com/openai/openai-go/v3", "", depguard},
+		{"pkg/model/openai/openai.go", "github.com/openai/openai-go/v3", "", depguard},
 		{"services/turn/turnserver/openai.go", "github.com/openai/openai-go/v3", "", depguard},
-		{"cmd/harness/roles/openai.go", "github.com/openai/openai-go/v3", "", depguard},
-		{"pkg/model/anthropic/openai.go", "github.com/openai/openai-go/v3", "", depguard},
+		{"pkg/model/anthropic/anthropic.go", "github.com/anthropics/anthropic-sdk-go", "", depguard},
+		{"bench/anthropic.go", "github.com/anthropics/anthropic-sdk-go", "", depguard},
 		{"pkg/model/openai_test.go", "github.com/openai/openai-go/v3", "", ""},
-		{"pkg/model/anthropic_test.go", "github.com/anthropics/anthropic-sdk-go", "", ""},
-		{"pkg/model/openai/openai.go", "github.com/openai/openai-go/v3", "", ""},
-		{"pkg/model/openai/anthropic.go", "github.com/anthropics/anthropic-sdk-go", "", depguard},
-		{"pkg/model/anthropic/anthropic.go", "github.com/anthropics/anthropic-sdk-go", "", ""},
+		{"services/turn/turnserver/wire.go", module + "/pkg/model/wire", "", depguard},
+		{"services/turn/turnserver/provider.go", module + "/pkg/model/openai", "", depguard},
+		{"cmd/harness/roles/provider.go", module + "/pkg/model/anthropic", "", depguard},
+		{"pkg/agent/adapter.go", module + "/pkg/model/adapter", "", depguard},
+		{"pkg/model/anthropic/wire.go", module + "/pkg/model/wire", "", ""},
+		{"pkg/model/provider/openai.go", module + "/pkg/model/openai", "", ""},
+		{"services/turn/turnserver/wire_test.go", module + "/pkg/model/openai", "", ""},
 	}
 }
 
@@ -188,7 +192,7 @@ func purity() []breach {
 	} {
 		add(path, "", "depguard")
 	}
-	for _, path := range []string{"time", "strings", "net/url", "net/netip", "google.golang.org/grpc/codes", module + "/pkg/contract", module + "/pkg/runlog"} {
+	for _, path := range []string{"time", "strings", "net/url", "net/netip", "google.golang.org/grpc/codes", module + "/pkg/agent/contract", module + "/pkg/runlog"} {
 		add(path, "", "")
 	}
 	for _, call := range []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"} {

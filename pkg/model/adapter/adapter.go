@@ -61,7 +61,7 @@ type Protocol struct {
 	Decode func(body []byte) (*model.Response, error)
 	// NewStream returns an empty Stream.
 	NewStream func() Stream
-	// Refusals tells what the service's errors mean.
+	// Refusals classifies the service's errors.
 	Refusals Refusals
 }
 

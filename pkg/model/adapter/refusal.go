@@ -12,13 +12,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// Refusals tells what the errors of a service mean, and what a person can do
-// about them.
+// Refusals classifies the errors of a service and names what a person can check.
 type Refusals struct {
 	// KeyVariable and BaseVariable are the environment variables of the key and of
 	// the base address.
 	KeyVariable, BaseVariable string
-	// BaseHint says how the base address is written, such as "includes /v1".
+	// BaseHint describes the base address, such as "includes /v1".
 	BaseHint string
 	// ContextCodes are the codes and types of a request that exceeds the context
 	// window.
@@ -59,7 +58,7 @@ func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 	return e
 }
 
-// Reported turns an error that came with status 200, in a stream or in place of
+// Reported turns an error that came with status 200, in a stream or instead of
 // a response, into a *model.Error. It is retryable whatever the service reports,
 // unless the request exceeds the context window.
 func (r *Refusals) Reported(data []byte) *model.Error {

@@ -411,3 +411,34 @@ func canonical(t *testing.T, b []byte) string {
 	}
 	return string(out)
 }
+
+func TestRedirectToAnotherHostIsNotRetried(t *testing.T) {
+	other := modeltest.NewServer(t)
+	s := modeltest.NewServer(t, modeltest.Reply{Status: 307, Body: " ", Header: map[string]string{"Location": other.BaseURL() + "/chat/completions"}})
+	resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), nil)
+	modeltest.CheckError(t, resp, err, model.Error{RetryAfter: -1})
+	if !strings.Contains(err.Error(), other.BaseURL()[:len(other.BaseURL())-len("/v1")]) || !strings.Contains(err.Error(), "OPENAI_BASE_URL") {
+		t.Errorf("error %q, want one with the location and the variable", err)
+	}
+	if n := len(other.Requests()); n != 0 {
+		t.Errorf("the other host received %d requests", n)
+	}
+}
+
+// TestDeviatingMembersAreIgnored has members of other types than the protocol's.
+func TestDeviatingMembersAreIgnored(t *testing.T) {
+	const answer = `"model":"m","created":"x","usage":{"prompt_tokens":12.0,"completion_tokens":"3","prompt_tokens_details":[]},"choices":[{"index":"0",` +
+		`"logprobs":7,"finish_reason":"stop","%s":{"role":7,"content":"hi","refusal":{},"tool_calls":{}}}]`
+	for name, body := range map[string]string{
+		"plain":  "{" + fmt.Sprintf(answer, "message") + "}",
+		"events": "data: {" + fmt.Sprintf(answer, "delta") + "}\n\n",
+	} {
+		s := modeltest.NewServer(t, modeltest.Reply{Body: body})
+		resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		modeltest.CheckAnswer(t, modeltest.Reply{Text: "hi", Usage: &modeltest.Usage{Input: 12, Output: 3}}, resp)
+	}
+}

@@ -73,8 +73,8 @@ func (c *Client) Get(ctx context.Context, path string) (*Response, error) {
 	return c.do(ctx, http.MethodGet, path, nil)
 }
 
-// Post sends body as JSON. Members that are a json.RawMessage are sent as they
-// are, without insignificant white space.
+// Post sends body as JSON. Members of type json.RawMessage are sent unchanged,
+// except that insignificant white space is left out.
 func (c *Client) Post(ctx context.Context, path string, body any) (*Response, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -215,7 +215,7 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// TestProxiesOfTheEnvironment runs the client in a process of its own, because
+// TestProxiesOfTheEnvironment runs the client in a separate process, because
 // net/http reads the variables once.
 func TestProxiesOfTheEnvironment(t *testing.T) {
 	var requested []string
