@@ -1,6 +1,9 @@
-// Package fault is the one error type of harnessmesh: a kind, which maps to a
-// gRPC code and tells an executor what to do, a documented reason, and a
-// message that says what to do next.
+// Package fault defines the errors that a caller can act on. An Error has a gRPC code,
+// which decides what an executor or a client does, a documented reason, and a message
+// that names what to do next. A FieldError names an invalid field and becomes an Error.
+//
+// Errors are translated to gRPC statuses once, at the edge of a server (Unary, Stream).
+// The package also finds the nearest known name for "did you mean" hints (Nearest).
 package fault
 
 import (
@@ -15,24 +18,24 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Domain is the domain of every ErrorInfo.
+// Domain is the domain of every ErrorInfo of this program.
 const Domain = "harnessmesh"
 
 // Error is an error that a caller can act on.
 type Error struct {
-	// Code decides what a caller does.
+	// Code decides what the caller does.
 	Code codes.Code
-	// Reason says precisely what is wrong.
+	// Reason is the precise cause.
 	Reason harnessv1.ErrorReason
-	// Message is one line for people that says what to do.
+	// Message is one line for people that includes what to do.
 	Message string
-	// Metadata holds pairs of key and value that name what is wrong.
+	// Metadata holds pairs of key and value, such as "field", "goal".
 	Metadata []string
-	// Err is the cause; it stays on the server.
+	// Err is the cause. It is logged by the server and never sent.
 	Err error
 }
 
-// Error is the message, and the cause where there is one.
+// Error returns the message and, if there is one, the cause.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Message + ": " + e.Err.Error()
@@ -43,7 +46,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an Error. metadata is pairs of key and value.
+// New returns an Error; metadata is pairs of key and value.
 func New(code codes.Code, reason harnessv1.ErrorReason, message string, metadata ...string) *Error {
 	return &Error{Code: code, Reason: reason, Message: message, Metadata: metadata}
 }
@@ -57,8 +60,8 @@ func (e *Error) metadata() map[string]string {
 	return pairs
 }
 
-// Status turns any error into a gRPC status. An error that is no Error becomes
-// INTERNAL with a fixed text; known is then false and the caller logs the cause.
+// Status converts an error to a gRPC status. An error that is not an Error becomes
+// INTERNAL with a fixed text. known is then false, and the caller logs the cause.
 func Status(err error) (st *status.Status, known bool) {
 	var e *Error
 	switch {
@@ -86,12 +89,12 @@ func Status(err error) (st *status.Status, known bool) {
 	return status.New(codes.Internal, "internal error; the server's log has the cause"), false
 }
 
-// ReasonName is the reason without its prefix, as it travels.
+// ReasonName returns a reason without its prefix, as it is sent.
 func ReasonName(r harnessv1.ErrorReason) string {
 	return strings.TrimPrefix(r.String(), "ERROR_REASON_")
 }
 
-// ReasonOf returns the reason that a gRPC error carries, empty when it has none.
+// ReasonOf returns the reason of a gRPC error, or the empty string.
 func ReasonOf(err error) string {
 	return infoOf(status.Convert(err)).GetReason()
 }

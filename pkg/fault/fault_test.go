@@ -21,8 +21,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// TestStatus: what a caller learns of an error, and whether the server's log
-// has to keep the rest.
+// TestStatus: what a caller sees of an error, and whether the cause must be logged.
 func TestStatus(t *testing.T) {
 	gone := fault.New(codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_RUN_NOT_FOUND, "no such run", "run_id", "r1", "namespace")
 	secret := errors.New("password hunter2")
@@ -71,7 +70,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// TestReasonsTravel without their prefix, each under a name of its own.
+// TestReasonsTravel without their prefix.
 func TestReasonsTravel(t *testing.T) {
 	for n, name := range harnessv1.ErrorReason_name {
 		st, _ := fault.Status(fault.New(codes.FailedPrecondition, harnessv1.ErrorReason(n), "m"))
@@ -81,7 +80,7 @@ func TestReasonsTravel(t *testing.T) {
 	}
 }
 
-// health fails each call in the way that is asked for.
+// health fails each call as its service name demands.
 type health struct {
 	grpc_health_v1.UnimplementedHealthServer
 }
@@ -109,7 +108,7 @@ func (h health) Watch(r *grpc_health_v1.HealthCheckRequest, _ grpc.ServerStreami
 	return fault.Invalid("service", "is over")
 }
 
-// TestServer: errors and panics of handlers, translated once at the edge.
+// TestServer: errors and panics of handlers become statuses.
 func TestServer(t *testing.T) {
 	var log bytes.Buffer
 	server := grpc.NewServer(fault.ServerOptions(slog.New(slog.NewTextHandler(&log, nil)))...)

@@ -21,7 +21,7 @@ type FieldError struct {
 	// Field is the path of the field, such as hooks[3].cel; empty for the value
 	// that was checked itself.
 	Field string
-	// Message says what is wrong with the field and what to do.
+	// Message is the problem and what to do.
 	Message string
 	// Line and Column are the place within the field's value, counted from 1,
 	// columns in characters. Both are 0 if the whole value is meant.

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ServerOptions are Unary and Stream.
+// ServerOptions returns Unary and Stream as options of a server.
 func ServerOptions(logger *slog.Logger) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(Unary(logger)), grpc.ChainStreamInterceptor(Stream(logger))}
 }
 
-// Unary translates the errors of unary calls to statuses at the edge of a
-// server, once. What is not an Error becomes INTERNAL with a fixed text, and
-// its cause is logged here; so is a panic.
+// Unary converts the errors of unary calls to statuses, once, at the edge of a server.
+// An error that is not an Error, and a panic, become INTERNAL with a fixed text; the
+// cause is logged here.
 func Unary(logger *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		defer func() { err = translate(logger, info.FullMethod, recover(), err) }()
@@ -25,7 +25,7 @@ func Unary(logger *slog.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// Stream is Unary for streams.
+// Stream does for streams what Unary does for unary calls.
 func Stream(logger *slog.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 		defer func() { err = translate(logger, info.FullMethod, recover(), err) }()

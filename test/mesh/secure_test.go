@@ -194,7 +194,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", identity(foreign.Issue(here), foreign))
 	meshtest.Eventually(t, "repair says whom it does not trust", func() bool {
-		return strings.Contains(m.Process("repair").Said(), "is signed by a CA that is not trusted here")
+		return strings.Contains(m.Process("repair").Said(), "is signed by a CA that is not trusted")
 	})
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", identity(pairs["toolhost"], ca))

@@ -1,17 +1,16 @@
-// Package eventjson is the JSON in which people and scripts see a run: the
-// lines of jsonl output, the bodies of the HTTP API and the data of its event
-// stream are the same bytes.
+// Package eventjson encodes runs and events as JSON for people and scripts. The lines of
+// jsonl output, the bodies of the HTTP API and the data of its event stream have the
+// same bytes.
 //
-// It is not protojson. Names are snake_case, enum values stand without their
-// prefix, counts are numbers whatever their width, a duration is a whole number
-// of milliseconds under a key that ends in _ms, a time is an ISO string in UTC, a
-// content is its text. Every field of a message is always there, so that a
-// script never has to ask whether a key exists. Objects are walked by
-// reflection in the order of their declaration: a new field of a proto appears
-// without a change here; a new event needs its dotted name in the table below,
-// which the test demands.
+// The encoding differs from protojson: names are snake_case, enum values have no prefix,
+// counts are numbers of any size, a duration is a whole number of milliseconds under a
+// key that ends in _ms, a time is an ISO string in UTC, and a content is its text. Every
+// field of a message is always present, so a script never has to check whether a key
+// exists. Objects are encoded by reflection in declaration order: a new proto field
+// appears without a change here. A new event needs its dotted name in the table below; a
+// test demands it.
 //
-// The package is pure and fails only when it is handed nil.
+// The package is pure and returns an error only for a nil message.
 package eventjson
 
 import (
@@ -23,7 +22,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// typeNames is the one table of the dotted names, by the field of the oneof.
+// typeNames maps the field of the oneof to the dotted name of the event.
 var typeNames = map[protoreflect.Name]string{
 	"session_start":        "session.start",
 	"session_pause":        "session.pause",
@@ -65,13 +64,13 @@ var typeNames = map[protoreflect.Name]string{
 	"mode_changed":         "mode.changed",
 }
 
-// TypeUnknown is the type of an event that this program does not know, which a
-// newer server may send. Its data is empty.
+// TypeUnknown is the type of an event that this program does not know, which a newer
+// server may send. Its data is empty.
 const TypeUnknown = "unknown"
 
 var errNil = errors.New("eventjson: nil message")
 
-// Type is the dotted name of an event, such as tool.call.
+// Type returns the dotted name of an event, such as tool.call.
 func Type(e *harnessv1.Event) string {
 	if set := eventCase(e); set != nil {
 		if name, ok := typeNames[set.Name()]; ok {
@@ -81,7 +80,7 @@ func Type(e *harnessv1.Event) string {
 	return TypeUnknown
 }
 
-// Event is an event as one object.
+// Event encodes an event as one object.
 func Event(e *harnessv1.Event) ([]byte, error) {
 	if e == nil {
 		return nil, errNil
@@ -102,7 +101,7 @@ func Event(e *harnessv1.Event) ([]byte, error) {
 	return w.bytes(), nil
 }
 
-// Delta is a piece of the model's text as one object of type delta. It has no
+// Delta encodes a piece of the model's text as one object of type delta. It has no
 // version, because it is not stored.
 func Delta(d *harnessv1.Delta) ([]byte, error) {
 	if d == nil {
@@ -117,12 +116,12 @@ func Delta(d *harnessv1.Delta) ([]byte, error) {
 	return w.bytes(), nil
 }
 
-// Result is how a run ended or stands, as one object.
+// Result encodes the end or the current status of a run as one object.
 func Result(runID string, r *harnessv1.HarnessResult) ([]byte, error) {
 	return result("", runID, r)
 }
 
-// ResultLine is Result with type result in front, the last line of jsonl.
+// ResultLine is Result with type result as the first key: the last line of jsonl.
 func ResultLine(runID string, r *harnessv1.HarnessResult) ([]byte, error) {
 	return result("result", runID, r)
 }
@@ -146,7 +145,7 @@ func result(kind, runID string, r *harnessv1.HarnessResult) ([]byte, error) {
 	return w.bytes(), nil
 }
 
-// Run is a run in a list, as one object; reason is null while it runs.
+// Run encodes a run of a list as one object. reason is null while the run is running.
 func Run(r *harnessv1.Run) ([]byte, error) {
 	if r == nil {
 		return nil, errNil
@@ -159,7 +158,7 @@ func Run(r *harnessv1.Run) ([]byte, error) {
 	return w.bytes(), nil
 }
 
-// Pending are calls that wait for somebody, as an array of objects.
+// Pending encodes calls that wait for an answer as an array of objects.
 func Pending(calls []*harnessv1.PendingCall) ([]byte, error) {
 	w := newWriter(full)
 	w.open('[')
@@ -174,7 +173,7 @@ func Pending(calls []*harnessv1.PendingCall) ([]byte, error) {
 	return w.bytes(), nil
 }
 
-// Time is a moment as an ISO string in UTC, null when it is unset.
+// Time encodes a time as an ISO string in UTC, or null if it is unset.
 func Time(t *timestamppb.Timestamp) []byte {
 	w := newWriter(full)
 	if t == nil {
@@ -185,8 +184,8 @@ func Time(t *timestamppb.Timestamp) []byte {
 	return w.bytes()
 }
 
-// Message is any other message, such as a state or a spec, by the same rules.
-// What is unset is null, because there "unset" often means "the default".
+// Message encodes any other message, such as a state or a spec, by the same rules. An
+// unset field is null, because unset often means "the default" there.
 func Message(m protoreflect.ProtoMessage) ([]byte, error) {
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, errNil
@@ -196,7 +195,7 @@ func Message(m protoreflect.ProtoMessage) ([]byte, error) {
 	return w.bytes(), nil
 }
 
-// eventCase is the field of the oneof that is set, nil when none is.
+// eventCase returns the field of the oneof that is set, nil if none is.
 func eventCase(e *harnessv1.Event) protoreflect.FieldDescriptor {
 	m := e.ProtoReflect()
 	return m.WhichOneof(m.Descriptor().Oneofs().ByName("event"))

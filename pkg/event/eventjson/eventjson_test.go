@@ -77,7 +77,7 @@ func must(t *testing.T) func([]byte, error) []byte {
 	}
 }
 
-// eachCase makes one event per case of the oneof, with nothing in it.
+// eachCase calls do with an empty event of each case of the oneof.
 func eachCase(t *testing.T, do func(f protoreflect.FieldDescriptor, e *harnessv1.Event)) {
 	t.Helper()
 	cases := (&harnessv1.Event{}).ProtoReflect().Descriptor().Oneofs().ByName("event").Fields()
@@ -90,7 +90,7 @@ func eachCase(t *testing.T, do func(f protoreflect.FieldDescriptor, e *harnessv1
 }
 
 func TestEveryEventHasTheNameOfItsComment(t *testing.T) {
-	source, err := os.ReadFile("../../proto/harness/v1/event.proto")
+	source, err := os.ReadFile("../../../proto/harness/v1/event.proto")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestResults(t *testing.T) {
 		eventjson.Time(nil))
 }
 
-// fields are the keys that the fields of a message have in JSON.
+// fields returns the JSON keys of a message's fields.
 func fields(d protoreflect.MessageDescriptor) (keys []string) {
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
@@ -264,9 +264,10 @@ func TestEveryFieldHasItsJSON(t *testing.T) {
 	has("pending call", bytes.Trim(pending, "[]"), fields((&harnessv1.PendingCall{}).ProtoReflect().Descriptor()))
 }
 
-// The page for people names every event, and every field of its data.
+// TestEveryFieldIsDocumented: docs/events.md has every event and every field of its
+// data.
 func TestEveryFieldIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/events.md")
+	page, err := os.ReadFile("../../../docs/events.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// shape says what stands for a message that is unset.
+// shape selects the JSON of an unset message.
 type shape bool
 
 const (
@@ -30,16 +30,16 @@ const (
 	contentName   = protoreflect.FullName("harness.v1.Content")
 	timestampName = protoreflect.FullName("google.protobuf.Timestamp")
 	durationName  = protoreflect.FullName("google.protobuf.Duration")
-	// controlName is what an audit found: most work items are none, and "did not
-	// pass" would be said of each.
+	// controlName is left out if unset: most work items have no audit, and all false
+	// would read as a failed one.
 	controlName = protoreflect.FullName("harness.v1.ControlVerdict")
 )
 
-// writer writes one JSON value and keeps track of the commas.
+// writer writes one JSON value and keeps track of commas.
 type writer struct {
 	buf   bytes.Buffer
 	shape shape
-	// comma says that the next key or element needs one.
+	// comma: the next key or element needs a comma before it.
 	comma bool
 }
 
@@ -91,8 +91,8 @@ func (w *writer) fields(m protoreflect.Message, names ...protoreflect.Name) {
 	}
 }
 
-// message writes m as an object of all its fields. Of a oneof only the field
-// that is set is written.
+// message writes m as an object of all its fields. Of a oneof it writes only the field
+// that is set.
 func (w *writer) message(m protoreflect.Message) {
 	w.open('{')
 	all := m.Descriptor().Fields()
@@ -128,7 +128,7 @@ func (w *writer) field(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 	}
 }
 
-// unset writes what stands for a field that has presence and is not there.
+// unset writes the value of an absent field that has presence.
 func (w *writer) unset(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 	switch {
 	case isMessage(f, contentName):
@@ -180,8 +180,8 @@ func (w *writer) time(t *timestamppb.Timestamp) {
 	w.str(t.AsTime().UTC().Format(time.RFC3339Nano))
 }
 
-// content writes a text as a string, a reference to a blob as an object, and
-// the arguments of a call, where they are JSON, as what they are.
+// content writes a text as a string, a reference to a blob as an object, and the
+// arguments of a call, if they are JSON, as JSON.
 func (w *writer) content(c *harnessv1.Content, isArguments bool) {
 	if blob := c.GetBlob(); blob != nil {
 		w.open('{')
@@ -192,7 +192,7 @@ func (w *writer) content(c *harnessv1.Content, isArguments bool) {
 	}
 	text := c.GetInline()
 	if isArguments && json.Valid([]byte(text)) {
-		// Compact cannot fail on what is valid, and keeps every digit.
+		// Compact cannot fail on valid JSON and keeps every digit.
 		_ = json.Compact(&w.buf, []byte(text))
 		w.comma = true
 		return
@@ -209,8 +209,8 @@ func (w *writer) float(f float64) {
 	w.raw(string(b))
 }
 
-// enumName is the name without the prefix that all values of the enum share,
-// which is read off its zero value; the number where there is no name.
+// enumName returns the name without the prefix that all values of the enum share, which
+// is taken from the zero value; an unknown value is its number.
 func enumName(e protoreflect.EnumDescriptor, n protoreflect.EnumNumber) string {
 	v := e.Values().ByNumber(n)
 	if v == nil {

@@ -51,9 +51,9 @@ func tokens(t *testing.T, text string) (*access.Tokens, string, *bytes.Buffer) {
 	return file, path, &log
 }
 
-// TestATokenFileIsReadAgain: a token that is withdrawn is not taken any more, and a
-// mistake in the file leaves the tokens from before. No token gets into the log.
-func TestATokenFileIsReadAgain(t *testing.T) {
+// TestTokenFileIsReadAgain: a removed token is refused, and a mistake in the file leaves
+// the previous tokens valid. No token gets into the log.
+func TestTokenFileIsReadAgain(t *testing.T) {
 	file, path, log := tokens(t, "# people\n\n"+forAll+"\n  "+forSome+"\ta,b  \nlonger-than-others-token *\n")
 	c, ok := file.Find(forSome)
 	if !ok || !c.May("a") || !c.May("b") || c.May("c") || c.May("*") || c.May("") {
@@ -80,22 +80,22 @@ func TestATokenFileIsReadAgain(t *testing.T) {
 			t.Errorf("after %q: %v", text, ok)
 		}
 	}
-	if strings.Contains(log.String(), "token-for") || strings.Contains(log.String(), "short") || !strings.Contains(log.String(), "cannot be read again") {
+	if strings.Contains(log.String(), "token-for") || strings.Contains(log.String(), "short") || !strings.Contains(log.String(), "cannot be read") {
 		t.Errorf("the log says %s", log)
 	}
 }
 
-func TestAFileOfTokensThatIsWrongIsRefusedByItsLine(t *testing.T) {
+func TestInvalidTokenFileIsRefusedByLine(t *testing.T) {
 	for text, words := range map[string][]string{
-		"# nobody\n":                     {"no token", "openssl rand"},
+		"# nobody\n":                     {"missing token", "openssl rand"},
 		"\nabc\n":                        {"line 2", "at least 16"},
 		"0123456789abcdef a b\n":         {"line 1", "without spaces"},
-		"0123456789abcdef a,,b\n":        {"line 1", "is no namespace"},
-		"production-team-a q83v/kXw==\n": {"line 1", "is no namespace"}, // the columns were swapped
-		"production-team-a 00112233445566778899aabbccddeeff\n": {"line 1", "is no namespace"},
-		"0123456789abcdef a/b\n":                               {"line 1", "is no namespace"},
+		"0123456789abcdef a,,b\n":        {"line 1", "is not a namespace"},
+		"production-team-a q83v/kXw==\n": {"line 1", "is not a namespace"}, // the columns were swapped
+		"production-team-a 00112233445566778899aabbccddeeff\n": {"line 1", "is not a namespace"},
+		"0123456789abcdef a/b\n":                               {"line 1", "is not a namespace"},
 		"0123456789äbcdefgh\n":                                 {"line 1", "letters, digits"},
-		"0123456789abcdef\n0123456789abcdef a":                 {"line 2", "the same token"},
+		"0123456789abcdef\n0123456789abcdef a":                 {"line 2", "duplicate token"},
 	} {
 		path := filepath.Join(t.TempDir(), "tokens")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -113,7 +113,8 @@ func TestAFileOfTokensThatIsWrongIsRefusedByItsLine(t *testing.T) {
 	}
 }
 
-// gateway answers every call with what its caller's lists are confined to.
+// gateway answers every call with the namespaces that its caller's lists are confined
+// to.
 type gateway struct {
 	harnessv1.UnimplementedGatewayServiceServer
 }
@@ -125,7 +126,7 @@ func (gateway) ListRuns(ctx context.Context, _ *harnessv1.ListRunsRequest) (*har
 	return &harnessv1.ListRunsResponse{NextPageToken: strings.Join(access.Namespaces(ctx), ",")}, nil
 }
 
-// Run takes the first message in, as every server does.
+// Run receives the first message, as every server does.
 func (gateway) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harnessv1.RunResponse]) error {
 	_, err := stream.Recv()
 	return err
@@ -149,12 +150,12 @@ func dial(t *testing.T, options ...grpc.ServerOption) *grpc.ClientConn {
 	return conn
 }
 
-// withToken are the headers of a call.
+// withToken returns a context with the headers of a call.
 func withToken(t *testing.T, values ...string) context.Context {
 	return metadata.NewOutgoingContext(t.Context(), metadata.MD{"authorization": values})
 }
 
-func TestACallNeedsATokenThatIsKnown(t *testing.T) {
+func TestCallNeedsAKnownToken(t *testing.T) {
 	file, _, _ := tokens(t, forAll+"\n"+forSome+" a,b\n")
 	conn := dial(t, access.NewGuard(file).ServerOptions()...)
 	client := harnessv1.NewGatewayServiceClient(conn)
@@ -196,9 +197,10 @@ func TestACallNeedsATokenThatIsKnown(t *testing.T) {
 	}
 }
 
-// Whoever has no token is sent away before what he sends is taken in: a message may be
-// unpacked to a thousand times its size.
-func TestNothingIsTakenInWithoutAToken(t *testing.T) {
+// TestNothingIsReceivedWithoutAToken: a caller without a token is refused before its
+// message is received, because a message may be decompressed to a thousand times its
+// size.
+func TestNothingIsReceivedWithoutAToken(t *testing.T) {
 	file, _, _ := tokens(t, forAll+"\n")
 	client := harnessv1.NewGatewayServiceClient(dial(t, append(access.NewGuard(file).ServerOptions(), grpc.MaxRecvMsgSize(1<<10))...))
 	large := &harnessv1.ListRunsRequest{PageToken: strings.Repeat("x", 1<<12)}
@@ -210,8 +212,9 @@ func TestNothingIsTakenInWithoutAToken(t *testing.T) {
 	}
 }
 
-// Who counts requests by route stands outside of the guard, and the routes are inside.
-func TestTheRouteIsKnownOutside(t *testing.T) {
+// TestRouteIsKnownOutsideTheGuard: middleware that counts requests by route runs outside
+// the guard, and the routes are inside.
+func TestRouteIsKnownOutsideTheGuard(t *testing.T) {
 	file, _, _ := tokens(t, forAll+"\n")
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/runs/{id}", func(http.ResponseWriter, *http.Request) {})
@@ -223,7 +226,7 @@ func TestTheRouteIsKnownOutside(t *testing.T) {
 	}
 }
 
-// setNamespace sets the namespace of a request, or of what a Run stream begins with.
+// setNamespace sets the namespace of a request, or of the first message of a Run stream.
 func setNamespace(m protoreflect.Message, namespace string) bool {
 	if f := m.Descriptor().Fields().ByName("namespace"); f != nil {
 		m.Set(f, protoreflect.ValueOfString(namespace))
@@ -235,9 +238,9 @@ func setNamespace(m protoreflect.Message, namespace string) bool {
 	return false
 }
 
-// TestATokenIsForItsNamespacesInEveryCall of the gateway's service, those that are yet
-// to come too: over gRPC, and through a client for what came over HTTP.
-func TestATokenIsForItsNamespacesInEveryCall(t *testing.T) {
+// TestTokenIsForItsNamespacesInEveryCall of the gateway's service, also of methods that
+// do not exist yet: over gRPC, and through a client for HTTP requests.
+func TestTokenIsForItsNamespacesInEveryCall(t *testing.T) {
 	file, _, _ := tokens(t, forAll+"\n"+forSome+" a,b\n")
 	guard := access.NewGuard(file)
 	conn := dial(t, guard.ServerOptions()...)
@@ -252,9 +255,9 @@ func TestATokenIsForItsNamespacesInEveryCall(t *testing.T) {
 			defer cancel()
 			request := dynamicpb.NewMessage(method.Input())
 			if !setNamespace(request, namespace) {
-				t.Fatalf("%s has no namespace: whoever has a token for some cannot use it", method.FullName())
+				t.Fatalf("%s has no namespace: a token for some namespaces cannot use it", method.FullName())
 			}
-			// A message of the generated type, as callers in this process have.
+			// A message of the generated type, as callers in this process use.
 			typed := concrete(t, request)
 			if !method.IsStreamingClient() && !method.IsStreamingServer() {
 				return conn.Invoke(ctx, path, typed, &harnessv1.ListRunsResponse{})
@@ -322,8 +325,8 @@ func concrete(t *testing.T, m *dynamicpb.Message) proto.Message {
 	return typed
 }
 
-// TestListsOfAllNamespacesAreConfined to those of the token, whatever the caller says
-// of itself.
+// TestListsOfAllNamespacesAreConfined to those of the token, whatever header the caller
+// sets.
 func TestListsOfAllNamespacesAreConfined(t *testing.T) {
 	file, _, _ := tokens(t, forAll+"\n"+forSome+" a,b\n")
 	client := harnessv1.NewGatewayServiceClient(dial(t, access.NewGuard(file).ServerOptions()...))
@@ -336,9 +339,9 @@ func TestListsOfAllNamespacesAreConfined(t *testing.T) {
 	}
 }
 
-// TestHTTPNeedsATokenThatIsKnown: whoever has none is refused with a reason, and told how
-// to come back.
-func TestHTTPNeedsATokenThatIsKnown(t *testing.T) {
+// TestHTTPNeedsAKnownToken: a request without one is refused with a reason and the
+// scheme to use.
+func TestHTTPNeedsAKnownToken(t *testing.T) {
 	file, _, _ := tokens(t, forAll)
 	var refused error
 	handler := access.NewGuard(file).HTTP(

@@ -8,25 +8,25 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// namespacesKey is the header that confines lists of all namespaces to some. It
-// only ever takes away: who sets it without a token sees less, and where tokens are
-// checked it is what the token says.
+// namespacesKey is the header that confines lists of all namespaces to some. It only
+// removes rights: a caller that sets it without a token sees less, and if tokens are
+// checked, the token's namespaces replace it.
 const namespacesKey = "harness-namespaces"
 
-// confined says to the handler what the caller's lists are confined to.
+// confined adds the namespaces of the caller to the context of its handler.
 func confined(ctx context.Context, c Caller) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
 	md = md.Copy()
 	delete(md, namespacesKey)
-	delete(md, "authorization") // it has done its work
+	delete(md, "authorization") // already checked
 	if c.Namespaces != nil {
 		md.Set(namespacesKey, strings.Join(c.Namespaces, ","))
 	}
 	return metadata.NewIncomingContext(with(ctx, c), md)
 }
 
-// Namespaces are those that a list of all namespaces may show to the caller of a
-// handler; nil means all.
+// Namespaces returns the namespaces that a list of all namespaces may show to the
+// caller; nil means all.
 func Namespaces(ctx context.Context) []string {
 	header := metadata.ValueFromIncomingContext(ctx, namespacesKey)
 	if len(header) == 0 {
@@ -35,9 +35,9 @@ func Namespaces(ctx context.Context) []string {
 	return strings.Split(header[0], ",")
 }
 
-// Confine makes a connection inside this process obey the token that a call's
-// context has from Guard.HTTP: whoever translates requests into calls need not know
-// of tokens.
+// Confine makes a connection inside this process obey the token that Guard.HTTP put into
+// the context of a call, so that a translator of requests into calls needs no code for
+// tokens.
 func Confine(conn grpc.ClientConnInterface) grpc.ClientConnInterface { return within{conn} }
 
 type within struct{ grpc.ClientConnInterface }
@@ -54,7 +54,7 @@ func (w within) NewStream(ctx context.Context, desc *grpc.StreamDesc, method str
 	if err != nil {
 		return nil, err
 	}
-	return &sending{ClientStream: stream, caller: of(ctx), method: method}, nil
+	return &sendStream{ClientStream: stream, caller: of(ctx), method: method}, nil
 }
 
 func outgoing(ctx context.Context) context.Context {
@@ -64,15 +64,15 @@ func outgoing(ctx context.Context) context.Context {
 	return ctx
 }
 
-// sending checks the first message of a stream.
-type sending struct {
+// sendStream checks the first message of a stream.
+type sendStream struct {
 	grpc.ClientStream
 	caller  Caller
 	method  string
 	checked bool
 }
 
-func (s *sending) SendMsg(m any) error {
+func (s *sendStream) SendMsg(m any) error {
 	if !s.checked {
 		if err := check(s.caller, s.method, m); err != nil {
 			return err

@@ -14,17 +14,17 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Guard lets those in who have a token.
+// Guard admits callers that have a token.
 type Guard struct {
 	tokens *Tokens
 }
 
-// NewGuard makes a guard; nil tokens let everybody in.
+// NewGuard returns a guard; nil tokens admit every caller.
 func NewGuard(tokens *Tokens) *Guard { return &Guard{tokens: tokens} }
 
-// ServerOptions check each call: that it comes with a token, and that the token is
-// for the namespace of the request. Of a Run stream the first message says which
-// one. grpc.health.v1.Health needs no token.
+// ServerOptions check that each call has a token and that the token is valid for the
+// namespace of the request; of a Run stream, the first message has the namespace.
+// grpc.health.v1.Health needs no token.
 func (g *Guard) ServerOptions() []grpc.ServerOption {
 	if g.tokens == nil {
 		return nil
@@ -34,8 +34,9 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// tap refuses a call without a token before its message is received: interceptors come
-// only when it has been unpacked, which may take a thousand times its size on the wire.
+// tap refuses a call without a token before its message is received. Interceptors run
+// only after the message is decompressed, which may take a thousand times its size on
+// the wire.
 func (g *Guard) tap(ctx context.Context, call *tap.Info) (context.Context, error) {
 	if strings.HasPrefix(call.FullMethodName, healthPrefix) {
 		return ctx, nil
@@ -69,11 +70,11 @@ func (g *Guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 	if err != nil {
 		return err
 	}
-	return next(srv, &guarded{ServerStream: stream, ctx: confined(ctx, caller), caller: caller, method: info.FullMethod})
+	return next(srv, &guardedStream{ServerStream: stream, ctx: confined(ctx, caller), caller: caller, method: info.FullMethod})
 }
 
-// guarded checks the first message of a stream.
-type guarded struct {
+// guardedStream checks the first message of a stream.
+type guardedStream struct {
 	grpc.ServerStream
 	ctx     context.Context //nolint:containedctx // a stream has a context
 	caller  Caller
@@ -81,9 +82,9 @@ type guarded struct {
 	checked bool
 }
 
-func (s *guarded) Context() context.Context { return s.ctx }
+func (s *guardedStream) Context() context.Context { return s.ctx }
 
-func (s *guarded) RecvMsg(m any) error {
+func (s *guardedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (s *guarded) RecvMsg(m any) error {
 	return check(s.caller, s.method, m)
 }
 
-// caller is who has a token, from the values of the header authorization.
+// caller returns the caller of a token in the values of the authorization header.
 func (g *Guard) caller(headers []string) (Caller, error) {
 	if len(headers) == 0 {
 		return Caller{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "a token is missing: send `authorization: Bearer TOKEN` with a token of the gateway's --tokens file")
@@ -110,10 +111,10 @@ func (g *Guard) caller(headers []string) (Caller, error) {
 	return caller, nil
 }
 
-// reflection may be asked by everybody who has a token.
+// reflection is the prefix of the methods that any token may call.
 const reflection = "/grpc.reflection."
 
-// check refuses a request for a namespace that the token is not for.
+// check refuses a request for a namespace that the token is not valid for.
 func check(c Caller, method string, req any) error {
 	if c.Namespaces == nil || strings.HasPrefix(method, reflection) {
 		return nil
@@ -123,7 +124,7 @@ func check(c Caller, method string, req any) error {
 	case !known:
 		return forbidden(c, "this request names no namespace")
 	case namespace == all && lists(req):
-		return nil // only its own are shown
+		return nil // the handler shows the token's own
 	case namespace == "":
 		namespace = "default"
 	}
@@ -137,11 +138,11 @@ func forbidden(c Caller, what string) error {
 	return refuse(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_NAMESPACE_FORBIDDEN, fmt.Sprintf("%s: it is for %s", what, strings.Join(c.Namespaces, ", ")))
 }
 
-// all is the namespace that means all of them, in lists.
+// all is the namespace that means every namespace in lists.
 const all = "*"
 
-// namespaceOf is the namespace that a request names, empty for the default one.
-// known is false for a request that names none.
+// namespaceOf returns the namespace of a request, empty for the default one. known is
+// false for a request without a namespace.
 func namespaceOf(req any) (namespace string, known bool) {
 	if run, ok := req.(*harnessv1.RunRequest); ok {
 		switch first := run.GetRequest().(type) {
@@ -158,7 +159,8 @@ func namespaceOf(req any) (namespace string, known bool) {
 	return "", false
 }
 
-// lists says that a request may be for all namespaces, of which a token sees its own.
+// lists reports whether a request may ask for all namespaces, of which a token sees its
+// own.
 func lists(req any) bool {
 	switch req.(type) {
 	case *harnessv1.ListRunsRequest, *harnessv1.ListPendingRequest, *harnessv1.WatchRunsRequest:
@@ -167,7 +169,7 @@ func lists(req any) bool {
 	return false
 }
 
-// refuse makes the error of a refusal, as a gRPC status.
+// refuse returns the error of a refusal, as a gRPC status.
 func refuse(code codes.Code, reason harnessv1.ErrorReason, message string) error {
 	st, _ := fault.Status(fault.New(code, reason, message))
 	return st.Err()

@@ -2,10 +2,10 @@ package access
 
 import "net/http"
 
-// HTTP lets requests through that come with `Authorization: Bearer TOKEN`, and has
-// refuse answer others with UNAUTHENTICATED. Which namespaces the token is for is checked
-// by a client over Confine, which the handler calls. What has to pass without a token, such
-// as the preflights of browsers, stands outside.
+// HTTP passes requests with `Authorization: Bearer TOKEN` to next and answers any other
+// through refuse with UNAUTHENTICATED. The namespaces of the token are checked by a
+// client over Confine, which the handler calls. Requests that need no token, such as the
+// preflights of browsers, must not go through it.
 func (g *Guard) HTTP(next http.Handler, refuse func(http.ResponseWriter, error)) http.Handler {
 	if g.tokens == nil {
 		return next
@@ -19,6 +19,6 @@ func (g *Guard) HTTP(next http.Handler, refuse func(http.ResponseWriter, error))
 		}
 		inner := r.WithContext(with(r.Context(), caller))
 		next.ServeHTTP(w, inner)
-		r.Pattern = inner.Pattern // for whoever counts requests by route, outside
+		r.Pattern = inner.Pattern // for middleware outside that counts requests by route
 	})
 }

@@ -1,10 +1,9 @@
-// Package frontdoor lets gRPC and HTTP/1.1 come in on one port.
+// Package frontdoor serves gRPC and HTTP/1.1 on one port.
 //
-// A connection that begins with the preface of HTTP/2 is gRPC, any other is HTTP.
-// With TLS a client that offers http/1.1 (by ALPN) gets HTTP and one that offers
-// only h2 gets gRPC, as every gRPC client does; one that offers nothing is told by
-// its first bytes. Each connection is looked at on its own, so one that says nothing
-// holds nobody up.
+// A connection that begins with the HTTP/2 preface is gRPC, any other is HTTP. With TLS,
+// a client that lists http/1.1 by ALPN gets HTTP, and one that lists only h2 gets
+// gRPC, as every gRPC client does; without ALPN the first bytes decide. Each connection
+// is examined in its own goroutine, so a silent one delays no other.
 package frontdoor
 
 import (
@@ -18,10 +17,10 @@ import (
 	"time"
 )
 
-// patience is how long a client may take for its handshake and first bytes.
+// patience bounds the handshake and the first bytes of a client.
 const patience = 10 * time.Second
 
-// Door hands on the connections of a listener.
+// Door distributes the connections of a listener.
 type Door struct {
 	listener net.Listener
 	tls      *tls.Config // nil means none
@@ -29,17 +28,18 @@ type Door struct {
 	grpc     *side
 	http     *side
 
-	ctx     context.Context //nolint:containedctx // ends what is being looked at
+	ctx     context.Context //nolint:containedctx // ends the examination of new connections
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	once    sync.Once
 }
 
-// Protocols are those that a TLS server has to offer behind a Door, in this order.
+// Protocols are the ALPN protocols of a TLS server that uses a Door, in order of
+// preference.
 var Protocols = []string{"http/1.1", "h2"}
 
-// New makes a door. cfg is nil without TLS and offers Protocols with it. Open it,
-// and Close it in the end.
+// New returns a Door. cfg is nil without TLS; with TLS it lists Protocols. Call Open to
+// accept connections, and Close at the end.
 func New(listener net.Listener, cfg *tls.Config, logger *slog.Logger) *Door {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Door{
@@ -48,13 +48,13 @@ func New(listener net.Listener, cfg *tls.Config, logger *slog.Logger) *Door {
 	}
 }
 
-// GRPC has the connections that speak gRPC.
+// GRPC returns a listener of the gRPC connections.
 func (d *Door) GRPC() net.Listener { return d.grpc }
 
-// HTTP has those that speak HTTP/1.1.
+// HTTP returns a listener of the HTTP/1.1 connections.
 func (d *Door) HTTP() net.Listener { return d.http }
 
-// Open begins to accept.
+// Open starts to accept connections.
 func (d *Door) Open() {
 	d.running.Go(func() {
 		for {
@@ -75,10 +75,10 @@ func (d *Door) Open() {
 	})
 }
 
-// acceptPause keeps a listener that fails from taking all of the processor.
+// acceptPause keeps a failing listener from using a whole processor.
 const acceptPause = 50 * time.Millisecond
 
-// Close ends accepting. Connections that were handed on stay.
+// Close stops accepting. Connections that were already distributed stay open.
 func (d *Door) Close() {
 	d.once.Do(func() {
 		d.stop()
@@ -89,10 +89,10 @@ func (d *Door) Close() {
 	d.running.Wait()
 }
 
-// admit finds out what a connection speaks and hands it on.
+// admit finds out the protocol of a connection and passes it to its side.
 func (d *Door) admit(raw net.Conn) {
 	undo := context.AfterFunc(d.ctx, func() { _ = raw.Close() })
-	to, conn := d.tell(raw)
+	to, conn := d.detect(raw)
 	if !undo() || to == nil { // closed meanwhile, or not wanted
 		_ = raw.Close()
 		return
@@ -102,7 +102,7 @@ func (d *Door) admit(raw net.Conn) {
 	}
 }
 
-func (d *Door) tell(raw net.Conn) (*side, net.Conn) {
+func (d *Door) detect(raw net.Conn) (*side, net.Conn) {
 	if raw.SetDeadline(time.Now().Add(patience)) != nil {
 		return nil, nil
 	}
@@ -131,7 +131,7 @@ func (d *Door) tell(raw net.Conn) (*side, net.Conn) {
 	return d.byPreface(conn)
 }
 
-// byPreface tells by the first bytes. No method of HTTP/1.1 begins as the preface.
+// byPreface decides by the first bytes. No HTTP/1.1 method begins like the preface.
 func (d *Door) byPreface(conn net.Conn) (*side, net.Conn) {
 	const preface = "PRI "
 	p := newPeeked(conn)
@@ -147,21 +147,21 @@ func (d *Door) byPreface(conn net.Conn) (*side, net.Conn) {
 	return d.grpc, p.as(conn)
 }
 
-// recordHandshake is the first byte of a client that speaks TLS.
+// recordHandshake is the first byte that a TLS client sends.
 const recordHandshake = 0x16
 
-// notTLS answers a client that does not speak TLS; HTTP clients show it.
+// notTLS is the answer to a client that does not speak TLS; HTTP clients show it.
 var notTLS = []byte("HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" +
 	`{"error":{"code":"INVALID_ARGUMENT","reason":"TLS_REQUIRED","message":"this port speaks TLS: use https://, or --tls with the harness command"}}` + "\n")
 
-// Bounds of what is still taken from a client that was refused.
+// Limits on what is read from a refused client.
 const (
 	refusedTime  = time.Second
 	refusedBytes = 64 << 10
 )
 
-// refusePlain answers a client that does not speak TLS. What it sends is taken in
-// before the end: unread bytes would make the system throw the answer away.
+// refusePlain answers a client that does not speak TLS. It reads what the client sends
+// first, because unread bytes would make the system discard the answer.
 func refusePlain(raw net.Conn) {
 	_ = raw.SetDeadline(time.Now().Add(refusedTime))
 	_, _ = raw.Write(notTLS)
@@ -171,7 +171,7 @@ func refusePlain(raw net.Conn) {
 	_, _ = io.CopyN(io.Discard, raw, refusedBytes)
 }
 
-// side is one half of the connections, as a listener.
+// side is the listener of one protocol.
 type side struct {
 	address net.Addr
 	conns   chan net.Conn
@@ -204,11 +204,11 @@ func (s *side) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends this side only.
+// Close closes this side only.
 func (s *side) Close() error {
 	s.end()
 	return nil
 }
 
-// Addr is that of the port.
+// Addr returns the address of the port.
 func (s *side) Addr() net.Addr { return s.address }

@@ -22,7 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/certtest"
 )
 
-// open serves health over gRPC, and hello over HTTP, on one port.
+// open serves health over gRPC and hello over HTTP on one port.
 func open(t *testing.T, cfg *tls.Config) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func checkGRPC(t *testing.T, address string, creds credentials.TransportCredenti
 	}
 }
 
-// checkHTTP uses methods whose first letters are those of the preface of HTTP/2.
+// checkHTTP uses methods that share first letters with the HTTP/2 preface.
 func checkHTTP(t *testing.T, url string, client *http.Client) {
 	t.Helper()
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, "PROPFIND", "P", "PRIx"} {
@@ -94,8 +94,8 @@ func TestOnePortSpeaksBoth(t *testing.T) {
 	checkHTTP(t, "http://"+address, &http.Client{Transport: &http.Transport{}})
 }
 
-// TestOnePortSpeaksBothOverTLS: to clients that offer h2 alone, http/1.1 alone, both
-// as browsers and curl do, or nothing.
+// TestOnePortSpeaksBothOverTLS: to clients that list only h2, only http/1.1, both, as
+// browsers and curl do, or nothing.
 func TestOnePortSpeaksBothOverTLS(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)
@@ -105,13 +105,13 @@ func TestOnePortSpeaksBothOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := open(t, id.Server(false, frontdoor.Protocols...))
-	checkGRPC(t, address, credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})) // offers h2
+	checkGRPC(t, address, credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})) // lists h2
 	for name, offers := range map[string][]string{"http/1.1": {"http/1.1"}, "both": {"h2", "http/1.1"}, "nothing": nil} {
 		t.Run(name, func(t *testing.T) {
 			checkHTTP(t, "https://"+address, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), NextProtos: offers}}})
 		})
 	}
-	// A gRPC client without ALPN is known by its first bytes.
+	// A gRPC client without ALPN is recognised by its first bytes.
 	conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: ca.Pool()})
 	if err != nil {
 		t.Fatal(err)
@@ -120,9 +120,9 @@ func TestOnePortSpeaksBothOverTLS(t *testing.T) {
 	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 	frame := make([]byte, 9)
 	if _, err := io.ReadFull(conn, frame); err != nil || frame[3] != 4 {
-		t.Errorf("%x, %v in place of a SETTINGS frame", frame, err)
+		t.Errorf("%x, %v instead of a SETTINGS frame", frame, err)
 	}
-	// Without TLS everybody is told what is missing.
+	// A client without TLS gets an answer that names what is missing.
 	raw, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +135,8 @@ func TestOnePortSpeaksBothOverTLS(t *testing.T) {
 	}
 }
 
-// TestWhoSaysNothingHoldsNobodyUp, and does not keep a door from closing.
-func TestWhoSaysNothingHoldsNobodyUp(t *testing.T) {
+// TestSilentClientDelaysNoOther, and does not keep a door from closing.
+func TestSilentClientDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	address := open(t, nil)
 	for range 50 {

@@ -6,38 +6,38 @@ import (
 	"net"
 )
 
-// peeked is a connection whose first bytes were looked at.
-type peeked struct {
+// peekConn is a connection whose first bytes were read to find its protocol.
+type peekConn struct {
 	net.Conn
 	reader *bufio.Reader
 }
 
-// peekBuffer is the least that a bufio.Reader takes.
+// peekBuffer is the smallest buffer of a bufio.Reader.
 const peekBuffer = 16
 
-func newPeeked(conn net.Conn) *peeked {
-	return &peeked{Conn: conn, reader: bufio.NewReaderSize(conn, peekBuffer)}
+func newPeeked(conn net.Conn) *peekConn {
+	return &peekConn{Conn: conn, reader: bufio.NewReaderSize(conn, peekBuffer)}
 }
 
-func (p *peeked) peek(n int) ([]byte, error) { return p.reader.Peek(n) }
+func (p *peekConn) peek(n int) ([]byte, error) { return p.reader.Peek(n) }
 
-// Read returns what was looked at first. Once that is gone it costs nothing: larger
-// reads go past an empty buffer.
-func (p *peeked) Read(b []byte) (int, error) { return p.reader.Read(b) }
+// Read returns the buffered bytes first. After that it costs nothing: larger reads
+// bypass an empty buffer.
+func (p *peekConn) Read(b []byte) (int, error) { return p.reader.Read(b) }
 
-// as keeps what is known of the connection beneath.
-func (p *peeked) as(conn net.Conn) net.Conn {
+// as returns p, with the state of the TLS connection below it if there is one.
+func (p *peekConn) as(conn net.Conn) net.Conn {
 	if t, ok := conn.(*tls.Conn); ok {
-		return &peekedTLS{peeked: p, tls: t}
+		return &peekTLSConn{peekConn: p, tls: t}
 	}
 	return p
 }
 
-// peekedTLS is one with TLS beneath it.
-type peekedTLS struct {
-	*peeked
+// peekTLSConn is a peekConn connection over TLS.
+type peekTLSConn struct {
+	*peekConn
 	tls *tls.Conn
 }
 
-// ConnectionState is that of the TLS beneath.
-func (p *peekedTLS) ConnectionState() tls.ConnectionState { return p.tls.ConnectionState() }
+// ConnectionState returns the state of the TLS connection.
+func (p *peekTLSConn) ConnectionState() tls.ConnectionState { return p.tls.ConnectionState() }

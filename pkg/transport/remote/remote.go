@@ -1,9 +1,9 @@
-// Package remote keeps connections to gRPC services that people run for their runs:
+// Package remote keeps connections to the gRPC services that users run for their runs:
 // hooks, checks and context providers.
 //
-// A connection is made when it is first used, kept by its target, and shared. It is
-// plaintext and goes through no proxy; TLS is not there yet. A target whose server is
-// away fails at once and is looked for again within two seconds.
+// A connection is opened on first use, kept by its target, and shared. It is plaintext
+// and uses no proxy; TLS is not supported. A call to a target whose server is away fails
+// immediately; the connection is tried again within two seconds.
 package remote
 
 import (
@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	// MaxConnections is how many connections a Pool keeps. For one more the one is
-	// closed that has not been used for longest.
+	// MaxConnections is how many connections a Pool keeps. A further one replaces the
+	// connection that has been idle longest.
 	MaxConnections = 64
-	// MaxMessage bounds an answer, in bytes.
+	// MaxMessage bounds a response, in bytes.
 	MaxMessage = 4 << 20
 )
 
 var hostShape = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$`)
 
-// Check says what is wrong with a target: it has to be HOST:PORT, with a name, an IPv4
+// Check returns an error if a target is not HOST:PORT, where HOST is a name, an IPv4
 // address or an IPv6 address in brackets.
 func Check(target string) error {
 	host, port, err := net.SplitHostPort(target)
@@ -43,25 +43,26 @@ func Check(target string) error {
 		return fmt.Errorf("%s is not HOST:PORT, such as 127.0.0.1:7700", strconv.Quote(target))
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
-		return fmt.Errorf("%s has no port from 1 to 65535 behind the colon", strconv.Quote(target))
+		return fmt.Errorf("%s has no port from 1 to 65535 after the colon", strconv.Quote(target))
 	}
 	named := target[0] != '[' && hostShape.MatchString(host) && !strings.Contains(host, "..")
 	if !named && net.ParseIP(host) == nil {
-		return fmt.Errorf("%s names no host before the colon", strconv.Quote(target))
+		return fmt.Errorf("%s has no host before the colon", strconv.Quote(target))
 	}
 	return nil
 }
 
-// ErrClosed says that a Pool is closed.
-var ErrClosed = errors.New("the connections are closed")
+// ErrClosed is returned by a Pool that is closed.
+var ErrClosed = errors.New("the connection pool is closed")
 
-// ErrBusy says that all connections of a Pool are in use.
-var ErrBusy = errors.New("too many connections are in use at once")
+// ErrBusy is returned if all connections of a Pool are in use.
+var ErrBusy = errors.New("too many connections are in use")
 
-// Pool is a set of connections. The zero Pool is empty and ready. It is safe for
-// concurrent use.
+// Pool is a set of connections. The zero Pool is ready to use. It is safe for concurrent
+// use.
 type Pool struct {
-	// Options are further options of each connection. Not to be changed once it is used.
+	// Options are additional options of each connection. They must not change after the
+	// first use.
 	Options []grpc.DialOption
 
 	mu     sync.Mutex
@@ -70,15 +71,15 @@ type Pool struct {
 	closed bool
 }
 
-// conn is a connection; its counts are guarded by the pool.
+// conn is a connection; the pool's lock guards its counts.
 type conn struct {
 	*grpc.ClientConn
 	busy int
 	used uint64
 }
 
-// Dial returns a way to a target. Nothing is sent before it is used, and it stays
-// good for as long as the Pool does.
+// Dial returns a client of a target that is valid until the Pool is closed. It sends
+// nothing.
 func (p *Pool) Dial(target string) (grpc.ClientConnInterface, error) {
 	if err := Check(target); err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (p *Pool) Reach(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	// Any answer will do: a server need not know this service.
+	// Any response will do: a server need not have this service.
 	_, err = grpc_health_v1.NewHealthClient(to).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 	switch {
 	case errors.Is(err, ErrBusy), errors.Is(err, ErrClosed):
@@ -110,7 +111,7 @@ func (p *Pool) Reach(ctx context.Context, target string) error {
 	return nil
 }
 
-// Reason is what a failed call says, on one line and without the wrappings of gRPC.
+// Reason returns the text of a failed call on one line, without gRPC's prefixes.
 func Reason(err error) string {
 	text := strings.Join(strings.Fields(status.Convert(err).Message()), " ")
 	if _, inner, ok := strings.Cut(text, `desc = "transport: `); ok {
@@ -130,7 +131,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// take gives out the connection of a target, for one use.
+// take returns the connection of a target, counted as in use.
 func (p *Pool) take(target string) (*conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +159,7 @@ func (p *Pool) take(target string) (*conn, error) {
 	return c, nil
 }
 
-// makeRoom closes the connection that has been idle for longest, when there are as
-// many as there may be.
+// makeRoom closes the connection that has been idle longest if the pool is full.
 func (p *Pool) makeRoom() error {
 	if len(p.conns) < MaxConnections {
 		return nil
@@ -178,7 +178,7 @@ func (p *Pool) makeRoom() error {
 	return nil
 }
 
-func (p *Pool) giveBack(c *conn) {
+func (p *Pool) release(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.busy--
@@ -198,23 +198,23 @@ func open(target string, more []grpc.DialOption) (*grpc.ClientConn, error) {
 	}, more...)...)
 }
 
-// way is a way to a target over whatever connection the pool has then.
+// way is a client of a target over the connection that the pool has at each call.
 type way struct {
 	pool   *Pool
 	target string
 }
 
-// Invoke makes a call.
+// Invoke makes a unary call.
 func (w way) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
 	c, err := w.pool.take(w.target)
 	if err != nil {
 		return err
 	}
-	defer w.pool.giveBack(c)
+	defer w.pool.release(c)
 	return c.Invoke(ctx, method, args, reply, options...)
 }
 
-// NewStream begins a stream. Its connection counts as in use until ctx ends.
+// NewStream opens a stream. Its connection counts as in use until ctx ends.
 func (w way) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	c, err := w.pool.take(w.target)
 	if err != nil {
@@ -222,9 +222,9 @@ func (w way) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string
 	}
 	stream, err := c.NewStream(ctx, desc, method, options...)
 	if err != nil {
-		w.pool.giveBack(c)
+		w.pool.release(c)
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { w.pool.giveBack(c) })
+	context.AfterFunc(ctx, func() { w.pool.release(c) })
 	return stream, nil
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type service struct {
 	harnessv1.UnimplementedHookServiceServer
 	name string
-	// hold, when not nil, is waited for; arrived hears of each call.
+	// hold, if not nil, blocks each call; arrived receives a value for each call.
 	hold    chan struct{}
 	arrived chan struct{}
 }
@@ -47,7 +47,7 @@ func serve(t *testing.T, address string, s *service) (target string, accepted fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := &counting{Listener: l}
+	counted := &countingListener{Listener: l}
 	server := grpc.NewServer()
 	harnessv1.RegisterHookServiceServer(server, s)
 	var served sync.WaitGroup
@@ -60,13 +60,13 @@ func serve(t *testing.T, address string, s *service) (target string, accepted fu
 	return l.Addr().String(), counted.count, stop
 }
 
-type counting struct {
+type countingListener struct {
 	net.Listener
 	mu sync.Mutex
 	n  int
 }
 
-func (c *counting) Accept() (net.Conn, error) {
+func (c *countingListener) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err == nil {
 		c.mu.Lock()
@@ -76,7 +76,7 @@ func (c *counting) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-func (c *counting) count() int {
+func (c *countingListener) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n
@@ -99,7 +99,7 @@ func ask(t *testing.T, p *remote.Pool, target string) (string, error) {
 	return resp.GetVerdict().GetReason(), err
 }
 
-func TestTargetsAreHostAndPort(t *testing.T) {
+func TestCheckWantsHostAndPort(t *testing.T) {
 	for _, good := range []string{"localhost:1", "127.0.0.1:65535", "[::1]:7700", "hooks.example.com:80", "a_b.svc.cluster.local:9", "host.:1"} {
 		if err := remote.Check(good); err != nil {
 			t.Errorf("%s: %v", good, err)
@@ -123,7 +123,7 @@ func TestTargetsAreHostAndPort(t *testing.T) {
 	}
 }
 
-func TestAConnectionIsKeptByItsTarget(t *testing.T) {
+func TestConnectionIsKeptByTarget(t *testing.T) {
 	a, ofA, _ := serve(t, "127.0.0.1:0", &service{name: "a"})
 	b, ofB, _ := serve(t, "127.0.0.1:0", &service{name: "b"})
 	p := newPool(t)
@@ -149,7 +149,7 @@ func TestNoProxyIsUsed(t *testing.T) {
 	}
 }
 
-func TestAServerThatComesBackIsFound(t *testing.T) {
+func TestRestartedServerIsFound(t *testing.T) {
 	target, _, stop := serve(t, "127.0.0.1:0", &service{name: "first"})
 	p := newPool(t)
 	if _, err := ask(t, p, target); err != nil {
@@ -174,8 +174,8 @@ func TestAServerThatComesBackIsFound(t *testing.T) {
 	}
 }
 
-// Connections that are not in use make room; one in use stays.
-func TestThereAreAtMostSixtyFourConnections(t *testing.T) {
+// TestPoolKeepsSixtyFourConnections: idle connections make room, one in use stays.
+func TestPoolKeepsSixtyFourConnections(t *testing.T) {
 	held := &service{name: "held", hold: make(chan struct{}), arrived: make(chan struct{}, 1)}
 	busy, ofBusy, _ := serve(t, "127.0.0.1:0", held)
 	plain, ofPlain, _ := serve(t, "0.0.0.0:0", &service{name: "plain"})
@@ -209,7 +209,7 @@ func TestThereAreAtMostSixtyFourConnections(t *testing.T) {
 	}
 }
 
-func TestWhenAllConnectionsAreInUseOneMoreIsRefused(t *testing.T) {
+func TestFullPoolRefusesAnotherTarget(t *testing.T) {
 	held := &service{hold: make(chan struct{}), arrived: make(chan struct{}, remote.MaxConnections)}
 	address, _, _ := serve(t, "0.0.0.0:0", held)
 	_, port, _ := net.SplitHostPort(address)
@@ -231,7 +231,7 @@ func TestWhenAllConnectionsAreInUseOneMoreIsRefused(t *testing.T) {
 	calls.Wait()
 }
 
-func TestAPoolThatIsClosedGivesNothingOut(t *testing.T) {
+func TestClosedPoolRefusesCalls(t *testing.T) {
 	target, _, _ := serve(t, "127.0.0.1:0", &service{name: "a"})
 	p := newPool(t)
 	conn, err := p.Dial(target)
@@ -247,7 +247,7 @@ func TestAPoolThatIsClosedGivesNothingOut(t *testing.T) {
 	}
 }
 
-func TestAServerIsReachedWhateverItServes(t *testing.T) {
+func TestReachAcceptsAnyServer(t *testing.T) {
 	target, _, stop := serve(t, "127.0.0.1:0", &service{})
 	p := newPool(t)
 	if err := p.Reach(t.Context(), target); err != nil {
@@ -258,7 +258,7 @@ func TestAServerIsReachedWhateverItServes(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "desc =") {
 		t.Fatalf("got %v", err)
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("%q: %v", target, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // what is wrong with the target itself is told before
+		cancel() // an invalid target is reported before
 		err = conn.Invoke(ctx, "/x/y", &harnessv1.HandleHookRequest{}, &harnessv1.HandleHookResponse{})
 		if code := status.Code(err); code != codes.Canceled && code != codes.Unavailable {
 			t.Fatalf("%q: %v", target, err)

@@ -1,9 +1,10 @@
-// Package reread keeps what files say, and reads them again when they change.
+// Package reread keeps the parsed content of files and reads them again when they
+// change.
 //
-// Nothing runs in the background: each use looks at the files, which takes some
-// microseconds. So a certificate or a token that was replaced holds from the next
-// connection or call on, and a directory of symbolic links that is switched at
-// once, as Kubernetes does with secrets, is seen as one change.
+// Nothing runs in the background: each Get checks the files, which takes some
+// microseconds. A replaced certificate or token is used from the next connection or call
+// on. A directory of symbolic links that is switched atomically, as Kubernetes does with
+// secrets, is seen as one change.
 package reread
 
 import (
@@ -13,7 +14,7 @@ import (
 	"time"
 )
 
-// Value is what some files say. It is safe for concurrent use.
+// Value is the parsed content of some files. It is safe for concurrent use.
 type Value[T any] struct {
 	paths []string
 	parse func() (T, error)
@@ -26,7 +27,7 @@ type Value[T any] struct {
 	problem error
 }
 
-// stamp tells a file from the one that was there before.
+// stamp identifies a version of a file.
 type stamp struct {
 	changed time.Time
 	size    int64
@@ -34,12 +35,12 @@ type stamp struct {
 	info    os.FileInfo
 }
 
-// settled is the age from which a file that was read cannot change without a new
-// time of change: clocks of file systems are coarse.
+// settled is the age from which a file that was read cannot change again with the same
+// modification time: the clocks of file systems are coarse.
 const settled = time.Second
 
 // New reads the files for the first time. warn is called once for each change that
-// cannot be read; the value from before then stays.
+// cannot be read; until the next readable one, the previous value is used.
 func New[T any](parse func() (T, error), warn func(error), paths ...string) (*Value[T], error) {
 	v := &Value[T]{parse: parse, warn: warn}
 	for _, p := range paths {
@@ -47,7 +48,7 @@ func New[T any](parse func() (T, error), warn func(error), paths ...string) (*Va
 			v.paths = append(v.paths, p)
 		}
 	}
-	v.seen, v.read = v.look(), time.Now()
+	v.seen, v.read = v.stamps(), time.Now()
 	var err error
 	if v.value, err = parse(); err != nil {
 		return nil, err
@@ -55,17 +56,17 @@ func New[T any](parse func() (T, error), warn func(error), paths ...string) (*Va
 	return v, nil
 }
 
-// Get is what the files say now, or said before they became unreadable.
+// Get returns the current value, or the last one that could be read.
 func (v *Value[T]) Get() T {
 	value, _ := v.Try()
 	return value
 }
 
-// Try is Get, and why the files cannot be read now.
+// Try returns what Get returns, and why the files cannot be read now.
 func (v *Value[T]) Try() (T, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := v.look()
+	now := v.stamps()
 	if slices.EqualFunc(now, v.seen, stamp.same) && !v.fresh() {
 		return v.value, v.problem
 	}
@@ -83,13 +84,13 @@ func (v *Value[T]) Try() (T, error) {
 	return value, nil
 }
 
-// fresh says that a file was changed so shortly before it was read that it may
-// have been changed again without showing.
+// fresh reports whether a file was read so soon after its modification that another
+// change may have the same time.
 func (v *Value[T]) fresh() bool {
 	return slices.ContainsFunc(v.seen, func(s stamp) bool { return !s.missing && v.read.Sub(s.changed) < settled })
 }
 
-func (v *Value[T]) look() []stamp {
+func (v *Value[T]) stamps() []stamp {
 	stamps := make([]stamp, len(v.paths))
 	for i, p := range v.paths {
 		info, err := os.Stat(p)

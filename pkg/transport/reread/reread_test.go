@@ -17,9 +17,9 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestAChangeIsReadAndAMistakeLeavesWhatWasThere: also a change of the same length
-// within the same tick of the file system's clock.
-func TestAChangeIsReadAndAMistakeLeavesWhatWasThere(t *testing.T) {
+// TestChangeIsReadAndMistakeKeepsOldValue includes a change of equal length within one
+// tick of the file system's clock.
+func TestChangeIsReadAndMistakeKeepsOldValue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	write(t, path, "one")
 	warned, parsed := 0, 0
@@ -52,9 +52,9 @@ func TestAChangeIsReadAndAMistakeLeavesWhatWasThere(t *testing.T) {
 	}
 	write(t, path, "six")
 	if got, err := v.Try(); got != "six" || err != nil {
-		t.Errorf("%s, %v when it is mended", got, err)
+		t.Errorf("%s, %v after the correction", got, err)
 	}
-	// A file that has long been as it is, is not read again and again.
+	// An old unchanged file is not parsed again.
 	old := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(path, old, old); err != nil {
 		t.Fatal(err)
@@ -67,8 +67,8 @@ func TestAChangeIsReadAndAMistakeLeavesWhatWasThere(t *testing.T) {
 	}
 }
 
-// TestASwitchedLinkIsAChange: Kubernetes renames a link to a directory.
-func TestASwitchedLinkIsAChange(t *testing.T) {
+// TestSwitchedLinkIsAChange: Kubernetes renames a link to a directory.
+func TestSwitchedLinkIsAChange(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// alerting is a connection of a client, which learns only after its handshake that
-// the server does not trust it (TLS 1.3): it may write to a connection that is
-// closed by then, and find out nothing. It then looks for the alert.
-type alerting struct {
+// alertConn is a connection of a client. With TLS 1.3 a client learns only after its
+// handshake that the server does not trust it: it may write to a connection that is
+// already closed. If a write fails, alertConn reads the alert.
+type alertConn struct {
 	net.Conn
 	syscallConn
-	heard atomic.Bool // something of the server came
+	heard atomic.Bool // bytes of the server arrived
 }
 
-// syscallConn is the socket beneath, for time-outs of the system.
+// syscallConn is the underlying socket, for timeouts of the system.
 type syscallConn interface{ syscall.Conn }
 
 func newAlerting(conn net.Conn) net.Conn {
 	if s, ok := conn.(syscall.Conn); ok {
-		return &alerting{Conn: conn, syscallConn: s}
+		return &alertConn{Conn: conn, syscallConn: s}
 	}
 	return conn
 }
 
-// alertWait bounds the look for an alert, which is there before the connection ends.
+// alertWait bounds the read of an alert, which arrives before the connection ends.
 const alertWait = 100 * time.Millisecond
 
-func (c *alerting) Read(b []byte) (int, error) {
+func (c *alertConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.heard.Store(true)
@@ -38,7 +38,7 @@ func (c *alerting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (c *alerting) Write(b []byte) (int, error) {
+func (c *alertConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err == nil || c.heard.Load() || c.Conn.SetReadDeadline(time.Now().Add(alertWait)) != nil {
 		return n, err

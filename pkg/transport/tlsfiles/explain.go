@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// explainHandshake says in one line why a server was not trusted, and what to do.
+// explainHandshake returns one line that names why a server was not trusted and what to
+// do.
 func explainHandshake(err error, address, host string, now time.Time) error {
 	var (
 		wrongHost x509.HostnameError
@@ -22,28 +23,28 @@ func explainHandshake(err error, address, host string, now time.Time) error {
 	case errors.As(err, &wrongHost):
 		return fmt.Errorf("the certificate of %s names %s and not %s: reach it under a name of the certificate (serve --advertise), or give it one that names %s", address, names(wrongHost.Certificate), host, host)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the certificate of %s is signed by a CA that is not trusted here: give that CA's file with --tls-ca", address)
+		return fmt.Errorf("the certificate of %s is signed by a CA that is not trusted: pass that CA's file with --tls-ca", address)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && now.Before(invalid.Cert.NotBefore):
-		return fmt.Errorf("the certificate of %s is valid only from %s on: replace it there, or set the clock here right", address, day(invalid.Cert.NotBefore))
+		return fmt.Errorf("the certificate of %s is not valid before %s: replace it there, or correct the clock of this machine", address, day(invalid.Cert.NotBefore))
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Errorf("the certificate of %s has expired on %s: replace it there, it is read again at once", address, day(invalid.Cert.NotAfter))
+		return fmt.Errorf("the certificate of %s has expired on %s: replace it there; it is read again without a restart", address, day(invalid.Cert.NotAfter))
 	case errors.As(err, &invalid):
 		return fmt.Errorf("the certificate of %s is not valid for a server: %w", address, err)
 	case errors.As(err, &notTLS):
-		return fmt.Errorf("%s does not speak TLS: start it with --tls-cert and --tls-key, or use http:// and no --tls here", address)
+		return fmt.Errorf("%s does not speak TLS: start it with --tls-cert and --tls-key, or use http:// without --tls", address)
 	}
 	return err
 }
 
-// Reason is what gRPC says of a connection that failed, in one line and without its
-// wrappings, with what to do where that is known.
+// Reason returns gRPC's text about a failed connection in one line, without its
+// prefixes, with what to do if that is known.
 func Reason(text string) string {
 	reason, _ := Explain(text)
 	return reason
 }
 
-// Explain is Reason. refused says that there is a server, and that it or this
-// process does not trust the other one.
+// Explain is Reason. refused reports whether a server answered and one side does not
+// trust the other.
 func Explain(text string) (reason string, refused bool) {
 	if at := strings.LastIndex(text, `desc = "`); at >= 0 {
 		if quoted, err := strconv.QuotedPrefix(text[at+len("desc = "):]); err == nil {
@@ -67,7 +68,7 @@ func Explain(text string) (reason string, refused bool) {
 	return strings.Join(strings.Fields(text), " "), refused
 }
 
-// alerts are what a server says that does not trust its client.
+// alerts maps the alert of a server that does not trust its client to what to do.
 var alerts = map[string]string{
 	"certificate required":          "the server demands a certificate: give --tls-cert, --tls-key and --tls-ca",
 	"bad certificate":               "the server does not accept the certificate of this process: it has to be signed by a CA of the server's --tls-ca",

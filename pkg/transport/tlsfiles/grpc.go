@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// ServerCredentials let a gRPC server speak TLS and, with clients, demand a
-// certificate of those who call. Who is refused is logged.
+// ServerCredentials make a gRPC server speak TLS and, with clients set, require a client
+// certificate. A refused connection is logged.
 func (id *Identity) ServerCredentials(clients bool, logger *slog.Logger) credentials.TransportCredentials {
 	return &serverCredentials{TransportCredentials: credentials.NewTLS(id.Server(clients, "h2")), logger: logger}
 }
@@ -35,8 +35,8 @@ func (c *serverCredentials) Clone() credentials.TransportCredentials {
 	return &serverCredentials{c.TransportCredentials.Clone(), c.logger}
 }
 
-// ClientCredentials dial with TLS: the server is verified, and shown the
-// certificate of this process, as the files are when the connection is made.
+// ClientCredentials dial with TLS: they verify the server and present the certificate of
+// this process, as the files are when the connection is opened.
 func (id *Identity) ClientCredentials() credentials.TransportCredentials {
 	return &clientCredentials{id: id, name: id.files.Name}
 }
@@ -78,16 +78,16 @@ func (c *clientCredentials) OverrideServerName(name string) error {
 	return nil
 }
 
-// Accepted are the credentials of a gRPC server whose connections were accepted, and
-// their handshakes made, by somebody else.
-func Accepted() credentials.TransportCredentials { return accepted{} }
+// Accepted returns credentials for a gRPC server whose connections were accepted, and
+// their handshakes made, by another listener.
+func Accepted() credentials.TransportCredentials { return acceptedCredentials{} }
 
-type accepted struct{}
+type acceptedCredentials struct{}
 
-// State is implemented by connections that know of the TLS beneath them.
+// State is implemented by connections that know the state of the TLS connection below.
 type State interface{ ConnectionState() tls.ConnectionState }
 
-func (accepted) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (acceptedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	level := credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}
 	if s, ok := conn.(State); ok {
 		level.SecurityLevel = credentials.PrivacyAndIntegrity
@@ -96,17 +96,17 @@ func (accepted) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, 
 	return conn, plain{level}, nil
 }
 
-// plain says that a connection has no TLS.
+// plain is the AuthInfo of a connection without TLS.
 type plain struct{ credentials.CommonAuthInfo }
 
 func (plain) AuthType() string { return "insecure" }
 
-func (accepted) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (acceptedCredentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("these credentials only serve")
 }
 
-func (accepted) Info() credentials.ProtocolInfo {
+func (acceptedCredentials) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "accepted"}
 }
-func (a accepted) Clone() credentials.TransportCredentials { return a }
-func (accepted) OverrideServerName(string) error           { return nil }
+func (a acceptedCredentials) Clone() credentials.TransportCredentials { return a }
+func (acceptedCredentials) OverrideServerName(string) error           { return nil }

@@ -1,10 +1,8 @@
-// Package tlsfiles makes TLS of the files that a process is given: its certificate
-// and key, and the CAs that it trusts. All are read again when they change, so that
-// a renewed certificate or another CA needs no restart: it holds from the next
-// connection on.
+// Package tlsfiles configures TLS from the files of a process: its certificate and key,
+// and the CAs that it trusts. The files are read again when they change, so a renewed
+// certificate or another CA is used from the next connection on, without a restart.
 //
-// What goes wrong is said in one line that names the certificate, what it is for
-// and what to do.
+// Each error is one line that names the certificate, its purpose and what to do.
 package tlsfiles
 
 import (
@@ -21,26 +19,27 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/reread"
 )
 
-// Files name what a process is given.
+// Files are the paths of the TLS files of a process.
 type Files struct {
-	// Cert and Key are the certificate, with its intermediates behind it, and its
-	// private key, PEM. Both may be empty: then the process only dials.
+	// Cert and Key are the certificate, followed by its intermediates, and its private
+	// key, in PEM. Both may be empty: then the process only dials.
 	Cert, Key string
-	// CA has the CAs, PEM, that sign the certificates of others. Empty means those
-	// of the system.
+	// CA contains the CAs, in PEM, that sign the certificates of other processes. Empty
+	// means the CAs of the system.
 	CA string
-	// Name is what the certificates of others have to name; empty means the host
+	// Name is the host that the certificates of others must name; empty means the host
 	// that is dialled.
 	Name string
 }
 
-// Identity is who a process is and whom it trusts. It is safe for concurrent use.
+// Identity is the certificate of a process and the CAs that it trusts. It is safe for
+// concurrent use.
 type Identity struct {
 	files Files
 	value *reread.Value[material]
 }
 
-// material is what the files hold.
+// material is the parsed content of the files.
 type material struct {
 	cert *tls.Certificate // nil without one
 	cas  *x509.CertPool   // nil means those of the system
@@ -49,7 +48,7 @@ type material struct {
 // Load reads the files.
 func Load(files Files, logger *slog.Logger) (*Identity, error) {
 	value, err := reread.New(files.read, func(err error) {
-		logger.Warn("TLS files cannot be read again; what they held before is still used", "error", err)
+		logger.Warn("TLS files cannot be read; the previous content is still used", "error", err)
 	}, files.Cert, files.Key, files.CA)
 	if err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func (f Files) read() (m material, err error) {
 		case errors.As(err, &gone):
 			return m, fmt.Errorf("--tls-cert: %w", err)
 		case err != nil:
-			return m, fmt.Errorf("--tls-cert, --tls-key: %s and %s do not belong together or are not PEM: %w", f.Cert, f.Key, err)
+			return m, fmt.Errorf("--tls-cert, --tls-key: %s and %s are not a pair or not PEM: %w", f.Cert, f.Key, err)
 		}
 		m.cert = &cert
 	}
@@ -78,17 +77,17 @@ func (f Files) read() (m material, err error) {
 		}
 		m.cas = x509.NewCertPool()
 		if !m.cas.AppendCertsFromPEM(pem) {
-			return m, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", f.CA)
+			return m, fmt.Errorf("--tls-ca: %s contains no PEM certificate", f.CA)
 		}
 	}
 	return m, nil
 }
 
-// Mutual says that others have to prove who they are.
+// Mutual reports whether other processes must present a certificate.
 func (id *Identity) Mutual() bool { return id.files.CA != "" }
 
-// Server is the configuration of a server that speaks one of the protocols, the
-// first that the client offers too. With clients, they have to show a certificate
+// Server returns the configuration of a server that speaks one of the protocols: the
+// first that the client lists too. With clients set, clients must present a certificate
 // that one of the CAs has signed.
 func (id *Identity) Server(clients bool, protocols ...string) *tls.Config {
 	return &tls.Config{
@@ -104,7 +103,7 @@ func (id *Identity) Server(clients bool, protocols ...string) *tls.Config {
 	}
 }
 
-// client is the configuration of one connection.
+// client returns the configuration of one outgoing connection.
 func (id *Identity) client() *tls.Config {
 	m := id.value.Get()
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: m.cas}
@@ -114,9 +113,9 @@ func (id *Identity) client() *tls.Config {
 	return cfg
 }
 
-// Check says what is wrong with the certificate of this process: that it does not
-// name host, by which others dial it (empty is not checked); and where both sides
-// prove who they are, that the others would not accept it.
+// Check returns an error if the certificate of this process does not name host, by which
+// others dial it (an empty host is not checked), or if other processes that require
+// certificates would not accept it.
 func (id *Identity) Check(host string) error {
 	leaf := id.leaf()
 	if leaf == nil {
@@ -129,7 +128,7 @@ func (id *Identity) Check(host string) error {
 		host = id.files.Name
 	}
 	if host != "" && leaf.VerifyHostname(host) != nil {
-		return fmt.Errorf("--tls-cert: %s names %s and not %s, by which others dial this process: give a certificate that names it, or say --advertise or --tls-name", id.files.Cert, names(leaf), host)
+		return fmt.Errorf("--tls-cert: %s names %s and not %s, the host by which others dial this process: use a certificate that names it, or set --advertise or --tls-name", id.files.Cert, names(leaf), host)
 	}
 	if !id.Mutual() {
 		return nil
@@ -146,7 +145,7 @@ func (id *Identity) Check(host string) error {
 		var invalid x509.CertificateInvalidError
 		switch {
 		case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
-			return fmt.Errorf("--tls-cert: %s may not be used as a %s, and roles are both: make one with serverAuth and clientAuth", id.files.Cert, as)
+			return fmt.Errorf("--tls-cert: %s may not be used as a %s, and a role is both: create a certificate with serverAuth and clientAuth", id.files.Cert, as)
 		case err != nil:
 			return fmt.Errorf("--tls-cert: %s is not signed by a CA in %s, so no other role would accept it: %w", id.files.Cert, id.files.CA, err)
 		}
@@ -154,19 +153,19 @@ func (id *Identity) Check(host string) error {
 	return nil
 }
 
-// Trouble says that the certificate of this process cannot be used now.
+// Trouble returns why the certificate of this process cannot be used now.
 func (id *Identity) Trouble(now time.Time) error {
 	leaf := id.leaf()
 	var err error
 	switch {
 	case leaf == nil:
 	case now.After(leaf.NotAfter):
-		err = fmt.Errorf("the certificate %s has expired on %s: replace it and its key, they are read again at once", id.files.Cert, day(leaf.NotAfter))
+		err = fmt.Errorf("the certificate %s has expired on %s: replace it and its key; they are read again without a restart", id.files.Cert, day(leaf.NotAfter))
 	case now.Before(leaf.NotBefore):
-		err = fmt.Errorf("the certificate %s is valid only from %s on: replace it, or set the clock right", id.files.Cert, day(leaf.NotBefore))
+		err = fmt.Errorf("the certificate %s is not valid before %s: replace it, or correct the clock", id.files.Cert, day(leaf.NotBefore))
 	}
 	if _, unread := id.value.Try(); err != nil && unread != nil {
-		err = fmt.Errorf("%w (what is there now cannot be read: %w)", err, unread)
+		err = fmt.Errorf("%w (the current files cannot be read: %w)", err, unread)
 	}
 	return err
 }
@@ -180,10 +179,10 @@ func (id *Identity) leaf() *x509.Certificate {
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// maxNames bounds the names of a certificate that are shown.
+// maxNames bounds the names of a certificate that a message lists.
 const maxNames = 5
 
-// names are the hosts that a certificate is for, for people.
+// names returns the hosts that a certificate is valid for.
 func names(c *x509.Certificate) string {
 	all := append([]string(nil), c.DNSNames...)
 	for _, ip := range c.IPAddresses {

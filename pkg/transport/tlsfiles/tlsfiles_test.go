@@ -34,7 +34,7 @@ func load(t *testing.T, f tlsfiles.Files) *tlsfiles.Identity {
 	return id
 }
 
-// of is who has a certificate of a mesh with one CA.
+// of returns the identity of a certificate in a mesh with one CA.
 func of(t *testing.T, ca *certtest.CA, p certtest.Pair) *tlsfiles.Identity {
 	return load(t, with(p, ca.File))
 }
@@ -43,7 +43,7 @@ func with(p certtest.Pair, ca string) tlsfiles.Files {
 	return tlsfiles.Files{Cert: p.Cert, Key: p.Key, CA: ca}
 }
 
-// serve is a role with a certificate.
+// serve serves a role with a certificate.
 func serve(t *testing.T, creds credentials.TransportCredentials) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func call(t *testing.T, address string, creds credentials.TransportCredentials) 
 	return err
 }
 
-// TestRolesTrustEachOtherByCertificate, and whoever is not trusted learns in one line
+// TestRolesTrustEachOtherByCertificate: a process that is not trusted gets one line with
 // what to do.
 func TestRolesTrustEachOtherByCertificate(t *testing.T) {
 	t.Parallel()
@@ -95,8 +95,8 @@ func TestRolesTrustEachOtherByCertificate(t *testing.T) {
 		"another host":           {of(t, ca, ca.Issue([]string{"turn.mesh", "10.1.1.1"})).ServerCredentials(true, quiet), good.ClientCredentials(), []string{"names turn.mesh, 10.1.1.1 and not 127.0.0.1", "--advertise"}},
 		"no host":                {of(t, ca, ca.Issue(nil)).ServerCredentials(true, quiet), good.ClientCredentials(), []string{"names no host and not 127.0.0.1"}},
 		"an expired server":      {of(t, ca, ca.Issue(here, certtest.Expired)).ServerCredentials(true, quiet), good.ClientCredentials(), []string{"the certificate of 127.0.0.1", "has expired on 20", "replace it"}},
-		"a server from tomorrow": {of(t, ca, ca.Issue(here, certtest.NotYet)).ServerCredentials(true, quiet), good.ClientCredentials(), []string{"valid only from"}},
-		"a foreign server":       {of(t, foreign, foreign.Issue(here)).ServerCredentials(true, quiet), good.ClientCredentials(), []string{"a CA that is not trusted here", "--tls-ca"}},
+		"a server from tomorrow": {of(t, ca, ca.Issue(here, certtest.NotYet)).ServerCredentials(true, quiet), good.ClientCredentials(), []string{"is not valid before"}},
+		"a foreign server":       {of(t, foreign, foreign.Issue(here)).ServerCredentials(true, quiet), good.ClientCredentials(), []string{"a CA that is not trusted", "--tls-ca"}},
 		"a foreign client":       {good.ServerCredentials(true, quiet), load(t, with(foreign.Issue(here), ca.File)).ClientCredentials(), []string{"does not trust the CA of this process's certificate"}},
 		"an expired client":      {good.ServerCredentials(true, quiet), of(t, ca, ca.Issue(here, certtest.Expired)).ClientCredentials(), []string{"certificate of this process has expired"}},
 		"no client certificate":  {good.ServerCredentials(true, quiet), load(t, tlsfiles.Files{CA: ca.File}).ClientCredentials(), []string{"demands a certificate", "--tls-cert"}},
@@ -120,9 +120,9 @@ func TestRolesTrustEachOtherByCertificate(t *testing.T) {
 	}
 }
 
-// TestRenewedFilesHoldFromTheNextConnectionOn: the certificate and the CAs, of
-// servers and of clients, without a restart.
-func TestRenewedFilesHoldFromTheNextConnectionOn(t *testing.T) {
+// TestRenewedFilesAreUsedByTheNextConnection: certificate and CAs, of servers and of
+// clients, without a restart.
+func TestRenewedFilesAreUsedByTheNextConnection(t *testing.T) {
 	t.Parallel()
 	ca, next := certtest.New(t), certtest.New(t)
 	here := []string{"127.0.0.1"}
@@ -158,8 +158,8 @@ func TestRenewedFilesHoldFromTheNextConnectionOn(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotWorkAreRefusedAtTheStart, with the flag that named them.
-func TestFilesThatCannotWorkAreRefusedAtTheStart(t *testing.T) {
+// TestUnusableFilesAreRefusedAtStart: the error names the flag.
+func TestUnusableFilesAreRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	ca, foreign := certtest.New(t), certtest.New(t)
 	good, other := ca.Issue([]string{"a.mesh"}), ca.Issue([]string{"b.mesh"})
@@ -174,14 +174,14 @@ func TestFilesThatCannotWorkAreRefusedAtTheStart(t *testing.T) {
 	}{
 		"no certificate":    {tlsfiles.Files{Cert: "nowhere", Key: good.Key}, "", []string{"--tls-cert", "nowhere"}},
 		"no key":            {tlsfiles.Files{Cert: good.Cert, Key: "nowhere"}, "", []string{"--tls-key", "nowhere"}},
-		"another's key":     {tlsfiles.Files{Cert: good.Cert, Key: other.Key}, "", []string{"--tls-cert, --tls-key", "do not belong together"}},
+		"another's key":     {tlsfiles.Files{Cert: good.Cert, Key: other.Key}, "", []string{"--tls-cert, --tls-key", "are not a pair"}},
 		"no CA":             {tlsfiles.Files{CA: "nowhere"}, "", []string{"--tls-ca", "nowhere"}},
-		"junk for a CA":     {tlsfiles.Files{CA: junk}, "", []string{"--tls-ca", "no certificate in PEM"}},
+		"junk for a CA":     {tlsfiles.Files{CA: junk}, "", []string{"--tls-ca", "no PEM certificate"}},
 		"another host":      {tlsfiles.Files{Cert: good.Cert, Key: good.Key, CA: ca.File}, "10.0.0.7", []string{"names a.mesh and not 10.0.0.7", "--advertise", "--tls-name"}},
 		"not the mesh's CA": {tlsfiles.Files{Cert: good.Cert, Key: good.Key, CA: foreign.File}, "", []string{"--tls-cert", "is not signed by a CA in " + foreign.File}},
 		"not for a client":  {with(ca.Issue([]string{"a.mesh"}, certtest.ServerOnly), ca.File), "", []string{"clientAuth"}},
 		"expired":           {with(ca.Issue(nil, certtest.Expired), ""), "", []string{"has expired", "replace it"}},
-		"from tomorrow on":  {with(ca.Issue(nil, certtest.NotYet), ""), "", []string{"valid only from", "clock"}},
+		"from tomorrow on":  {with(ca.Issue(nil, certtest.NotYet), ""), "", []string{"is not valid before", "clock"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id, err := tlsfiles.Load(c.files, quiet)
