@@ -15,12 +15,12 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// With -update the files of the current schema are written where there are none.
-// Those of a release are never written again: they must load for ever.
+// With -update the missing files of the current schema are written. Those of a release
+// are never rewritten: they must always load.
 var update = flag.Bool("update", false, "write missing files of the current schema to testdata/compat")
 
-// everything is a record in which every field that a record can have is set, with
-// one alternative of each oneof.
+// everything returns a record in which every field is set, with one alternative of each
+// oneof.
 func everything() *harnessv1.Record {
 	rec := &harnessv1.Record{}
 	fill(rec.ProtoReflect(), 0)
@@ -29,7 +29,7 @@ func everything() *harnessv1.Record {
 	return rec
 }
 
-// fill sets the fields of m, to a depth at which messages may contain themselves.
+// fill sets the fields of m, to a bounded depth of messages that contain themselves.
 func fill(m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -78,7 +78,7 @@ func scalar(fd protoreflect.FieldDescriptor) protoreflect.Value {
 	}
 }
 
-// journal is a record of the other kind.
+// journal returns a record of the other kind.
 func journal() *harnessv1.Record {
 	rec := everything()
 	body := &harnessv1.Journal{}
@@ -87,8 +87,8 @@ func journal() *harnessv1.Record {
 	return rec
 }
 
-// TestCompat loads the bytes of records and inbox items that were stored with
-// earlier programs and compares them with what they said then.
+// TestCompat decodes the bytes of records and inbox items that earlier programs stored,
+// and compares them with their content.
 func TestCompat(t *testing.T) {
 	dir := filepath.Join("testdata", "compat")
 	if *update {
@@ -146,7 +146,7 @@ func compare(t *testing.T, got, want proto.Message, text []byte) {
 	}
 }
 
-// unknown says whether m has fields that the program has forgotten.
+// unknown reports whether m has fields that the program does not know.
 func unknown(m protoreflect.Message) bool {
 	found := len(m.GetUnknown()) > 0
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {

@@ -71,7 +71,7 @@ func HeaderOf(rec *harnessv1.Record) Header {
 
 // Spill moves contents of rec to blobs until it fits: all contents above MaxInline,
 // then the largest first until the record is within half of MaxRecord. It calls put for
-// each and modifies rec, which no one else may use.
+// each and modifies rec, which must not be shared.
 func Spill(ctx context.Context, rec *harnessv1.Record, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
 	if proto.Size(rec) <= MaxInline {
 		return nil

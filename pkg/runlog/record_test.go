@@ -112,7 +112,7 @@ func (s store) put(_ context.Context, data []byte) (*harnessv1.BlobRef, error) {
 	return ref, nil
 }
 
-// restore puts the contents back into rec, as someone who reads it does.
+// restore replaces the references in rec by the stored contents.
 func (s store) restore(rec *harnessv1.Record) {
 	for _, m := range rec.GetAppended() {
 		contents := []*harnessv1.Content{m.GetContent()}
@@ -193,8 +193,8 @@ func arguments(m *harnessv1.Message) (contents []*harnessv1.Content) {
 	return contents
 }
 
-// A content that stands in two places frees its bytes in both: nothing more than
-// needed leaves the record.
+// TestSpillShared checks that a content in two fields counts twice when it is moved, so
+// that no more than necessary leaves the record.
 func TestSpillShared(t *testing.T) {
 	shared := content.Inline(strings.Repeat("s", MaxInline))
 	rec := &harnessv1.Record{}

@@ -11,7 +11,7 @@ import (
 
 var digestOfNothing = content.Digest(nil)
 
-// build is the subject that an address came from.
+// build returns the subject of an address.
 func build(a Address) string {
 	switch a.Kind {
 	case KindStep:
@@ -71,8 +71,8 @@ func TestTimersRoundTrip(t *testing.T) {
 	})
 }
 
-// Where a run is stored must never change. The figures are from an independent
-// implementation of FNV-1a.
+// TestPartitionIsFixed checks that the partition of a run never changes. The figures
+// are from an independent implementation of FNV-1a.
 func TestPartitionIsFixed(t *testing.T) {
 	for id, want := range map[string]int{"r1": 0, "r2": 2, "run-with-a-long-name_7": 5, "x": 1} {
 		if got := Partition(Run{"default", id}, 7); got != want {

@@ -20,7 +20,7 @@ import (
 // measured in the same run: a publish of the same bytes without fence, headers
 // and memory, or a plain direct get.
 
-// floor is the time of one of n operations.
+// floor returns the time of one of n operations.
 func floor(b *testing.B, n int, do func(i int) error) time.Duration {
 	b.Helper()
 	begun := time.Now()
@@ -40,10 +40,10 @@ func compare(b *testing.B, floor time.Duration, operations int) {
 	b.ReportMetric(float64(floor.Nanoseconds()), "floor-ns")
 }
 
-// rounds is how many operations a floor is taken from.
+// rounds is the number of operations that a floor is measured with.
 const rounds = 500
 
-// benchRecord is a record of about 4 KB, the usual size of a step.
+// benchRecord returns a record of about 4 KB, the usual size of a step.
 func benchRecord(id string, version, prev uint64) *harnessv1.Record {
 	rec := first(id)
 	rec.Version, rec.PrevSequence, rec.Writer.Nonce = version, prev, version
@@ -55,7 +55,7 @@ func benchRecord(id string, version, prev uint64) *harnessv1.Record {
 	return rec
 }
 
-// publishFloor is the time of a publish of a record's bytes to a run of its own.
+// publishFloor returns the time of a publish of a record's bytes to a separate run.
 func publishFloor(b *testing.B, l *Log) time.Duration {
 	b.Helper()
 	data, err := runlog.Encode(benchRecord("floor", 1, 0))
@@ -93,9 +93,8 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
-// BenchmarkFourHops is a turn without a model: four executors, each of which is
-// delivered a step, appends the next one and acknowledges. The floor is four
-// publishes.
+// BenchmarkFourHops measures a turn without a model: four executors, each of which
+// receives a step, appends the next one and acknowledges. The floor is four publishes.
 func BenchmarkFourHops(b *testing.B) {
 	modes(b, func(b *testing.B, l *Log) {
 		least := publishFloor(b, l)
@@ -142,19 +141,20 @@ func BenchmarkFourHops(b *testing.B) {
 	})
 }
 
-// busy is a log with a run of n records beside others, and its newest record.
+// busy fills a log with a run of n records among other runs, and returns its newest
+// record.
 func busy(b *testing.B, l *Log, n, others int) (runlog.Run, runlog.Entry) {
 	b.Helper()
 	var prev, at uint64
 	var rec *harnessv1.Record
-	beside, err := runlog.Encode(first("other"))
+	concurrent, err := runlog.Encode(first("other"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for v := range n {
 		for i := range others / n {
 			subject := fmt.Sprintf("hm.run.0.bench.other-%d-%d.log.journal", v, i%10)
-			if _, err := l.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: beside}); err != nil {
+			if _, err := l.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: concurrent}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -168,7 +168,7 @@ func busy(b *testing.B, l *Log, n, others int) (runlog.Run, runlog.Entry) {
 	return runOf(rec), runlog.Entry{Run: runOf(rec), Sequence: at, Header: runlog.HeaderOf(rec), Record: rec}
 }
 
-// getFloor is the time of a direct get of one record.
+// getFloor returns the time of a direct get of one record.
 func getFloor(b *testing.B, l *Log, sequence uint64) time.Duration {
 	b.Helper()
 	request := fmt.Appendf(nil, `{"seq":%d}`, sequence)
@@ -207,8 +207,8 @@ func BenchmarkLastInbox(b *testing.B) {
 	compare(b, least, 1)
 }
 
-// BenchmarkBack reads a run of 800 records back, with nothing in memory, from a
-// stream with 100,000 records of others. The floor is one direct get a record.
+// BenchmarkBack reads a run of 800 records back, without a cache, from a stream with
+// 100,000 records of other runs. The floor is one direct get per record.
 func BenchmarkBack(b *testing.B) {
 	const records = 800
 	e := start(b, EmbeddedConfig{})

@@ -16,12 +16,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
 )
 
-// once are the cases that count deliveries. A consumer that changes its leader may
-// deliver again what was delivered, so theirs do not.
+// once are the cases that count deliveries. A consumer with a new leader may repeat
+// deliveries, so these cases keep their leaders.
 var once = map[string]bool{"two_workers": true, "filters": true, "expired": true, "park,_end_and_inbox": true}
 
-// The whole suite on three replicas, while the leaders of the streams and of the
-// consumers step down again and again. Each case has an account of its own.
+// TestSuiteReplicated runs the suite on three replicas while the leaders of the streams
+// and of the consumers step down repeatedly. Each case has a separate account.
 func TestSuiteReplicated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three servers and some hundred changes of leader take minutes; the short tests have TestReplicas")
@@ -48,16 +48,15 @@ func TestSuiteReplicated(t *testing.T) {
 	})
 	t.Logf("%d cases, %d streams and %d consumers lost their leader", cases.Load(), counts.streams.Load(), counts.consumers.Load())
 	if cases.Load() < 50 {
-		return // some cases, chosen by hand: they may be too short
+		return // only some cases were selected
 	}
 	if counts.streams.Load() < 20 || counts.consumers.Load() < 100 || int(calm.Load()) != len(once) {
 		t.Errorf("only %d streams and %d consumers lost their leader; %d cases were spared", counts.streams.Load(), counts.consumers.Load(), calm.Load())
 	}
 }
 
-// ownWrites is a log whose unproven reads contain what was written through it. The
-// suite reads its own writes without naming them, which only a single server
-// promises; all that it may name it names.
+// ownWrites is a log whose reads contain what was written through it. The suite reads
+// its own writes without naming them, which only a single server guarantees.
 type ownWrites struct {
 	runlog.Log
 
@@ -77,21 +76,21 @@ func (o *ownWrites) written(in map[runlog.Run]uint64, run runlog.Run) uint64 {
 	return in[run]
 }
 
-// Append is the log's.
+// Append calls the log's Append.
 func (o *ownWrites) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	sequence, err := o.Log.Append(ctx, rec)
 	o.wrote(o.newest, runOf(rec), sequence)
 	return sequence, err
 }
 
-// AppendInbox is the log's.
+// AppendInbox calls the log's AppendInbox.
 func (o *ownWrites) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (uint64, bool, error) {
 	sequence, existed, err := o.Log.AppendInbox(ctx, run, item, after)
 	o.wrote(o.inbox, run, sequence)
 	return sequence, existed, err
 }
 
-// Erase is the log's. What was written is not there any more, all of it or some.
+// Erase calls the log's Erase. Afterwards, some or all writes are gone.
 func (o *ownWrites) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
 	o.mu.Lock()
 	delete(o.newest, run)
@@ -100,12 +99,12 @@ func (o *ownWrites) Erase(ctx context.Context, run runlog.Run, keep, through uin
 	return o.Log.Erase(ctx, run, keep, through)
 }
 
-// View is the log's, and contains what was written.
+// View calls the log's View with the newest own write.
 func (o *ownWrites) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	return o.Log.View(ctx, run, max(contains, o.written(o.newest, run), o.written(o.inbox, run)))
 }
 
-// LastInbox is the log's, from a replica that has what was written.
+// LastInbox calls the log's LastInbox until a replica has the newest own write.
 func (o *ownWrites) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
 	for {
 		last, err := o.Log.LastInbox(ctx, run)
@@ -115,8 +114,8 @@ func (o *ownWrites) LastInbox(ctx context.Context, run runlog.Run) (uint64, erro
 	}
 }
 
-// supply starts a cluster and goes on to provision accounts, a few ahead of those
-// that are taken, until the test ends. Every third one has two partitions.
+// supply starts a cluster and provisions accounts, a few ahead of use, until the test
+// ends. Every third one has two partitions.
 func supply(t *testing.T) (<-chan string, *cluster) {
 	t.Helper()
 	const most, ahead = 150, 4
@@ -157,21 +156,19 @@ func supply(t *testing.T) (<-chan string, *cluster) {
 // unrest counts leaders that stepped down.
 type unrest struct{ streams, consumers atomic.Int64 }
 
-// disturbEvery is the number of records after which leaders step down again. An
-// append that is under way then is not answered and waits for a third of the
-// log's timeout.
+// disturbEvery is the number of records after which leaders step down again. An append
+// in flight then gets no answer and waits for a third of the log's timeout.
 const disturbEvery = 50
 
-// disturb makes the leader of a run's stream step down after a few records and
-// then after every so many, the leaders of its consumers more often, until the
-// test ends.
+// disturb makes the leader of a run's stream step down every disturbEvery records, and
+// the leaders of its consumers more often, until the test ends.
 func disturb(t testing.TB, c *cluster, account string, counts *unrest, consumers bool) {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(c), nats.UserInfo(account, "secret"), nats.MaxReconnects(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Every record is seen, so that what happens depends on the records only.
+	// Every record is received, so that the disturbance depends on the records only.
 	records := make(chan *nats.Msg, 10_000)
 	sub, err := nc.ChanSubscribe("hm.live.>", records)
 	if err != nil {
@@ -209,7 +206,7 @@ func disturb(t testing.TB, c *cluster, account string, counts *unrest, consumers
 	})
 }
 
-// stepDown makes the leader of a stream step down; 0 when there was none.
+// stepDown makes the leader of a stream step down; it returns 0 if there was none.
 func (c *cluster) stepDown(account, stream string) int64 {
 	n := c.leader(account, stream)
 	if n == nil {
@@ -221,7 +218,8 @@ func (c *cluster) stepDown(account, stream string) int64 {
 	return 1
 }
 
-// stepDownConsumer makes the leader of a consumer step down; 0 when there was none.
+// stepDownConsumer makes the leader of a consumer step down; it returns 0 if there was
+// none.
 func (c *cluster) stepDownConsumer(account, stream, consumer string) int64 {
 	for _, n := range c.nodes {
 		s := n.running()

@@ -27,7 +27,7 @@ type cluster struct {
 	next int
 }
 
-// node is one place in a cluster; its server may be another one after a restart.
+// node is a member of a cluster. It has another server after a restart.
 type node struct {
 	index int
 	conf  string
@@ -40,15 +40,15 @@ type node struct {
 
 func (n *node) name() string { return fmt.Sprint("n", n.index) }
 
-// running is the node's server, nil while it is down.
+// running returns the node's server, nil while it is down.
 func (n *node) running() *server.Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.server
 }
 
-// startCluster starts three servers that keep accounts apart, and waits until
-// they have a leader. They stop with the test.
+// startCluster starts three servers with separate accounts and waits until they have a
+// leader. They stop with the test.
 func startCluster(t testing.TB, accounts ...string) *cluster {
 	t.Helper()
 	c := &cluster{accounts: accounts}
@@ -75,7 +75,7 @@ func startCluster(t testing.TB, accounts ...string) *cluster {
 			}
 		}
 		n.conf = filepath.Join(dir, "nats.conf")
-		// Nobody answers at the address that is passed on: all routes take the links.
+		// No server listens at the advertised address: all routes use the links.
 		text := fmt.Sprintf(`server_name: %s
 listen: "127.0.0.1:-1"
 jetstream {store_dir: %q}
@@ -125,7 +125,7 @@ func (c *cluster) links() []*link {
 	return all
 }
 
-// start starts the node's server on what it has stored.
+// start starts the node's server with its stored data.
 func (n *node) start(t testing.TB) {
 	t.Helper()
 	options, err := server.ProcessConfigFile(n.conf)
@@ -160,8 +160,7 @@ func (n *node) stop() {
 	}
 }
 
-// await waits until the cluster is in a state, in which it says nothing when it
-// gets there.
+// await waits until the cluster is in a state that it does not announce.
 func (c *cluster) await(t testing.TB, what string, reached func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -176,7 +175,7 @@ func (c *cluster) await(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// InProcessConn connects to the servers by turns, to one that runs.
+// InProcessConn connects to the running servers in turn.
 func (c *cluster) InProcessConn() (net.Conn, error) {
 	c.mu.Lock()
 	first := c.next
@@ -192,7 +191,7 @@ func (c *cluster) InProcessConn() (net.Conn, error) {
 	return nil, errors.New("no server runs")
 }
 
-// config leads to an account, through a provider of connections.
+// config configures a connection to an account through a provider of connections.
 func config(account string, to nats.InProcessConnProvider, timeout time.Duration) Config {
 	return Config{
 		InProcess: to, Timeout: timeout, Wait: 30 * time.Second,
@@ -200,7 +199,7 @@ func config(account string, to nats.InProcessConnProvider, timeout time.Duration
 	}
 }
 
-// provision makes an account's streams with three replicas.
+// provision creates an account's streams with three replicas.
 func (c *cluster) provision(account string, layout Layout) error {
 	layout.Replicas, layout.MaxBytes = len(c.nodes), 256<<20
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -208,7 +207,7 @@ func (c *cluster) provision(account string, layout Layout) error {
 	return Provision(ctx, config(account, c, 0), layout)
 }
 
-// remove deletes an account's streams, so that they cost nothing any more.
+// remove deletes an account's streams, to free their resources.
 func (c *cluster) remove(t testing.TB, account string) {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(c), nats.UserInfo(account, "secret"))
@@ -227,7 +226,7 @@ func (c *cluster) remove(t testing.TB, account string) {
 	}
 }
 
-// open opens an account's log, through the whole cluster or what is given.
+// open opens an account's log, through the whole cluster or the given provider.
 func (c *cluster) open(t testing.TB, account string, to nats.InProcessConnProvider, timeout time.Duration) *Log {
 	t.Helper()
 	l, err := Open(context.Background(), config(account, to, timeout))
@@ -238,7 +237,7 @@ func (c *cluster) open(t testing.TB, account string, to nats.InProcessConnProvid
 	return l
 }
 
-// leader is the node that leads a stream; nil between two leaders.
+// leader returns the node that leads a stream; nil between two leaders.
 func (c *cluster) leader(account, stream string) *node {
 	for _, n := range c.nodes {
 		if s := n.running(); s != nil && s.JetStreamIsStreamLeader(account, stream) {
@@ -248,7 +247,7 @@ func (c *cluster) leader(account, stream string) *node {
 	return nil
 }
 
-// awaitLeader waits for a stream to have a leader other than not.
+// awaitLeader waits until a stream has a leader other than not.
 func (c *cluster) awaitLeader(t testing.TB, account, stream string, not *node) *node {
 	t.Helper()
 	var leader *node
@@ -259,8 +258,8 @@ func (c *cluster) awaitLeader(t testing.TB, account, stream string, not *node) *
 	return leader
 }
 
-// hold holds back, until release, what other nodes tell this one of streams: a
-// leader hears of no replica that stored anything, a follower stores nothing.
+// hold delays, until release, the replication traffic from other nodes to this one: a
+// leader learns of no replica that stored anything, a follower stores nothing.
 func (c *cluster) hold(n *node) (release func()) {
 	var held []*gate
 	for _, other := range c.nodes {
@@ -278,17 +277,17 @@ func (c *cluster) hold(n *node) (release func()) {
 	}
 }
 
-// cut ends a node's routes and lets no new ones come about until mend.
-func (c *cluster) cut(n *node) (mend func()) {
-	var mends []func()
+// cut closes a node's routes and prevents new ones until restore.
+func (c *cluster) cut(n *node) (restore func()) {
+	var restores []func()
 	for _, other := range c.nodes {
 		if other != n {
-			mends = append(mends, n.in[other.index].cut(), other.in[n.index].cut())
+			restores = append(restores, n.in[other.index].cut(), other.in[n.index].cut())
 		}
 	}
 	return func() {
-		for _, mend := range mends {
-			mend()
+		for _, restore := range restores {
+			restore()
 		}
 	}
 }

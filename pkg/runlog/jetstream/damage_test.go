@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// put stores a message that the log itself would not write.
+// put stores a message that the log would not write.
 func put(t *testing.T, js jetstream.JetStream, subject string, data []byte, headers ...string) uint64 {
 	t.Helper()
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
@@ -33,7 +33,8 @@ func put(t *testing.T, js jetstream.JetStream, subject string, data []byte, head
 
 var damagedRun = runlog.Run{Namespace: "default", ID: "r"}
 
-// Inputs that cannot be read are passed on as such, and hide no others.
+// TestUnreadableInput checks that inputs that cannot be decoded are returned without an
+// input and do not hide others.
 func TestUnreadableInput(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
@@ -62,7 +63,7 @@ func TestUnreadableInput(t *testing.T) {
 			t.Errorf("item %d is %v, want %v", i, it, want)
 		}
 	}
-	// One that leads in a circle ends the walk with an error, not never.
+	// An item that links to itself ends the walk with an error.
 	data, err := proto.Marshal(&harnessv1.InboxItem{Id: "circle", PrevSequence: last + 1})
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +74,9 @@ func TestUnreadableInput(t *testing.T) {
 	}
 }
 
-// An item is stored behind others one of which is gone, as while a run is erased.
-func TestInputBehindOneThatIsGone(t *testing.T) {
+// TestInputAfterMissing checks that an item can be stored if an earlier one is gone, as
+// while a run is erased.
+func TestInputAfterMissing(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
 	l, js := open(t, e, Config{}, Layout{}), admin(t, e)
@@ -100,8 +102,9 @@ func TestInputBehindOneThatIsGone(t *testing.T) {
 	}
 }
 
-// A record that cannot be decoded is delivered, viewed and read with its header,
-// fences others off, and is never taken for one's own.
+// TestUnreadableRecord checks that a record that cannot be decoded is delivered, viewed
+// and read with its header, fences other writers, and is never resolved as the writer's
+// own.
 func TestUnreadableRecord(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
@@ -129,7 +132,7 @@ func TestUnreadableRecord(t *testing.T) {
 		}
 	})
 	if _, err := l.Append(t.Context(), after(rec, sequence, 5)); !errors.Is(err, runlog.ErrFenced) {
-		t.Errorf("behind it: %v", err)
+		t.Errorf("after a record that cannot be read: %v", err)
 	}
 	if _, err := runlog.Back(t.Context(), l, view.Newest, 0); !errors.Is(err, runlog.ErrSchemaTooNew) {
 		t.Errorf("back from it: %v", err)
@@ -164,12 +167,13 @@ func TestDamagedBlob(t *testing.T) {
 			t.Parallel()
 			put(t, js, runlog.BlobSubject(0, c.run, digest, -1), []byte(c.data), c.headers...)
 			_, err := l.Blob(t.Context(), c.run, digest)
-			says(t, err, c.says)
+			contains(t, err, c.says)
 		})
 	}
 }
 
-// A server that takes less than the log writes says so at once.
+// TestServerTakesLess checks that a server that takes only smaller messages is reported
+// immediately.
 func TestServerTakesLess(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
@@ -186,7 +190,7 @@ func TestServerTakesLess(t *testing.T) {
 	}
 }
 
-// A batch of which a part was lost on the way is no view.
+// TestIncompleteBatch checks that a batch with a lost part is not used as a view.
 func TestIncompleteBatch(t *testing.T) {
 	message := func(sequence, last string) *nats.Msg {
 		return &nats.Msg{Header: nats.Header{natsSequence: {sequence}, natsLast: {last}}}
@@ -230,7 +234,7 @@ func TestCache(t *testing.T) {
 	for i := range uint64(20) {
 		c.put(entry(i), 0, size)
 		if i >= 5 {
-			c.get(0, 5) // is in use
+			c.get(0, 5) // the entry is in use
 		}
 	}
 	kept := 0
@@ -248,7 +252,7 @@ func TestCache(t *testing.T) {
 	if _, ok := c.get(0, 5); !ok || kept != 10 || c.used > c.limit {
 		t.Errorf("kept %d of 10, %d of %d bytes", kept, c.used, c.limit)
 	}
-	c.put(entry(100), 0, 100*size) // alone larger than all: it is in use now
+	c.put(entry(100), 0, 100*size) // larger than the limit: it is in use now
 	if _, ok := c.get(0, 100); !ok || len(c.at) != 1 || c.order.Len() != 1 {
 		t.Errorf("%d entries", len(c.at))
 	}

@@ -13,10 +13,9 @@ import (
 
 var eraseRecords = flag.Int("erase-records", 200, "records of the run that BenchmarkErase erases; 2000 for figures")
 
-// BenchmarkErase erases a run while another one is appended to, and reports how
-// long the appends take, beside what they take just before for the same time
-// (p50-ns and p99-ns, and how many times as long with the erasure), and how many
-// records are erased in a second.
+// BenchmarkErase erases a run while another one is appended to. It reports how long the
+// appends take, compared with those just before (p50-ns and p99-ns, and the ratio), and
+// how many records are erased per second.
 func BenchmarkErase(b *testing.B) {
 	for _, mode := range []struct {
 		name string
@@ -40,7 +39,7 @@ func BenchmarkErase(b *testing.B) {
 
 func benchErase(b *testing.B, l *Log) {
 	ctx := b.Context()
-	var alone, beside []time.Duration
+	var alone, concurrent []time.Duration
 	other := &appender{l: l}
 	erased := 0
 	for range b.N {
@@ -61,37 +60,37 @@ func benchErase(b *testing.B, l *Log) {
 			return l.Erase(ctx, runlog.Run{Namespace: "default", ID: "erased"}, 0, runlog.Everything)
 		})
 		b.StopTimer()
-		alone, beside, erased = append(alone, floor...), append(beside, times...), erased+*eraseRecords
+		alone, concurrent, erased = append(alone, floor...), append(concurrent, times...), erased+*eraseRecords
 		b.StartTimer()
 	}
 	for name, share := range map[string]float64{"p50": 0.5, "p99": 0.99} {
-		without, with := at(alone, share), at(beside, share)
+		without, with := at(alone, share), at(concurrent, share)
 		b.ReportMetric(float64(without), name+"-ns")
 		b.ReportMetric(float64(with)/float64(without), name+"-x-erasing")
 	}
 	b.ReportMetric(float64(slices.Max(alone)), "max-ns")
-	b.ReportMetric(float64(slices.Max(beside)), "max-erasing-ns")
+	b.ReportMetric(float64(slices.Max(concurrent)), "max-erasing-ns")
 	b.ReportMetric(float64(erased)/b.Elapsed().Seconds(), "records/s")
 }
 
-// at is the time that a share of the times is not above.
+// at returns the time that the given share of the times does not exceed.
 func at(times []time.Duration, share float64) time.Duration {
 	slices.Sort(times)
 	return times[int(share*float64(len(times)-1))]
 }
 
-// appender appends to a run of its own.
+// appender appends to a separate run.
 type appender struct {
 	l             *Log
 	version, prev uint64
 }
 
-// appendPause is the rest of the one who appends: a machine that is full of appends
-// says nothing about erasures.
+// appendPause is the pause of the appender: on a machine that is full of appends the
+// comparison would mean nothing.
 const appendPause = time.Millisecond
 
-// during appends while do runs, one record behind the other, and returns how long
-// each append took.
+// during appends one record after the other while do runs, and returns the duration of
+// each append.
 func (a *appender) during(b *testing.B, do func() error) []time.Duration {
 	ctx, stop := context.WithCancel(b.Context())
 	var times []time.Duration

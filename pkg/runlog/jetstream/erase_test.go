@@ -17,8 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// full stores all that can be stored of a run: 2 timers, 2 blobs, one in 3 parts
-// and a head, 3 items and 5 records. It returns the sequences of the records.
+// full stores everything that a run can have: 2 timers, 2 blobs, one of which has 3
+// further chunks, 3 items and 5 records. It returns the sequences of the records.
 func full(t *testing.T, l *Log, id string) (runlog.Run, []uint64) {
 	t.Helper()
 	must := func(err error) {
@@ -53,10 +53,10 @@ func full(t *testing.T, l *Log, id string) (runlog.Run, []uint64) {
 	return run, sequences
 }
 
-// eraseMessages is how many messages full stores.
+// eraseMessages is the number of messages that full stores.
 const eraseMessages = 2 + 5 + 3 + 5
 
-// stored is what the streams hold of a run, by subject.
+// stored returns what the streams have of a run, by subject.
 func stored(t *testing.T, js jetstream.JetStream, run runlog.Run) map[string]uint64 {
 	t.Helper()
 	all := map[string]uint64{}
@@ -74,17 +74,17 @@ func stored(t *testing.T, js jetstream.JetStream, run runlog.Run) map[string]uin
 	return all
 }
 
-// deletions calls act with the number of each request to delete a message, before
-// it goes out. What act says yes to is lost.
+// deletions calls act with the number of each request to delete a message, before it is
+// sent. The request is lost if act returns true.
 func deletions(act func(n int64) bool) *func([]byte) bool {
 	var n atomic.Int64
 	f := func(p []byte) bool { return bytes.Contains(p, []byte(deleteMessage)) && act(n.Add(1)) }
 	return &f
 }
 
-// An erasure may be broken off at each of its deletions, with or without its having
-// arrived. The run then still ends at its newest record, and can be erased.
-func TestErasureBrokenOff(t *testing.T) {
+// TestErasureInterrupted interrupts an erasure at each of its deletions, before or
+// after its arrival. The run then still ends at its newest record, and can be erased.
+func TestErasureInterrupted(t *testing.T) {
 	l, n, sound := overNetwork(t, 0)
 	js := sound.js
 	for _, arrives := range []bool{true, false} {
@@ -123,7 +123,7 @@ func TestErasureBrokenOff(t *testing.T) {
 			if left := stored(t, js, run); len(left) > 0 {
 				t.Fatalf("erased again, and there are %v", left)
 			}
-			for _, sequence := range sequences { // nor in memory
+			for _, sequence := range sequences { // nor in the cache
 				if _, err := l.Read(t.Context(), run, sequence); !errors.Is(err, runlog.ErrNotFound) {
 					t.Fatalf("broken off at deletion %d, sequence %d: %v", at, sequence, err)
 				}
@@ -132,7 +132,7 @@ func TestErasureBrokenOff(t *testing.T) {
 	}
 }
 
-// Deletions whose answers are lost are made again.
+// TestErasureOverNetwork checks that deletions whose answers are lost are repeated.
 func TestErasureOverNetwork(t *testing.T) {
 	l, n, sound := overNetwork(t, 3*time.Second)
 	run, sequences := full(t, sound, "r")
@@ -152,9 +152,9 @@ func TestErasureOverNetwork(t *testing.T) {
 	}
 }
 
-// A run of the same name that is made while an erasure of the one before still runs
-// loses nothing.
-func TestErasureSparesWhatIsNew(t *testing.T) {
+// TestErasureSparesNewRun checks that a run of the same name that starts while an
+// erasure still runs loses nothing.
+func TestErasureSparesNewRun(t *testing.T) {
 	for at := int64(1); at <= eraseMessages; at++ {
 		t.Run(fmt.Sprint("at deletion ", at), func(t *testing.T) {
 			l, n, sound := overNetwork(t, 0)
@@ -187,9 +187,9 @@ func TestErasureSparesWhatIsNew(t *testing.T) {
 	}
 }
 
-// A log from which somebody has deleted, and one with messages that the log would
-// not write, are erased too, the newest record last.
-func TestErasureOfADamagedRun(t *testing.T) {
+// TestErasureOfDamagedRun checks that a log with missing records, and one with messages
+// that the log would not write, are erased, the newest record last.
+func TestErasureOfDamagedRun(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
 	l, js := open(t, e, Config{}, Layout{}), admin(t, e)
@@ -224,7 +224,8 @@ func TestErasureOfADamagedRun(t *testing.T) {
 	}
 }
 
-// What was erased stays so when the server starts again.
+// TestErasedStaysErased checks that an erased run does not return when the server
+// restarts.
 func TestErasedStaysErased(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -262,7 +263,7 @@ func TestErasedStaysErased(t *testing.T) {
 	}
 }
 
-// A stream that allows no deletion is named.
+// TestErasureRefused checks that the error names a stream that permits no deletion.
 func TestErasureRefused(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
@@ -283,9 +284,9 @@ func TestErasureRefused(t *testing.T) {
 	}
 }
 
-// Records of an erased run do not come back into memory: a replica that lags, or a
-// reader that is slow, still has them.
-func TestErasedRunsAreNotRemembered(t *testing.T) {
+// TestErasedRunsAreNotCached checks that records of an erased run do not return to the
+// cache: a replica that lags, or a slow reader, still has them.
+func TestErasedRunsAreNotCached(t *testing.T) {
 	c := newCache(1 << 20)
 	entry := func(id string, sequence uint64) runlog.Entry {
 		return runlog.Entry{Run: runlog.Run{Namespace: "default", ID: id}, Sequence: sequence, Record: first(id)}

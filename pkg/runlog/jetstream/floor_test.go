@@ -8,7 +8,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// A consumer that has forgotten what was acknowledged does not take that back.
+// TestAckFloorOutlivesItsConsumer checks that the floor does not decrease when a
+// consumer has lost acknowledgements.
 func TestAckFloorOutlivesItsConsumer(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// link passes on the connections of one server to another one.
+// link forwards the connections of one server to another one.
 type link struct {
 	listener net.Listener
 	to       *node
-	// there and back hold what replicates streams, to the server that is dialled
-	// and from it. It flows in a connection of its own, that of the system account.
+	// there and back delay the replication traffic of streams, to the server that is
+	// dialed and from it. It uses a separate connection, that of the system account.
 	there, back gate
 	running     sync.WaitGroup
 
@@ -42,7 +42,7 @@ func newLink(t testing.TB, to *node) *link {
 	return l
 }
 
-// pass carries one connection until either side ends it.
+// pass forwards one connection until either side closes it.
 func (l *link) pass(from net.Conn) {
 	if !l.add(from) {
 		return
@@ -82,8 +82,8 @@ func (l *link) remove(c net.Conn) {
 	_ = c.Close()
 }
 
-// cut ends all connections and refuses new ones until mend.
-func (l *link) cut() (mend func()) {
+// cut closes all connections and refuses new ones until restore.
+func (l *link) cut() (restore func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = true
@@ -105,7 +105,7 @@ func (l *link) close() {
 	l.running.Wait()
 }
 
-// gate is passed by what flows in one direction, unless it is held.
+// gate delays what flows in one direction while it is held.
 type gate struct {
 	mu   sync.Mutex
 	open chan struct{} // nil when not held
@@ -137,14 +137,14 @@ func (g *gate) pass() {
 	}
 }
 
-// Either server names in its greeting the account that a connection is for.
+// Each server's greeting names the account that a connection is for.
 const (
-	greeting      = 10 // reads that a greeting is in for certain
+	greeting      = 10 // reads that certainly contain a greeting
 	systemAccount = `"route_account":"SYS"`
 )
 
-// carry copies from src to dst until one of them is closed, and closes both. When
-// either side says that this is the system account's connection it can be held.
+// carry copies from src to dst until one of them is closed, and closes both. It delays
+// the connection of the system account while the gate is held.
 func (g *gate) carry(dst io.WriteCloser, src io.ReadCloser, system *atomic.Bool) {
 	defer func() {
 		_ = dst.Close()

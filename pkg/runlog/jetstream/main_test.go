@@ -48,7 +48,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// Without memory every record comes from the server.
+// TestLogUncached runs the suite without a cache, so that every record comes from the
+// server.
 func TestLogUncached(t *testing.T) {
 	t.Parallel()
 	runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {

@@ -17,11 +17,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// network is what lies between a client and a server in this process. It can
-// lose what either of them sends, in the middle of a live connection, and cut it.
+// network is the connection between a client and a server in this process. It can lose
+// what either of them sends, in the middle of a live connection, and close it.
 type network struct {
-	// loseReplies and loseRequests swallow matching writes. They look at whole
-	// writes: both sides flush at protocol borders when they are idle.
+	// loseReplies and loseRequests drop matching writes. They see whole writes: both
+	// sides flush at protocol boundaries when they are idle.
 	loseReplies, loseRequests atomic.Pointer[func([]byte) bool]
 
 	mu     sync.Mutex
@@ -40,14 +40,14 @@ func (n *network) InProcessConn() (net.Conn, error) {
 	return &wire{Conn: conn, network: n}, nil
 }
 
-// moveTo leads new connections to another server.
+// moveTo directs new connections to another server.
 func (n *network) moveTo(e *EmbeddedServer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.server = e.server
 }
 
-// cut ends all connections.
+// cut closes all connections.
 func (n *network) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +79,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 }
 
-// holding matches what holds a text, times times; lost hears of each.
+// holding matches the first times writes that contain a text and counts them in lost.
 func holding(text string, times int64, lost *atomic.Int64) *func([]byte) bool {
 	f := func(p []byte) bool {
 		return bytes.Contains(p, []byte(text)) && lost.Add(1) <= times
@@ -87,7 +87,7 @@ func holding(text string, times int64, lost *atomic.Int64) *func([]byte) bool {
 	return &f
 }
 
-// What the bytes of an answer to a publish, and of a publish, hold.
+// Texts in the bytes of an answer to a publish, and of a publish.
 const (
 	anAck     = `"stream":"RUNS_0"`
 	anAppend  = "Hm-Version"
@@ -119,15 +119,15 @@ func runOf(rec *harnessv1.Record) runlog.Run {
 	return runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}
 }
 
-// after is a record that may follow.
+// after returns a record that may follow.
 func after(prev *harnessv1.Record, sequence uint64, nonce uint64) *harnessv1.Record {
 	rec := first(prev.GetRunId())
 	rec.Version, rec.PrevSequence, rec.Writer.Nonce = prev.GetVersion()+1, sequence, nonce
 	return rec
 }
 
-// Append answers truly, within its time, when its answers or the records
-// themselves are lost on the way.
+// TestAppendOverNetwork checks that Append returns the correct result within its
+// timeout when answers or records are lost.
 func TestAppendOverNetwork(t *testing.T) {
 	for name, lose := range map[string]func(*network, *atomic.Int64){
 		"landed, answer lost": func(n *network, lost *atomic.Int64) { n.loseReplies.Store(holding(anAck, 1, lost)) },
@@ -156,7 +156,8 @@ func TestAppendOverNetwork(t *testing.T) {
 	}
 }
 
-// Another writer is first while the record is lost: that is what Append says.
+// TestFencedOverNetwork checks that Append returns ErrFenced if another writer is first
+// while its record is lost.
 func TestFencedOverNetwork(t *testing.T) {
 	l, n, sound := overNetwork(t, 1500*time.Millisecond)
 	rec := first("r")
@@ -193,7 +194,8 @@ func TestFencedOverNetwork(t *testing.T) {
 	}
 }
 
-// With no answer to anything Append ends in its time, and says that it does not know.
+// TestUnavailable checks that Append without any answer ends in time with
+// ErrUnavailable.
 func TestUnavailable(t *testing.T) {
 	l, n, sound := overNetwork(t, 600*time.Millisecond)
 	all := func([]byte) bool { return true }
@@ -232,7 +234,8 @@ func TestUnavailable(t *testing.T) {
 	})
 }
 
-// An input whose answer is lost is stored once, and so is a blob.
+// TestInputsOverNetwork checks that an input whose answer is lost is stored once, and
+// so is a blob.
 func TestInputsOverNetwork(t *testing.T) {
 	l, n, sound := overNetwork(t, 1500*time.Millisecond)
 	run := runlog.Run{Namespace: "default", ID: "r"}
@@ -257,7 +260,7 @@ func TestInputsOverNetwork(t *testing.T) {
 	}
 }
 
-// A watcher hears of the connection's loss and misses nothing.
+// TestWatchOverNetwork checks that a watch whose connection is lost misses nothing.
 func TestWatchOverNetwork(t *testing.T) {
 	l, n, sound := overNetwork(t, 0)
 	rec := first("r")

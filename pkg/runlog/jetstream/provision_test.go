@@ -15,7 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// oneLine fails unless err is a line that a person can be shown.
+// oneLine fails unless err is one line of text.
 func oneLine(t *testing.T, err error) {
 	t.Helper()
 	if err == nil || strings.ContainsAny(err.Error(), "\r\n") || len(err.Error()) > 400 {
@@ -23,8 +23,8 @@ func oneLine(t *testing.T, err error) {
 	}
 }
 
-// says fails unless err is one line that holds all words.
-func says(t *testing.T, err error, words ...string) {
+// contains fails unless err is one line that contains all words.
+func contains(t *testing.T, err error, words ...string) {
 	t.Helper()
 	oneLine(t, err)
 	for _, w := range words {
@@ -34,7 +34,7 @@ func says(t *testing.T, err error, words ...string) {
 	}
 }
 
-// admin is a connection that makes what Provision would not make.
+// admin returns a connection that creates what Provision would not create.
 func admin(t *testing.T, e *EmbeddedServer) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(e.server))
@@ -54,7 +54,7 @@ func TestProvisionTwice(t *testing.T) {
 	e := start(t, EmbeddedConfig{})
 	cfg := Config{InProcess: e.server}
 	if _, err := Open(t.Context(), cfg); err != nil {
-		says(t, err, "not provisioned", "harness provision")
+		contains(t, err, "not provisioned", "harness provision")
 	} else {
 		t.Fatal("opened what was not provisioned")
 	}
@@ -76,14 +76,15 @@ func TestProvisionTwice(t *testing.T) {
 		t.Errorf("executors %s (%v)", got, err)
 	}
 	for _, n := range []int{1, 2, 4} {
-		says(t, Provision(t.Context(), cfg, Layout{Partitions: n}), "3 partitions", "--partitions 3")
+		contains(t, Provision(t.Context(), cfg, Layout{Partitions: n}), "3 partitions", "--partitions 3")
 	}
 	for _, name := range []string{"", "a.b", "*", "park", "end", strings.Repeat("x", 65)} {
-		says(t, Provision(t.Context(), cfg, Layout{Partitions: 3, Executors: []string{name}}), "executor")
+		contains(t, Provision(t.Context(), cfg, Layout{Partitions: 3, Executors: []string{name}}), "executor")
 	}
 }
 
-// An install that was cut off is completed by the next one.
+// TestProvisionAgainAfterInterruption checks that an interrupted installation is
+// completed by the next one.
 func TestProvisionAgainAfterInterruption(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
@@ -91,7 +92,7 @@ func TestProvisionAgainAfterInterruption(t *testing.T) {
 	layout := Layout{Partitions: 3, Replicas: 1, MaxBytes: 1 << 20}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// Ends after two of the three partitions.
+	// It ended after two of the three partitions.
 	for p := 2; p > 0; p-- {
 		for _, cfg := range streams(p, layout) {
 			if _, err := js.CreateStream(ctx, cfg); err != nil {
@@ -112,8 +113,8 @@ func TestProvisionAgainAfterInterruption(t *testing.T) {
 	}
 }
 
-// Streams under which the log could lose records are refused, by Provision and by
-// Open, with the stream's name.
+// TestStreamsRefused checks that Provision and Open refuse streams with which the log
+// could lose records, and name them.
 func TestStreamsRefused(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
@@ -123,7 +124,7 @@ func TestStreamsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
-		stream int // of a partition, as streams makes them
+		stream int // of a partition, in the order of streams
 		change func(*jetstream.StreamConfig)
 		says   string
 	}{
@@ -150,9 +151,9 @@ func TestStreamsRefused(t *testing.T) {
 			if _, err := js.CreateStream(t.Context(), bad); err != nil {
 				t.Fatal(err)
 			}
-			says(t, Provision(t.Context(), cfg, Layout{}), bad.Name, c.says)
+			contains(t, Provision(t.Context(), cfg, Layout{}), bad.Name, c.says)
 			_, err := Open(t.Context(), cfg)
-			says(t, err, bad.Name, c.says)
+			contains(t, err, bad.Name, c.says)
 			if err := js.DeleteStream(t.Context(), bad.Name); err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +167,7 @@ func TestStreamsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(t.Context(), cfg)
-		says(t, err, timersStream(0), "harness provision")
+		contains(t, err, timersStream(0), "harness provision")
 	})
 	if err := checkStream(jetstream.StreamConfig{Name: "RUNS_0"}); err == nil { // mirrors have no subjects
 		t.Error("a stream without anything was taken")
@@ -188,8 +189,8 @@ func TestJetStreamOff(t *testing.T) {
 		t.Fatal("not ready")
 	}
 	_, err = Open(t.Context(), Config{InProcess: s})
-	says(t, err, "JetStream", "switched off")
-	says(t, Provision(t.Context(), Config{InProcess: s}, Layout{}), "JetStream", "switched off")
+	contains(t, err, "JetStream", "switched off")
+	contains(t, Provision(t.Context(), Config{InProcess: s}, Layout{}), "JetStream", "switched off")
 }
 
 func TestUnreachable(t *testing.T) {
@@ -208,19 +209,20 @@ func TestUnreachable(t *testing.T) {
 	for _, address := range []string{mute.Addr().String(), closed.Addr().String(), "nowhere.invalid:4222"} {
 		begun := time.Now()
 		_, err := Open(t.Context(), Config{URL: "nats://" + address, Wait: wait})
-		says(t, err, "cannot reach NATS", address)
+		contains(t, err, "cannot reach NATS", address)
 		if took := time.Since(begun); took > 20*wait {
 			t.Errorf("%s: took %v, was to take %v", address, took, wait)
 		}
 	}
 }
 
-// TestURLs that are none are refused at once, and a password in one is not shown.
+// TestURLs checks that invalid URLs are refused immediately, without showing a
+// password.
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"nats://::not a url::", "nats://me:s3 cret@host:4222", "nats://me:s3%zzcret@host", "nats://", "nats://ok:4222,nats://me:s3,cret@host:99x"} {
 		_, err := Open(t.Context(), Config{URL: text, Wait: time.Minute})
-		says(t, err, "NATS URL is not valid", "nats://HOST:4222")
+		contains(t, err, "NATS URL is not valid", "nats://HOST:4222")
 		for _, secret := range []string{"s3", "cret"} {
 			if strings.Contains(err.Error(), secret) {
 				t.Errorf("%q shows a password", err)
@@ -233,7 +235,7 @@ func TestListen(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"x", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536"} {
 		_, err := StartEmbedded(EmbeddedConfig{Dir: t.TempDir(), Listen: address})
-		says(t, err, "listen address", address)
+		contains(t, err, "listen address", address)
 	}
 	e := start(t, EmbeddedConfig{Listen: "127.0.0.1:0"})
 	open(t, e, Config{}, Layout{})
@@ -260,7 +262,7 @@ func TestListen(t *testing.T) {
 	}
 	ready.Store(false)
 	_, err = l.Locate(t.Context(), "gateway")
-	says(t, err, "gateway")
+	contains(t, err, "gateway")
 	if all, err := l.Presences(t.Context()); err != nil || len(all) != 1 || all[0].GetInstance() != "i" || all[0].GetReady() {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -269,7 +271,7 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = l.Locate(t.Context(), "gateway")
-	says(t, err, "gateway")
+	contains(t, err, "gateway")
 	if other := start(t, EmbeddedConfig{}); other.URL() != "" {
 		t.Errorf("a server without a listener is at %s", other.URL())
 	}

@@ -12,9 +12,9 @@ import (
 // exactly matches a direct get of a record by its sequence.
 var exactly = regexp.MustCompile(`DIRECT\.GET\.RUNS_0 [^{]*\{"seq":([0-9]+)\}`)
 
-// lateErasure: an erasure whose reads are answered by replicas that have nothing of
-// the run yet deletes all of it, and a reader hears at once that a record from the
-// middle of the stream is gone.
+// lateErasure checks that an erasure whose reads come from replicas without the run
+// deletes all of it, and that a reader learns immediately that a record from the middle
+// of the stream is gone.
 func lateErasure(r *replicas) {
 	_, follower := r.places()
 	n := &network{server: follower.running()}
@@ -22,7 +22,7 @@ func lateErasure(r *replicas) {
 	run, sequences := full(r.T, l, "r")
 	keep := sequences[4]
 	if keep > 8 {
-		r.Fatalf("the run ends at %d, and sequence 9 was to be one that nobody has", keep)
+		r.Fatalf("the run ends at %d, expected a sequence that no record has", keep)
 	}
 	var missed atomic.Int64
 	asked := map[string]int{} // only one connection writes
@@ -45,12 +45,12 @@ func lateErasure(r *replicas) {
 	}
 	n.loseRequests.Store(nil)
 	if missed.Load() < 2*8 {
-		r.Errorf("only %d reads were answered by a replica that lags", missed.Load())
+		r.Errorf("only %d reads reached a replica that lags", missed.Load())
 	}
 	gone := func(sequence uint64) {
 		r.Helper()
 		var err error
-		for err == nil { // this replica may have it for a moment
+		for err == nil { // this replica may still have it
 			_, err = l.Read(r.Context(), run, sequence)
 		}
 		if !errors.Is(err, runlog.ErrNotFound) {

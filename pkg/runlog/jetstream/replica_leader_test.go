@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// An append whose answer is lost on the way is found by its writer, once.
+// lostAnswer checks that an append whose answer is lost is found by its writer, once.
 func lostAnswer(r *replicas) {
 	leader, follower := r.places()
 	for _, at := range []*node{leader, follower} {
@@ -43,14 +43,14 @@ func lostAnswer(r *replicas) {
 	}
 }
 
-// group is a stream's raft group as a node knows it.
+// group returns a node's state of a stream's raft group.
 func (r *replicas) group(n *node, name string) server.RaftzGroup {
 	all := n.running().Raftz(&server.RaftzOptions{AccountFilter: r.account, GroupFilter: name})
 	return (*all)[r.account][name]
 }
 
-// A leader that steps down with a record in flight leaves it to the next one, who
-// stores it. It is stored once and its writer hears of it.
+// lostLeader checks that the next leader stores a record that was in flight when its
+// leader stepped down, once, and that its writer gets the result.
 func lostLeader(r *replicas) {
 	leader, follower := r.places()
 	l := r.at(leader)
@@ -87,10 +87,11 @@ func lostLeader(r *replicas) {
 	}
 }
 
-// patience is how long the tests on a cluster bear a bus that does not answer.
+// patience bounds how long the tests on a cluster wait for the bus.
 const patience = time.Minute
 
-// watched follows a run until a version and says what is wrong with what came.
+// watched follows a run until a version and returns what is wrong with the received
+// records.
 func watched(ctx context.Context, l *Log, run runlog.Run, contains, until uint64, begun func()) error {
 	enough := errors.New("enough")
 	var newest uint64
@@ -117,8 +118,9 @@ func watched(ctx context.Context, l *Log, run runlog.Run, contains, until uint64
 	return err
 }
 
-// One writer goes on through changes of the leader; watchers at all servers see
-// each version once, and readers find each record as soon as it is stored.
+// oneWriter checks that one writer continues through changes of the leader, that
+// watchers at all servers receive each version once, and that readers find each record
+// as soon as it is stored.
 func oneWriter(r *replicas) {
 	const until = 400
 	l := r.open(r.T, r.account, r.cluster, 0)
@@ -164,8 +166,9 @@ func oneWriter(r *replicas) {
 	}
 }
 
-// Deliveries go on soon after their consumer has lost its leader, and none is lost.
-func deliveriesGoOn(r *replicas) {
+// deliveriesContinue checks that deliveries continue soon after their consumer has lost
+// its leader, and that none is lost.
+func deliveriesContinue(r *replicas) {
 	l := r.open(r.T, r.account, r.cluster, 0)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -187,7 +190,7 @@ func deliveriesGoOn(r *replicas) {
 		begun := time.Now()
 		for d := (runlog.Delivery)(nil); d == nil || d.Entry().Sequence != sequence; {
 			select {
-			case d = <-delivered: // an earlier one may come again
+			case d = <-delivered: // an earlier one may be repeated
 			case err := <-ended:
 				r.Fatal(err)
 			}

@@ -8,10 +8,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// behind opens the log at a follower and holds it back, once it answers direct
-// gets: a new replica does not do that at once. A follower that is held back for
+// lagging opens the log at a follower and delays its replication once it answers direct
+// gets: a new replica does not do that immediately. A follower that is delayed for
 // seconds calls for an election.
-func (r *replicas) behind(probe string) (l *Log, release func()) {
+func (r *replicas) lagging(probe string) (l *Log, release func()) {
 	r.Helper()
 	_, follower := r.places()
 	l = r.at(follower)
@@ -35,7 +35,8 @@ func (r *replicas) behind(probe string) (l *Log, release func()) {
 	return l, release
 }
 
-// eventually repeats a read that any replica may answer until the one that lags has.
+// eventually repeats a read that any replica may answer until the one that lags has
+// answered.
 func (r *replicas) eventually(what string, read func() bool) {
 	r.Helper()
 	for range 1000 {
@@ -46,9 +47,10 @@ func (r *replicas) eventually(what string, read func() bool) {
 	r.Fatalf("in 1000 reads there was no %s", what)
 }
 
-// A replica that lags answers too. What must contain a message is asked for again.
+// staleReplica checks that a read with contains is repeated if a replica that lags
+// answers.
 func staleReplica(r *replicas) {
-	l, _ := r.behind("probe")
+	l, _ := r.lagging("probe")
 	rec := first("r")
 	run := runOf(rec)
 	var before, sequence uint64
@@ -73,7 +75,7 @@ func staleReplica(r *replicas) {
 		return errors.Is(err, runlog.ErrNotFound)
 	})
 
-	l.cache = newCache(1) // what was written is read from the replicas
+	l.cache = newCache(1) // written records are read from the replicas
 	for range 100 {
 		view, err := l.View(r.Context(), run, sequence)
 		r.must(err)
@@ -96,13 +98,13 @@ func staleReplica(r *replicas) {
 	}
 }
 
-// An input that is sent by one who does not know the newest is stored behind it,
-// once.
+// staleInput checks that an input of a sender that does not know the newest item is
+// stored after it, once.
 func staleInput(r *replicas) {
 	run := runlog.Run{Namespace: "default", ID: "r"}
 	var sequences []uint64
 	for i := range 4 {
-		l, release := r.behind(fmt.Sprint("probe", i))
+		l, release := r.lagging(fmt.Sprint("probe", i))
 		newest := uint64(0)
 		if i > 0 {
 			newest = sequences[i-1]
@@ -110,7 +112,7 @@ func staleInput(r *replicas) {
 		sequence, existed, err := l.AppendInbox(r.Context(), run, &harnessv1.InboxItem{Id: fmt.Sprint(i)}, newest)
 		r.must(err)
 		if existed || sequence <= newest {
-			r.Fatalf("item %d at %d behind %d, existed is %v", i, sequence, newest, existed)
+			r.Fatalf("item %d at %d after %d, existed is %v", i, sequence, newest, existed)
 		}
 		r.eventually("inbox without the newest item", func() bool {
 			last, err := l.LastInbox(r.Context(), run)

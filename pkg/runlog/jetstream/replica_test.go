@@ -13,8 +13,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// TestReplicas provokes, one by one, what only a replicated stream does. The
-// parts share a cluster and change its links, so they run one after the other.
+// TestReplicas tests, one by one, what only a replicated stream does. The parts share a
+// cluster and change its links, so they run one after the other.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	parts := []struct {
@@ -22,7 +22,7 @@ func TestReplicas(t *testing.T) {
 		run  func(*replicas)
 	}{
 		{"fence", fenceStrings}, {"in_flight", appendsInFlight}, {"writers", manyWriters}, {"stale", staleReplica}, {"stale_input", staleInput},
-		{"lost_answer", lostAnswer}, {"lost_leader", lostLeader}, {"one_writer", oneWriter}, {"deliveries", deliveriesGoOn}, {"erasure", lateErasure},
+		{"lost_answer", lostAnswer}, {"lost_leader", lostLeader}, {"one_writer", oneWriter}, {"deliveries", deliveriesContinue}, {"erasure", lateErasure},
 	}
 	names := make([]string, len(parts))
 	for i, p := range parts {
@@ -53,8 +53,8 @@ func (r *replicas) must(err error) {
 	}
 }
 
-// at opens the log through one node, and without memory, so that this node's
-// replica answers what is read.
+// at opens the log through one node, without a cache, so that this node's replica
+// answers reads.
 func (r *replicas) at(n *node) *Log {
 	r.Helper()
 	l := r.open(r.T, r.account, n.running(), 0)
@@ -62,8 +62,8 @@ func (r *replicas) at(n *node) *Log {
 	return l
 }
 
-// places are the leader of the records' stream and a node that leads no stream of
-// what is written here.
+// places returns the leader of the records' stream and a node that leads no stream with
+// data of the test.
 func (r *replicas) places() (leader, follower *node) {
 	r.Helper()
 	leader = r.awaitLeader(r.T, r.account, "RUNS_0", nil)
@@ -76,7 +76,7 @@ func (r *replicas) places() (leader, follower *node) {
 	return leader, follower
 }
 
-// grown is a run with one record.
+// grown appends the first record of a run.
 func (r *replicas) grown(l *Log, id string) (*harnessv1.Record, uint64) {
 	r.Helper()
 	rec := first(id)
@@ -114,8 +114,8 @@ func outcome(f jetstream.PubAckFuture) error {
 	}
 }
 
-// While a record is in flight the server refuses another one behind the same
-// fence only when both spell the filter alike.
+// fenceStrings checks that, while a record is in flight, the server refuses another one
+// with the same fence only if both spell the filter identically.
 func fenceStrings(r *replicas) {
 	leader, _ := r.places()
 	l := r.at(leader)
@@ -130,7 +130,7 @@ func fenceStrings(r *replicas) {
 		r.must(err)
 		return f
 	}
-	release := r.hold(leader) // it hears of no replica that has stored anything
+	release := r.hold(leader) // it learns of no replica that has stored anything
 	defer release()
 	one := publish("", 2)
 	other := publish("hm.run.0.default.r.log.*.>", 3)
@@ -145,14 +145,14 @@ func fenceStrings(r *replicas) {
 	if err := outcome(one); err != nil {
 		r.Fatal(err)
 	}
-	// Not what anyone wants, but why there is one constructor of fences.
+	// This is why all fences are made by one function.
 	if err := outcome(other); err != nil {
 		r.Fatalf("a filter spelt otherwise is fenced too (%v): the rule of one constructor has lost its reason", err)
 	}
 }
 
-// writers append a record each behind the same one, through logs by turns, and
-// return the winner's index and sequence. All others are fenced.
+// writers append one record each after the same one, through the logs in turn. It
+// returns the winner's index and sequence. All others are fenced.
 func (r *replicas) writers(logs []*Log, records []*harnessv1.Record, meanwhile func()) (int, uint64) {
 	r.Helper()
 	sequences, errs := make([]uint64, len(records)), make([]error, len(records))
@@ -174,13 +174,13 @@ func (r *replicas) writers(logs []*Log, records []*harnessv1.Record, meanwhile f
 		}
 	}
 	if winner < 0 {
-		r.Fatalf("nobody stored version %d", records[0].GetVersion())
+		r.Fatalf("no writer stored version %d", records[0].GetVersion())
 	}
 	return winner, sequences[winner]
 }
 
-// Writers that are refused because of a record in flight do not know yet who was
-// first. They are told when it is stored.
+// appendsInFlight checks that writers that are refused because of a record in flight
+// get their result once it is stored.
 func appendsInFlight(r *replicas) {
 	leader, _ := r.places()
 	l := r.at(leader)
@@ -198,7 +198,7 @@ func appendsInFlight(r *replicas) {
 	r.whole(l, map[uint64]*harnessv1.Record{sequence: rec, newest: records[winner]}, runOf(rec), newest)
 }
 
-// Writers at all servers race for every version: one wins, the others hear of it.
+// manyWriters checks that of writers at all servers exactly one stores each version.
 func manyWriters(r *replicas) {
 	var logs []*Log
 	for _, n := range r.nodes {
@@ -224,6 +224,6 @@ func manyWriters(r *replicas) {
 	}
 	r.Logf("%d refused for a record in flight, %d for a stored one", inFlight, fenced)
 	if inFlight == 0 {
-		r.Fatal("nobody was refused for a record in flight")
+		r.Fatal("no writer was refused for a record in flight")
 	}
 }

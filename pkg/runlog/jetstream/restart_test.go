@@ -15,8 +15,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Everything outlives its server: records, inputs, blobs, timers that were set,
-// and the deliveries that nobody acknowledged.
+// TestRestart checks that everything outlives its server: records, inputs, blobs,
+// timers, and unacknowledged deliveries.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -107,10 +107,10 @@ func TestRestart(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		// The fences go on where they were.
+		// The fences continue from the stored records.
 		last := records[newest]
 		if _, err := l.Append(ctx, after(records[newest-1], newest-1, 99)); !errors.Is(err, runlog.ErrFenced) {
-			t.Errorf("behind a record that is not the newest: %v", err)
+			t.Errorf("after a record that is not the newest: %v", err)
 		}
 		if _, err := l.Append(ctx, after(last, newest, 100)); err != nil {
 			t.Error(err)
@@ -139,8 +139,8 @@ func deliveries(t *testing.T, l *Log, n int, handle func(runlog.Delivery)) {
 	}
 }
 
-// A log goes on when its server has been started again, for those who consume and
-// those who write.
+// TestReconnect checks that a log continues after a restart of its server, for
+// consumers and writers.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -189,7 +189,7 @@ func TestReconnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for v := uint64(0); v != 2; { // the first one's ack may have been lost
+	for v := uint64(0); v != 2; { // the first acknowledgement may have been lost
 		v = <-versions
 	}
 	cancel()
@@ -198,8 +198,8 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// A worker whose consumer is deleted, or whose connection ends for good, hears of
-// it: it would wait for steps for ever.
+// TestConsumersThatEnd checks that a worker whose consumer is deleted, or whose
+// connection ends permanently, gets an error instead of waiting forever.
 func TestConsumersThatEnd(t *testing.T) {
 	t.Parallel()
 	consumers := map[string]func(context.Context, *Log) error{
@@ -220,7 +220,7 @@ func TestConsumersThatEnd(t *testing.T) {
 	for name, consume := range consumers {
 		for _, end := range []string{"deleted", "closed"} {
 			if end == "deleted" && name == "Runs" {
-				continue // makes its consumer reconnected
+				continue // re-creates its consumer
 			}
 			t.Run(fmt.Sprint(name, "/", end), func(t *testing.T) {
 				t.Parallel()
@@ -250,7 +250,7 @@ func TestConsumersThatEnd(t *testing.T) {
 	}
 }
 
-// awaitPull waits until a consumer has begun.
+// awaitPull waits until a consumer has started.
 func awaitPull(t *testing.T, begun func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -260,7 +260,7 @@ func awaitPull(t *testing.T, begun func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("nobody consumes")
+			t.Fatal("there is no consumer")
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// A follower of all runs catches up when what it has to get to is erased while it
-// begins.
+// TestRunsCatchUpWithAnErasure checks that a follower of all runs catches up if the
+// message that it waits for is erased while it starts.
 func TestRunsCatchUpWithAnErasure(t *testing.T) {
 	for name, runs := range map[string][]string{"the only run": {"r"}, "the newest run": {"before", "r"}} {
 		t.Run(name, func(t *testing.T) {

@@ -27,8 +27,8 @@ type traffic struct {
 	again     int
 }
 
-// write appends records to a run until the traffic is over. A bus that cannot be
-// reached is tried again with the same record.
+// write appends records to a run until the traffic ends. While the bus is unavailable
+// it retries the same record.
 func (w *traffic) write(id string) {
 	w.writing.Go(func() {
 		rec := first(id)
@@ -54,17 +54,17 @@ func (w *traffic) write(id string) {
 	})
 }
 
-// countUndecided counts a delivery and acknowledges it.
-func (w *traffic) note(_ context.Context, d runlog.Delivery) {
+// count counts a delivery and acknowledges it.
+func (w *traffic) count(_ context.Context, d runlog.Delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.delivered[d.Entry().Sequence]++; w.delivered[d.Entry().Sequence] > 1 {
 		w.again++
 	}
-	_ = d.Ack() // one that is lost brings the delivery again
+	_ = d.Ack() // a lost acknowledgement repeats the delivery
 }
 
-// missing is how many of the stored records were not delivered.
+// missing returns how many of the stored records were not delivered.
 func (w *traffic) missing() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,9 +79,9 @@ func (w *traffic) missing() int {
 	return n
 }
 
-// Two servers of three are lost one after the other, the first in order and the
-// second without a word, while writers and a consumer work: each is back before
-// the next one goes. Nothing is lost, and nothing is stored twice.
+// TestServersLost stops two of three servers one after the other, the first in order
+// and the second abruptly, while writers and a consumer work. Each is back before the
+// next one stops. Nothing is lost, and nothing is stored twice.
 func TestServersLost(t *testing.T) {
 	t.Parallel()
 	const account = "a"
@@ -96,7 +96,7 @@ func TestServersLost(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	consumed := make(chan error, 1)
-	go func() { consumed <- w.log.Consume(ctx, "turn", 16, w.note) }()
+	go func() { consumed <- w.log.Consume(ctx, "turn", 16, w.count) }()
 	for i := range 4 {
 		w.write(fmt.Sprint("r", i))
 	}
@@ -108,14 +108,14 @@ func TestServersLost(t *testing.T) {
 	progress("at the start")
 	for _, silent := range []bool{false, true} {
 		lost := c.awaitLeader(t, account, "RUNS_0", nil)
-		mend := func() {}
+		restore := func() {}
 		if silent {
-			mend = c.cut(lost)
+			restore = c.cut(lost)
 			c.await(t, "a server without routes", func() bool { return lost.running().NumRoutes() == 0 })
 		}
 		lost.stop()
 		progress("without " + lost.name())
-		mend()
+		restore()
 		lost.start(t)
 		c.await(t, "a replica that has caught up", func() bool { return lost.running().JetStreamIsStreamCurrent(account, "RUNS_0") })
 		progress("with " + lost.name())

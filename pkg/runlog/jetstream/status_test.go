@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-func TestStandingIsThatOfAllPartitions(t *testing.T) {
+func TestStatusCoversAllPartitions(t *testing.T) {
 	t.Parallel()
 	l := open(t, start(t, EmbeddedConfig{}), Config{}, Layout{Partitions: 2})
 	const stored = 6
@@ -19,7 +19,7 @@ func TestStandingIsThatOfAllPartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stand := func() (waits, works uint64) {
+	status := func() (waits, works uint64) {
 		streams, consumers, err := l.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -44,12 +44,12 @@ func TestStandingIsThatOfAllPartitions(t *testing.T) {
 		}
 		return waits, works
 	}
-	if waits, works := stand(); waits != stored || works != 0 {
+	if waits, works := status(); waits != stored || works != 0 {
 		t.Errorf("%d wait and %d are in work, want %d and 0", waits, works, stored)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := l.Consume(ctx, "turn", 2, func(_ context.Context, d runlog.Delivery) {
-		if _, works := stand(); works == 0 {
+		if _, works := status(); works == 0 {
 			t.Error("a step that is in work is not shown")
 		}
 		cancel()
@@ -59,7 +59,7 @@ func TestStandingIsThatOfAllPartitions(t *testing.T) {
 	}
 }
 
-func TestWhatTheFenceRefusesIsCounted(t *testing.T) {
+func TestRefusedWritesAreCounted(t *testing.T) {
 	t.Parallel()
 	l := open(t, start(t, EmbeddedConfig{}), Config{}, Layout{})
 	if _, err := l.Append(t.Context(), first("r")); err != nil {

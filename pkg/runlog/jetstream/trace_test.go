@@ -11,10 +11,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
-// A record carries the span that wrote it, under a lower-case key, to whoever reads it:
-// by sequence, in a view, as a delivery and in the feed, in this process and in others. A
-// record that no span wrote carries nothing.
-func TestARecordNamesTheSpanThatWroteIt(t *testing.T) {
+// TestRecordNamesTheSpanThatWroteIt checks that each read of a record returns the span
+// that wrote it, under a lower-case key: by sequence, in a view, as a delivery and in
+// the feed, in this process and in others. A record without a span has none.
+func TestRecordNamesTheSpanThatWroteIt(t *testing.T) {
 	t.Parallel()
 	e := start(t, EmbeddedConfig{})
 	writer, js := open(t, e, Config{}, Layout{}), admin(t, e)
@@ -30,7 +30,7 @@ func TestARecordNamesTheSpanThatWroteIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	if err := reader.Flush(t.Context()); err != nil { // from here on it is fed
+	if err := reader.Flush(t.Context()); err != nil { // from here on the feed delivers it
 		t.Fatal(err)
 	}
 	ref := runtrace.Ref{Trace: runtrace.TraceID{1}, Span: runtrace.SpanID{2}}

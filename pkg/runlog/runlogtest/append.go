@@ -27,7 +27,7 @@ func creation(b *bed) {
 	first := c.next("repair")
 	sequence, err := b.log.Append(b.ctx, first)
 	b.must(err)
-	for range 3 { // from other memory too
+	for range 3 { // also equal records in other memory
 		again, err := b.log.Append(b.ctx, proto.CloneOf(first))
 		b.must(err)
 		if again != sequence {
@@ -41,12 +41,12 @@ func creation(b *bed) {
 	again, err := b.log.Append(b.ctx, first)
 	b.must(err)
 	if again != sequence {
-		b.Fatalf("created at %d and, behind other records, at %d", sequence, again)
+		b.Fatalf("created at %d and, after other records, at %d", sequence, again)
 	}
 	c.whole()
 }
 
-// writers start n appends at once and return the winner.
+// writers starts n concurrent appends and records the winner.
 func (c *chain) writers(n int) {
 	c.Helper()
 	records := make([]*harnessv1.Record, n)
@@ -75,7 +75,7 @@ func (c *chain) writers(n int) {
 		}
 	}
 	if winner < 0 {
-		c.Fatalf("nobody stored version %d", records[0].GetVersion())
+		c.Fatalf("no writer stored version %d", records[0].GetVersion())
 	}
 	c.stored(records[winner], sequences[winner])
 }
@@ -84,7 +84,7 @@ func race(b *bed, writers, versions int) {
 	c, other := b.chain("r"), b.chain("other")
 	for range versions {
 		c.writers(writers)
-		other.grow(1) // traffic of others makes no conflict, and gaps in the sequences
+		other.grow(1) // other runs cause no conflict, and leave gaps in the sequences
 	}
 	c.whole()
 	other.whole()
@@ -119,7 +119,7 @@ func settling(b *bed) {
 	faults := NewFaults(b.log)
 	c := b.on(faults).chain("r")
 	for _, to := range []string{"repair", "turn", ""} {
-		// Landed, but nobody heard of it: the second try finds its own record.
+		// Stored, but the answer was lost: the second try finds its own record.
 		rec := c.next(to)
 		faults.LoseAcks(1)
 		_, err := faults.Append(b.ctx, rec)
@@ -133,7 +133,7 @@ func settling(b *bed) {
 		}
 		c.stored(rec, sequence)
 
-		// Never arrived: the second try stores it.
+		// Not stored: the second try stores it.
 		rec = c.next("turn")
 		faults.LoseWrites(1)
 		_, err = faults.Append(b.ctx, rec)
@@ -142,7 +142,7 @@ func settling(b *bed) {
 		b.must(err)
 		c.stored(rec, sequence)
 
-		// Never arrived, and another writer was there by then.
+		// Not stored, and another writer stored the version meanwhile.
 		rec = c.next("turn")
 		faults.LoseWrites(1)
 		_, err = faults.Append(b.ctx, rec)
@@ -151,7 +151,7 @@ func settling(b *bed) {
 		_, err = faults.Append(b.ctx, rec)
 		b.wantErr(err, runlog.ErrFenced)
 
-		// Landed, and others have written behind it.
+		// Stored, and followed by other records.
 		rec = c.next("turn")
 		faults.LoseAcks(1)
 		_, err = faults.Append(b.ctx, rec)

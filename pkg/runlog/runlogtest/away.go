@@ -8,12 +8,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// absent is a log that gives readers no answer, or says that it has no run,
-// while failure is set.
+// absent is a log whose reads fail while failure is set.
 type absent struct {
 	*Faults
 	failure atomic.Pointer[error]
-	refused chan struct{} // has room for one
+	refused chan struct{} // capacity 1
 }
 
 func newAbsent(b *bed) *absent {
@@ -23,7 +22,7 @@ func newAbsent(b *bed) *absent {
 // leave makes reads fail with err.
 func (a *absent) leave(err error) { a.failure.Store(&err) }
 
-// awaitReads returns when n reads were refused from now on.
+// awaitReads returns after n further reads have failed.
 func (a *absent) awaitReads(b *bed, n int) {
 	b.Helper()
 	select {
@@ -47,7 +46,7 @@ func (a *absent) refuse() error {
 	return *err
 }
 
-// View is the log's, or fails.
+// View calls the log's View, or fails.
 func (a *absent) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	if err := a.refuse(); err != nil {
 		return runlog.View{}, err
@@ -55,7 +54,7 @@ func (a *absent) View(ctx context.Context, run runlog.Run, contains uint64) (run
 	return a.Faults.View(ctx, run, contains)
 }
 
-// Read is the log's, or fails.
+// Read calls the log's Read, or fails.
 func (a *absent) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
 	if err := a.refuse(); err != nil {
 		return runlog.Entry{}, err
@@ -63,8 +62,8 @@ func (a *absent) Read(ctx context.Context, run runlog.Run, sequence uint64) (run
 	return a.Faults.Read(ctx, run, sequence)
 }
 
-// patiently watches run r of c from version after to until, in the background.
-// When it has ended, the records it was given and its error come.
+// patiently watches c's run from version after to until, in the background. ended waits
+// for the end and returns the records and the error.
 func (c *chain) patiently(log runlog.Log, after, until uint64, patience time.Duration) (caughtUp <-chan struct{}, ended func() ([]runlog.Entry, error)) {
 	caught := make(chan struct{}, 2)
 	var got []runlog.Entry
@@ -93,8 +92,8 @@ func (c *chain) patiently(log runlog.Log, after, until uint64, patience time.Dur
 	}
 }
 
-// watchAway: while the bus gives no answer the feed is interrupted and brings
-// nothing. What was written meanwhile comes when the bus is back.
+// watchAway checks that records that are stored while the bus is unavailable and the
+// feed is silent are delivered afterwards.
 func watchAway(b *bed) {
 	c, log := b.chain("r"), newAbsent(b)
 	c.grow(3)
@@ -105,7 +104,7 @@ func watchAway(b *bed) {
 	log.Interrupt()
 	log.awaitReads(b, 1)
 	c.grow(20)
-	log.Interrupt() // again, while it is away
+	log.Interrupt() // again, while the bus is unavailable
 	log.awaitReads(b, 2)
 	log.failure.Store(nil)
 	log.DropFeed(nil)
@@ -115,8 +114,8 @@ func watchAway(b *bed) {
 	c.tail(got, 1)
 }
 
-// watchAwayFed: a feed that goes on brings what it can, and what it skipped comes
-// when the log can be read again.
+// watchAwayFed checks that the feed alone delivers records while reads fail, and that
+// its gaps are filled later.
 func watchAwayFed(b *bed) {
 	c, log := b.chain("r"), newAbsent(b)
 	c.grow(1)
@@ -127,7 +126,7 @@ func watchAwayFed(b *bed) {
 	log.Interrupt()
 	c.grow(3)
 	log.awaitReads(b, 1)
-	c.grow(15) // has gaps
+	c.grow(15) // with gaps
 	log.awaitReads(b, 2)
 	log.failure.Store(nil)
 	c.grow(5)
@@ -136,7 +135,7 @@ func watchAwayFed(b *bed) {
 	c.tail(got, 0)
 }
 
-// watchAwayAtStart: a watch may begin while the bus is away.
+// watchAwayAtStart checks that a watch can start while the bus is unavailable.
 func watchAwayAtStart(b *bed) {
 	c, log := b.chain("r"), newAbsent(b)
 	c.grow(10)
@@ -154,8 +153,9 @@ func watchAwayAtStart(b *bed) {
 	c.tail(got, 4)
 }
 
-// watchAwayForGood: patience ends, and without patience the first failure counts.
-func watchAwayForGood(b *bed) {
+// watchAwayPermanently checks that patience ends, and that without patience the first
+// failure ends the watch.
+func watchAwayPermanently(b *bed) {
 	c, log := b.chain("r"), newAbsent(b)
 	c.grow(2)
 	for _, patience := range []time.Duration{0, 200 * time.Millisecond} {
@@ -174,7 +174,8 @@ func watchAwayForGood(b *bed) {
 	}
 }
 
-// watchNotFound: a run that was seen is still there when a replica does not know it.
+// watchNotFound checks that a run that was seen counts as present if a replica does not
+// find it.
 func watchNotFound(b *bed) {
 	c, log := b.chain("r"), newAbsent(b)
 	c.grow(2)
@@ -190,7 +191,7 @@ func watchNotFound(b *bed) {
 	b.wantErr(err, errEnough)
 	c.tail(got, 0)
 
-	// One that is known from elsewhere too, one of which nothing is known not.
+	// The same for a run with a known message, but not for an unknown run.
 	log.leave(runlog.ErrNotFound)
 	know := runlog.Watcher{Contains: c.newest(), Patience: time.Millisecond, Handle: func(runlog.Entry) error { return nil }}
 	b.wantErr(know.Watch(b.ctx, log, c.run), runlog.ErrUnavailable)

@@ -23,7 +23,7 @@ var blobCases = map[string]func(*bed){
 	"blob/own copy":    blobOwnCopy,
 }
 
-// noise is bytes that are not text and do not repeat.
+// noise returns bytes that are not text and do not repeat.
 func noise(size int) []byte {
 	source := rand.NewChaCha8([32]byte{byte(size)})
 	data := make([]byte, size)
@@ -60,7 +60,7 @@ func blobSame(b *bed) {
 					b.Error(err)
 					return
 				}
-				got, err := b.log.Blob(b.ctx, run, ref.GetDigest()) // usable at once
+				got, err := b.log.Blob(b.ctx, run, ref.GetDigest()) // usable immediately
 				if err != nil || !bytes.Equal(got, data) {
 					b.Errorf("%d bytes, %v", len(got), err)
 				}
@@ -80,7 +80,7 @@ func blobUnknown(b *bed) {
 	}
 	_, err := b.log.Blob(b.ctx, run, content.Digest([]byte("never stored")))
 	b.wantErr(err, runlog.ErrNotFound)
-	// A caller who leaves learns nothing.
+	// A caller whose context has ended gets no answer.
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
 	_, err = b.log.Blob(ctx, run, content.Digest([]byte("never stored")))
@@ -124,8 +124,8 @@ func blobOwnCopy(b *bed) {
 	}
 }
 
-// blobSpill: a record that is too large for the log fits after Spill, and its
-// contents can be read back.
+// blobSpill checks that a record that is too large fits after Spill, and that its
+// contents can be read.
 func blobSpill(b *bed) {
 	c := b.chain("r")
 	rec := c.next("turn")

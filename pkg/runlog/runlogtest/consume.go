@@ -10,20 +10,20 @@ import (
 )
 
 var consumeCases = map[string]func(*bed){
-	"consume/redelivery":    consumeRedelivery,
-	"consume/in progress":   consumeInProgress,
-	"consume/expired":       consumeExpired,
-	"consume/ack is final":  consumeAckIsFinal,
-	"consume/nak":           consumeNak,
-	"consume/filters":       consumeFilters,
-	"consume/concurrency":   consumeConcurrency,
-	"consume/end":           consumeEnd,
-	"consume/two workers":   consumeTwo,
-	"consume/not for hire":  consumeUnknown,
-	"consume/what is there": consumeStored,
+	"consume/redelivery":   consumeRedelivery,
+	"consume/in progress":  consumeInProgress,
+	"consume/expired":      consumeExpired,
+	"consume/ack is final": consumeAckIsFinal,
+	"consume/nak":          consumeNak,
+	"consume/filters":      consumeFilters,
+	"consume/concurrency":  consumeConcurrency,
+	"consume/end":          consumeEnd,
+	"consume/two workers":  consumeTwo,
+	"consume/unknown":      consumeUnknown,
+	"consume/stored":       consumeStored,
 }
 
-// consume delivers to a channel.
+// consume sends deliveries to a channel.
 func (b *bed) consume(executor string) (<-chan runlog.Delivery, func() error) {
 	deliveries := make(chan runlog.Delivery, 1000)
 	return deliveries, b.background(func(ctx context.Context) error {
@@ -31,8 +31,8 @@ func (b *bed) consume(executor string) (<-chan runlog.Delivery, func() error) {
 	})
 }
 
-// consumeRedelivery: what is not acknowledged comes again, what is does not. The
-// second one was delivered later, so that its return shows that the first is due.
+// consumeRedelivery checks that a step is redelivered unless it was acknowledged. The
+// sentinel is delivered later, so its redelivery shows that the step's would be due.
 func consumeRedelivery(b *bed) {
 	deliveries, _ := b.consume("turn")
 	c, sentinel := b.chain("r"), b.chain("sentinel")
@@ -63,7 +63,7 @@ func consumeRedelivery(b *bed) {
 	b.must(d.Ack())
 }
 
-// consumeInProgress: heartbeats hold off the redelivery.
+// consumeInProgress checks that heartbeats postpone the redelivery.
 func consumeInProgress(b *bed) {
 	deliveries, _ := b.consume("turn")
 	c, sentinel := b.chain("r"), b.chain("sentinel")
@@ -161,7 +161,7 @@ func consumeFilters(b *bed) {
 		for _, e := range append(want[executor], sentinel.append(executor)) {
 			missing[place{e.Run, e.Sequence}] = e
 		}
-		for len(missing) > 0 { // each is handled on its own, in any order
+		for len(missing) > 0 { // in any order
 			d := recv(b, deliveries, "a step to "+executor)
 			at := place{d.Entry().Run, d.Entry().Sequence}
 			b.same(d.Entry(), missing[at])
@@ -211,12 +211,12 @@ func consumeConcurrency(b *bed) {
 	recv(b, full, "as many handlers as allowed")
 	recv(b, all, "the last step")
 	if most.Load() > limit {
-		b.Fatalf("%d at once, want at most %d", most.Load(), limit)
+		b.Fatalf("%d at the same time, want at most %d", most.Load(), limit)
 	}
 }
 
-// consumeEnd: Consume returns after the last handler has, and nothing is handled
-// after it, however many deliveries are on their way.
+// consumeEnd checks that Consume returns after its last handler, and that no handler
+// starts after that.
 func consumeEnd(b *bed) {
 	c := b.chain("r")
 	for range 300 {
@@ -246,7 +246,7 @@ func consumeEnd(b *bed) {
 			b.Fatalf("%d handlers are left", n)
 		}
 	}
-	// One that takes long is waited for, and hears of the end.
+	// A handler that takes long is waited for, and its context ends.
 	begun, finish := make(chan struct{}, 1000), make(chan struct{})
 	ctx, cancel := context.WithCancelCause(b.ctx)
 	ended := make(chan error, 1)
@@ -271,7 +271,7 @@ func consumeEnd(b *bed) {
 	b.wantErr(recv(b, ended, "the end of Consume"), errEnough)
 }
 
-// consumeTwo: two workers share the steps, each step goes to one of them.
+// consumeTwo checks that each step goes to one of two workers.
 func consumeTwo(b *bed) {
 	const steps = 200
 	var mu sync.Mutex
@@ -308,13 +308,13 @@ func consumeTwo(b *bed) {
 }
 
 func consumeUnknown(b *bed) {
-	err := b.log.Consume(b.ctx, "nobody", 1, func(context.Context, runlog.Delivery) { b.Error("a delivery") })
+	err := b.log.Consume(b.ctx, "unknown", 1, func(context.Context, runlog.Delivery) { b.Error("a delivery") })
 	if err == nil {
 		b.Fatal("an executor that was not provisioned can consume")
 	}
 }
 
-// consumeStored: steps wait for a worker, in their order.
+// consumeStored checks that steps wait for a worker.
 func consumeStored(b *bed) {
 	c := b.chain("r")
 	for range 20 {

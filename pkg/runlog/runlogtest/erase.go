@@ -18,7 +18,7 @@ var eraseCases = map[string]func(*bed){
 	"erase/inbox alone":    eraseInboxAlone,
 	"erase/broken off":     eraseBroken,
 	"erase/lost answer":    eraseLost,
-	"erase/two at once":    eraseAtOnce,
+	"erase/concurrently":   eraseConcurrently,
 	"erase/same name":      eraseSameName,
 	"erase/invalid name":   eraseInvalid,
 	"erase/watched":        eraseWatched,
@@ -31,17 +31,16 @@ var eraseCases = map[string]func(*bed){
 	"newest/leader":        newestKnows,
 }
 
-// furnished is a run of which everything is stored that can be: records, items, and
-// blobs, one of which is large.
-type furnished struct {
+// fullRun is a run with records, items, and blobs, one of them large.
+type fullRun struct {
 	*chain
 	items []uint64
 	blobs []string
 }
 
-func (b *bed) furnish(run runlog.Run, records int) *furnished {
+func (b *bed) newFullRun(run runlog.Run, records int) *fullRun {
 	b.Helper()
-	f := &furnished{chain: &chain{bed: b, run: run}}
+	f := &fullRun{chain: &chain{bed: b, run: run}}
 	f.grow(records)
 	f.items = f.send(run, message("1", ""), message("2", ""), message("3", ""))
 	for _, size := range []int{10, 1 << 20} {
@@ -53,7 +52,7 @@ func (b *bed) furnish(run runlog.Run, records int) *furnished {
 }
 
 // there fails unless all of it is stored.
-func (f *furnished) there() {
+func (f *fullRun) there() {
 	f.Helper()
 	f.whole()
 	items, err := f.log.Inbox(f.ctx, f.run, 0, last(f.items))
@@ -67,8 +66,8 @@ func (f *furnished) there() {
 	}
 }
 
-// gone waits until nothing of it is found but the record with sequence keep.
-func (f *furnished) gone(keep uint64) {
+// gone waits until nothing of it is found except the record with sequence keep.
+func (f *fullRun) gone(keep uint64) {
 	f.Helper()
 	f.until("a run without what was erased", func() bool {
 		view, err := f.log.View(f.ctx, f.run, keep)
@@ -94,16 +93,16 @@ func (f *furnished) gone(keep uint64) {
 	}
 }
 
-// noBlobs waits until its blobs are not found. An implementation may wait for a
-// blob that is missing, so this takes seconds.
-func (f *furnished) noBlobs() {
+// noBlobs waits until its blobs are not found. An implementation may retry for a
+// missing blob, so this takes seconds.
+func (f *fullRun) noBlobs() {
 	f.Helper()
 	var wg sync.WaitGroup
 	for _, digest := range f.blobs {
 		wg.Go(func() {
 			for {
 				switch _, err := f.log.Blob(f.ctx, f.run, digest); {
-				case err == nil: // at a replica that lags
+				case err == nil: // from a replica that lags
 				case errors.Is(err, runlog.ErrNotFound):
 					return
 				default:
@@ -116,13 +115,13 @@ func (f *furnished) noBlobs() {
 	wg.Wait()
 }
 
-// until repeats a look until it shows what it should: a replica that lags may not
-// know yet what was erased.
-func (b *bed) until(what string, look func() bool) {
+// until repeats a read until it returns true: a replica that lags may still return what
+// was erased.
+func (b *bed) until(what string, read func() bool) {
 	b.Helper()
 	again := time.NewTicker(2 * time.Millisecond)
 	defer again.Stop()
-	for !look() {
+	for !read() {
 		select {
 		case <-again.C:
 		case <-b.ctx.Done():
@@ -131,7 +130,7 @@ func (b *bed) until(what string, look func() bool) {
 	}
 }
 
-// readable says whether c's record at sequence is there.
+// readable reports whether c's record at sequence is stored.
 func (c *chain) readable(sequence uint64) bool {
 	c.Helper()
 	e, err := c.log.Read(c.ctx, c.run, sequence)
@@ -145,23 +144,23 @@ func (c *chain) readable(sequence uint64) bool {
 }
 
 func eraseNotFound(b *bed) {
-	f := b.furnish(b.chain("r").run, 10)
+	f := b.newFullRun(b.chain("r").run, 10)
 	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 	f.noBlobs()
 	b.wantErr(runlog.Watch(b.ctx, b.log, f.run, 0, func(runlog.Entry) error { return nil }, nil), runlog.ErrNotFound)
-	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything)) // what is gone is no error
+	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything)) // erasing a missing run is not an error
 	b.must(b.log.Erase(b.ctx, f.run, f.newest(), runlog.Everything))
-	b.must(b.log.Erase(b.ctx, b.chain("nobody").run, 0, runlog.Everything))
+	b.must(b.log.Erase(b.ctx, b.chain("unknown").run, 0, runlog.Everything))
 }
 
-// eraseOthers: runs whose names begin in the same way keep everything.
+// eraseOthers checks that runs with similar names keep everything.
 func eraseOthers(b *bed) {
-	var others []*furnished
+	var others []*fullRun
 	for _, run := range []runlog.Run{{Namespace: "suite", ID: "a-b"}, {Namespace: "suite", ID: "ab"}, {Namespace: "suite", ID: "A"}, {Namespace: "suite-a", ID: "a"}} {
-		others = append(others, b.furnish(run, 6))
+		others = append(others, b.newFullRun(run, 6))
 	}
-	f := b.furnish(b.chain("a").run, 6)
+	f := b.newFullRun(b.chain("a").run, 6)
 	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 	for _, other := range others {
@@ -169,11 +168,10 @@ func eraseOthers(b *bed) {
 	}
 }
 
-// eraseKeep: one record is spared, wherever it stands, and the last of it goes when
-// none is to be.
+// eraseKeep checks that one record is kept, at any position, and erased later.
 func eraseKeep(b *bed) {
 	for name, i := range map[string]int{"first": 0, "middle": 4, "newest": 9} {
-		f := b.furnish(b.chain(name).run, 10)
+		f := b.newFullRun(b.chain(name).run, 10)
 		keep := f.entries[i].Sequence
 		for range 2 {
 			b.must(b.log.Erase(b.ctx, f.run, keep, runlog.Everything))
@@ -184,15 +182,15 @@ func eraseKeep(b *bed) {
 		}
 		f.noBlobs()
 		_, err := b.log.Append(b.ctx, b.chain(name).next("repair"))
-		b.wantErr(err, runlog.ErrFenced) // it stands for the name
+		b.wantErr(err, runlog.ErrFenced) // it reserves the name
 		b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 		f.gone(0)
 	}
 }
 
-// eraseInboxAlone: an item may come behind the erasure.
+// eraseInboxAlone checks that an item that is stored after an erasure can be erased.
 func eraseInboxAlone(b *bed) {
-	f := b.furnish(b.chain("r").run, 3)
+	f := b.newFullRun(b.chain("r").run, 3)
 	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 	f.items = b.send(f.run, message("late", ""))
@@ -202,11 +200,11 @@ func eraseInboxAlone(b *bed) {
 	f.gone(0)
 }
 
-// eraseBroken: an erasure that was broken off has deleted the oldest records, and
-// is made again.
+// eraseBroken checks that an interrupted erasure has deleted the oldest records and can
+// be repeated.
 func eraseBroken(b *bed) {
 	for _, until := range []int{0, 1, 7, 20, 38} {
-		f := b.furnish(b.chain(fmt.Sprint("r", until)).run, 40)
+		f := b.newFullRun(b.chain(fmt.Sprint("r", until)).run, 40)
 		ctx, cancel := context.WithCancel(b.ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- b.log.Erase(ctx, f.run, 0, runlog.Everything) }()
@@ -229,8 +227,8 @@ func eraseBroken(b *bed) {
 		b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 		f.gone(0)
 	}
-	// Before it has begun.
-	f := b.furnish(b.chain("r").run, 3)
+	// Interrupted before the start.
+	f := b.newFullRun(b.chain("r").run, 3)
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
 	b.wantErr(b.log.Erase(ctx, f.run, 0, runlog.Everything), runlog.ErrUnavailable)
@@ -239,7 +237,7 @@ func eraseBroken(b *bed) {
 
 func eraseLost(b *bed) {
 	faults := NewFaults(b.log)
-	f := b.furnish(b.chain("r").run, 3)
+	f := b.newFullRun(b.chain("r").run, 3)
 	faults.LoseWrites(1)
 	b.wantErr(faults.Erase(b.ctx, f.run, 0, runlog.Everything), runlog.ErrUnavailable)
 	f.there()
@@ -249,9 +247,9 @@ func eraseLost(b *bed) {
 	b.must(faults.Erase(b.ctx, f.run, 0, runlog.Everything))
 }
 
-// eraseAtOnce: several may erase the same run.
-func eraseAtOnce(b *bed) {
-	f := b.furnish(b.chain("r").run, 30)
+// eraseConcurrently checks that several callers may erase the same run.
+func eraseConcurrently(b *bed) {
+	f := b.newFullRun(b.chain("r").run, 30)
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
@@ -264,12 +262,12 @@ func eraseAtOnce(b *bed) {
 	f.gone(f.newest())
 }
 
-// eraseSameName: a run that is made under the name of an erased one is another one.
+// eraseSameName checks that a run under the name of an erased one is another run.
 func eraseSameName(b *bed) {
-	old := b.furnish(b.chain("r").run, 10)
+	old := b.newFullRun(b.chain("r").run, 10)
 	b.must(b.log.Erase(b.ctx, old.run, 0, runlog.Everything))
 	old.gone(0)
-	f := b.furnish(old.run, 4) // the same ids of items, the same blobs
+	f := b.newFullRun(old.run, 4) // the same ids of items, the same blobs
 	if f.entries[0].Sequence <= old.newest() || f.items[0] <= last(old.items) {
 		b.Fatalf("begins at %d and %d, the run before ended at %d and %d", f.entries[0].Sequence, f.items[0], old.newest(), last(old.items))
 	}
@@ -279,13 +277,13 @@ func eraseSameName(b *bed) {
 	}
 	_, err := b.log.Append(b.ctx, old.next("turn"))
 	b.wantErr(err, runlog.ErrFenced)
-	f.grow(20) // beyond the versions of the run before
+	f.grow(20) // past the versions of the erased run
 	f.there()
 }
 
-// eraseInvalid: a name that would match others is refused.
+// eraseInvalid checks that a name that matches other runs is refused.
 func eraseInvalid(b *bed) {
-	f := b.furnish(b.chain("r").run, 3)
+	f := b.newFullRun(b.chain("r").run, 3)
 	for _, run := range []runlog.Run{{}, {Namespace: "suite"}, {Namespace: "suite", ID: "*"}, {Namespace: "suite", ID: ">"}, {Namespace: "*", ID: "r"}} {
 		if err := b.log.Erase(b.ctx, run, 0, runlog.Everything); err == nil {
 			b.Errorf("%v was erased", run)

@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// eraseWatched: a watch of a run that was erased meanwhile ends.
+// eraseWatched checks that a watch of an erased run ends.
 func eraseWatched(b *bed) {
 	c, faults := b.chain("r"), NewFaults(b.log)
 	c.grow(5)
@@ -24,7 +24,7 @@ func eraseWatched(b *bed) {
 	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
 	var err error
 	b.until("an end of the watch", func() bool {
-		faults.Interrupt() // has it read again, each time perhaps from a replica that lags
+		faults.Interrupt() // makes the watch read again, perhaps from a replica that lags
 		select {
 		case err = <-ended:
 			return true
@@ -35,8 +35,7 @@ func eraseWatched(b *bed) {
 	b.wantErr(err, runlog.ErrUnavailable)
 }
 
-// eraseKeptWatched: a watcher that has not seen what was erased hears that it is
-// not there.
+// eraseKeptWatched checks that a watch from an erased version returns ErrNotFound.
 func eraseKeptWatched(b *bed) {
 	c := b.chain("r")
 	c.grow(5)
@@ -47,22 +46,22 @@ func eraseKeptWatched(b *bed) {
 			got = append(got, e)
 			return nil
 		}, func() error { return errEnough })
-		if errors.Is(err, errEnough) { // a replica that lags has them
+		if errors.Is(err, errEnough) { // from a replica that lags
 			c.tail(got, 2)
 			return false
 		}
 		b.wantErr(err, runlog.ErrNotFound)
 		return true
 	})
-	// One who has seen them goes on.
+	// A watch from after the erased versions continues.
 	b.wantErr(runlog.Watch(b.ctx, b.log, c.run, 4, func(e runlog.Entry) error {
 		b.same(e, c.entries[4])
 		return errEnough
 	}, nil), errEnough)
 }
 
-// eraseUnacknowledged: steps and items that were delivered and not acknowledged do
-// not come again, and hold nobody up.
+// eraseUnacknowledged checks that unacknowledged steps and items of an erased run are
+// not redelivered and do not block other deliveries.
 func eraseUnacknowledged(b *bed) {
 	c, sentinel := b.chain("r"), b.chain("sentinel")
 	type came struct {
@@ -89,11 +88,11 @@ func eraseUnacknowledged(b *bed) {
 	step := await(c.run, false)
 	await(c.run, true)
 	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
-	_ = step.InProgress() // nothing to hold or to put back
+	_ = step.InProgress() // there is nothing to keep or to put back
 	_ = step.Nak(0)
 	sentinel.append("turn")
 	sentinel.append(runlog.Park)
-	await(sentinel.run, false) // what was on its way may come before
+	await(sentinel.run, false) // deliveries in flight may arrive first
 	await(sentinel.run, true)
 	for steps, wakes := 0, 0; steps < 2 || wakes < 2; {
 		d := recv(b, deliveries, "a sentinel")
@@ -108,7 +107,8 @@ func eraseUnacknowledged(b *bed) {
 	}
 }
 
-// eraseTimer: a timer that was set does not fire. One that is due later does.
+// eraseTimer checks that a timer of an erased run does not fire, and that a later one
+// of another run does.
 func eraseTimer(b *bed) {
 	sentinel, ch := b.chain("sentinel"), b.timers()
 	for wait := 2 * time.Second; ; wait *= 2 {
@@ -125,7 +125,7 @@ func eraseTimer(b *bed) {
 			if f.run == sentinel.run {
 				break
 			}
-			if f.run == c.run && !late { // else they were due before they were erased
+			if f.run == c.run && !late { // else the timers were due before the erasure
 				b.Fatalf("timer %d of an erased run fired", f.version)
 			}
 		}
@@ -135,7 +135,8 @@ func eraseTimer(b *bed) {
 	}
 }
 
-// eraseFired: a timer that fired and that nobody could handle does not come for ever.
+// eraseFired checks that a timer that fired and was not handled is not redelivered
+// after the erasure.
 func eraseFired(b *bed) {
 	c, sentinel := b.chain("r"), b.chain("sentinel")
 	var erased atomic.Int64
@@ -158,7 +159,7 @@ func eraseFired(b *bed) {
 	b.must(b.log.SetTimer(b.ctx, sentinel.run, 7, time.Now()))
 	recv(b, sentinels, "the sentinel")
 	before := erased.Load()
-	for range 2 { // comes again as often as the other would
+	for range 2 { // the erased timer would be redelivered as often
 		recv(b, sentinels, "the sentinel again")
 	}
 	if n := erased.Load() - before; n != 0 {

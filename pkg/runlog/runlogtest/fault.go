@@ -9,8 +9,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Faults is a log that fails on demand, in the ways in which a bus does. Without
-// a demand it is the log that it wraps.
+// Faults is a log that fails on demand as a bus does. Without a demand it behaves as
+// the log that it wraps.
 type Faults struct {
 	runlog.Log
 
@@ -18,9 +18,9 @@ type Faults struct {
 	lostAcks   int
 	lostWrites int
 	drop       func(*runlog.Entry) bool
-	held       chan struct{} // closed when reads may go on
+	held       chan struct{} // closed when reads may continue
 	waiting    int
-	arrived    chan struct{} // closed and renewed when a read begins to wait
+	arrived    chan struct{} // closed and replaced when a read starts to wait
 	feeds      map[int]func(*runlog.Entry)
 	nextFeed   int
 }
@@ -32,29 +32,29 @@ func NewFaults(log runlog.Log) *Faults {
 	return &Faults{Log: log, arrived: make(chan struct{}), feeds: map[int]func(*runlog.Entry){}}
 }
 
-// LoseAcks makes the next n writes land and answer ErrUnavailable.
+// LoseAcks makes the next n writes succeed and return ErrUnavailable.
 func (f *Faults) LoseAcks(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lostAcks = n
 }
 
-// LoseWrites makes the next n writes answer ErrUnavailable without landing.
+// LoseWrites makes the next n writes return ErrUnavailable without being stored.
 func (f *Faults) LoseWrites(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lostWrites = n
 }
 
-// DropFeed keeps from subscribers the records for which drop says so. It is
-// called with one record at a time; nil drops nothing.
+// DropFeed drops the records of feeds for which drop returns true. It is called with
+// one record at a time; nil drops nothing.
 func (f *Faults) DropFeed(drop func(*runlog.Entry) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.drop = drop
 }
 
-// Interrupt tells all subscribers that their feed was interrupted.
+// Interrupt interrupts all feeds.
 func (f *Faults) Interrupt() {
 	f.mu.Lock()
 	feeds := make([]func(*runlog.Entry), 0, len(f.feeds))
@@ -85,7 +85,7 @@ func (f *Faults) HoldReads() (release func()) {
 	}
 }
 
-// AwaitReads returns when at least n reads are held.
+// AwaitReads returns when at least n reads wait.
 func (f *Faults) AwaitReads(ctx context.Context, n int) error {
 	for {
 		f.mu.Lock()
@@ -126,7 +126,7 @@ func (f *Faults) await(ctx context.Context) error {
 	}
 }
 
-// write does a write as the faults have it.
+// write calls do unless the write or its answer is to be lost.
 func (f *Faults) write(do func() error) error {
 	f.mu.Lock()
 	lost := f.lostWrites > 0
@@ -149,7 +149,7 @@ func (f *Faults) write(do func() error) error {
 	return nil
 }
 
-// Append is the log's, or fails.
+// Append calls the log's Append, or fails.
 func (f *Faults) Append(ctx context.Context, rec *harnessv1.Record) (sequence uint64, err error) {
 	err = f.write(func() (err error) {
 		sequence, err = f.Log.Append(ctx, rec)
@@ -161,7 +161,7 @@ func (f *Faults) Append(ctx context.Context, rec *harnessv1.Record) (sequence ui
 	return sequence, nil
 }
 
-// AppendInbox is the log's, or fails.
+// AppendInbox calls the log's AppendInbox, or fails.
 func (f *Faults) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (sequence uint64, existed bool, err error) {
 	err = f.write(func() (err error) {
 		sequence, existed, err = f.Log.AppendInbox(ctx, run, item, after)
@@ -173,7 +173,7 @@ func (f *Faults) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv
 	return sequence, existed, nil
 }
 
-// PutBlob is the log's, or fails.
+// PutBlob calls the log's PutBlob, or fails.
 func (f *Faults) PutBlob(ctx context.Context, run runlog.Run, data []byte) (ref *harnessv1.BlobRef, err error) {
 	err = f.write(func() (err error) {
 		ref, err = f.Log.PutBlob(ctx, run, data)
@@ -185,12 +185,12 @@ func (f *Faults) PutBlob(ctx context.Context, run runlog.Run, data []byte) (ref 
 	return ref, nil
 }
 
-// Erase is the log's, or fails.
+// Erase calls the log's Erase, or fails.
 func (f *Faults) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
 	return f.write(func() error { return f.Log.Erase(ctx, run, keep, through) })
 }
 
-// Read is the log's, perhaps later.
+// Read calls the log's Read once reads may continue.
 func (f *Faults) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
 	if err := f.await(ctx); err != nil {
 		return runlog.Entry{}, err
@@ -198,7 +198,7 @@ func (f *Faults) Read(ctx context.Context, run runlog.Run, sequence uint64) (run
 	return f.Log.Read(ctx, run, sequence)
 }
 
-// View is the log's, perhaps later.
+// View calls the log's View once reads may continue.
 func (f *Faults) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	if err := f.await(ctx); err != nil {
 		return runlog.View{}, err
@@ -206,7 +206,7 @@ func (f *Faults) View(ctx context.Context, run runlog.Run, contains uint64) (run
 	return f.Log.View(ctx, run, contains)
 }
 
-// LastInbox is the log's, perhaps later.
+// LastInbox calls the log's LastInbox once reads may continue.
 func (f *Faults) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
 	if err := f.await(ctx); err != nil {
 		return 0, err
@@ -214,7 +214,7 @@ func (f *Faults) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) 
 	return f.Log.LastInbox(ctx, run)
 }
 
-// Inbox is the log's, perhaps later.
+// Inbox calls the log's Inbox once reads may continue.
 func (f *Faults) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	if err := f.await(ctx); err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (f *Faults) Inbox(ctx context.Context, run runlog.Run, after, upTo uint64) 
 	return f.Log.Inbox(ctx, run, after, upTo)
 }
 
-// Blob is the log's, perhaps later.
+// Blob calls the log's Blob once reads may continue.
 func (f *Faults) Blob(ctx context.Context, run runlog.Run, digest string) ([]byte, error) {
 	if err := f.await(ctx); err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (f *Faults) Blob(ctx context.Context, run runlog.Run, digest string) ([]byt
 	return f.Log.Blob(ctx, run, digest)
 }
 
-// Subscribe is the log's without the records that are dropped.
+// Subscribe subscribes without the records that are dropped.
 func (f *Faults) Subscribe(ctx context.Context, run runlog.Run, handle func(*runlog.Entry)) (func(), error) {
 	var mu sync.Mutex // Interrupt calls from another goroutine
 	stopped := false

@@ -30,7 +30,7 @@ func open(t *testing.T) runlog.Log {
 	return l
 }
 
-// Without a demand a log with faults is a log.
+// TestFaultlessLog runs the suite on Faults without a demand.
 func TestFaultlessLog(t *testing.T) {
 	runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
 		test(t, runlogtest.NewFaults(open(t)))
@@ -62,7 +62,7 @@ func TestHeldReads(t *testing.T) {
 	}
 	leave()
 	if err := <-left; !errors.Is(err, runlog.ErrUnavailable) {
-		t.Errorf("who left heard %v", err)
+		t.Errorf("the read that was left returned %v", err)
 	}
 	select {
 	case err := <-waits:

@@ -14,12 +14,12 @@ var floorCases = map[string]func(*bed){
 
 func floorUnknown(b *bed) {
 	run := b.chain("r").run
-	for _, executor := range []string{"nobody", "", "a.b", "*", ">", runlog.Park, runlog.End} {
+	for _, executor := range []string{"unknown", "", "a.b", "*", ">", runlog.Park, runlog.End} {
 		_, err := b.log.AckFloor(b.ctx, run, executor)
 		b.wantErr(err, runlog.ErrNotFound)
 	}
 	for _, executor := range []string{"repair", "compaction", "turn", "stopdecision"} {
-		_, err := b.log.AckFloor(b.ctx, run, executor) // also before it was ever addressed
+		_, err := b.log.AckFloor(b.ctx, run, executor) // also before the first step to it
 		b.must(err)
 	}
 }
@@ -28,13 +28,13 @@ func floorUnknown(b *bed) {
 type floor struct {
 	*chain
 	deliveries <-chan runlog.Delivery
-	held       map[uint64]runlog.Delivery // the newest delivery of each step that came
-	done       map[uint64]bool            // those that are acknowledged, whenever they come
+	held       map[uint64]runlog.Delivery // the last delivery of each step
+	done       map[uint64]bool            // steps that are acknowledged on delivery
 	newest     uint64
 }
 
-// look is the ack floor now.
-func (f *floor) look() uint64 {
+// read returns the ack floor, which must not decrease.
+func (f *floor) read() uint64 {
 	f.Helper()
 	floor, err := f.log.AckFloor(f.ctx, f.run, "turn")
 	f.must(err)
@@ -45,7 +45,7 @@ func (f *floor) look() uint64 {
 	return floor
 }
 
-// ack acknowledges steps from now on, in their order.
+// ack acknowledges steps now, in order, and from now on.
 func (f *floor) ack(steps ...runlog.Entry) {
 	f.Helper()
 	for _, e := range steps {
@@ -56,14 +56,14 @@ func (f *floor) ack(steps ...runlog.Entry) {
 	}
 }
 
-// await takes in deliveries until reached, and looks at the floor meanwhile, which
-// stays below the step at sequence below.
+// await receives deliveries until reached returns true. Meanwhile the floor must stay
+// below the sequence below.
 func (f *floor) await(what string, below uint64, reached func(floor uint64) bool) {
 	f.Helper()
 	again := time.NewTicker(2 * time.Millisecond)
 	defer again.Stop()
 	for {
-		floor := f.look()
+		floor := f.read()
 		if floor >= below {
 			f.Fatalf("the floor is at %d, and the step at %d was not acknowledged", floor, below)
 		}
@@ -88,8 +88,8 @@ func (b *bed) floor(id string) *floor {
 	return &floor{chain: b.chain(id), deliveries: deliveries, held: map[uint64]runlog.Delivery{}, done: map[uint64]bool{}}
 }
 
-// floorMoves: the floor stands below the first step that was not acknowledged, and
-// is not held back by what is addressed to others.
+// floorMoves checks that the floor is below the first unacknowledged step, and does not
+// depend on steps to other executors.
 func floorMoves(b *bed) {
 	f := b.floor("r")
 	f.append("repair")
@@ -104,7 +104,7 @@ func floorMoves(b *bed) {
 
 	f.ack(steps[1], steps[3])
 	d := f.held[first]
-	b.must(d.Nak(0)) // comes behind the acknowledgements, and what it asks for too
+	b.must(d.Nak(0)) // arrives after the acknowledgements, and so does its redelivery
 	f.await("the first step again", first, func(uint64) bool { return f.held[first] != d })
 
 	f.ack(steps[0])
@@ -116,7 +116,7 @@ func floorMoves(b *bed) {
 	f.await("a floor at the last step", beyond.Sequence+1_000_000, func(floor uint64) bool { return floor >= beyond.Sequence })
 }
 
-// floorErased: a step that was erased does not hold the floor back.
+// floorErased checks that an erased step does not block the floor.
 func floorErased(b *bed) {
 	f, gone := b.floor("r"), b.chain("gone")
 	open := gone.append("turn")

@@ -16,11 +16,11 @@ import (
 
 var hookCases = map[string]func(*bed){
 	"hooks/answered":     hooksAnswered,
-	"hooks/nobody":       hooksNobody,
+	"hooks/no client":    hooksNoClient,
 	"hooks/one of many":  hooksOneOfMany,
 	"hooks/client left":  hooksClientLeft,
 	"hooks/late":         hooksLate,
-	"hooks/at once":      hooksAtOnce,
+	"hooks/concurrently": hooksConcurrently,
 	"hooks/too many":     hooksTooMany,
 	"hooks/large":        hooksLarge,
 	"hooks/other caller": hooksCallerLeft,
@@ -33,10 +33,10 @@ func hookCall(key string) *harnessv1.HookRequest {
 	}
 }
 
-type answering = func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)
+type hookHandler = func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)
 
 // answers serves the hooks of a run until the test ends.
-func (b *bed) answers(run runlog.Run, handle answering) (stop func()) {
+func (b *bed) answers(run runlog.Run, handle hookHandler) (stop func()) {
 	b.Helper()
 	stop, err := b.log.ServeHooks(run, handle)
 	b.must(err)
@@ -45,8 +45,8 @@ func (b *bed) answers(run runlog.Run, handle answering) (stop func()) {
 	return stop
 }
 
-// saying is an answer with a reason.
-func saying(reason string) answering {
+// withReason returns a handler that answers with a reason.
+func withReason(reason string) hookHandler {
 	return func(_ context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 		return &harnessv1.HookAnswer{IdempotencyKey: req.GetIdempotencyKey(), Verdict: &harnessv1.HookVerdict{
 			Action: harnessv1.HookAction_HOOK_ACTION_DENY, Reason: reason,
@@ -57,12 +57,12 @@ func saying(reason string) answering {
 func hooksAnswered(b *bed) {
 	run, other := b.chain("r").run, b.chain("other").run
 	want := hookCall("k1")
-	b.answers(other, saying("the other run's"))
+	b.answers(other, withReason("the other run's"))
 	b.answers(run, func(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 		if !proto.Equal(req, want) {
 			return nil, fmt.Errorf("asked %v", req)
 		}
-		return saying("mine")(ctx, req)
+		return withReason("mine")(ctx, req)
 	})
 	answer, err := b.log.CallHook(b.ctx, run, want)
 	b.must(err)
@@ -76,11 +76,11 @@ func hooksAnswered(b *bed) {
 	}
 }
 
-func hooksNobody(b *bed) {
+func hooksNoClient(b *bed) {
 	run := b.chain("r").run
 	_, err := b.log.CallHook(b.ctx, run, hookCall("k"))
 	b.wantErr(err, runlog.ErrNoClient)
-	stop := b.answers(run, saying("there"))
+	stop := b.answers(run, withReason("there"))
 	_, err = b.log.CallHook(b.ctx, run, hookCall("k"))
 	b.must(err)
 	stop()
@@ -88,14 +88,14 @@ func hooksNobody(b *bed) {
 	b.wantErr(err, runlog.ErrNoClient)
 }
 
-// One client answers a call, however many there are.
+// hooksOneOfMany checks that exactly one of several clients answers a call.
 func hooksOneOfMany(b *bed) {
 	run := b.chain("r").run
 	asked := make(chan string, 100)
 	for _, name := range []string{"one", "two", "three"} {
 		b.answers(run, func(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 			asked <- name
-			return saying(name)(ctx, req)
+			return withReason(name)(ctx, req)
 		})
 	}
 	const calls = 20
@@ -103,7 +103,7 @@ func hooksOneOfMany(b *bed) {
 		answer, err := b.log.CallHook(b.ctx, run, hookCall(fmt.Sprint("k", i)))
 		b.must(err)
 		if name := recv(b, asked, "the call"); name != answer.GetVerdict().GetReason() {
-			b.Fatalf("%s was asked, %s answered", name, answer.GetVerdict().GetReason())
+			b.Fatalf("%s received the call, %s answered", name, answer.GetVerdict().GetReason())
 		}
 	}
 	if len(asked) != 0 {
@@ -111,7 +111,7 @@ func hooksOneOfMany(b *bed) {
 	}
 }
 
-// A call under way when its client leaves ends at once.
+// hooksClientLeft checks that a call ends when its client disconnects.
 func hooksClientLeft(b *bed) {
 	run := b.chain("r").run
 	asked := make(chan struct{})
@@ -133,7 +133,8 @@ func hooksClientLeft(b *bed) {
 	}
 }
 
-// A caller waits as long as its context lasts, and the client is told so.
+// hooksLate checks that a call lasts as long as the caller's context, and that the
+// handler's context ends with it.
 func hooksLate(b *bed) {
 	run := b.chain("r").run
 	ended := make(chan error, 1)
@@ -147,7 +148,7 @@ func hooksLate(b *bed) {
 	answer, err := b.log.CallHook(ctx, run, hookCall("k"))
 	if err != nil {
 		b.wantErr(err, runlog.ErrUnavailable)
-	} else if answer.GetError() == "" { // the client was a moment faster
+	} else if answer.GetError() == "" { // the client was faster
 		b.Fatalf("got %v", answer)
 	}
 	if err := recv(b, ended, "the end of the client's time"); !errors.Is(err, context.DeadlineExceeded) {
@@ -161,7 +162,7 @@ func hooksCallerLeft(b *bed) {
 	b.answers(run, func(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 		asked <- struct{}{}
 		<-release
-		return saying("late")(ctx, req)
+		return withReason("late")(ctx, req)
 	})
 	stop := b.background(func(ctx context.Context) error {
 		_, err := b.log.CallHook(ctx, run, hookCall("k"))
@@ -175,8 +176,8 @@ func hooksCallerLeft(b *bed) {
 	}
 }
 
-// Calls do not wait for each other.
-func hooksAtOnce(b *bed) {
+// hooksConcurrently checks that calls do not wait for each other.
+func hooksConcurrently(b *bed) {
 	run := b.chain("r").run
 	const calls = 10
 	var all sync.WaitGroup
@@ -184,7 +185,7 @@ func hooksAtOnce(b *bed) {
 	b.answers(run, func(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 		all.Done()
 		all.Wait()
-		return saying(req.GetIdempotencyKey())(ctx, req)
+		return withReason(req.GetIdempotencyKey())(ctx, req)
 	})
 	var callers sync.WaitGroup
 	for i := range calls {
@@ -205,7 +206,7 @@ func hooksTooMany(b *bed) {
 	b.answers(run, func(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 		asked <- struct{}{}
 		<-release
-		return saying("yes")(ctx, req)
+		return withReason("yes")(ctx, req)
 	})
 	var callers sync.WaitGroup
 	for i := range runlog.MaxHookCalls {
@@ -225,7 +226,7 @@ func hooksTooMany(b *bed) {
 	callers.Wait()
 }
 
-// What a hook may be given and may answer fits.
+// hooksLarge checks that the largest permitted payload and answer fit.
 func hooksLarge(b *bed) {
 	run := b.chain("r").run
 	text := strings.Repeat("x", 900<<10)

@@ -121,11 +121,11 @@ func inboxSameID(b *bed) {
 			b.Fatalf("one item at %v", sequences)
 		}
 	}
-	// Beyond the cursor it is a new one.
+	// After the cursor it is a new item.
 	sequence, existed, err := b.log.AppendInbox(b.ctx, run, message("same", "text"), sequences[0])
 	b.must(err)
 	if existed || sequence <= sequences[0] {
-		b.Fatalf("behind the cursor %d: %d, existed %v", sequences[0], sequence, existed)
+		b.Fatalf("after the cursor %d: %d, existed %v", sequences[0], sequence, existed)
 	}
 }
 
@@ -165,7 +165,7 @@ func inboxRace(b *bed) {
 	}
 }
 
-// drain takes everything out in bounded parts.
+// drain reads the whole inbox in bounded parts.
 func (b *bed) drain(run runlog.Run, upTo uint64) (parts [][]*harnessv1.InboxItem) {
 	b.Helper()
 	for cursor := uint64(0); cursor < upTo; {
@@ -199,7 +199,7 @@ func inboxItems(b *bed) {
 			i++
 		}
 	}
-	// The item that was stored last is known, far beyond what one drain takes.
+	// The last item is found, far beyond what one call of Inbox returns.
 	sequence, existed, err := b.log.AppendInbox(b.ctx, run, message(fmt.Sprint(len(sequences)-1), ""), 0)
 	b.must(err)
 	if !existed || sequence != sequences[len(sequences)-1] {
@@ -223,7 +223,7 @@ func inboxBytes(b *bed) {
 	}
 }
 
-// inboxLong: an inbox that nobody drains stays usable.
+// inboxLong checks that an inbox stays usable while repair does not read it.
 func inboxLong(b *bed) {
 	run := b.chain("r").run
 	var sequences []uint64
@@ -277,7 +277,7 @@ func inboxLostAnswer(b *bed) {
 	}
 }
 
-// inboxOther: no sequence leads into the inbox of another run.
+// inboxOther checks that no sequence reads the inbox of another run.
 func inboxOther(b *bed) {
 	mine, theirs := b.chain("r"), b.chain("other")
 	theirs.grow(1)

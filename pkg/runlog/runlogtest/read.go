@@ -36,7 +36,7 @@ func readExact(b *bed) {
 		b.same(got, e)
 	}
 	nowhere := map[string]uint64{"nothing": 0, "an input": item, "the future": item + 1000}
-	for _, e := range other.entries { // in another partition, sequences may be the same
+	for _, e := range other.entries { // sequences of another partition may be equal
 		if !slices.ContainsFunc(c.entries, func(own runlog.Entry) bool { return own.Sequence == e.Sequence }) {
 			nowhere["another run"] = e.Sequence
 		}
@@ -48,8 +48,8 @@ func readExact(b *bed) {
 	}
 }
 
-// readAppended: the records that add to the conversation are found from one to
-// the next, also past records of writers that did not say where that is.
+// readAppended checks that the records that add to the conversation are found by their
+// links, and also past records without appended_before.
 func readAppended(b *bed) {
 	for name, says := range map[string]func(version uint64) bool{
 		"all say":  func(uint64) bool { return true },
@@ -115,7 +115,8 @@ func readBack(b *bed) {
 	}
 }
 
-// viewContains: a view with contains is never older than that, while others write.
+// viewContains checks that a view is never older than contains while records are
+// appended.
 func viewContains(b *bed) {
 	c := b.chain("r")
 	var wg sync.WaitGroup
@@ -192,7 +193,7 @@ func viewNothing(b *bed) {
 	b.wantErr(err, runlog.ErrNotFound)
 }
 
-// viewCtx: a view that cannot be had yet ends with its context.
+// viewCtx checks that a view that waits ends with its context.
 func viewCtx(b *bed) {
 	c := b.chain("r")
 	c.grow(1)

@@ -14,7 +14,7 @@ var runsCases = map[string]func(*bed){
 	"runs/while it starts": runsWhile,
 }
 
-// sight is a call of Runs: an entry, or that it has caught up.
+// sight is a call by Runs: of handle with an entry, or of caughtUp.
 type sight struct {
 	entry    runlog.Entry
 	caughtUp bool
@@ -76,7 +76,7 @@ func runsStored(b *bed) {
 	}
 	for run, sequence := range want {
 		if newest[run] != sequence {
-			b.Errorf("%v stands at %d, want %d", run, newest[run], sequence)
+			b.Errorf("%v is at %d, want %d", run, newest[run], sequence)
 		}
 	}
 	for range 3 {
@@ -93,8 +93,8 @@ func runsStored(b *bed) {
 	b.wantErr(stop(), context.Canceled)
 }
 
-// runsWhile: with runs going on all the time, what was stored before the start is
-// through when it has caught up, once, and nothing that comes later is missed.
+// runsWhile checks, with records being appended, that everything that was stored at the
+// start has arrived when Runs calls caughtUp, once, and that no later step is missing.
 func runsWhile(b *bed) {
 	var over atomic.Bool
 	c := b.chain("busy")

@@ -1,6 +1,5 @@
-// Package runlogtest holds what every implementation of runlog.Log has to do, as
-// one suite of tests, and a decorator that makes a log fail in the ways in which
-// a bus fails.
+// Package runlogtest has the suite of tests that every implementation of runlog.Log
+// must pass, and a decorator that makes a log fail as a bus does.
 package runlogtest
 
 import (
@@ -18,13 +17,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// patience bounds one test. It is long, because nothing waits for it to pass.
+// patience bounds one test. It is long, because no test waits for it to end.
 const patience = 2 * time.Minute
 
 // Suite runs all tests of the interface. For each, with calls test once, with a
-// log of its own: an empty one on which at least the executors repair, compaction,
-// turn and stopdecision are provisioned. It cleans up after test and may run it in a
-// bubble of testing/synctest.
+// separate, empty log on which at least the executors repair, compaction, turn and
+// stopdecision are provisioned. with cleans up after test. It may run test in a bubble
+// of testing/synctest.
 func Suite(t *testing.T, with func(t *testing.T, test func(t *testing.T, log runlog.Log))) {
 	for _, group := range []map[string]func(*bed){
 		appendCases, readCases, inboxCases, blobCases, watchCases, consumeCases, wakeCases, runsCases, feedCases,
@@ -64,7 +63,7 @@ func (b *bed) wantErr(err, want error) {
 	}
 }
 
-// on is the same test with another log.
+// on returns the same test with another log.
 func (b *bed) on(log runlog.Log) *bed { return &bed{T: b.T, ctx: b.ctx, log: log} }
 
 // recv waits for a value.
@@ -119,7 +118,7 @@ func (c *chain) newest() uint64 {
 	return c.entries[len(c.entries)-1].Sequence
 }
 
-// next is a record that may follow: a step to an executor, or journal for "".
+// next returns a record that may follow: a step to an executor, or journal for "".
 func (c *chain) next(to string) *harnessv1.Record {
 	nonce := nonces.Add(1)
 	rec := &harnessv1.Record{
@@ -147,14 +146,14 @@ func (c *chain) append(to string) runlog.Entry {
 	return c.stored(rec, sequence)
 }
 
-// stored notes a record that is in the log.
+// stored records that a record is in the log.
 func (c *chain) stored(rec *harnessv1.Record, sequence uint64) runlog.Entry {
 	e := runlog.Entry{Run: c.run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}
 	c.entries = append(c.entries, e)
 	return e
 }
 
-// grow appends n records, by turns steps and journal.
+// grow appends n records, steps and journal in turn.
 func (c *chain) grow(n int) {
 	c.Helper()
 	for range n {

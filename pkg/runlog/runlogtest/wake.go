@@ -17,7 +17,7 @@ var wakeCases = map[string]func(*bed){
 	"timer/fires":              timerFires,
 	"timer/set twice":          timerTwice,
 	"timer/moved":              timerMoved,
-	"timer/set anew":           timerAnew,
+	"timer/set again":          timerSetAgain,
 	"timer/past":               timerPast,
 	"timer/handler fails":      timerFails,
 }
@@ -57,18 +57,18 @@ func wakes(b *bed) {
 	b.wantErr(stop(), context.Canceled)
 }
 
-type fired struct {
+type firedTimer struct {
 	run     runlog.Run
 	version uint64
 	at      time.Time
 }
 
-// timers delivers fired timers to a channel.
-func (b *bed) timers() <-chan fired {
-	ch := make(chan fired, 100)
+// timers sends fired timers to a channel.
+func (b *bed) timers() <-chan firedTimer {
+	ch := make(chan firedTimer, 100)
 	b.background(func(ctx context.Context) error {
 		return b.log.ConsumeTimers(ctx, func(_ context.Context, run runlog.Run, version uint64) error {
-			ch <- fired{run, version, time.Now()}
+			ch <- firedTimer{run, version, time.Now()}
 			return nil
 		})
 	})
@@ -89,7 +89,8 @@ func timerFires(b *bed) {
 	}
 }
 
-// timerTwice: the same timer twice is one, and another one is its own.
+// timerTwice checks that setting the same timer twice sets one, and that other timers
+// are separate.
 func timerTwice(b *bed) {
 	ch := b.timers()
 	run, other := b.chain("r").run, b.chain("other").run
@@ -99,7 +100,7 @@ func timerTwice(b *bed) {
 	}
 	b.must(b.log.SetTimer(b.ctx, run, 8, at.Add(time.Second)))
 	b.must(b.log.SetTimer(b.ctx, other, 7, at.Add(2*time.Second)))
-	for _, want := range []fired{{run: run, version: 7}, {run: run, version: 8}, {run: other, version: 7}} {
+	for _, want := range []firedTimer{{run: run, version: 7}, {run: run, version: 8}, {run: other, version: 7}} {
 		f := recv(b, ch, "a timer")
 		if f.run != want.run || f.version != want.version {
 			b.Fatalf("%v %d fired, want %v %d", f.run, f.version, want.run, want.version)
@@ -107,7 +108,7 @@ func timerTwice(b *bed) {
 	}
 }
 
-// timerMoved: set again before it fires, a timer fires at the new time only.
+// timerMoved checks that a timer that is set again fires only at the new time.
 func timerMoved(b *bed) {
 	ch := b.timers()
 	run, at := b.chain("r").run, time.Now().Add(time.Second)
@@ -121,8 +122,8 @@ func timerMoved(b *bed) {
 	}
 }
 
-// timerAnew: one that fires again after it was set while its handler was at work.
-func timerAnew(b *bed) {
+// timerSetAgain checks that a timer that is set again by its handler fires again.
+func timerSetAgain(b *bed) {
 	run := b.chain("r").run
 	calls := make(chan uint64, 100)
 	once := false

@@ -10,17 +10,17 @@ import (
 )
 
 var watchCases = map[string]func(*bed){
-	"watch/offsets":       watchOffsets,
-	"watch/50 watchers":   watchMany,
-	"watch/gaps":          watchGaps,
-	"watch/interruption":  watchInterruption,
-	"watch/errors":        watchErrors,
-	"watch/slow handle":   watchSlow,
-	"watch/bus away":      watchAway,
-	"watch/away, fed":     watchAwayFed,
-	"watch/away at once":  watchAwayAtStart,
-	"watch/away for good": watchAwayForGood,
-	"watch/not found":     watchNotFound,
+	"watch/offsets":          watchOffsets,
+	"watch/50 watchers":      watchMany,
+	"watch/gaps":             watchGaps,
+	"watch/interruption":     watchInterruption,
+	"watch/errors":           watchErrors,
+	"watch/slow handle":      watchSlow,
+	"watch/bus away":         watchAway,
+	"watch/away, fed":        watchAwayFed,
+	"watch/away at start":    watchAwayAtStart,
+	"watch/away permanently": watchAwayPermanently,
+	"watch/not found":        watchNotFound,
 }
 
 var errEnough = errors.New("enough")
