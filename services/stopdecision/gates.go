@@ -6,6 +6,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -20,9 +21,10 @@ const (
 	rejectedHook      = "agent_stop_hook_blocked"
 )
 
-// gates judges an agent that considers itself done: work_complete, the contract,
-// the work items, the subscribers of agent_stop. The first that objects decides.
-func (d *deciding) gates() error {
+// gates decides whether an agent that considers itself done may stop. In order: it
+// called work_complete, the contract is satisfied, no work item is open, no subscriber
+// of agent_stop blocks. The first gate that objects decides.
+func (d *decision) gates() error {
 	s, stop := d.s, d.s.GetConfig().GetStop()
 	if stop.GetRequireWorkComplete() && !d.turn.GetCalledWorkComplete() {
 		s.WorkCompleteRetries++
@@ -41,7 +43,7 @@ func (d *deciding) gates() error {
 		}
 	}
 	if d.turn.GetAnswered() {
-		return d.goOn() // the agent has not read what the user has answered
+		return d.continueRun() // the agent has not read the user's answer yet
 	}
 	accepted := d.turn.GetCalledWorkComplete() || !stop.GetRequireWorkComplete()
 	message := "The agent completed the work."
@@ -51,15 +53,15 @@ func (d *deciding) gates() error {
 	return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "agent_done", message, accepted)
 }
 
-// contractGate holds the agent to its contract.
-func (d *deciding) contractGate() (decided bool, err error) {
+// contractGate decides if the contract is not satisfied.
+func (d *decision) contractGate() (decided bool, err error) {
 	if !d.hasContract() {
 		return false, nil
 	}
-	if err := d.look(func(string) bool { return true }); err != nil {
+	if err := d.check(func(string) bool { return true }); err != nil {
 		return false, err
 	}
-	verdict := d.judgeContract()
+	verdict := d.evaluateContract()
 	switch {
 	case len(verdict.Ask) > 0 && !d.s.GetAutonomous():
 		return true, d.parkForQuestions(verdict.Ask)
@@ -70,21 +72,22 @@ func (d *deciding) contractGate() (decided bool, err error) {
 	return false, nil
 }
 
-func (d *deciding) hasContract() bool {
-	return d.made.Contract != nil && d.s.GetConfig().GetContract().GetEnabled()
+func (d *decision) hasContract() bool {
+	return d.definition.Contract != nil && d.s.GetConfig().GetContract().GetEnabled()
 }
 
-// look brings the coverage up to date for the outputs that which names.
-func (d *deciding) look(which func(id string) bool) error {
+// check records the current state of the outputs for which include is true. Its error
+// is an *agent.NeedsError while one of them has not been observed.
+func (d *decision) check(include func(id string) bool) error {
 	var checks []*harnessv1.RequirementCoverage
 	needed := &agent.NeedsError{}
-	for _, output := range d.made.Contract.Proto().GetRequiredOutputs() {
-		if !which(output.GetId()) {
+	for _, output := range d.definition.Contract.Proto().GetRequiredOutputs() {
+		if !include(output.GetId()) {
 			continue
 		}
 		key := KeyCheck + output.GetId()
-		if seen := agent.Observation(d.in, key); seen != nil {
-			checks = append(checks, seen.GetCheck())
+		if o := agent.Observation(d.in, key); o != nil {
+			checks = append(checks, o.GetCheck())
 			continue
 		}
 		needed.Keys = append(needed.Keys, key)
@@ -93,55 +96,56 @@ func (d *deciding) look(which func(id string) bool) error {
 		return needed
 	}
 	if d.s.CoverageLedger == nil {
-		d.s.CoverageLedger = contract.NewLedger(d.made.Contract.Proto())
+		d.s.CoverageLedger = contract.NewLedger(d.definition.Contract.Proto())
 	}
 	contract.Record(runstate.OwnCoverage(d.s), checks, d.turn.GetTurnNumber())
 	return nil
 }
 
-// judgeContract says whether the coverage is enough, and tells observers.
-func (d *deciding) judgeContract() contract.Verdict {
-	ledger := runstate.OwnCoverage(d.s)
-	verdict := contract.Evaluate(d.made.Contract.Proto(), ledger)
+// evaluateContract reports whether the recorded coverage satisfies the contract, and
+// emits an event about it.
+func (d *decision) evaluateContract() contract.Verdict {
+	ledger := runstate.CoverageOf(d.s)
+	verdict := contract.Evaluate(d.definition.Contract.Proto(), ledger)
 	ledger.Coverage = verdict.Coverage
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_ContractEvaluated{ContractEvaluated: &harnessv1.ContractEvaluated{
-		Satisfied: verdict.Satisfied, Coverage: verdict.Coverage, Requirements: told(ledger.GetRequirements()),
-	}}})
+	d.Emit(event.ContractEvaluated(verdict.Satisfied, verdict.Coverage, eventRequirements(ledger.GetRequirements())))
 	return verdict
 }
 
-// maxTold bounds the outputs that an event names: a record has its bound.
-const maxTold = 60
+// maxEventRequirements bounds the outputs in an event, because the size of a record is
+// bounded.
+const maxEventRequirements = 60
 
-// told are the outputs that observers are told of.
-func told(all []*harnessv1.RequirementCoverage) []*harnessv1.RequirementCoverage {
-	if len(all) <= maxTold {
+// eventRequirements returns the outputs that an event names: all of them, or those that
+// are not met if there are too many.
+func eventRequirements(all []*harnessv1.RequirementCoverage) []*harnessv1.RequirementCoverage {
+	if len(all) <= maxEventRequirements {
 		return all
 	}
 	var unmet []*harnessv1.RequirementCoverage
 	for _, r := range all {
-		if r.GetStatus() != harnessv1.RequirementStatus_REQUIREMENT_STATUS_MET && len(unmet) < maxTold {
+		if r.GetStatus() != harnessv1.RequirementStatus_REQUIREMENT_STATUS_MET && len(unmet) < maxEventRequirements {
 			unmet = append(unmet, r)
 		}
 	}
 	return unmet
 }
 
-// lastLook brings the coverage in the result of a run that ends without its gates
-// up to date, as far as that has no effects.
-func (d *deciding) lastLook() error {
-	if !d.hasContract() || d.stopAsked() {
-		return nil // it ends, and nobody waits for what else could be seen
+// refreshCoverage updates the coverage in the result of a run that ends without its
+// gates. It makes only the checks that have no effects.
+func (d *decision) refreshCoverage() error {
+	if !d.hasContract() || d.stopRequested() {
+		return nil
 	}
-	if err := d.look(d.made.Contract.Cheap); err != nil {
+	if err := d.check(d.definition.Contract.Cheap); err != nil {
 		return err
 	}
-	d.judgeContract()
+	d.evaluateContract()
 	return nil
 }
 
-// itemsGate holds the agent to its work items.
-func (d *deciding) itemsGate() (decided bool, err error) {
+// itemsGate decides if a work item is open.
+func (d *decision) itemsGate() (decided bool, err error) {
 	if !d.s.GetConfig().GetWorkItems().GetEnabled() {
 		return false, nil
 	}
@@ -152,8 +156,8 @@ func (d *deciding) itemsGate() (decided bool, err error) {
 	return false, nil
 }
 
-// reject does not accept a stop: the model is told why.
-func (d *deciding) reject(kind, text string, gap *harnessv1.GapReport) error {
+// reject continues the run and appends the reason for the model.
+func (d *decision) reject(kind, text string, gap *harnessv1.GapReport) error {
 	s := d.s
 	if s.GetRejectedKind() != kind {
 		s.RejectedKind, s.RejectedCount = kind, 0
@@ -163,35 +167,10 @@ func (d *deciding) reject(kind, text string, gap *harnessv1.GapReport) error {
 	if kind == rejectedNotCalled || kind == rejectedStrict {
 		count = s.GetWorkCompleteRetries()
 	}
-	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.MarkGuidance(text))
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
-		Kind: kind, Message: content.Cut(text, maxMessage), Count: count, Gap: gap,
-	}}})
-	return d.goOn()
+	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.Marked(text))
+	d.Emit(event.StopRejected(kind, content.Cut(text, maxMessage), count, gap))
+	return d.continueRun()
 }
 
-// maxMessage bounds what an event repeats of what the model is told, in bytes.
+// maxMessage bounds the copy of a rejection in its event, in bytes.
 const maxMessage = 4 << 10
-
-// stateForHooks is what subscribers of agent_stop are given.
-func (d *deciding) stateForHooks() map[string]any {
-	finished, total := workitem.Counts(d.s.GetWorkItemLedger())
-	cov := d.s.GetCoverageLedger().GetCoverage()
-	usage := map[string]any{}
-	for _, u := range d.s.GetToolUsage() {
-		usage[u.GetTool()] = int64(u.GetCalls())
-	}
-	unmet := []any{}
-	for _, id := range cov.GetUnmet() {
-		unmet = append(unmet, id)
-	}
-	return map[string]any{
-		"turn_count":           int64(d.s.GetTurnCount()),
-		"called_work_complete": d.turn.GetCalledWorkComplete(),
-		"tool_usage":           usage,
-		"work_items":           map[string]any{"open": int64(total - finished), "finished": int64(finished), "total": int64(total)},
-		"contract":             map[string]any{"met": int64(cov.GetMet()), "total": int64(cov.GetTotal()), "unmet": unmet},
-		"summary":              content.Text(d.s.GetSummary()),
-		"answer":               content.Text(d.s.GetAnswer()),
-	}
-}

@@ -8,17 +8,18 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// parkForAnswers lets the run rest until someone outside answers. A call that a
-// hook wants reviewed is a pause; every other answer is a part of the turn.
-func (d *deciding) parkForAnswers() error {
-	reason := runstate.AwaitReason(d.s, d.turn.GetTurnNumber())
+// parkForAnswers parks the run until its pending calls are answered. A call that a hook
+// wants reviewed pauses the run; every other answer is a part of the turn.
+func (d *decision) parkForAnswers() error {
+	reason := runstate.Awaiting(d.s, d.turn.GetTurnNumber())
 	if reason == nil {
-		return errors.New("stopdecision: the turn waits for answers and no call is pending")
+		return errors.New("stopdecision: the turn awaits answers, but no call is pending")
 	}
 	if reason.GetKind() == runstate.KindReview {
 		if err := d.pause(reason); err != nil {
@@ -30,9 +31,9 @@ func (d *deciding) parkForAnswers() error {
 	return nil
 }
 
-// parkForOutage lets the run rest until the provider may answer again. The turn
-// was not counted.
-func (d *deciding) parkForOutage() error {
+// parkForOutage parks the run until the provider may answer again. The turn was not
+// counted.
+func (d *decision) parkForOutage() error {
 	reason := &harnessv1.StopReason{
 		Kind:    "provider_unavailable",
 		Message: d.turn.GetError().GetMessage(),
@@ -40,30 +41,30 @@ func (d *deciding) parkForOutage() error {
 	}
 	wake := d.in.GetNow().AsTime().Add(d.s.GetConfig().GetModel().GetOutageRetry().AsDuration())
 	if d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
-		if err := runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
 			return err
 		}
 	}
-	return d.rest(reason, &wake)
+	return d.pauseAndPark(reason, &wake)
 }
 
-// parkForReview lets the run rest because a hook wants somebody to look at it.
-func (d *deciding) parkForReview(why string) error {
-	d.s.Hooks.Pause = "" // somebody is going to look
+// parkForReview parks the run because a hook wants a review.
+func (d *decision) parkForReview(why string) error {
+	d.s.Hooks.Pause = "" // the park below fulfils it
 	if d.turn.GetTurnNumber() > d.s.GetTurnCount() && d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
-		// The turn was held up before it began: there is nothing to decide on again.
-		if err := runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
+		// The turn was stopped before it began, so no decision over it is taken again.
+		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
 			return err
 		}
 	}
-	return d.rest(&harnessv1.StopReason{
+	return d.pauseAndPark(&harnessv1.StopReason{
 		Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
 	}, nil)
 }
 
-// parkForQuestions puts questions of the contract to the user.
-func (d *deciding) parkForQuestions(ask []*harnessv1.UserQuestion) error {
-	deadline := runstate.AnswerDeadline(d.s, runstate.KindQuestion, d.in.GetNow().AsTime())
+// parkForQuestions parks the run until the user has answered questions of the contract.
+func (d *decision) parkForQuestions(ask []*harnessv1.UserQuestion) error {
+	deadline := runstate.AnswerBy(d.s, runstate.KindQuestion, d.in.GetNow().AsTime())
 	for _, q := range ask {
 		arguments, err := json.Marshal(map[string]string{"question": q.GetQuestion()})
 		if err != nil {
@@ -77,17 +78,17 @@ func (d *deciding) parkForQuestions(ask []*harnessv1.UserQuestion) error {
 		})
 	}
 	wake := deadline.AsTime()
-	return d.rest(runstate.AwaitReason(d.s, d.turn.GetTurnNumber()), &wake)
+	return d.pauseAndPark(runstate.Awaiting(d.s, d.turn.GetTurnNumber()), &wake)
 }
 
-// maxQuestion bounds what the state holds of a question beside the arguments, in
-// bytes.
+// maxQuestion bounds the copy of a question in its pending call, in bytes. The arguments
+// of the call hold the whole question.
 const maxQuestion = 160
 
-// rest parks the run. One that rests while it reflects, for a review or a question, has
-// its stop decision taken again afterwards, over the same turn. wake is when it goes on
-// by itself.
-func (d *deciding) rest(reason *harnessv1.StopReason, wake *time.Time) error {
+// pauseAndPark parks the run outside its phase. If it pauses in REFLECTING, for a review
+// or a question, the stop decision over the same turn is taken again afterwards. wake is
+// when the run continues without input; nil means never.
+func (d *decision) pauseAndPark(reason *harnessv1.StopReason, wake *time.Time) error {
 	if err := d.pause(reason); err != nil {
 		return err
 	}
@@ -100,19 +101,19 @@ func (d *deciding) rest(reason *harnessv1.StopReason, wake *time.Time) error {
 	return nil
 }
 
-// pause takes the run out of its phase, to come back to it.
-func (d *deciding) pause(reason *harnessv1.StopReason) error {
-	if err := runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
+// pause leaves the phase of the run, to which a resume returns.
+func (d *decision) pause(reason *harnessv1.StopReason) error {
+	if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
 		return err
 	}
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionPause{SessionPause: &harnessv1.SessionPause{Reason: reason}}})
-	return d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_PAUSE, "pause", map[string]any{"kind": reason.GetKind(), "message": reason.GetMessage()})
+	d.Emit(event.SessionPause(reason))
+	return d.notify(harnessv1.HookTopic_HOOK_TOPIC_ON_PAUSE, "pause", map[string]any{"kind": reason.GetKind(), "message": reason.GetMessage()})
 }
 
-func (d *deciding) park(parked *harnessv1.Parked) {
+func (d *decision) park(parked *harnessv1.Parked) {
 	runstate.StopClock(d.s, d.in.GetNow().AsTime())
 	d.s.Status, d.s.ParkVersion = harnessv1.RunStatus_RUN_STATUS_PARKED, 0 // set by the commit
 	d.s.WakeAt = parked.GetWakeAt()
-	d.step.To = runlog.Park
-	d.step.Message = &harnessv1.Step_Parked{Parked: parked}
+	d.Step.To = runlog.Park
+	d.Step.Message = &harnessv1.Step_Parked{Parked: parked}
 }

@@ -1,27 +1,27 @@
-// Package stopdecision decides, after each turn, whether a run goes on, rests or
-// ends. It alone ends runs.
+// Package stopdecision decides, after each turn, whether a run continues, parks or
+// ends. No other executor ends runs.
 //
-// # The layers
+// # Layers
 //
-// The first that matches decides:
+// The first layer that matches decides:
 //
-//  0. cancelled → ended; interrupted → on to repair, which parks it; something is
-//     awaited from outside → parked; no provider → parked with a timer, the turn
-//     not counted;
-//  1. any other error of the turn → failed; no plan → done;
-//  2. max_turns turns → done, not accepted, whatever the agent says;
-//  3. a strict loop that survived its corrections, or nothing that moved → stalled; a
-//     hook wants a review → parked; another plan is asked for → on to it;
-//  4. the agent considers itself done → the gates (gates.go), in order;
-//  5. otherwise → another turn.
+//  0. The run is cancelled: it ends. It is interrupted: repair parks it. Calls wait
+//     for answers from outside: it parks. No provider can be reached: it parks with a
+//     timer, and the turn does not count.
+//  1. The turn failed for another reason: the run fails. There is no plan: it is done.
+//  2. max_turns turns are used up: the run is done and not accepted.
+//  3. A strict loop survived its corrections, or nothing made progress: the run is
+//     stalled. A hook wants a review: it parks. A hook wants another plan: it continues.
+//  4. The agent considers itself done: the gates decide, in order (gates.go).
+//  5. Otherwise the run continues with another turn.
 //
-// Whatever rejects a stop is told to the model as a message, with its specifics.
+// A layer that rejects a stop appends a message with its reason for the model.
 //
-// # Facts
+// # Observations
 //
-// The decision is pure. What it has to know of the world outside it asks for: how
-// an output of the contract stands (check:OUTPUT) and what subscribers say. Under
-// stop it is told that an interrupt or a cancel came in while that was looked at.
+// The decision is pure. It returns what it needs to know of the outside: the state of
+// an output of the contract (KeyCheck) and the verdicts of hooks. An observation
+// under KeyStop reports that an interrupt or a cancel arrived during the observations.
 package stopdecision
 
 import (
@@ -30,6 +30,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -39,86 +40,77 @@ import (
 // Name of the executor.
 const Name = workflow.StopDecision
 
-// Keys of observations. KeyCheck is followed by the id of an output.
+// Keys of observations. The id of an output follows KeyCheck.
 const (
 	KeyCheck = "check:"
 	KeyStop  = "stop"
 )
 
-// deciding is one decision under way.
-type deciding struct {
-	in       *harnessv1.StepInput
-	made     *agent.Definition
-	turn     *harnessv1.TurnComplete
-	s        *harnessv1.Snapshot
-	step     *harnessv1.Step
-	appended []*harnessv1.Message
-	events   []*harnessv1.Event
+// decision is the state of one decision.
+type decision struct {
+	*runstate.Draft
+	in         *harnessv1.StepInput
+	definition *agent.Definition
+	turn       *harnessv1.TurnComplete
+	s          *harnessv1.Snapshot
 
 	contractVerified, itemsVerified bool
 }
 
 // Decide is DecideWith for a step that holds the definition of its run itself.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
-	made, err := agent.FromStep(in.GetStep())
+	definition, err := agent.FromStep(in.GetStep())
 	if err != nil {
 		return nil, err
 	}
-	return DecideWith(in, made)
+	return DecideWith(in, definition)
 }
 
-// DecideWith maps a step with a TurnComplete to its outcome, or to what it has to know
-// first. made is the definition of the run.
-func DecideWith(in *harnessv1.StepInput, made *agent.Definition) (*harnessv1.StepOutput, error) {
+// DecideWith returns the outcome of a step with a TurnComplete, or the observations
+// that it needs first. definition is that of the run.
+func DecideWith(in *harnessv1.StepInput, definition *agent.Definition) (*harnessv1.StepOutput, error) {
 	turn := in.GetStep().GetTurnComplete()
 	if turn == nil {
-		return nil, errors.New("stopdecision: the step holds no TurnComplete")
+		return nil, errors.New("stopdecision: the step has no turn_complete")
 	}
 	if in.GetStep().GetSnapshot() == nil {
-		return nil, errors.New("stopdecision: the step holds no snapshot")
+		return nil, errors.New("stopdecision: the step has no snapshot")
 	}
-	d := &deciding{
-		in:   in,
-		made: made,
-		turn: turn,
-		s:    runstate.Clone(in.GetStep().GetSnapshot()),
-		step: &harnessv1.Step{From: Name, Observed: in.GetObserved()},
-	}
-	runstate.FillDefaults(d.s, harnessv1.Phase_PHASE_REFLECTING)
+	s := runstate.Clone(in.GetStep().GetSnapshot())
+	runstate.FillIn(s, harnessv1.Phase_PHASE_REFLECTING)
+	d := &decision{Draft: runstate.NewStep(Name, s, turn.GetTurnNumber()), in: in, definition: definition, turn: turn, s: s}
+	d.Step.Observed = in.GetObserved()
 	if err := d.decide(); err != nil {
-		if needed := new(agent.NeedsError); errors.As(err, &needed) {
-			return needed.Output(), nil
+		if needs := new(agent.NeedsError); errors.As(err, &needs) {
+			return needs.Output(), nil
 		}
 		return nil, err
 	}
-	d.step.Snapshot = d.s
-	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Outcome{Outcome: &harnessv1.Outcome{
-		Step: d.step, Appended: d.appended, Events: d.events,
-	}}}, nil
+	return d.Output(), nil
 }
 
-// decide goes through the layers.
-func (d *deciding) decide() error {
+// decide tries the layers in order.
+func (d *decision) decide() error {
 	s, t := d.s, d.turn
 	if t.GetError() != nil {
-		return d.failed()
+		return d.failTurn()
 	}
 	switch {
 	case t.GetInterrupted():
-		return d.goOn() // repair parks it: only repair takes items in
+		return d.continueRun() // repair parks it: only repair takes items from the inbox
 	case t.GetAwaiting():
 		return d.parkForAnswers()
 	case s.GetTurnCount() >= s.GetMaxTurns():
-		if err := d.lastLook(); err != nil {
+		if err := d.refreshCoverage(); err != nil {
 			return err
 		}
 		return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "max_turns",
 			fmt.Sprintf("All %d turns are used up.", s.GetMaxTurns()), false)
-	case d.stopAsked():
-		return d.goOn() // it came while something was looked at; repair takes it in
+	case d.stopRequested():
+		return d.continueRun() // it arrived during an observation; repair takes it from the inbox
 	}
-	if !t.GetRetaken() { // it was watched then
-		if ended, err := d.watch(); ended || err != nil {
+	if !t.GetRetaken() { // the first decision over the turn has checked its progress
+		if ended, err := d.checkProgress(); ended || err != nil {
 			return err
 		}
 	}
@@ -127,25 +119,25 @@ func (d *deciding) decide() error {
 	}
 	if s.GetHooks().GetReplan() != "" {
 		if t.GetAgentDone() {
-			d.guide("plan", "", "The end of the work was not judged, because another plan is made. Call work_complete again when what it asks for is done.")
+			d.Guide("plan", "", "The end of the work was not judged, because another plan is made. Call work_complete again when what it asks for is done.")
 		}
-		return d.goOn()
+		return d.continueRun()
 	}
 	if t.GetAgentDone() {
 		return d.gates()
 	}
-	return d.goOn()
+	return d.continueRun()
 }
 
-// stopAsked says that an interrupt or a cancel came in while something was looked at.
-func (d *deciding) stopAsked() bool { return agent.Observation(d.in, KeyStop).GetStopAsked() }
+// stopRequested reports whether an interrupt or a cancel arrived during an observation.
+func (d *decision) stopRequested() bool { return agent.Observation(d.in, KeyStop).GetStopAsked() }
 
-// failed is for turns that could not be carried out.
-func (d *deciding) failed() error {
+// failTurn decides about a turn that ended with an error.
+func (d *decision) failTurn() error {
 	kind, message := d.turn.GetError().GetKind(), d.turn.GetError().GetMessage()
 	switch kind {
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED:
-		d.emit(&harnessv1.Event{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: message}}})
+		d.Emit(event.RunCancelled(message))
 		return d.end(harnessv1.RunStatus_RUN_STATUS_CANCELLED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "cancelled", message, false)
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE:
 		return d.parkForOutage()
@@ -156,45 +148,45 @@ func (d *deciding) failed() error {
 		}
 		return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, input, runstate.ErrorKind(kind), message, false)
 	}
-	if err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": message}); err != nil {
+	if err := d.notify(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": message}); err != nil {
 		return err
 	}
 	return d.end(harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, runstate.ErrorKind(kind), message, false)
 }
 
-// goOn sends the run into another turn, with another plan before it where one was
-// asked for.
-func (d *deciding) goOn() error {
-	if err := d.nextTurn(); err != nil {
+// continueRun sends the run into another turn. If a hook asked for another plan, the
+// plan comes first.
+func (d *decision) continueRun() error {
+	if err := d.leaveReflection(); err != nil {
 		return err
 	}
-	d.step.To = workflow.Next(d.s.GetWorkflow(), Name)
-	d.step.Message = &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
+	d.Step.To = workflow.Next(d.s.GetWorkflow(), Name)
+	d.Step.Message = &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
 		Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_CONTINUE,
 	}}
 	return nil
 }
 
-// nextTurn changes the phase for another turn. Where no turn had begun the phase is
-// another than REFLECTING, and stays.
-func (d *deciding) nextTurn() error {
+// leaveReflection changes the phase for another turn. A run that was stopped before its
+// turn began is in another phase, and stays there.
+func (d *decision) leaveReflection() error {
 	if d.s.GetPhase() != harnessv1.Phase_PHASE_REFLECTING {
-		return nil // broken off before a turn had begun
+		return nil
 	}
 	if d.s.GetHooks().GetReplan() != "" {
-		return runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_REPLAN)
+		return d.Enter(harnessv1.PhaseInput_PHASE_INPUT_REPLAN)
 	}
-	return runstate.ChangePhase(d.step, d.s, harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN)
+	return d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN)
 }
 
 // end ends the run.
-func (d *deciding) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, kind, message string, accepted bool) error {
+func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, kind, message string, accepted bool) error {
 	s := d.s
-	if err := runstate.ChangePhase(d.step, s, input); err != nil {
+	if err := d.Enter(input); err != nil {
 		return err
 	}
 	if s.GetTurn().GetOpen() {
-		runstate.EndTurn(s) // it had begun, and its number is not used again
+		runstate.EndTurn(s) // it began, so its number is not used again
 	}
 	now := d.in.GetNow().AsTime()
 	runstate.StopClock(s, now)
@@ -206,34 +198,20 @@ func (d *deciding) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 		ContractVerified:             d.contractVerified,
 		WorkItemsVerified:            d.itemsVerified,
 	}}
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{
-		Status: status, Accepted: accepted, Reason: s.GetStopReason(),
-	}}})
+	d.Emit(event.SessionComplete(status, accepted, s.GetStopReason()))
 	payload := map[string]any{"status": statusName(status), "accepted": accepted, "kind": kind, "message": message}
 	for _, topic := range []harnessv1.HookTopic{harnessv1.HookTopic_HOOK_TOPIC_ON_COMPLETE, harnessv1.HookTopic_HOOK_TOPIC_SESSION_END} {
-		if err := d.fire(topic, "end", payload); err != nil {
+		if err := d.notify(topic, "end", payload); err != nil {
 			return err
 		}
 	}
-	s.Hooks = nil // nothing follows that they could change
-	d.step.To = runlog.End
-	d.step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
+	s.Hooks = nil // the run has no further step that they could change
+	d.Step.To = runlog.End
+	d.Step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
 	return nil
 }
 
-func (d *deciding) emit(e *harnessv1.Event) {
-	d.events = append(d.events, runstate.Event(d.s, d.turn.GetTurnNumber(), e))
-}
-
-// tell appends what the model is told before its next turn.
-func (d *deciding) tell(kind harnessv1.MessageKind, text string) {
-	d.appended = append(d.appended, runstate.AppendMessages(d.s, d.turn.GetTurnNumber(), &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: content.Inline(text),
-	})...)
-}
-
-// guide tells the model something that is no rejection.
-func (d *deciding) guide(kind, rule, text string) {
-	d.appended = append(d.appended, runstate.AppendMessages(d.s, d.turn.GetTurnNumber(), runstate.GuidanceMessage(text))...)
-	d.emit(runstate.Guided(kind, rule, text))
+// tell appends a message that the model reads before its next turn.
+func (d *decision) tell(kind harnessv1.MessageKind, text string) {
+	d.Append(&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: content.Inline(text)})
 }

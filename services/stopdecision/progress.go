@@ -4,27 +4,28 @@ import (
 	"fmt"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// watch looks for calls that repeat and for a run in which nothing moves, after
-// turns that made calls. It ends the run for either.
-func (d *deciding) watch() (ended bool, err error) {
+// checkProgress detects calls that repeat and turns without progress, after turns that
+// made calls. It ends the run for either.
+func (d *decision) checkProgress() (ended bool, err error) {
 	if !d.s.GetTurn().GetCalledTools() || d.s.GetTurn().GetNumber() != d.turn.GetTurnNumber() {
 		return false, nil
 	}
-	looping, ended, err := d.watchLoops()
+	looping, ended, err := d.checkLoops()
 	if ended || err != nil || looping {
 		return ended, err
 	}
-	return d.watchProgress()
+	return d.checkStall()
 }
 
-// watchLoops corrects an agent that repeats itself, and gives it up in the end.
-// looping says that a loop goes on: stalls are not looked for meanwhile.
-func (d *deciding) watchLoops() (looping, ended bool, err error) {
+// checkLoops corrects an agent that repeats itself, and ends the run after the last
+// correction. looping is true if the turn ended in a loop; stalls are not detected then.
+func (d *decision) checkLoops() (looping, ended bool, err error) {
 	s, cfg := d.s, d.s.GetConfig().GetDoomLoop()
 	if !cfg.GetEnabled() || s.GetDoomLoop() == nil {
 		return false, false, nil
@@ -38,29 +39,29 @@ func (d *deciding) watchLoops() (looping, ended bool, err error) {
 		if found.Loop.Strict {
 			kind = "strict"
 		}
-		d.emit(&harnessv1.Event{Event: &harnessv1.Event_DoomLoopDetected{DoomLoopDetected: &harnessv1.DoomLoopDetected{
+		d.Emit(event.DoomLoopDetected(&harnessv1.DoomLoopDetected{
 			Kind: kind, Length: uint32(found.Loop.Length), Repeats: uint32(found.Loop.Repeats), //nolint:gosec // at most 30
 			Tools: found.Loop.Tools, Correction: found.Correction,
-		}}})
+		}))
 	}
 	if found.End {
-		if err := d.lastLook(); err != nil {
+		if err := d.refreshCoverage(); err != nil {
 			return false, false, err
 		}
 		return true, true, d.end(harnessv1.RunStatus_RUN_STATUS_STALLED, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "doom_loop",
 			fmt.Sprintf("The agent repeated the same calls with the same results after %d corrections.", cfg.GetMaxCorrections()), false)
 	}
 	if found.Correct {
-		d.guide("doom_loop", "", progress.CorrectionText(found.Loop, found.Correction))
+		d.Guide("doom_loop", "", progress.CorrectionText(found.Loop, found.Correction))
 	}
 	if found.Correct && s.GetProgressTracker() != nil {
 		progress.ResetWindow(s.GetProgressTracker())
 	}
-	return true, false, nil // also a loose one: it never ends a run
+	return true, false, nil // a loose loop too, which never ends a run
 }
 
-// watchProgress ends a run in which nothing has moved for stall.threshold turns.
-func (d *deciding) watchProgress() (ended bool, err error) {
+// checkStall ends a run that made no progress for stall.threshold turns.
+func (d *decision) checkStall() (ended bool, err error) {
 	s, cfg := d.s, d.s.GetConfig().GetStall()
 	if !cfg.GetEnabled() {
 		return false, nil
@@ -69,8 +70,8 @@ func (d *deciding) watchProgress() (ended bool, err error) {
 		s.ProgressTracker = &harnessv1.ProgressTracker{}
 	}
 	before := append([]uint64(nil), s.GetProgressTracker().GetFingerprints()...)
-	// A cycle that may become a loop is left to the detection of loops, which
-	// corrects before it gives up, for as long as the history reaches.
+	// The detection of loops corrects the agent before it ends the run, so a cycle that
+	// may become a loop gets a window of twice the threshold.
 	window := cfg.GetThreshold()
 	if s.GetConfig().GetDoomLoop().GetEnabled() && progress.HasRepeat(s.GetDoomLoop()) {
 		window *= 2
@@ -80,24 +81,24 @@ func (d *deciding) watchProgress() (ended bool, err error) {
 		return false, nil
 	}
 	if d.hasContract() {
-		// Outputs may have come about that nobody has looked at since.
-		if err := d.look(d.made.Contract.Cheap); err != nil {
+		// Outputs may have appeared since the last check.
+		if err := d.check(d.definition.Contract.Cheap); err != nil {
 			return false, err
 		}
-		d.judgeContract()
+		d.evaluateContract()
 		s.ProgressTracker.Fingerprints = before
 		progress.Push(s.GetProgressTracker(), cfg.GetThreshold(), d.fingerprint())
 		if !progress.Stalled(s.GetProgressTracker(), window) {
 			return false, nil
 		}
 	}
-	d.emit(&harnessv1.Event{Event: &harnessv1.Event_StallDetected{StallDetected: &harnessv1.StallDetected{Turns: window}}})
+	d.Emit(event.StallDetected(window))
 	return true, d.end(harnessv1.RunStatus_RUN_STATUS_STALLED, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "stalled",
 		fmt.Sprintf("Nothing has changed in the last %d turns that made calls.", window), false)
 }
 
-// fingerprint stands for everything that counts as progress.
-func (d *deciding) fingerprint() uint64 {
+// fingerprint returns a hash of everything that counts as progress.
+func (d *decision) fingerprint() uint64 {
 	return progress.Fingerprint(progress.Facts{
 		WorkItems: workitem.Fingerprint(d.s.GetWorkItemLedger()),
 		Coverage:  contract.Fingerprint(d.s.GetCoverageLedger()),
