@@ -14,8 +14,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
 
-// fatal is what tests and properties have in common.
-type fatal interface {
+// tester is what *testing.T and *rapid.T share.
+type tester interface {
 	Helper()
 	Fatalf(string, ...any)
 }
@@ -30,8 +30,9 @@ func state(b *harnessv1.TokenBudget, messages uint64) *harnessv1.Snapshot {
 	}
 }
 
-// decide decides twice, on an input that must stay as it is.
-func decide(t fatal, s *harnessv1.Snapshot, counted ...uint32) *harnessv1.StepOutput {
+// decide decides twice and returns the output. It fails the test if the outputs differ or
+// the input has changed.
+func decide(t tester, s *harnessv1.Snapshot, counted ...uint32) *harnessv1.StepOutput {
 	t.Helper()
 	in := &harnessv1.StepInput{Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_RepairComplete{
 		RepairComplete: &harnessv1.RepairComplete{RepairsMade: 3},
@@ -46,7 +47,7 @@ func decide(t fatal, s *harnessv1.Snapshot, counted ...uint32) *harnessv1.StepOu
 	}
 	again, err := compaction.Decide(in)
 	if err != nil || !bytes.Equal(encode(t, out), encode(t, again)) {
-		t.Fatalf("decided otherwise the second time: %v", err)
+		t.Fatalf("the second decision differs: %v", err)
 	}
 	if !proto.Equal(in, before) {
 		t.Fatalf("the input was changed")
@@ -54,7 +55,7 @@ func decide(t fatal, s *harnessv1.Snapshot, counted ...uint32) *harnessv1.StepOu
 	return out
 }
 
-func encode(t fatal, m proto.Message) []byte {
+func encode(t tester, m proto.Message) []byte {
 	t.Helper()
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -63,8 +64,8 @@ func encode(t fatal, m proto.Message) []byte {
 	return data
 }
 
-// TestEstimate: the provider's report and what was appended since; exactly
-// counted from where its bound reaches the soft threshold.
+// TestEstimate: the provider's report plus what was appended since, counted exactly if
+// the bytes could reach the soft threshold.
 func TestEstimate(t *testing.T) {
 	const none, soft, blocking = harnessv1.PressureLevel_PRESSURE_LEVEL_UNSPECIFIED, harnessv1.PressureLevel_PRESSURE_LEVEL_SOFT, harnessv1.PressureLevel_PRESSURE_LEVEL_BLOCKING
 	for _, c := range []struct {
@@ -78,7 +79,7 @@ func TestEstimate(t *testing.T) {
 	}{
 		{"nothing yet", nil, 0, nil, false, 50, none},
 		{"before the first report", &harnessv1.TokenBudget{UnreportedBytes: 400, ToolTokens: 100}, 2, nil, false, 50 + 100 + 2*4 + 400/4, none},
-		{"behind a report", &harnessv1.TokenBudget{ReportedTokens: 300, ReportedMessages: 5, UnreportedBytes: 40, ToolTokens: 100}, 7, nil, false, 300 + 2*4 + 40/4, none},
+		{"after a report", &harnessv1.TokenBudget{ReportedTokens: 300, ReportedMessages: 5, UnreportedBytes: 40, ToolTokens: 100}, 7, nil, false, 300 + 2*4 + 40/4, none},
 		{"a byte below the threshold", &harnessv1.TokenBudget{ReportedTokens: 300, ReportedMessages: 5, UnreportedBytes: 495}, 6, nil, false, 300 + 4 + 123, none},
 		{"the bound reaches the threshold", &harnessv1.TokenBudget{ReportedTokens: 300, ReportedMessages: 5, UnreportedBytes: 496}, 6, nil, true, 0, none},
 		{"counted, below", &harnessv1.TokenBudget{ReportedTokens: 300, ReportedMessages: 5, UnreportedBytes: 5000}, 6, []uint32{499}, false, 799, none},
@@ -87,8 +88,8 @@ func TestEstimate(t *testing.T) {
 		{"counted, blocking", &harnessv1.TokenBudget{ReportedTokens: 300, ReportedMessages: 5, UnreportedBytes: 5000}, 6, []uint32{650}, false, 950, blocking},
 		{"counted before the first report", &harnessv1.TokenBudget{UnreportedBytes: 5000, ToolTokens: 100}, 6, []uint32{700}, false, 850, soft},
 		{"reported alone", &harnessv1.TokenBudget{ReportedTokens: 900, ReportedMessages: 5}, 5, nil, true, 0, none},
-		{"a count that is wild", &harnessv1.TokenBudget{ReportedTokens: 1 << 31}, 5, []uint32{1<<32 - 1}, false, 1<<32 - 1, blocking},
-		{"a report of more than there is", &harnessv1.TokenBudget{ReportedTokens: 10, ReportedMessages: 50}, 5, nil, false, 10, none},
+		{"an absurd count", &harnessv1.TokenBudget{ReportedTokens: 1 << 31}, 5, []uint32{1<<32 - 1}, false, 1<<32 - 1, blocking},
+		{"a report of more messages than there are", &harnessv1.TokenBudget{ReportedTokens: 10, ReportedMessages: 50}, 5, nil, false, 10, none},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := decide(t, state(c.budget, c.messages), c.counted...)
@@ -107,13 +108,13 @@ func TestEstimate(t *testing.T) {
 				t.Errorf("limits %v", b)
 			}
 			if step.GetTo() != "turn" || step.GetCompactionComplete().GetRepair().GetRepairsMade() != 3 || len(step.GetObserved()) != len(c.counted) {
-				t.Errorf("hands on %v", step)
+				t.Errorf("committed %v", step)
 			}
 		})
 	}
 }
 
-// TestEvents: usage when it changes, pressure as long as there is some.
+// TestEvents: usage is reported when it changes, pressure in every step that has some.
 func TestEvents(t *testing.T) {
 	names := func(s *harnessv1.Snapshot, counted ...uint32) string {
 		var all []string
@@ -135,9 +136,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestNoPressureIsMissed: without an exact count there is never pressure that
-// one token a byte could have brought.
-func TestNoPressureIsMissed(t *testing.T) {
+// TestPressureIsNeverMissed: the decision asks for the exact count whenever one token a
+// byte could bring the window to the soft threshold.
+func TestPressureIsNeverMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &harnessv1.TokenBudget{
 			ReportedTokens:   rapid.Uint32().Draw(t, "reported"),
@@ -159,8 +160,8 @@ func TestNoPressureIsMissed(t *testing.T) {
 	})
 }
 
-// TestWorkflow: compaction hands on to whoever follows it.
-func TestWorkflow(t *testing.T) {
+// TestCompactionFollowsTheWorkflow: the step goes to the executor after compaction.
+func TestCompactionFollowsTheWorkflow(t *testing.T) {
 	s := state(nil, 0)
 	s.Workflow = []string{"repair", "compaction", "mine", "turn", "stopdecision"}
 	if got := decide(t, s).GetOutcome().GetStep().GetTo(); got != "mine" {
@@ -168,7 +169,7 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-func TestRefusedInputs(t *testing.T) {
+func TestDecideRejectsIncompleteInputs(t *testing.T) {
 	for name, in := range map[string]*harnessv1.StepInput{
 		"nothing":         nil,
 		"another message": {Step: &harnessv1.Step{Snapshot: state(nil, 0), Message: &harnessv1.Step_TurnComplete{}}},

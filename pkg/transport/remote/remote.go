@@ -120,6 +120,14 @@ func Reason(err error) string {
 	return strings.TrimPrefix(text, "Error while dialing: ")
 }
 
+// DeadlinePassed reports whether a server ended a call because the deadline of ctx has
+// passed. The server may end it up to 100 ms before ctx itself ends.
+func DeadlinePassed(ctx context.Context, err error) bool {
+	deadline, ok := ctx.Deadline()
+	code := status.Code(err)
+	return ok && (code == codes.DeadlineExceeded || code == codes.Canceled) && time.Until(deadline) < 100*time.Millisecond
+}
+
 // Close closes all connections; calls under way fail.
 func (p *Pool) Close() {
 	p.mu.Lock()

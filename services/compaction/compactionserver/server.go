@@ -30,15 +30,15 @@ type Server struct {
 	log Log
 }
 
-// New makes a compaction worker.
+// New returns a compaction worker.
 func New(log Log) *Server { return &Server{log: log} }
 
-// Register adds the gRPC form to a server.
+// Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	harnessv1.RegisterCompactionServiceServer(r, s)
 }
 
-// Compact maps a step to what compaction would commit.
+// Compact returns what compaction would commit for a step, and commits nothing.
 func (s *Server) Compact(_ context.Context, req *harnessv1.CompactRequest) (*harnessv1.CompactResponse, error) {
 	out, err := compaction.Decide(req.GetInput())
 	if err != nil {
@@ -52,11 +52,11 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Decide: compaction.Decide, Observe: s.observe})
 }
 
-// observe counts the messages that the provider has not reported. It walks the
-// log back only as far as they reach.
+// observe counts the tokens of the messages that the provider has not reported. It reads
+// the log backwards, up to the first of them.
 func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (*harnessv1.Observation, error) {
 	if key != compaction.KeyTokens {
-		return nil, fmt.Errorf("compaction does not observe %q", key)
+		return nil, fmt.Errorf("compaction has no observation %q", key)
 	}
 	snapshot := task.Step().GetSnapshot()
 	reported := snapshot.GetTokenBudget().GetReportedMessages()
@@ -68,7 +68,7 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 				continue
 			}
 			left--
-			whole, err := s.whole(ctx, task.Run, m)
+			whole, err := s.inline(ctx, task.Run, m)
 			if err != nil {
 				return nil, err
 			}
@@ -89,8 +89,8 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(count)}}, nil //nolint:gosec // far below
 }
 
-// whole is a message with its texts inline.
-func (s *Server) whole(ctx context.Context, run runlog.Run, m *harnessv1.Message) (*harnessv1.Message, error) {
+// inline returns a copy of a message in which all texts are inline.
+func (s *Server) inline(ctx context.Context, run runlog.Run, m *harnessv1.Message) (*harnessv1.Message, error) {
 	m = proto.CloneOf(m)
 	contents := []*harnessv1.Content{m.GetContent()}
 	for _, c := range m.GetToolCalls() {

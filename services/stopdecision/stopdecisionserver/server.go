@@ -1,10 +1,10 @@
 // Package stopdecisionserver runs the stop decision as an executor and serves it
-// over gRPC. It looks at what the decision asks about: outputs of the contract and
-// subscribers. Files and commands are the tool host's; a command runs under a key, so
-// that whoever takes the step over joins it.
+// over gRPC. It makes the observations that the decision needs: it checks outputs of
+// the contract and calls subscribers. The tool host reads files and runs commands. A
+// command runs under a key, so a worker that takes over the step joins it.
 //
-// An interrupt or a cancel ends the looking: what runs is killed, and the decision is
-// told (stopdecision.KeyStop).
+// An interrupt or a cancel ends the observations: what runs is killed, and the decision
+// gets an observation under stopdecision.KeyStop.
 package stopdecisionserver
 
 import (
@@ -38,22 +38,22 @@ type Log interface {
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// ToolHost looks at files and runs commands. Required.
+	// ToolHost reads files and runs commands. Required.
 	ToolHost harnessv1.ToolHostServiceClient
 	// Hooks calls subscribers. Required.
 	Hooks *hookcaller.Caller
 	// Remote has the connections to CheckServices. Required.
 	Remote *remote.Pool
-	// Conversations are folded conversations that others in this process share; nil: a
-	// cache of its own.
+	// Conversations is the cache of folded conversations. Default: a separate cache of
+	// 64 MiB.
 	Conversations *conversationcache.Cache
-	// Logger; nil discards.
+	// Logger of the worker. Default: discards.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// cacheBytes bounds a cache of conversations of one's own.
+// cacheBytes bounds the default cache of conversations.
 const cacheBytes = 64 << 20
 
 // Server is the stop decision executor and its gRPC form.
@@ -64,7 +64,7 @@ type Server struct {
 	interrupts  *interrupt.Watch
 }
 
-// New makes a stop decision worker.
+// New returns a stop decision worker.
 func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -81,13 +81,13 @@ func New(cfg Config) *Server {
 	}
 }
 
-// Register adds the gRPC form to a server.
+// Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	harnessv1.RegisterStopDecisionServiceServer(r, s)
 }
 
-// Decide maps a step to what the stop decision would commit. A state that somebody
-// has made by hand holds its contract and definition itself.
+// Decide returns what the stop decision would commit for a step, and commits nothing.
+// The step must hold its contract and definition itself, not as references.
 func (s *Server) Decide(_ context.Context, req *harnessv1.DecideRequest) (*harnessv1.DecideResponse, error) {
 	out, err := stopdecision.Decide(req.GetInput())
 	if err != nil {
@@ -106,13 +106,15 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: stopdecision.Name, Bind: s.bind})
 }
 
-// bind makes the decision for one task.
+// bind returns the decision and the observations for one task.
 func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
-	made, err := s.definitions.Load(ctx, task.Run, task.Step().GetSnapshot())
+	definition, err := s.definitions.Load(ctx, task.Run, task.Step().GetSnapshot())
 	if err != nil {
 		return nil, nil, err
 	}
-	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return stopdecision.DecideWith(in, made) }
-	o := &observing{s: s, task: task, made: made}
+	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+		return stopdecision.DecideWith(in, definition)
+	}
+	o := &observer{s: s, task: task, definition: definition}
 	return decide, o.observe, nil
 }

@@ -13,23 +13,24 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// sources is what the checks of a contract look at: contract.Sources.
-type sources struct{ *observing }
+// sources reads what the checks of a contract need. It implements contract.Sources.
+type sources struct{ *observer }
 
 func (s *sources) snapshot() *harnessv1.Snapshot { return s.task.Step().GetSnapshot() }
 
-// Turn is the turn that has ended.
+// Turn returns the number of the turn that has ended.
 func (s *sources) Turn() uint32 { return s.task.Step().GetTurnComplete().GetTurnNumber() }
 
-// Response is the agent's last text.
+// Response returns the agent's last text.
 func (s *sources) Response(ctx context.Context) (string, error) {
 	return s.Text(ctx, s.snapshot().GetAnswer())
 }
 
-// Messages is the conversation up to the step.
+// Messages returns the conversation up to the step.
 func (s *sources) Messages(ctx context.Context) ([]*harnessv1.Message, error) {
 	c, err := s.s.cfg.Conversations.Load(ctx, s.snapshot().GetFirstSequence(), s.task.Entry)
 	if err != nil {
@@ -38,7 +39,7 @@ func (s *sources) Messages(ctx context.Context) ([]*harnessv1.Message, error) {
 	return c.Messages, nil
 }
 
-// Text is the text of a content.
+// Text returns the text of a content.
 func (s *sources) Text(ctx context.Context, c *harnessv1.Content) (string, error) {
 	ref := c.GetBlob()
 	if ref == nil {
@@ -48,7 +49,7 @@ func (s *sources) Text(ctx context.Context, c *harnessv1.Content) (string, error
 	return string(data), err
 }
 
-// Artifact is the text of a work item's artifact.
+// Artifact returns the text of a work item's artifact.
 func (s *sources) Artifact(ctx context.Context, itemID string) (text string, found bool, err error) {
 	for _, item := range s.snapshot().GetWorkItemLedger().GetItems() {
 		if item.GetId() == itemID && item.GetArtifact() != nil {
@@ -59,19 +60,19 @@ func (s *sources) Artifact(ctx context.Context, itemID string) (text string, fou
 	return "", false, nil
 }
 
-// File has the tool host look at a file.
+// File returns what the tool host finds at a path.
 func (s *sources) File(ctx context.Context, path string, textBytes uint32) (*harnessv1.CheckFileResponse, error) {
 	var r *harnessv1.CheckFileResponse
-	err := s.patiently(ctx, func() (err error) {
+	err := s.whenReachable(ctx, func() (err error) {
 		r, err = s.s.cfg.ToolHost.CheckFile(ctx, &harnessv1.CheckFileRequest{Workspace: s.snapshot().GetWorkspace(), Path: path, TextBytes: textBytes})
 		return err
 	})
 	return r, err
 }
 
-// Command has the tool host run a command under a key that is the same for whoever
-// takes the step over. What was begun by a tool host that has died is begun anew: it
-// is a question, and asked again.
+// Command runs a command on the tool host. Its key is the same for every worker that
+// has the step. If the tool host dies while the command runs, the command is started
+// again under the next key, because a check has no effect that must not be repeated.
 func (s *sources) Command(ctx context.Context, outputID, command string, timeout time.Duration) (*harnessv1.CheckCommandResponse, error) {
 	for try := 1; ; try++ {
 		request := &harnessv1.CheckCommandRequest{
@@ -80,7 +81,7 @@ func (s *sources) Command(ctx context.Context, outputID, command string, timeout
 			Command: command, Timeout: durationpb.New(timeout), FirstSequence: s.snapshot().GetFirstSequence(),
 		}
 		var r *harnessv1.CheckCommandResponse
-		err := s.patiently(ctx, func() (err error) {
+		err := s.whenReachable(ctx, func() (err error) {
 			r, err = s.s.cfg.ToolHost.CheckCommand(ctx, request)
 			return err
 		})
@@ -93,10 +94,10 @@ func (s *sources) Command(ctx context.Context, outputID, command string, timeout
 	}
 }
 
-// maxCommandTries bounds how often a command is begun whose tool host dies under it.
+// maxCommandTries bounds how often a command is started if its tool host keeps dying.
 const maxCommandTries = 3
 
-// kill ends a command of which the run is interrupted.
+// kill ends the command of a run that is interrupted.
 func (s *sources) kill(ctx context.Context, request *harnessv1.CheckCommandRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
@@ -104,28 +105,34 @@ func (s *sources) kill(ctx context.Context, request *harnessv1.CheckCommandReque
 		Namespace: request.GetNamespace(), RunId: request.GetRunId(), CallIds: []string{request.GetKey()}, FirstSequence: request.GetFirstSequence(),
 	})
 	if err != nil {
-		s.s.cfg.Logger.WarnContext(ctx, "a command of the contract could not be killed", "run", s.task.Run.ID, "error", err)
+		s.s.cfg.Logger.WarnContext(ctx, "command of the contract not killed", "run", s.task.Run.ID, "error", err)
 	}
 }
 
-// killTime bounds the wait until a command is dead.
+// killTime is how long kill waits until the command is dead.
 const killTime = 30 * time.Second
 
-// patiently asks the tool host again while it cannot be reached, so that a restart
-// of it is no verdict on the work. The step's deadline and whoever stops the run end it.
-func (s *sources) patiently(ctx context.Context, ask func() error) error {
+// retryPause is the wait before a tool host that cannot be reached is called again.
+const retryPause = 250 * time.Millisecond
+
+// whenReachable repeats a call while the tool host cannot be reached, so that its
+// restart does not count against the work. It returns the cause of ctx when ctx ends.
+func (s *sources) whenReachable(ctx context.Context, call func() error) error {
 	for {
-		err := ask()
+		err := call()
 		switch {
 		case err == nil:
 			return nil
 		case context.Cause(ctx) != nil:
 			return context.Cause(ctx)
+		case remote.DeadlinePassed(ctx, err):
+			<-ctx.Done()
+			return context.Cause(ctx)
 		case status.Code(err) != codes.Unavailable:
 			return err
 		}
-		s.s.cfg.Logger.WarnContext(ctx, "tool host", "run", s.task.Run.ID, "error", err)
-		timer := time.NewTimer(commandPause)
+		s.s.cfg.Logger.WarnContext(ctx, "tool host cannot be reached", "run", s.task.Run.ID, "error", err)
+		timer := time.NewTimer(retryPause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -135,10 +142,11 @@ func (s *sources) patiently(ctx context.Context, ask func() error) error {
 	}
 }
 
-// maxRemoteResponse bounds what a CheckService is given of the agent's text, in bytes.
+// maxRemoteResponse bounds the text of the agent in a request to a CheckService, in
+// bytes.
 const maxRemoteResponse = 64 << 10
 
-// Remote asks a CheckService.
+// Remote calls a CheckService.
 func (s *sources) Remote(ctx context.Context, target string, output *harnessv1.RequiredOutput, timeout time.Duration) (*harnessv1.RequirementCoverage, error) {
 	conn, err := s.s.cfg.Remote.Dial(target)
 	if err != nil {
@@ -161,7 +169,7 @@ func (s *sources) Remote(ctx context.Context, target string, output *harnessv1.R
 	r, err := harnessv1.NewCheckServiceClient(conn).Check(ctx, &harnessv1.CheckRequest{
 		Namespace: s.task.Run.Namespace, RunId: s.task.Run.ID,
 		IdempotencyKey: fmt.Sprintf("%d/%s%s", s.task.Entry.Header.Version, stopdecision.KeyCheck, output.GetId()),
-		Output:         output, Goal: s.made.Contract.Proto().GetGoal(), Response: content.Cut(response, maxRemoteResponse),
+		Output:         output, Goal: s.definition.Contract.Proto().GetGoal(), Response: content.Cut(response, maxRemoteResponse),
 		State: string(state), Workspace: s.snapshot().GetWorkspace(),
 	})
 	if err != nil {
@@ -170,7 +178,7 @@ func (s *sources) Remote(ctx context.Context, target string, output *harnessv1.R
 	return r.GetCoverage(), nil
 }
 
-// State is what expressions over the state see.
+// State returns the variables of expressions over the state.
 func (s *sources) State(ctx context.Context) (map[string]any, error) {
 	response, err := s.Response(ctx)
 	if err != nil {
@@ -180,7 +188,7 @@ func (s *sources) State(ctx context.Context) (map[string]any, error) {
 	if err != nil || s.snapshot().GetWorkspace() == "" {
 		return vars, err
 	}
-	err = s.patiently(ctx, func() error { // the state has what was seen when the turn began, if anybody looked
+	err = s.whenReachable(ctx, func() error { // the snapshot has the count from the start of the turn, or none
 		r, err := s.s.cfg.ToolHost.InspectWorkspace(ctx, &harnessv1.InspectWorkspaceRequest{
 			Workspace: s.snapshot().GetWorkspace(), Namespace: s.task.Run.Namespace, RunId: s.task.Run.ID, FirstSequence: s.snapshot().GetFirstSequence(),
 		})

@@ -21,8 +21,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -144,19 +142,11 @@ func (c *Caller) remote(ctx context.Context, target string, req *harnessv1.HookR
 	switch {
 	case err == nil:
 		return resp.GetVerdict(), nil
-	case ctx.Err() != nil || overdue(ctx, err):
+	case ctx.Err() != nil || remote.DeadlinePassed(ctx, err):
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	return nil, fmt.Errorf("%s: %s", target, remote.Reason(err))
-}
-
-// overdue says that a server has ended a call because its time, which it knows too,
-// was over a moment before it is here.
-func overdue(ctx context.Context, err error) bool {
-	deadline, ok := ctx.Deadline()
-	code := status.Code(err)
-	return ok && (code == codes.DeadlineExceeded || code == codes.Canceled) && time.Until(deadline) < 100*time.Millisecond
 }
 
 // callback asks a client of the run.

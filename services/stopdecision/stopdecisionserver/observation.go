@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -21,19 +20,19 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// observing looks at what the decision over one task has to know.
-type observing struct {
-	s    *Server
-	task *executor.Task
-	made *agent.Definition
-	said agent.OutcomeLimit
+// observer makes the observations that the decision over one task needs.
+type observer struct {
+	s          *Server
+	task       *executor.Task
+	definition *agent.Definition
+	outcomes   agent.OutcomeLimit
 }
 
-// observe looks at all that is needed, in order, while it listens for what would
-// stop the run.
-func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
+// observe makes the observations, in order, and cancels them when an interrupt or a
+// cancel arrives or the wall-clock budget is used up. It then returns KeyStop alone.
+func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 	snapshot := o.task.Step().GetSnapshot()
-	if settled(needs) {
+	if onlyNotices(needs) {
 		return o.all(ctx, needs)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -47,20 +46,21 @@ func (o *observing) observe(ctx context.Context, needs *harnessv1.Needs) ([]*har
 	defer stop()
 	o.task.OnHeartbeat(func(hctx context.Context, view runlog.View) {
 		if view.InboxSequence > snapshot.GetInboxCursor() {
-			_ = lookout.Look(hctx) // the next heartbeat looks again
+			_ = lookout.Look(hctx) // the next heartbeat reads it again
 		}
 	})
-	seen, err := o.all(ctx, needs)
+	observations, err := o.all(ctx, needs)
 	if interrupt.Stopped(ctx) {
-		// What ran is dead, and what else it saw no longer matters.
+		// What ran is dead, and the other observations no longer matter.
 		return []*harnessv1.Observation{{Key: stopdecision.KeyStop, Value: &harnessv1.Observation_StopAsked{StopAsked: true}}}, nil
 	}
-	return seen, err
+	return observations, err
 }
 
-// settled says that the decision has been made and only observers are told of it:
-// that is not broken off, or what they were told would not be so.
-func settled(needs *harnessv1.Needs) bool {
+// onlyNotices reports whether the decision is made and only subscribers that cannot
+// change it are to be called. They are not cancelled, because what they were told would
+// then be wrong.
+func onlyNotices(needs *harnessv1.Needs) bool {
 	for _, request := range needs.GetHooks() {
 		switch request.GetTopic() {
 		case harnessv1.HookTopic_HOOK_TOPIC_ON_COMPLETE, harnessv1.HookTopic_HOOK_TOPIC_SESSION_END,
@@ -72,43 +72,43 @@ func settled(needs *harnessv1.Needs) bool {
 	return len(needs.GetHooks()) > 0 && len(needs.GetHooks()) == len(needs.GetKeys())
 }
 
-// all looks at all that is needed, in order.
-func (o *observing) all(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
-	var seen []*harnessv1.Observation
+// all makes the observations in order.
+func (o *observer) all(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
+	var observations []*harnessv1.Observation
 	for _, key := range needs.GetKeys() {
 		observation, err := o.one(ctx, needs, key)
 		if err != nil {
 			return nil, fmt.Errorf("observe %s: %w", key, err)
 		}
 		failpoint.Hit(stopdecision.Name, "looked")
-		seen = append(seen, observation)
+		observations = append(observations, observation)
 	}
-	return seen, nil
+	return observations, nil
 }
 
-// one looks at one thing.
-func (o *observing) one(ctx context.Context, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
+// one makes the observation under a key.
+func (o *observer) one(ctx context.Context, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
 	for _, request := range needs.GetHooks() {
 		if request.GetIdempotencyKey() == key {
 			s := o.task.Step().GetSnapshot()
-			outcome := o.s.cfg.Hooks.Call(ctx, o.made.Hooks.Hook(request.GetHookId()), request, hookcaller.RunInfo{
+			outcome := o.s.cfg.Hooks.Call(ctx, o.definition.Hooks.Hook(request.GetHookId()), request, hookcaller.RunInfo{
 				Workspace: s.GetWorkspace(), FirstSequence: s.GetFirstSequence(), Timeout: s.GetConfig().GetHooks().GetTimeout().AsDuration(),
 			})
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
-			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: o.said.Apply(outcome)}}, nil
+			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: o.outcomes.Apply(outcome)}}, nil
 		}
 	}
 	id, ok := strings.CutPrefix(key, stopdecision.KeyCheck)
-	if !ok || o.made.Contract == nil {
+	if !ok || o.definition.Contract == nil {
 		return nil, fmt.Errorf("the stop decision does not observe %q", key)
 	}
 	ctx, span := spans.Start(ctx, "check "+id, trace.SpanKindInternal, func() []attribute.KeyValue {
 		return append(spans.RunAttributes(o.task.Run), spans.CheckOutput.String(id))
 	})
 	defer span.End()
-	found, err := o.made.Contract.Check(ctx, id, &sources{observing: o})
+	found, err := o.definition.Contract.Check(ctx, id, &sources{observer: o})
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
@@ -120,6 +120,3 @@ func (o *observing) one(ctx context.Context, needs *harnessv1.Needs, key string)
 	}
 	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Check{Check: found}}, nil
 }
-
-// commandPause is the wait before a tool host that cannot be reached is asked again.
-const commandPause = 250 * time.Millisecond
