@@ -1,18 +1,16 @@
-// Package bridge decides what becomes of the answer of an executor that is called
-// over gRPC (harness.v1.ExecutorService) and that is not trusted with the log.
+// Package bridge decides what is committed of the answer of a custom executor that is
+// called over gRPC (harness.v1.ExecutorService) and has no access to the run log.
 //
-// Such an executor says what it has to say; the bridge keeps the books. An empty
-// answer passes the step on as it came. What an executor may do besides:
+// An empty answer passes the step on unchanged. An executor may also:
 //
-//   - append guidance: messages that the model is told before its next turn;
-//   - change the parts of the snapshot that steer the agent: see free. What the run has
-//     to show for itself is not among them: work items, coverage, answers;
-//   - behind the turn, say that the agent is done or is not; before it, report what
-//     it has compacted; anywhere, end the turn with an error, which fails the run visibly;
+//   - append guidance: messages that the model reads before its next turn;
+//   - change the fields of the snapshot that steer the agent (writableFields). The
+//     record of the work, such as work items, coverage and answers, is not among them;
+//   - after the turn, set whether the agent is done; before it, report a compaction;
+//     at any place, end the turn with an error, which fails the run.
 //
-// Whatever else differs from what it was given is refused with the field's name: the
-// cursor of the inbox, the fence, budgets that were used up, what the run is made of.
-// Everything here is pure.
+// Any other difference from its input is rejected with the name of the field: the inbox
+// cursor, the fence, spent budgets, the definition of the run. The package is pure.
 package bridge
 
 import (
@@ -24,6 +22,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -33,31 +32,31 @@ import (
 const (
 	// MaxAppended bounds the messages of one answer.
 	MaxAppended = 16
-	// MaxText bounds their texts together, in bytes.
+	// MaxText bounds the texts of these messages in total, in bytes.
 	MaxText = 64 << 10
 	// guidanceKind is the kind of the guidance in guidance.injected.
 	guidanceKind = "executor"
 )
 
-// CheckName says whether an executor can be called through a bridge. The error says
-// what else to do.
+// CheckName returns an error if an executor cannot be called through a bridge. The
+// error says what to do instead.
 func CheckName(name string) error {
 	switch {
 	case !runlog.Name.MatchString(name):
-		return fmt.Errorf("%q is no name of an executor: want letters, digits, - and _, at most 64", name)
+		return fmt.Errorf("invalid executor name %q: expected 1 to 64 letters, digits, - or _", name)
 	case runlog.IsRest(name):
-		return fmt.Errorf("%s is a place where runs rest, no executor", name)
+		return fmt.Errorf("%q is reserved for runs that are parked or ended; choose another name", name)
 	case name == workflow.Turn || name == workflow.Repair || name == workflow.StopDecision:
-		return fmt.Errorf("%s keeps books that a bridge cannot check (the journal, the inbox, how a run ends): consume its subjects instead (examples/executor)", name)
+		return fmt.Errorf("%s cannot be bridged, because a bridge cannot check the journal, the inbox or the end of a run: consume its subjects instead (examples/executor)", name)
 	case workflow.IsRole(name) && name != workflow.Compaction:
-		return fmt.Errorf("%s is a role, no executor: choose another name", name)
+		return fmt.Errorf("%q is a role, not an executor; choose another name", name)
 	}
 	return nil
 }
 
-// free are the fields of the snapshot that an executor may change; compaction also
-// weighs the window.
-func free(name string) []protoreflect.Name {
+// writableFields are the fields of the snapshot that the executor name may change.
+// Compaction may also change the token budget.
+func writableFields(name string) []protoreflect.Name {
 	fields := []protoreflect.Name{"mode", "model", "fallback_models", "hooks"}
 	if name == workflow.Compaction {
 		fields = append(fields, "token_budget")
@@ -65,58 +64,64 @@ func free(name string) []protoreflect.Name {
 	return fields
 }
 
-// PassOn is the outcome of a step whose executor has nothing to say.
+// PassOn returns the outcome of a step that its executor leaves unchanged.
 func PassOn(name string, in *harnessv1.StepInput) *harnessv1.Outcome {
-	s := runstate.Clone(in.GetStep().GetSnapshot())
-	return &harnessv1.Outcome{Step: &harnessv1.Step{
-		From: name, To: workflow.Next(s.GetWorkflow(), name), Snapshot: s, Message: in.GetStep().GetMessage(),
-	}}
+	return draft(name, in).Outcome()
 }
 
-// Resolve is what is committed of what the executor name made of a step. It changes
-// neither. Its error is one line that names what was refused.
+// draft is the step passed on to the next executor.
+func draft(name string, in *harnessv1.StepInput) *runstate.Draft {
+	s := runstate.Clone(in.GetStep().GetSnapshot())
+	d := runstate.NewStep(name, s, 0)
+	d.Step.To, d.Step.Message = workflow.Next(s.GetWorkflow(), name), in.GetStep().GetMessage()
+	return d
+}
+
+// Resolve returns what is committed of the answer out of the executor name to a step.
+// It changes neither in nor out. Its error is one line that names what is rejected.
 func Resolve(name string, in *harnessv1.StepInput, out *harnessv1.StepOutput) (*harnessv1.Outcome, error) {
 	if needs := out.GetNeeds(); needs != nil {
-		return nil, fmt.Errorf("%s needs %s, and a bridge observes nothing: read it from the gateway or the tool host before the answer",
+		return nil, fmt.Errorf("%s needs %s, but a bridge makes no observations: read it from the gateway or the tool host before answering",
 			name, strings.Join(needs.GetKeys(), ", "))
 	}
-	said := out.GetOutcome()
-	if len(said.GetEvents()) > 0 {
-		return nil, fmt.Errorf("%s answered with events: what watchers see is derived from the outcome; leave events out", name)
+	answer := out.GetOutcome()
+	if len(answer.GetEvents()) > 0 {
+		return nil, fmt.Errorf("%s returned events, which are derived from the outcome: leave events empty", name)
 	}
-	outcome := PassOn(name, in)
-	step := outcome.GetStep()
-	if err := takeMessage(name, in.GetStep(), said.GetStep(), step); err != nil {
+	d := draft(name, in)
+	if err := applyMessage(name, in.GetStep(), answer.GetStep(), d.Step); err != nil {
 		return nil, err
 	}
-	if s := said.GetStep().GetSnapshot(); s != nil {
+	if s := answer.GetStep().GetSnapshot(); s != nil {
 		if err := checkSnapshot(name, in.GetStep().GetSnapshot(), s); err != nil {
 			return nil, err
 		}
-		step.Snapshot = runstate.Clone(s)
+		step := d.Step
+		d = runstate.NewStep(name, runstate.Clone(s), 0)
+		d.Step.To, d.Step.Message = step.GetTo(), step.GetMessage()
 	}
-	if len(said.GetStep().GetPhaseChanges()) > 0 {
-		return nil, fmt.Errorf("%s changed the phase: only stock executors do; leave phase_changes out", name)
+	if len(answer.GetStep().GetPhaseChanges()) > 0 {
+		return nil, fmt.Errorf("%s changed the phase, which only stock executors do: leave phase_changes empty", name)
 	}
-	if t := step.GetTurnComplete(); t != nil && step.GetSnapshot().GetTurn() != nil {
-		step.Snapshot.Turn.AgentDone = t.GetAgentDone() // what a stop decision that is taken again goes by
+	if t := d.Step.GetTurnComplete(); t != nil && d.Step.GetSnapshot().GetTurn() != nil {
+		d.Step.Snapshot.Turn.AgentDone = t.GetAgentDone() // a repeated stop decision reads it there
 	}
-	if err := takeAppended(name, outcome, said.GetAppended()); err != nil {
+	if err := appendGuidance(name, d, answer.GetAppended()); err != nil {
 		return nil, err
 	}
-	return outcome, nil
+	return d.Outcome(), nil
 }
 
-// takeMessage settles whom the step goes to and with what.
-func takeMessage(name string, in, said, step *harnessv1.Step) error {
-	if from := said.GetFrom(); from != "" && from != name {
+// applyMessage sets the addressee and the message of step from those of the answer.
+func applyMessage(name string, in, answer, step *harnessv1.Step) error {
+	if from := answer.GetFrom(); from != "" && from != name {
 		return fmt.Errorf("%s answered in the name of %s: leave from empty", name, from)
 	}
-	if failure := said.GetTurnComplete().GetError(); failure != nil {
-		if to := said.GetTo(); to != "" && to != workflow.StopDecision {
-			return fmt.Errorf("%s sent an error to %s: it goes to %s", name, to, workflow.StopDecision)
+	if failure := answer.GetTurnComplete().GetError(); failure != nil {
+		if to := answer.GetTo(); to != "" && to != workflow.StopDecision {
+			return fmt.Errorf("%s sent an error to %s, expected %s: leave to empty", name, to, workflow.StopDecision)
 		}
-		// Other kinds mean that somebody cancelled, or that a provider is away.
+		// Other kinds of errors mean a cancelled run or an unavailable provider.
 		step.To, step.Message = workflow.StopDecision, &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 			TurnNumber: turnNumber(in),
 			Error: &harnessv1.TurnError{
@@ -126,20 +131,20 @@ func takeMessage(name string, in, said, step *harnessv1.Step) error {
 		}}
 		return nil
 	}
-	if to, want := said.GetTo(), step.GetTo(); to != "" && to != want {
-		return fmt.Errorf("%s sent the step to %s: the workflow goes on with %s; leave to empty", name, to, want)
+	if to, want := answer.GetTo(), step.GetTo(); to != "" && to != want {
+		return fmt.Errorf("%s sent the step to %s, but %s follows it in the workflow: leave to empty", name, to, want)
 	}
-	if said.GetMessage() == nil {
+	if answer.GetMessage() == nil {
 		return nil
 	}
-	if got := kind(said); got != kind(in) && (kind(in) != "repair_complete" || got != "compaction_complete") {
-		return fmt.Errorf("%s made a %s out of a %s, which %s does not take: leave message empty to pass it on", name, got, kind(in), step.GetTo())
+	if got := kind(answer); got != kind(in) && (kind(in) != "repair_complete" || got != "compaction_complete") {
+		return fmt.Errorf("%s answered a %s with a %s, which %s does not accept: leave message empty to pass it on", name, kind(in), got, step.GetTo())
 	}
-	step.Message = said.GetMessage()
+	step.Message = answer.GetMessage()
 	return checkTurn(name, in.GetTurnComplete(), step.GetTurnComplete())
 }
 
-// turnNumber is the turn that a step belongs to.
+// turnNumber returns the turn that a step belongs to.
 func turnNumber(in *harnessv1.Step) uint32 {
 	if t := in.GetTurnComplete(); t != nil {
 		return t.GetTurnNumber()
@@ -147,20 +152,20 @@ func turnNumber(in *harnessv1.Step) uint32 {
 	return in.GetSnapshot().GetTurnCount()
 }
 
-// checkTurn refuses to have a turn told otherwise than it went.
+// checkTurn returns an error if the answer changes how the turn ended.
 func checkTurn(name string, before, after *harnessv1.TurnComplete) error {
 	if before == nil || after == nil {
 		return nil
 	}
-	told := proto.CloneOf(after)
-	told.AgentDone = before.GetAgentDone()
-	if !proto.Equal(told, before) {
-		return fmt.Errorf("%s changed turn_complete: only agent_done is its to change", name)
+	allowed := proto.CloneOf(after)
+	allowed.AgentDone = before.GetAgentDone()
+	if !proto.Equal(allowed, before) {
+		return fmt.Errorf("%s changed turn_complete: only agent_done may change", name)
 	}
 	return nil
 }
 
-// kind is the name of the message in a step; empty without one.
+// kind returns the name of the message in a step; empty without one.
 func kind(step *harnessv1.Step) protoreflect.Name {
 	m := step.ProtoReflect()
 	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("message")); f != nil {
@@ -169,20 +174,20 @@ func kind(step *harnessv1.Step) protoreflect.Name {
 	return ""
 }
 
-// checkSnapshot refuses changes that are not the executor's to make.
+// checkSnapshot returns an error if the executor changed a field that it may not change.
 func checkSnapshot(name string, before, after *harnessv1.Snapshot) error {
 	b, a := before.ProtoReflect(), after.ProtoReflect()
 	fields := b.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		if slices.Contains(free(name), f.Name()) || b.Has(f) == a.Has(f) && b.Get(f).Equal(a.Get(f)) {
+		if slices.Contains(writableFields(name), f.Name()) || b.Has(f) == a.Has(f) && b.Get(f).Equal(a.Get(f)) {
 			continue
 		}
-		return fmt.Errorf("%s changed snapshot.%s, which is not its to change: send the snapshot back as it came but for %s, or leave it out",
-			name, f.Name(), list(free(name)))
+		return fmt.Errorf("%s changed snapshot.%s: only %s may change; return the other fields as received, or leave the snapshot out",
+			name, f.Name(), list(writableFields(name)))
 	}
 	if len(a.GetUnknown()) != len(b.GetUnknown()) {
-		return fmt.Errorf("%s lost fields of the snapshot that its protos do not know: generate its stubs from this version's protos, or leave the snapshot out", name)
+		return fmt.Errorf("%s lost fields of the snapshot that its protos do not know: generate its stubs from the protos of this version, or leave the snapshot out", name)
 	}
 	return nil
 }
@@ -195,13 +200,14 @@ func list(names []protoreflect.Name) string {
 	return strings.Join(words, ", ")
 }
 
-// takeAppended adds guidance to the outcome, with its ids, its turn and its events.
-func takeAppended(name string, outcome *harnessv1.Outcome, said []*harnessv1.Message) error {
-	if len(said) > MaxAppended {
-		return fmt.Errorf("%s appended %d messages, the limit is %d", name, len(said), MaxAppended)
+// appendGuidance appends the messages of the answer, with their events.
+func appendGuidance(name string, d *runstate.Draft, messages []*harnessv1.Message) error {
+	if len(messages) > MaxAppended {
+		return fmt.Errorf("%s appended %d messages, which exceeds the limit of %d", name, len(messages), MaxAppended)
 	}
-	s, size := outcome.GetStep().GetSnapshot(), 0
-	for i, m := range said {
+	d.Turn = d.Step.GetSnapshot().GetTurn().GetNumber()
+	size := 0
+	for i, m := range messages {
 		text := m.GetContent().GetInline()
 		size += len(text)
 		switch {
@@ -210,19 +216,14 @@ func takeAppended(name string, outcome *harnessv1.Outcome, said []*harnessv1.Mes
 		case m.GetRole() != harnessv1.Role_ROLE_UNSPECIFIED && m.GetRole() != harnessv1.Role_ROLE_USER,
 			m.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED && m.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE,
 			len(m.GetToolCalls()) > 0 || m.GetToolCallId() != "":
-			return fmt.Errorf("%s: appended[%d] is not guidance: want role USER and kind GUIDANCE, or neither, and text only", name, i)
+			return fmt.Errorf("%s: appended[%d] is not guidance: expected text only, with role USER and kind GUIDANCE or neither", name, i)
 		case size > MaxText:
 			return fmt.Errorf("%s appended more than %d bytes of text", name, MaxText)
 		}
-		turn := s.GetTurn().GetNumber()
-		outcome.Appended = append(outcome.Appended, runstate.AppendMessages(s, turn, &harnessv1.Message{
+		d.Append(&harnessv1.Message{
 			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: proto.CloneOf(m.GetContent()), Kept: m.GetKept(),
-		})...)
-		outcome.Events = append(outcome.Events, runstate.Event(s, turn, &harnessv1.Event{
-			Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
-				Kind: guidanceKind, RuleId: name, Text: content.Cut(text, content.MaxPreview),
-			}},
-		}))
+		})
+		d.Emit(event.GuidanceInjected(guidanceKind, name, text))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// behindTurn is a step as an executor between turn and stopdecision gets it.
-func behindTurn() *harnessv1.StepInput {
+// afterTurn is a step that an executor between turn and stopdecision receives.
+func afterTurn() *harnessv1.StepInput {
 	return &harnessv1.StepInput{
 		Namespace: "default", RunId: "r", Version: 7, Now: timestamppb.Now(),
 		Step: &harnessv1.Step{
@@ -35,8 +35,8 @@ func answer(o *harnessv1.Outcome) *harnessv1.StepOutput {
 	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Outcome{Outcome: o}}
 }
 
-func TestAnEmptyAnswerPassesTheStepOn(t *testing.T) {
-	in := behindTurn()
+func TestEmptyAnswerPassesTheStepOn(t *testing.T) {
+	in := afterTurn()
 	for name, out := range map[string]*harnessv1.StepOutput{"nothing": nil, "no output": {}, "no step": answer(&harnessv1.Outcome{}), "an empty step": answer(&harnessv1.Outcome{Step: &harnessv1.Step{}})} {
 		got, err := Resolve("critic", in, out)
 		if err != nil {
@@ -49,8 +49,8 @@ func TestAnEmptyAnswerPassesTheStepOn(t *testing.T) {
 	}
 }
 
-func TestGuidanceGetsItsIdItsTurnAndItsEvent(t *testing.T) {
-	in := behindTurn()
+func TestGuidanceGetsAnIDATurnAndAnEvent(t *testing.T) {
+	in := afterTurn()
 	got, err := Resolve("critic", in, answer(&harnessv1.Outcome{Appended: []*harnessv1.Message{
 		{Content: content.Inline("Say what you ran.")}, {Id: 900, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: content.Inline("And how.")},
 	}}))
@@ -74,8 +74,8 @@ func TestGuidanceGetsItsIdItsTurnAndItsEvent(t *testing.T) {
 	}
 }
 
-func TestWhatAnExecutorMayChange(t *testing.T) {
-	in := behindTurn()
+func TestAnswerChangesWritableFields(t *testing.T) {
+	in := afterTurn()
 	s := runstate.Clone(in.GetStep().GetSnapshot())
 	s.Mode, s.Model = "plan", "openai:small"
 	done := &harnessv1.TurnComplete{TurnNumber: 2, CalledWorkComplete: true}
@@ -88,10 +88,10 @@ func TestWhatAnExecutorMayChange(t *testing.T) {
 	}
 }
 
-// What an executor says of the agent holds also where the stop decision is taken again,
-// which goes by the snapshot.
-func TestASecondLookGoesByWhatTheExecutorSaid(t *testing.T) {
-	got, err := Resolve("critic", behindTurn(), answer(&harnessv1.Outcome{Step: &harnessv1.Step{
+// TestAgentDoneIsCopiedToTheSnapshot: a stop decision that is taken again reads it
+// there.
+func TestAgentDoneIsCopiedToTheSnapshot(t *testing.T) {
+	got, err := Resolve("critic", afterTurn(), answer(&harnessv1.Outcome{Step: &harnessv1.Step{
 		Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: 2, CalledWorkComplete: true}},
 	}}))
 	if err != nil || got.GetStep().GetSnapshot().GetTurn().GetAgentDone() {
@@ -99,12 +99,12 @@ func TestASecondLookGoesByWhatTheExecutorSaid(t *testing.T) {
 	}
 }
 
-// An error fails the run, whatever kind it is called and wherever the executor stands:
-// nobody has cancelled, and no provider is away.
-func TestAnErrorIsAFailure(t *testing.T) {
-	before := behindTurn()
+// TestErrorFailsTheRun, whatever its kind and the place of the executor: a custom
+// executor cannot cancel the run or report an outage of the provider.
+func TestErrorFailsTheRun(t *testing.T) {
+	before := afterTurn()
 	before.GetStep().Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}}
-	for _, in := range []*harnessv1.StepInput{behindTurn(), before} {
+	for _, in := range []*harnessv1.StepInput{afterTurn(), before} {
 		for kind := range harnessv1.TurnErrorKind_name {
 			got, err := Resolve("critic", in, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
 				TurnNumber: 99, Awaiting: true, Error: &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind(kind), Message: "no"},
@@ -117,9 +117,9 @@ func TestAnErrorIsAFailure(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedIsNamed(t *testing.T) {
+func TestResolveNamesTheRejectedField(t *testing.T) {
 	change := func(f func(*harnessv1.Snapshot)) *harnessv1.Outcome {
-		s := behindTurn().GetStep().GetSnapshot()
+		s := afterTurn().GetStep().GetSnapshot()
 		f(s)
 		return &harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: s}}
 	}
@@ -131,11 +131,11 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		want string
 	}{
 		"needs":            {&harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{"tokens"}}}}, "needs tokens"},
-		"events":           {answer(&harnessv1.Outcome{Events: []*harnessv1.Event{{}}}), "leave events out"},
+		"events":           {answer(&harnessv1.Outcome{Events: []*harnessv1.Event{{}}}), "leave events empty"},
 		"from another":     {answer(&harnessv1.Outcome{Step: &harnessv1.Step{From: "turn"}}), "in the name of turn"},
-		"to another":       {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: "repair"}}), "goes on with stopdecision"},
-		"to the end":       {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: runlog.End}}), "goes on with stopdecision"},
-		"another message":  {answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{}}}}), "made a result out of a turn_complete"},
+		"to another":       {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: "repair"}}), "stopdecision follows it"},
+		"to the end":       {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: runlog.End}}), "stopdecision follows it"},
+		"another message":  {answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{}}}}), "answered a turn_complete with a result"},
 		"another turn":     {answer(&harnessv1.Outcome{Step: &harnessv1.Step{Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: 3}}}}), "only agent_done"},
 		"the phase":        {answer(&harnessv1.Outcome{Step: &harnessv1.Step{PhaseChanges: []*harnessv1.PhaseChange{{}}}}), "phase_changes"},
 		"the cursor":       {answer(change(func(s *harnessv1.Snapshot) { s.InboxCursor++ })), "snapshot.inbox_cursor"},
@@ -147,7 +147,7 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		"work items":       {answer(change(func(s *harnessv1.Snapshot) { s.WorkItemLedger = &harnessv1.WorkItemLedger{} })), "snapshot.work_item_ledger"},
 		"coverage":         {answer(change(func(s *harnessv1.Snapshot) { s.CoverageLedger = &harnessv1.CoverageLedger{} })), "snapshot.coverage_ledger"},
 		"the window":       {answer(change(func(s *harnessv1.Snapshot) { s.TokenBudget = &harnessv1.TokenBudget{UsedTokens: 1} })), "snapshot.token_budget"},
-		"an error's way":   {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: "turn", Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{Error: &harnessv1.TurnError{}}}}}), "it goes to stopdecision"},
+		"an error's way":   {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: "turn", Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{Error: &harnessv1.TurnError{}}}}}), "expected stopdecision"},
 		"more turns":       {answer(change(func(s *harnessv1.Snapshot) { s.MaxTurns = 900 })), "snapshot.max_turns"},
 		"an empty message": {answer(say(&harnessv1.Message{})), "appended[0] has no inline text"},
 		"the model's part": {answer(say(&harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("x")})), "appended[0] is not guidance"},
@@ -157,20 +157,20 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		"too many":         {answer(&harnessv1.Outcome{Appended: make([]*harnessv1.Message, MaxAppended+1)}), "17 messages"},
 	}
 	for name, c := range cases {
-		_, err := Resolve("critic", behindTurn(), c.out)
+		_, err := Resolve("critic", afterTurn(), c.out)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line with %q", name, err, c.want)
 		}
 	}
-	// Fields that the executor's protos do not know are not lost on the way.
-	in := behindTurn()
+	// Fields that the protos of the executor do not know must be kept.
+	in := afterTurn()
 	in.GetStep().GetSnapshot().ProtoReflect().SetUnknown([]byte{0xf8, 0x3f, 1})
-	if _, err := Resolve("critic", in, answer(change(func(*harnessv1.Snapshot) {}))); err == nil || !strings.Contains(err.Error(), "does not know") && !strings.Contains(err.Error(), "do not know") {
+	if _, err := Resolve("critic", in, answer(change(func(*harnessv1.Snapshot) {}))); err == nil || !strings.Contains(err.Error(), "do not know") {
 		t.Errorf("lost fields: %v", err)
 	}
 }
 
-func TestWhoCanBeBridged(t *testing.T) {
+func TestCheckNameRejectsReservedNames(t *testing.T) {
 	for name, good := range map[string]bool{
 		"critic": true, "compaction": true,
 		"stopdecision": false, "turn": false, "repair": false, "park": false, "end": false, "gateway": false, "all": false, "a b": false, "": false,

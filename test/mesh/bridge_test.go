@@ -124,7 +124,7 @@ func TestExecutorBehindABridge(t *testing.T) {
 			t.Errorf("ended as %v", entries[len(entries)-1].Record.GetStep().GetResult())
 		}
 	})
-	t.Run("what is not its to change fails the run visibly", func(t *testing.T) {
+	t.Run("a change of a field that may not change fails the run", func(t *testing.T) {
 		bad, _ := serveForeign(outer, "127.0.0.1:0", func(_ context.Context, in *harnessv1.StepInput) (*harnessv1.Outcome, error) {
 			in.GetStep().GetSnapshot().MaxTurns = 9_999
 			return &harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: in.GetStep().GetSnapshot()}}, nil

@@ -1,12 +1,11 @@
-// Package bridgeserver runs an executor that is served over gRPC as if it stood in
-// the mesh: it takes the steps that are addressed to the executor, calls
-// harness.v1.ExecutorService.Execute for each, and commits what services/bridge makes
-// of the answer.
+// Package bridgeserver runs a custom executor that is served over gRPC. It consumes the
+// steps that are addressed to the executor, calls harness.v1.ExecutorService.Execute
+// for each, and commits the outcome that package bridge derives from the answer.
 //
-// A target that cannot be reached keeps its runs waiting; the step is put back. An
-// answer that is refused, an error and a call that takes too long count as failures:
-// after executor.MaxFailures of them at one step the run fails, visibly. An interrupt or
-// a cancel ends the call, and the step passes on as it came.
+// While the target cannot be reached, its steps are put back and their runs wait. A
+// rejected answer, an error and a call that takes too long are failures: after
+// executor.MaxFailures of them at one step the run fails. An interrupt or a cancel ends
+// the call, and the step is passed on unchanged.
 package bridgeserver
 
 import (
@@ -28,7 +27,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/bridge"
 )
 
-// DefaultTimeout bounds a call of the executor.
+// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 5 * time.Minute
 
 // Log is what a bridge needs of a run log.
@@ -87,26 +86,27 @@ func New(cfg Config) (*Server, error) {
 // Register adds the gRPC form to a server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { harnessv1.RegisterExecutorServiceServer(r, s) }
 
-// Execute maps a step to what the bridge would commit, and commits nothing.
+// Execute calls the target for a step and returns what the bridge would commit. It
+// commits nothing.
 func (s *Server) Execute(ctx context.Context, req *harnessv1.ExecuteRequest) (*harnessv1.ExecuteResponse, error) {
 	if req.GetInput().GetStep().GetSnapshot() == nil {
-		return nil, fault.Invalid("input.step.snapshot", "is missing")
+		return nil, fault.Invalid("input.step.snapshot", "is required")
 	}
-	said, err := s.call(ctx, req.GetInput())
+	out, err := s.call(ctx, req.GetInput())
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := bridge.Resolve(s.cfg.Name, req.GetInput(), said)
+	outcome, err := bridge.Resolve(s.cfg.Name, req.GetInput(), out)
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return &harnessv1.ExecuteResponse{Output: &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Outcome{Outcome: outcome}}}, nil
 }
 
-// Reach says why the executor cannot be called now; nil when it can.
+// Reach returns an error if the executor cannot be called now.
 func (s *Server) Reach(ctx context.Context) error {
 	if err := s.cfg.Remote.Reach(ctx, s.cfg.Target); err != nil {
-		return fmt.Errorf("executor %s at %w: start it, or give another --target", s.cfg.Name, err)
+		return fmt.Errorf("executor %s at %w; start it, or pass another --target", s.cfg.Name, err)
 	}
 	return nil
 }
@@ -118,28 +118,28 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 		return err
 	}
 	defer stop()
-	return executor.Run(ctx, cfg, bridged{s})
+	return executor.Run(ctx, cfg, loopExecutor{s})
 }
 
-// bridged is the executor in the loop.
-type bridged struct{ s *Server }
+// loopExecutor is the executor that the loop runs.
+type loopExecutor struct{ s *Server }
 
-func (b bridged) Name() string { return b.s.cfg.Name }
+func (b loopExecutor) Name() string { return b.s.cfg.Name }
 
 // Execute calls the target for one step.
-func (b bridged) Execute(ctx context.Context, task *executor.Task) (*harnessv1.Outcome, error) {
+func (b loopExecutor) Execute(ctx context.Context, task *executor.Task) (*harnessv1.Outcome, error) {
 	in := task.Input()
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lookout, stop := b.s.interrupts.Inbox(calling, cancel, task.Run, in.GetStep().GetSnapshot())
 	defer stop()
 	task.OnHeartbeat(func(ctx context.Context, _ runlog.View) { _ = lookout.Look(ctx) })
-	said, err := b.s.call(calling, in)
+	out, err := b.s.call(calling, in)
 	if err == nil {
-		return bridge.Resolve(b.s.cfg.Name, in, said)
+		return bridge.Resolve(b.s.cfg.Name, in, out)
 	}
 	if ctx.Err() == nil {
-		// A target that is away fails faster than the inbox can be looked at, each time.
+		// A target that cannot be reached fails before the inbox has been read.
 		if lerr := lookout.Looked(ctx); lerr != nil && ctx.Err() == nil {
 			return nil, executor.Retry("inbox", lerr)
 		}
@@ -156,7 +156,7 @@ func (b bridged) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 	case codes.DeadlineExceeded:
 		return nil, fmt.Errorf("executor %s at %s did not answer within %s", b.s.cfg.Name, b.s.cfg.Target, b.s.cfg.Timeout)
 	case codes.Unimplemented:
-		return nil, fmt.Errorf("what listens at %s serves no harness.v1.ExecutorService: %s", b.s.cfg.Target, remote.Reason(err))
+		return nil, fmt.Errorf("the server at %s does not serve harness.v1.ExecutorService: %s", b.s.cfg.Target, remote.Reason(err))
 	}
 	return nil, fmt.Errorf("executor %s: %s: %s", b.s.cfg.Name, status.Code(err), remote.Reason(err))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -223,7 +224,7 @@ func blocking(t *testing.T) (address string, started, cancelled chan struct{}) {
 
 func TestBridgeCancelsTheCall_WhenTheRunIsInterrupted(t *testing.T) {
 	t.Parallel()
-	b := steptest.New(t, critic)
+	b := steptest.NewLayout(t, jetstream.Layout{Executors: []string{critic}, Takeover: steptest.WithoutHeartbeats})
 	address, started, cancelled := blocking(t)
 	b.Start(bridge(b, address, 0).Run)
 	b.Put(step())

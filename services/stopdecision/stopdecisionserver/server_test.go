@@ -23,6 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -53,7 +54,19 @@ type bed struct {
 // host.
 func newBed(t *testing.T, intercept grpc.UnaryServerInterceptor) *bed {
 	t.Helper()
-	b := &bed{Bed: steptest.New(t), host: steptest.ToolHost(t, intercept), workspace: t.TempDir()}
+	return newBedOn(steptest.New(t), t, intercept)
+}
+
+// newBedWithoutHeartbeats is newBed on a bus on which only a poke makes a worker read
+// its inbox.
+func newBedWithoutHeartbeats(t *testing.T) *bed {
+	t.Helper()
+	return newBedOn(steptest.NewLayout(t, jetstream.Layout{Takeover: steptest.WithoutHeartbeats}), t, nil)
+}
+
+func newBedOn(on *steptest.Bed, t *testing.T, intercept grpc.UnaryServerInterceptor) *bed {
+	t.Helper()
+	b := &bed{Bed: on, host: steptest.ToolHost(t, intercept), workspace: t.TempDir()}
 	pool := &remote.Pool{}
 	t.Cleanup(pool.Close)
 	b.server = stopdecisionserver.New(stopdecisionserver.Config{
@@ -245,7 +258,7 @@ func TestStopDecisionEndsTheRun_WhenAllOutputsAreMet(t *testing.T) {
 // decision is committed.
 func TestStopDecisionCancelsTheCheck_WhenTheRunIsInterrupted(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, nil)
+	b := newBedWithoutHeartbeats(t)
 	passed := b.gate()
 	b.Put(step(agree(b.state(), commandSucceeds("echo > gate; exec sleep 3600"))))
 	b.Start(b.server.Run)
@@ -281,7 +294,6 @@ func TestStopDecisionReadsTheInbox_WhenAPokeIsLost(t *testing.T) {
 	isStopped(t, b.NextStep())
 }
 
-// TestStopDecisionCancelsTheCheck_WhenTheWallClockBudgetIsUsedUp.
 func TestStopDecisionCancelsTheCheck_WhenTheWallClockBudgetIsUsedUp(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
@@ -357,8 +369,8 @@ func TestStopDecisionRunsACommandAgain_WhenItsToolHostDied(t *testing.T) {
 	}
 }
 
-// TestStopDecisionAsksNoOneTwice: a worker that takes over a step sends the check under
-// the same key, so the tool host joins it.
+// TestStopDecisionJoinsTheCheck_WhenItTakesAStepOver: it sends the check under the same
+// key, so the command runs once.
 func TestStopDecisionJoinsTheCheck_WhenItTakesAStepOver(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
@@ -429,7 +441,7 @@ func TestStopDecisionCallsHooks(t *testing.T) {
 // says counts any more.
 func TestStopDecisionCancelsTheHook_WhenTheRunIsInterrupted(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, nil)
+	b := newBedWithoutHeartbeats(t)
 	started, cancelled := make(chan struct{}), make(chan struct{})
 	b.Put(step(subscribe(t, b.state(), harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, func(ctx context.Context, _ *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 		close(started)

@@ -56,6 +56,15 @@ type Bed struct {
 // a consumer in addition to the stock ones.
 func New(t testing.TB, custom ...string) *Bed {
 	t.Helper()
+	return NewLayout(t, jetstream.Layout{Executors: custom})
+}
+
+// WithoutHeartbeats is a takeover time in which no worker has a heartbeat during a test.
+const WithoutHeartbeats = 10 * patience
+
+// NewLayout is New for a bus of another layout.
+func NewLayout(t testing.TB, layout jetstream.Layout) *Bed {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	server, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: t.TempDir()})
@@ -63,7 +72,7 @@ func New(t testing.TB, custom ...string) *Bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	log, err := server.Open(ctx, jetstream.Config{}, jetstream.Layout{Executors: custom})
+	log, err := server.Open(ctx, jetstream.Config{}, layout)
 	if err != nil {
 		t.Fatal(err)
 	}
