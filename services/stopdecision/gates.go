@@ -105,7 +105,7 @@ func (d *decision) check(include func(id string) bool) error {
 // evaluateContract reports whether the recorded coverage satisfies the contract, and
 // emits an event about it.
 func (d *decision) evaluateContract() contract.Verdict {
-	ledger := runstate.CoverageOf(d.s)
+	ledger := runstate.OwnCoverage(d.s)
 	verdict := contract.Evaluate(d.definition.Contract.Proto(), ledger)
 	ledger.Coverage = verdict.Coverage
 	d.Emit(event.ContractEvaluated(verdict.Satisfied, verdict.Coverage, eventRequirements(ledger.GetRequirements())))
@@ -167,7 +167,7 @@ func (d *decision) reject(kind, text string, gap *harnessv1.GapReport) error {
 	if kind == rejectedNotCalled || kind == rejectedStrict {
 		count = s.GetWorkCompleteRetries()
 	}
-	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.Marked(text))
+	d.tell(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.MarkGuidance(text))
 	d.Emit(event.StopRejected(kind, content.Cut(text, maxMessage), count, gap))
 	return d.continueRun()
 }

@@ -17,7 +17,7 @@ import (
 // parkForAnswers parks the run until its pending calls are answered. A call that a hook
 // wants reviewed pauses the run; every other answer is a part of the turn.
 func (d *decision) parkForAnswers() error {
-	reason := runstate.Awaiting(d.s, d.turn.GetTurnNumber())
+	reason := runstate.AwaitReason(d.s, d.turn.GetTurnNumber())
 	if reason == nil {
 		return errors.New("stopdecision: the turn awaits answers, but no call is pending")
 	}
@@ -64,7 +64,7 @@ func (d *decision) parkForReview(why string) error {
 
 // parkForQuestions parks the run until the user has answered questions of the contract.
 func (d *decision) parkForQuestions(ask []*harnessv1.UserQuestion) error {
-	deadline := runstate.AnswerBy(d.s, runstate.KindQuestion, d.in.GetNow().AsTime())
+	deadline := runstate.AnswerDeadline(d.s, runstate.KindQuestion, d.in.GetNow().AsTime())
 	for _, q := range ask {
 		arguments, err := json.Marshal(map[string]string{"question": q.GetQuestion()})
 		if err != nil {
@@ -78,7 +78,7 @@ func (d *decision) parkForQuestions(ask []*harnessv1.UserQuestion) error {
 		})
 	}
 	wake := deadline.AsTime()
-	return d.pauseAndPark(runstate.Awaiting(d.s, d.turn.GetTurnNumber()), &wake)
+	return d.pauseAndPark(runstate.AwaitReason(d.s, d.turn.GetTurnNumber()), &wake)
 }
 
 // maxQuestion bounds the copy of a question in its pending call, in bytes. The arguments

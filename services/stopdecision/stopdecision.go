@@ -77,7 +77,7 @@ func DecideWith(in *harnessv1.StepInput, definition *agent.Definition) (*harness
 		return nil, errors.New("stopdecision: the step has no snapshot")
 	}
 	s := runstate.Clone(in.GetStep().GetSnapshot())
-	runstate.FillIn(s, harnessv1.Phase_PHASE_REFLECTING)
+	runstate.FillDefaults(s, harnessv1.Phase_PHASE_REFLECTING)
 	d := &decision{Draft: runstate.NewStep(Name, s, turn.GetTurnNumber()), in: in, definition: definition, turn: turn, s: s}
 	d.Step.Observed = in.GetObserved()
 	if err := d.decide(); err != nil {
