@@ -20,12 +20,12 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// bed is a real log with one run on it. The loop under test reads through a
-// connection of its own, so that nothing is served from the writer's memory.
+// bed is a real log with one run. The loop under test reads through a separate
+// connection, so that nothing comes from the writer's cache.
 type bed struct {
 	t      *testing.T
 	log    *jetstream.Log // the loop's
-	writer *jetstream.Log // everyone else's
+	writer *jetstream.Log // of all other processes
 	raw    natsjs.JetStream
 	run    runlog.Run
 	newest runlog.Entry
@@ -59,7 +59,7 @@ func newBed(t *testing.T) *bed {
 	return &bed{t: t, log: open(), writer: open(), raw: raw, run: runlog.Run{Namespace: "default", ID: "r"}}
 }
 
-// put appends a record behind the newest one, as another process does.
+// put appends a record after the newest one, as another process does.
 func (b *bed) put(rec *harnessv1.Record) runlog.Entry {
 	b.t.Helper()
 	rec.Namespace, rec.RunId = b.run.Namespace, b.run.ID
@@ -93,7 +93,7 @@ func stepTo(to string) *harnessv1.Step {
 	}
 }
 
-// journal appends what another worker notes.
+// journal appends a journal entry of another worker.
 func (b *bed) journal(entry *harnessv1.Journal) runlog.Entry {
 	b.t.Helper()
 	return b.put(&harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: entry}})
@@ -103,7 +103,7 @@ func claimed(attempt uint32) *harnessv1.Journal {
 	return &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 4, Attempt: attempt}}}
 }
 
-// broken stores bytes that are no record.
+// broken stores bytes that are not a record.
 func (b *bed) broken(subject string) runlog.Entry {
 	b.t.Helper()
 	version := b.newest.Header.Version + 1
@@ -119,7 +119,7 @@ func (b *bed) broken(subject string) runlog.Entry {
 	return b.newest
 }
 
-// tail are the records behind version after, as the log has them.
+// tail returns the stored records after version after.
 func (b *bed) tail(after uint64) []*harnessv1.Record {
 	b.t.Helper()
 	view, err := b.writer.View(b.t.Context(), b.run, b.newest.Sequence)
@@ -138,50 +138,50 @@ func (b *bed) tail(after uint64) []*harnessv1.Record {
 	return records
 }
 
-// deliver hands an entry to a loop around x and returns what became of it.
-func (b *bed) deliver(ctx context.Context, x Executor, e runlog.Entry, redelivered bool) *delivered {
+// deliver passes an entry to a loop around x and returns the delivery.
+func (b *bed) deliver(ctx context.Context, x Executor, e runlog.Entry, redelivered bool) *testDelivery {
 	b.t.Helper()
 	l := &loop{cfg: Config{Log: b.log, Instance: "mine", Now: func() time.Time { return noon }}.withDefaults(), x: x}
 	l.logger = l.cfg.Logger
-	d := &delivered{entry: e, again: redelivered}
+	d := &testDelivery{entry: e, again: redelivered}
 	l.handle(ctx, d)
 	return d
 }
 
-// delivered is a delivery that notes what is said of it.
-type delivered struct {
+// testDelivery is a delivery that records the calls of its methods.
+type testDelivery struct {
 	entry runlog.Entry
 	again bool
 
-	mu    sync.Mutex
-	said  []string
-	beats chan struct{}
+	mu       sync.Mutex
+	recorded []string
+	beats    chan struct{}
 }
 
-func (d *delivered) say(what string) error {
+func (d *testDelivery) record(what string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.said = append(d.said, what)
+	d.recorded = append(d.recorded, what)
 	return nil
 }
 
-func (d *delivered) Entry() runlog.Entry           { return d.entry }
-func (d *delivered) IsInbox() bool                 { return false }
-func (d *delivered) Redelivered() bool             { return d.again }
-func (d *delivered) Ack() error                    { return d.say("ack") }
-func (d *delivered) Nak(after time.Duration) error { return d.say("nak " + after.String()) }
-func (d *delivered) InProgress() error {
+func (d *testDelivery) Entry() runlog.Entry           { return d.entry }
+func (d *testDelivery) IsInbox() bool                 { return false }
+func (d *testDelivery) Redelivered() bool             { return d.again }
+func (d *testDelivery) Ack() error                    { return d.record("ack") }
+func (d *testDelivery) Nak(after time.Duration) error { return d.record("nak " + after.String()) }
+func (d *testDelivery) InProgress() error {
 	if d.beats != nil {
 		d.beats <- struct{}{}
 	}
 	return nil
 }
 
-// verdict is what was said, empty for silence.
-func (d *delivered) verdict() string {
+// calls returns the recorded calls.
+func (d *testDelivery) calls() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return fmt.Sprint(d.said)
+	return fmt.Sprint(d.recorded)
 }
 
 const (
@@ -189,18 +189,18 @@ const (
 	silent = "[]"
 )
 
-// does is an executor of a function.
-type does struct {
+// executorFunc is an executor that calls a function.
+type executorFunc struct {
 	name string
 	f    func(ctx context.Context, task *Task) (*harnessv1.Outcome, error)
 }
 
-func (x does) Name() string { return x.name }
-func (x does) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+func (x executorFunc) Name() string { return x.name }
+func (x executorFunc) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 	return x.f(ctx, task)
 }
 
-// passOn hands the run on to the stop decision.
+// passOn returns an outcome for the stop decision.
 func passOn(task *Task) *harnessv1.Outcome {
 	s := task.Snapshot()
 	step := &harnessv1.Step{From: "turn", To: workflow.StopDecision, Snapshot: s, Message: &harnessv1.Step_TurnComplete{
@@ -212,4 +212,4 @@ func passOn(task *Task) *harnessv1.Outcome {
 	return &harnessv1.Outcome{Step: step}
 }
 
-func handsOn(_ context.Context, task *Task) (*harnessv1.Outcome, error) { return passOn(task), nil }
+func passesOn(_ context.Context, task *Task) (*harnessv1.Outcome, error) { return passOn(task), nil }

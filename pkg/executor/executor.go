@@ -1,18 +1,18 @@
-// Package executor is the one loop that every executor of the mesh runs in:
-// receive a step, load what it needs, execute, append fenced, acknowledge.
+// Package executor has the loop that every executor of the mesh runs in: receive a
+// step, read what it needs, execute it, append the outcome with a fence, acknowledge
+// the step.
 //
 // # Rules
 //
 //   - A step is acknowledged only when a newer Step of its run is stored.
-//   - A first delivery is executed without a read: the fence decides. A
-//     redelivery reads first, and is dropped when a newer Step exists.
-//   - A worker that is fenced off falls silent: it neither acknowledges nor
-//     asks for the step again, because the step is someone else's now.
-//   - A worker holds off redelivery only after a validated view has shown that
-//     the newest record is still its own.
-//   - An error or a panic of an executor is a record. After MaxFailures of them
-//     at one step the run is failed as poison, visibly. The death of a worker
-//     does not count.
+//   - The first delivery of a step is executed without a read: the fence decides. A
+//     redelivery reads first, and is dropped if a newer Step exists.
+//   - A worker that is fenced off stops without a reply: it neither acknowledges the
+//     step nor requests its redelivery, because another worker has it.
+//   - A worker postpones the redelivery only after a validated view has shown that the
+//     newest record is still its own.
+//   - An error or a panic of an executor is stored as a record. After MaxFailures of
+//     them at one step the run fails as poison. The death of a worker does not count.
 //   - A record of a newer schema is left to a newer worker.
 package executor
 
@@ -36,29 +36,29 @@ import (
 // MaxFailures is the number of errors at one step after which a run is failed.
 const MaxFailures = 5
 
-// ErrRetry marks an error that says nothing against the step: something that the
-// executor needs cannot be reached now. The step is put back and the error is
-// not counted.
-var ErrRetry = errors.New("cannot be reached now")
+// ErrRetry marks an error that is not the step's fault: something that the executor
+// needs is unavailable. The step is put back, and the error does not count.
+var ErrRetry = errors.New("unavailable")
 
 // Retry marks err with ErrRetry.
 func Retry(op string, err error) error { return fmt.Errorf("%s: %w: %w", op, ErrRetry, err) }
 
 // Bounds of a snapshot.
 const (
-	// MaxSnapshot fails a run, in encoded bytes.
+	// MaxSnapshot is the size in encoded bytes above which a run fails.
 	MaxSnapshot = 64 << 10
-	// spillSnapshot moves the largest texts of a snapshot to blobs.
+	// spillSnapshot is the size above which the largest texts of a snapshot move to
+	// blobs.
 	spillSnapshot = 16 << 10
 )
 
 // Executor does the work of one place in a workflow.
 type Executor interface {
-	// Name is the name that steps are addressed to.
+	// Name returns the name that steps are addressed to.
 	Name() string
-	// Execute turns a task into what is to be committed. It may append to the
-	// run's journal through the task, and must then be able to go on from a
-	// journal that it finds. Canceled contexts end it early.
+	// Execute returns the outcome of a task, which is then committed. It may append to
+	// the run's journal through the task, and must then be able to continue from a
+	// journal that another worker wrote. It ends early when ctx ends.
 	Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error)
 }
 
@@ -74,24 +74,24 @@ type Log interface {
 	runlog.TimerSetter
 }
 
-// Config of a loop.
+// Config configures a loop.
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// Instance names this process; see NewInstance.
+	// Instance is the name of this process; see NewInstance.
 	Instance string
-	// Concurrency bounds the steps in work at once. Default 256.
+	// Concurrency bounds the steps in work at the same time. Default 256.
 	Concurrency int
-	// Drain is how long work may go on after the loop was told to stop; then it
-	// is broken off and its steps are put back. Default 0.
+	// Drain is how long work may continue after ctx has ended. Then it is cancelled and
+	// its steps are put back. Default 0.
 	Drain time.Duration
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Tracer makes the spans of runs that are traced; nil makes none.
+	// Tracer starts the spans of runs that are traced; nil starts none.
 	Tracer trace.Tracer
-	// Metrics count what becomes of steps; nil counts nothing.
+	// Metrics counts the results of steps; nil counts nothing.
 	Metrics *telemetry.Metrics
 }
 
@@ -108,8 +108,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// NewInstance makes a name for this process that no other process has or had:
-// host, pid and eight random hexadecimal digits.
+// NewInstance returns a name for this process that no other process has or had: host,
+// pid and eight random hexadecimal digits.
 func NewInstance() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -123,28 +123,28 @@ func NewInstance() string {
 // Decide is the pure decision of an executor.
 type Decide func(*harnessv1.StepInput) (*harnessv1.StepOutput, error)
 
-// Observe fetches what a decision has to know, under a key.
+// Observe fetches what a decision needs, by key.
 type Observe func(ctx context.Context, task *Task, key string) (*harnessv1.Observation, error)
 
-// Pure is an executor around a pure decision: it decides, fetches what the
-// decision needs once under its key, and decides again.
+// Pure is an executor around a pure decision. It decides, fetches each key that the
+// decision needs once, and decides again.
 type Pure struct {
 	ExecutorName string
 	Decide       Decide
 	Observe      Observe
-	// Bind makes the decision and what it observes with for one task, where they
-	// differ by run. It is called in place of Decide and Observe when it is set.
+	// Bind returns the decision and its observer for one task, if they depend on the
+	// run. If set, it replaces Decide and Observe.
 	Bind func(ctx context.Context, task *Task) (Decide, ObserveNeeds, error)
 }
 
-// ObserveNeeds fetches what a decision has to know, all of it or the first part: the
-// decision asks again for what it still lacks.
+// ObserveNeeds fetches what a decision needs, or the first part of it. The decision
+// then requests the rest.
 type ObserveNeeds func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error)
 
-// Name is the executor's name.
+// Name returns the executor's name.
 func (p *Pure) Name() string { return p.ExecutorName }
 
-// maxRounds bounds the rounds of needs; a decision that asks on has a fault.
+// maxRounds bounds the rounds of needs of one decision.
 const maxRounds = 2048
 
 // Execute decides until there is an outcome.
@@ -171,16 +171,16 @@ func (p *Pure) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, err
 		}
 		in.Observed = append(in.Observed, seen...)
 	}
-	return nil, fmt.Errorf("%s asked %d times for more", p.ExecutorName, maxRounds)
+	return nil, fmt.Errorf("%s requested observations %d times without an outcome", p.ExecutorName, maxRounds)
 }
 
-// each observes one key after the other.
+// each returns an observer that fetches one key after the other.
 func (p *Pure) each(task *Task) ObserveNeeds {
 	return func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 		var seen []*harnessv1.Observation
 		for _, key := range needs.GetKeys() {
 			if p.Observe == nil {
-				return nil, fmt.Errorf("%s needs %q and nothing can be observed here", p.ExecutorName, key)
+				return nil, fmt.Errorf("%s needs %q, and this executor observes nothing", p.ExecutorName, key)
 			}
 			observation, err := p.Observe(ctx, task, key)
 			if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// failure is the outcome of a step that cannot be executed: a failed turn for
-// the stop decision, which alone ends runs; where the stop decision itself is
-// what fails, the end.
+// failure returns the outcome of a step that cannot be executed. It is a failed turn
+// for the stop decision, which alone ends runs. If the stop decision itself fails, the
+// outcome ends the run.
 func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.Outcome {
 	s := t.Snapshot()
 	now := t.cfg.Now()
@@ -23,8 +23,8 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 	outcome := &harnessv1.Outcome{Step: step}
 	switch {
 	case runstate.Ended(s):
-		// An ended run that cannot take in what came: it stays ended, and the
-		// cursor moves past what was seen, so that it is not woken for ever.
+		// An ended run that cannot accept its inputs stays ended. The cursor moves past
+		// them, so that they do not wake the run forever.
 		s.InboxCursor = max(s.GetInboxCursor(), t.Step().GetRepairTrigger().GetInboxSequence())
 		step.To = runlog.End
 		step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
@@ -53,9 +53,9 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 	return outcome
 }
 
-// failUnreadable fails a run whose step, or whose journal behind it, cannot be
-// decoded, on the newest step of the run that can be: a broken record must not
-// be silence. why is the error, newest the newest record, readable or not.
+// failUnreadable fails a run whose step, or whose journal after the step, cannot be
+// decoded. It fails the run from its newest readable step, so that a broken record is
+// visible. why is the error, newest the newest record.
 func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, newest runlog.Entry, why error, logger *slog.Logger) telemetry.Outcome {
 	logger.ErrorContext(ctx, "record cannot be decoded", "error", why)
 	last, err := l.newestReadable(ctx, newest)
@@ -73,9 +73,9 @@ func (l *loop) failUnreadable(ctx context.Context, d runlog.Delivery, newest run
 	return l.finish(ctx, d, task, err, logger)
 }
 
-// newestReadable looks below the newest record for a step that can be read: an
-// unreadable one cannot be walked back from, so the sequences below are tried in turn.
-// Where there is none the run fails from a state that has only just begun.
+// newestReadable returns the newest step that can be read. A record that cannot be
+// decoded has no link to the one before it, so the sequences below are read in turn. If
+// there is no such step, it returns an initial state.
 func (l *loop) newestReadable(ctx context.Context, newest runlog.Entry) (runlog.Entry, error) {
 	const reach = 10_000
 	for sequence := newest.Sequence - 1; sequence > 0 && newest.Sequence-sequence < reach; sequence-- {

@@ -9,13 +9,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// TestLostStepIsCancelled: once another instance's record stands behind the
-// step, the next heartbeat ends the work, and nothing is said of the delivery.
+// TestLostStepIsCancelled checks that the heartbeat cancels the work once a record of
+// another instance follows the step, and that the loop then does nothing with the
+// delivery.
 func TestLostStepIsCancelled(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
-	d := b.deliver(t.Context(), does{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
-		if err := task.Note(ctx, claimed(1), nil, nil); err != nil {
+	d := b.deliver(t.Context(), executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+		if err := task.AppendJournal(ctx, claimed(1), nil, nil); err != nil {
 			return nil, err
 		}
 		b.newest = task.Tail()
@@ -24,37 +25,37 @@ func TestLostStepIsCancelled(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), errLost) {
 			t.Errorf("ended by %v", context.Cause(ctx))
 		}
-		if err := task.Note(context.WithoutCancel(ctx), claimed(3), nil, nil); !errors.Is(err, runlog.ErrFenced) {
+		if err := task.AppendJournal(context.WithoutCancel(ctx), claimed(3), nil, nil); !errors.Is(err, runlog.ErrFenced) {
 			t.Errorf("a worker that lost the step could write: %v", err)
 		}
 		return nil, ctx.Err()
 	}}, e, false)
-	if records := b.tail(3); d.verdict() != silent || len(records) > 0 {
-		t.Errorf("said %s, stored %v", d.verdict(), records)
+	if records := b.tail(3); d.calls() != silent || len(records) > 0 {
+		t.Errorf("said %s, stored %v", d.calls(), records)
 	}
 }
 
-// TestLostWorkIsNotCommitted: an executor that does not look at its context is
-// stopped by the fence.
+// TestLostWorkIsNotCommitted checks that the fence stops an executor that ignores its
+// context.
 func TestLostWorkIsNotCommitted(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
-	d := b.deliver(t.Context(), does{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+	d := b.deliver(t.Context(), executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 		b.journal(claimed(1))
 		return passOn(task), nil
 	}}, e, false)
-	if records := b.tail(2); d.verdict() != silent || len(records) > 0 {
-		t.Errorf("said %s, stored %v", d.verdict(), records)
+	if records := b.tail(2); d.calls() != silent || len(records) > 0 {
+		t.Errorf("said %s, stored %v", d.calls(), records)
 	}
 }
 
-// TestHeartbeatHoldsOffRedelivery while the step is this task's, and shows the
-// executor what it saw.
-func TestHeartbeatHoldsOffRedelivery(t *testing.T) {
+// TestHeartbeatPostponesRedelivery checks that heartbeats postpone the redelivery while
+// the task owns the step, and that the executor gets their views.
+func TestHeartbeatPostponesRedelivery(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
-	d := &delivered{entry: e, beats: make(chan struct{}, 1)}
-	l := &loop{cfg: Config{Log: b.log, Instance: "mine"}.withDefaults(), x: does{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+	d := &testDelivery{entry: e, beats: make(chan struct{}, 1)}
+	l := &loop{cfg: Config{Log: b.log, Instance: "mine"}.withDefaults(), x: executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 		seen := make(chan runlog.View, 1)
 		task.OnHeartbeat(func(_ context.Context, view runlog.View) {
 			select {
@@ -74,25 +75,25 @@ func TestHeartbeatHoldsOffRedelivery(t *testing.T) {
 	}}}
 	l.logger = l.cfg.Logger
 	l.handle(t.Context(), d)
-	if d.verdict() != acked {
-		t.Errorf("said %s", d.verdict())
+	if d.calls() != acked {
+		t.Errorf("said %s", d.calls())
 	}
 }
 
-// TestRunRedelivers goes through the consumer itself: a step whose worker fell
-// silent comes again after AckWait, with its journal, and only a newer Step is
-// the end of it.
+// TestRunRedelivers uses a real consumer. It checks that a step whose worker does
+// nothing is delivered again after AckWait, with its journal, until a newer Step is
+// stored.
 func TestRunRedelivers(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
-	b.journal(claimed(1)) // by a worker that died
+	b.journal(claimed(1)) // of a worker that died
 	ctx, stop := context.WithCancel(t.Context())
 	executed := make(chan int, 10)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, Config{Log: b.log, Instance: "mine"}, does{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+		ended <- Run(ctx, Config{Log: b.log, Instance: "mine"}, executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 			executed <- len(task.Journal)
-			if err := task.Note(ctx, claimed(2), nil, nil); err != nil {
+			if err := task.AppendJournal(ctx, claimed(2), nil, nil); err != nil {
 				return nil, err
 			}
 			return passOn(task), nil
@@ -137,7 +138,7 @@ func TestRunRedelivers(t *testing.T) {
 
 func TestRunWithoutConsumer(t *testing.T) {
 	b := newBed(t)
-	if err := Run(t.Context(), Config{Log: b.log}, does{name: "nobody"}); err == nil {
+	if err := Run(t.Context(), Config{Log: b.log}, executorFunc{name: "nobody"}); err == nil {
 		t.Error("an executor without a consumer runs")
 	}
 }

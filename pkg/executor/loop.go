@@ -24,14 +24,14 @@ const (
 	failureDelay     = 100 * time.Millisecond // doubles with each failure
 )
 
-// commitTimeout bounds a commit, which goes on when its worker is stopped.
+// commitTimeout bounds a commit, which continues when its worker is stopped.
 const commitTimeout = patience
 
-// errLost ends the work on a step that is someone else's now.
+// errLost ends the work on a step that another worker has.
 var errLost = errors.New("another worker has the step")
 
-// Run executes the steps addressed to x until ctx ends, then returns once all
-// work has ended. Its error is nil when ctx ended it.
+// Run executes the steps addressed to x until ctx ends, and returns once all work has
+// ended. It returns nil if ctx ended it.
 func Run(ctx context.Context, cfg Config, x Executor) error {
 	cfg = cfg.withDefaults()
 	l := &loop{cfg: cfg, x: x, logger: cfg.Logger.With("executor", x.Name())}
@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 	return err
 }
 
-// draining is a context that ends so long after ctx.
+// draining returns a context that ends drain after ctx.
 func draining(ctx context.Context, drain time.Duration) (work context.Context, cancel context.CancelFunc) {
 	work, end := context.WithCancel(context.WithoutCancel(ctx))
 	if drain <= 0 {
@@ -76,14 +76,15 @@ type loop struct {
 	working map[place]bool // steps in work in this process
 }
 
-// place is where a step stands.
+// place identifies a step.
 type place struct {
 	run      runlog.Run
 	sequence uint64
 }
 
-// begin notes that a step is in work here; first is false when it was already.
-func (l *loop) begin(e runlog.Entry) (end func(), first bool) {
+// start records that a step is in work in this process. first is false if it already
+// was.
+func (l *loop) start(e runlog.Entry) (end func(), first bool) {
 	p := place{e.Run, e.Sequence}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +102,7 @@ func (l *loop) begin(e runlog.Entry) (end func(), first bool) {
 	}, true
 }
 
-// committed is when a record was made, the zero time where that cannot be read.
+// committed returns when a record was made, the zero time if the record cannot be read.
 func committed(e runlog.Entry) time.Time {
 	if at := e.Record.GetCommitTime(); at != nil {
 		return at.AsTime()
@@ -109,7 +110,7 @@ func committed(e runlog.Entry) time.Time {
 	return time.Time{}
 }
 
-// handle takes one delivery to its end.
+// handle handles one delivery and returns its result.
 func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome {
 	e := d.Entry()
 	logger := l.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace, "version", e.Header.Version)
@@ -118,11 +119,11 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 		_ = d.Nak(schemaDelay)
 		return telemetry.PutBack
 	}
-	end, first := l.begin(e)
+	end, first := l.start(e)
 	if !first {
-		// A copy that waited for its turn while the original was begun: to
-		// claim the step again would rob ourselves. Should that work die, the
-		// next delivery finds it gone.
+		// This is a copy that waited until the work on the original had started.
+		// Claiming the step again would fence that work off. If that work dies, the
+		// step is delivered again.
 		return telemetry.NotMine
 	}
 	defer end()
@@ -144,7 +145,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 		journal, err = runlog.Back(ctx, l.cfg.Log, view.Newest, e.Header.Version)
 		switch {
 		case err == nil:
-		case !passing(err):
+		case !temporary(err):
 			return l.failUnreadable(ctx, d, view.Newest, err, logger)
 		default:
 			logger.WarnContext(ctx, "step put back", "error", err)
@@ -158,7 +159,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 	defer span.End()
 	outcome, err := l.execute(ctx, d, task)
 	var illegal *runstate.IllegalTransition
-	if errors.As(err, &illegal) { // trying again cannot mend it
+	if errors.As(err, &illegal) { // a retry cannot fix it
 		outcome, err = task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION, err.Error()), nil
 	}
 	if err == nil {
@@ -169,13 +170,13 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 	return l.finish(ctx, d, task, err, logger)
 }
 
-// passing says that a record that cannot be read now may be readable later, or
+// temporary reports whether a record that cannot be read now may be readable later, or
 // to another worker.
-func passing(err error) bool {
+func temporary(err error) bool {
 	return errors.Is(err, runlog.ErrUnavailable) || errors.Is(err, runlog.ErrSchemaTooNew) || errors.Is(err, runlog.ErrNotFound)
 }
 
-// finish acknowledges a step, puts it back, or falls silent.
+// finish acknowledges a step, puts it back, or does nothing if another worker has it.
 func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) telemetry.Outcome {
 	switch {
 	case err == nil:
@@ -189,7 +190,7 @@ func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err er
 		logger.DebugContext(ctx, "step is another worker's", "error", err)
 		return telemetry.FencedOff
 	case ctx.Err() != nil:
-		_ = d.Nak(0) // stopping: someone else goes on at once
+		_ = d.Nak(0) // stopping: another worker continues immediately
 		return telemetry.PutBack
 	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
 		logger.WarnContext(ctx, "step put back", "error", err)
@@ -220,63 +221,7 @@ func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outc
 	return l.x.Execute(ctx, task)
 }
 
-// heartbeat holds off the redelivery every third of AckWait, each time only after a
-// validated view has shown that the step is still this task's.
-func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d runlog.Delivery, task *Task) (stop func()) {
-	beat := func() time.Duration { return runlog.Lapse(l.cfg.Log.AckWait()) } // it can be changed
-	done := make(chan struct{})
-	beating := make(chan struct{}, 1)
-	timer := time.AfterFunc(beat(), func() {
-		select {
-		case beating <- struct{}{}:
-		case <-done:
-		}
-	})
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		for {
-			select {
-			case <-done:
-				return
-			case <-ctx.Done():
-				return
-			case <-beating:
-			}
-			// A look whose answer is lost is made again soon: at the third one the
-			// step would be another worker's.
-			next, every := beat(), beat()
-			vctx, vcancel := context.WithTimeout(ctx, every/2)
-			view, err := l.cfg.Log.View(vctx, task.Run, task.Tail().Sequence)
-			vcancel()
-			switch {
-			case err != nil:
-				next = every / 10
-			case !task.holds(view):
-				cancel(errLost)
-				return
-			default:
-				_ = d.InProgress()
-				task.mu.Lock()
-				f := task.onHeart
-				task.mu.Unlock()
-				if f != nil {
-					hctx, hcancel := context.WithTimeout(ctx, every)
-					f(hctx, view)
-					hcancel()
-				}
-			}
-			timer.Reset(next)
-		}
-	}()
-	return func() {
-		timer.Stop()
-		close(done)
-		<-finished
-	}
-}
-
-// commit appends the outcome. It goes on when the worker is being stopped.
+// commit appends the outcome. It continues when the worker is stopped.
 func (l *loop) commit(ctx context.Context, task *Task, outcome *harnessv1.Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -291,15 +236,14 @@ func (l *loop) commit(ctx context.Context, task *Task, outcome *harnessv1.Outcom
 	return err
 }
 
-// failed records an error of the executor, and fails the run when there were
-// too many.
+// failed records an error of the executor, and fails the run if there were too many.
 func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) telemetry.Outcome {
 	count := task.failures + 1
 	logger.ErrorContext(ctx, "executor failed", "error", err, "count", count)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	message := content.Cut(err.Error(), content.MaxPreview)
-	note := task.Note(ctx,
+	note := task.AppendJournal(ctx,
 		&harnessv1.Journal{Entry: &harnessv1.Journal_ExecutorFailed{ExecutorFailed: &harnessv1.ExecutorFailed{
 			Executor: l.x.Name(), Error: message, Count: count,
 		}}},

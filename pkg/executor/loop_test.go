@@ -17,8 +17,8 @@ import (
 func TestFirstDeliveryIsCommittedThenAcknowledged(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
-	var d *delivered
-	d = b.deliver(t.Context(), does{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+	var d *testDelivery
+	d = b.deliver(t.Context(), executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 		if task.Redelivered || len(task.Journal) > 0 || d != nil {
 			t.Error("a first delivery looks like a later one")
 		}
@@ -33,66 +33,66 @@ func TestFirstDeliveryIsCommittedThenAcknowledged(t *testing.T) {
 		rec.GetWriter().GetInstance() != "mine" || !rec.GetCommitTime().AsTime().Equal(noon) {
 		t.Errorf("the record is %v", rec)
 	}
-	if d.verdict() != acked {
-		t.Errorf("said %s", d.verdict())
+	if d.calls() != acked {
+		t.Errorf("said %s", d.calls())
 	}
 }
 
-func TestRedeliveryOfWhatIsDoneIsDropped(t *testing.T) {
+func TestRedeliveryOfFinishedStepIsDropped(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	b.journal(claimed(1))
 	b.step("stopdecision")
-	d := b.deliver(t.Context(), does{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) {
+	d := b.deliver(t.Context(), executorFunc{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) {
 		t.Error("executed again")
 		return nil, errors.New("executed again")
 	}}, e, true)
-	if records := b.tail(3); d.verdict() != acked || len(records) > 0 {
-		t.Errorf("said %s, stored %v", d.verdict(), records)
+	if records := b.tail(3); d.calls() != acked || len(records) > 0 {
+		t.Errorf("said %s, stored %v", d.calls(), records)
 	}
 }
 
-// TestFirstDeliveryThatFindsAnotherWorkerIsSilent: the fence says that the step
-// is someone else's; an acknowledgement would lose the run if that one is dead.
-// The redelivery reads what was done and goes on from there.
-func TestFirstDeliveryThatFindsAnotherWorkerIsSilent(t *testing.T) {
+// TestFencedOffOnFirstDelivery checks that a worker that is fenced off neither
+// acknowledges nor puts back the step: the run would be lost if the other worker is
+// dead. The redelivery reads the journal and continues.
+func TestFencedOffOnFirstDelivery(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	b.journal(claimed(1))
-	claim := does{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
-		if err := task.Note(ctx, claimed(uint32(len(task.Journal)+1)), nil, nil); err != nil { //nolint:gosec // small
+	claim := executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+		if err := task.AppendJournal(ctx, claimed(uint32(len(task.Journal)+1)), nil, nil); err != nil { //nolint:gosec // small
 			return nil, fmt.Errorf("claim: %w", err)
 		}
 		return passOn(task), nil
 	}}
-	for name, x := range map[string]Executor{"one that claims": claim, "one that only commits": does{"turn", handsOn}} {
+	for name, x := range map[string]Executor{"one that claims": claim, "one that only commits": executorFunc{"turn", passesOn}} {
 		d := b.deliver(t.Context(), x, e, false)
-		if records := b.tail(2); d.verdict() != silent || len(records) > 0 {
-			t.Fatalf("%s said %s and stored %v", name, d.verdict(), records)
+		if records := b.tail(2); d.calls() != silent || len(records) > 0 {
+			t.Fatalf("%s said %s and stored %v", name, d.calls(), records)
 		}
 	}
 	d := b.deliver(t.Context(), claim, e, true)
 	records := b.tail(2)
-	if d.verdict() != acked || len(records) != 2 || records[0].GetJournal().GetTurnStarted().GetAttempt() != 2 || records[1].GetStep() == nil {
-		t.Errorf("said %s and stored %v", d.verdict(), records)
+	if d.calls() != acked || len(records) != 2 || records[0].GetJournal().GetTurnStarted().GetAttempt() != 2 || records[1].GetStep() == nil {
+		t.Errorf("said %s and stored %v", d.calls(), records)
 	}
 }
 
-// TestACopyOfAStepInWorkIsLeftAlone: a redelivery that waited while the
-// original was begun in the same process must not rob it.
-func TestACopyOfAStepInWorkIsLeftAlone(t *testing.T) {
+// TestCopyOfStepInWorkIsIgnored checks that a redelivery that arrives while the
+// original is in work in the same process does not claim the step.
+func TestCopyOfStepInWorkIsIgnored(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	began, finish := make(chan struct{}), make(chan struct{})
 	var times atomic.Int32
-	l := &loop{cfg: Config{Log: b.log, Instance: "mine"}.withDefaults(), x: does{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+	l := &loop{cfg: Config{Log: b.log, Instance: "mine"}.withDefaults(), x: executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 		times.Add(1)
 		close(began)
 		<-finish
 		return passOn(task), nil
 	}}}
 	l.logger = l.cfg.Logger
-	original, again := &delivered{entry: e}, &delivered{entry: e, again: true}
+	original, again := &testDelivery{entry: e}, &testDelivery{entry: e, again: true}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -102,13 +102,13 @@ func TestACopyOfAStepInWorkIsLeftAlone(t *testing.T) {
 	l.handle(t.Context(), again)
 	close(finish)
 	<-ended
-	if again.verdict() != silent || original.verdict() != acked || times.Load() != 1 {
-		t.Errorf("the copy said %s, the original %s, after %d executions", again.verdict(), original.verdict(), times.Load())
+	if again.calls() != silent || original.calls() != acked || times.Load() != 1 {
+		t.Errorf("the copy said %s, the original %s, after %d executions", again.calls(), original.calls(), times.Load())
 	}
 }
 
-// TestFailuresAreRecordsAndThenPoison: errors and panics alike.
-func TestFailuresAreRecordsAndThenPoison(t *testing.T) {
+// TestFailuresAreRecordedThenPoison covers errors and panics.
+func TestFailuresAreRecordedThenPoison(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"error":     func() error { return errors.New("cannot") },
 		"panic":     func() error { panic("cannot") },
@@ -117,11 +117,11 @@ func TestFailuresAreRecordsAndThenPoison(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			e := b.step("compaction")
-			x := does{"compaction", func(context.Context, *Task) (*harnessv1.Outcome, error) { return nil, f() }}
+			x := executorFunc{"compaction", func(context.Context, *Task) (*harnessv1.Outcome, error) { return nil, f() }}
 			for n, verdict := range []string{"[nak 200ms]", "[nak 400ms]", "[nak 800ms]", "[nak 1.6s]", acked} {
 				d := b.deliver(t.Context(), x, e, n > 0)
-				if d.verdict() != verdict {
-					t.Errorf("failure %d: said %s, want %s", n+1, d.verdict(), verdict)
+				if d.calls() != verdict {
+					t.Errorf("failure %d: said %s, want %s", n+1, d.calls(), verdict)
 				}
 			}
 			records := b.tail(1)
@@ -145,8 +145,9 @@ func TestFailuresAreRecordsAndThenPoison(t *testing.T) {
 	}
 }
 
-// TestPassingTroubleIsNoFailure: nothing is counted against the run.
-func TestPassingTroubleIsNoFailure(t *testing.T) {
+// TestTemporaryErrorsDoNotCount checks that temporary errors do not count against the
+// run.
+func TestTemporaryErrorsDoNotCount(t *testing.T) {
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
 	for _, c := range []struct {
@@ -163,32 +164,33 @@ func TestPassingTroubleIsNoFailure(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBed(t)
 			e := b.step("turn")
-			d := b.deliver(c.ctx, does{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) { return nil, c.err }}, e, false)
-			if records := b.tail(1); d.verdict() != c.want || len(records) > 0 {
-				t.Errorf("said %s, want %s; stored %v", d.verdict(), c.want, records)
+			d := b.deliver(c.ctx, executorFunc{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) { return nil, c.err }}, e, false)
+			if records := b.tail(1); d.calls() != c.want || len(records) > 0 {
+				t.Errorf("said %s, want %s; stored %v", d.calls(), c.want, records)
 			}
 		})
 	}
 }
 
-// TestStoppedWorkerCommitsWhatIsDone: the work is not thrown away.
-func TestStoppedWorkerCommitsWhatIsDone(t *testing.T) {
+// TestStoppedWorkerCommitsFinishedWork checks that a stopped worker does not discard
+// finished work.
+func TestStoppedWorkerCommitsFinishedWork(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	ctx, stop := context.WithCancel(t.Context())
-	d := b.deliver(ctx, does{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+	d := b.deliver(ctx, executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 		stop()
 		return passOn(task), nil
 	}}, e, false)
-	if records := b.tail(1); d.verdict() != acked || len(records) != 1 {
-		t.Errorf("said %s, stored %v", d.verdict(), records)
+	if records := b.tail(1); d.calls() != acked || len(records) != 1 {
+		t.Errorf("said %s, stored %v", d.calls(), records)
 	}
 }
 
-// TestNewerSchemaIsLeft: a rolling upgrade must not fail runs, whether it is the
-// step or the journal behind it that this worker cannot read yet.
-func TestNewerSchemaIsLeft(t *testing.T) {
-	never := does{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) {
+// TestNewerSchemaIsLeftToNewerWorker checks that a step or journal of a newer schema
+// does not fail the run during a rolling upgrade.
+func TestNewerSchemaIsLeftToNewerWorker(t *testing.T) {
+	never := executorFunc{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) {
 		panic("executed")
 	}}
 	t.Run("step", func(t *testing.T) {
@@ -199,8 +201,8 @@ func TestNewerSchemaIsLeft(t *testing.T) {
 			t.Fatal(view.Newest, err)
 		}
 		for _, again := range []bool{false, true} {
-			if d := b.deliver(t.Context(), never, view.Newest, again); d.verdict() != "[nak 30s]" {
-				t.Errorf("said %s", d.verdict())
+			if d := b.deliver(t.Context(), never, view.Newest, again); d.calls() != "[nak 30s]" {
+				t.Errorf("said %s", d.calls())
 			}
 		}
 		if records := b.tail(1); len(records) > 0 {
@@ -211,8 +213,8 @@ func TestNewerSchemaIsLeft(t *testing.T) {
 		b := newBed(t)
 		e := b.step("turn")
 		b.put(&harnessv1.Record{Schema: runlog.Schema + 1, Body: &harnessv1.Record_Journal{Journal: claimed(1)}})
-		if d := b.deliver(t.Context(), never, e, true); d.verdict() != "[nak 1s]" {
-			t.Errorf("said %s", d.verdict())
+		if d := b.deliver(t.Context(), never, e, true); d.calls() != "[nak 1s]" {
+			t.Errorf("said %s", d.calls())
 		}
 		if records := b.tail(2); len(records) > 0 {
 			t.Errorf("stored %v", records)
@@ -220,11 +222,12 @@ func TestNewerSchemaIsLeft(t *testing.T) {
 	})
 }
 
-// TestBrokenRecordFailsTheRun: visibly, on the newest state that can be read.
+// TestBrokenRecordFailsTheRun checks that a broken record fails the run from its newest
+// readable state.
 func TestBrokenRecordFailsTheRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		before func(b *bed) runlog.Entry // returns what is delivered
+		before func(b *bed) runlog.Entry // returns the entry to deliver
 		turns  uint32
 	}{
 		{"step", func(b *bed) runlog.Entry {
@@ -257,10 +260,10 @@ func TestBrokenRecordFailsTheRun(t *testing.T) {
 			b := newBed(t)
 			e := c.before(b)
 			at := b.newest.Header.Version
-			d := b.deliver(t.Context(), does{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) { panic("executed") }}, e, true)
+			d := b.deliver(t.Context(), executorFunc{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) { panic("executed") }}, e, true)
 			records := b.tail(at)
-			if d.verdict() != acked || len(records) != 1 {
-				t.Fatalf("said %s, stored %v", d.verdict(), records)
+			if d.calls() != acked || len(records) != 1 {
+				t.Fatalf("said %s, stored %v", d.calls(), records)
 			}
 			step := records[0].GetStep()
 			failed := step.GetTurnComplete().GetError()
@@ -269,13 +272,13 @@ func TestBrokenRecordFailsTheRun(t *testing.T) {
 				t.Errorf("the end is %v", step)
 			}
 			if s := step.GetSnapshot(); s.GetTurnCount() != c.turns || s.GetPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
-				t.Errorf("it stands on %v", s)
+				t.Errorf("the snapshot is %v", s)
 			}
 		})
 	}
 }
 
-// TestIllegalTransition: refused and FAILED at once; trying again mends nothing.
+// TestIllegalTransition checks that an illegal transition fails the run immediately.
 func TestIllegalTransition(t *testing.T) {
 	for name, f := range map[string]func(context.Context, *Task) (*harnessv1.Outcome, error){
 		"a phase that the table does not lead to": func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
@@ -296,17 +299,18 @@ func TestIllegalTransition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			e := b.step("turn")
-			d := b.deliver(t.Context(), does{"turn", f}, e, false)
+			d := b.deliver(t.Context(), executorFunc{"turn", f}, e, false)
 			records := b.tail(1)
-			if d.verdict() != acked || len(records) != 1 ||
+			if d.calls() != acked || len(records) != 1 ||
 				records[0].GetStep().GetTurnComplete().GetError().GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION {
-				t.Errorf("said %s, stored %v", d.verdict(), records)
+				t.Errorf("said %s, stored %v", d.calls(), records)
 			}
 		})
 	}
 }
 
-// TestSnapshotTooLarge: over 64 KiB the run fails; and no bound keeps it from failing.
+// TestSnapshotTooLarge checks that a run fails above 64 KiB, and that no bound prevents
+// it from failing.
 func TestSnapshotTooLarge(t *testing.T) {
 	grow := func(s *harnessv1.Snapshot, bytes int) {
 		for bytes > 0 {
@@ -314,8 +318,8 @@ func TestSnapshotTooLarge(t *testing.T) {
 			s.GrantedTools = append(s.GrantedTools, strings.Repeat("g", 999))
 		}
 	}
-	growing := func(bytes int) does {
-		return does{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+	growing := func(bytes int) executorFunc {
+		return executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 			o := passOn(task)
 			grow(o.GetStep().GetSnapshot(), bytes)
 			return o, nil
@@ -332,8 +336,8 @@ func TestSnapshotTooLarge(t *testing.T) {
 		b := newBed(t)
 		d := b.deliver(t.Context(), growing(65<<10), b.step("turn"), false)
 		records := b.tail(1)
-		if d.verdict() != acked || records[0].GetStep().GetTurnComplete().GetError().GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE {
-			t.Errorf("said %s, stored %v", d.verdict(), records)
+		if d.calls() != acked || records[0].GetStep().GetTurnComplete().GetError().GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE {
+			t.Errorf("said %s, stored %v", d.calls(), records)
 		}
 	})
 	t.Run("a run at the bound can still fail", func(t *testing.T) {
@@ -341,19 +345,20 @@ func TestSnapshotTooLarge(t *testing.T) {
 		step := stepTo(workflow.StopDecision)
 		grow(step.GetSnapshot(), 66<<10)
 		e := b.put(&harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}})
-		d := b.deliver(t.Context(), does{workflow.StopDecision, func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+		d := b.deliver(t.Context(), executorFunc{workflow.StopDecision, func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 			s := task.Snapshot()
 			return &harnessv1.Outcome{Step: &harnessv1.Step{To: "repair", Snapshot: s, Message: &harnessv1.Step_RepairTrigger{}}}, nil
 		}}, e, false)
 		records := b.tail(1)
-		if d.verdict() != acked || records[0].GetStep().GetTo() != runlog.End || records[0].GetStep().GetResult().GetReason().GetKind() != "snapshot_too_large" {
-			t.Errorf("said %s, stored %v", d.verdict(), records)
+		if d.calls() != acked || records[0].GetStep().GetTo() != runlog.End || records[0].GetStep().GetResult().GetReason().GetKind() != "snapshot_too_large" {
+			t.Errorf("said %s, stored %v", d.calls(), records)
 		}
 	})
 }
 
-// TestMeaninglessOutcomesAreErrors of the executor.
-func TestMeaninglessOutcomesAreErrors(t *testing.T) {
+// TestIncompleteOutcomesAreErrors checks that an outcome without addressee, snapshot or
+// message is an error of the executor.
+func TestIncompleteOutcomesAreErrors(t *testing.T) {
 	for name, o := range map[string]*harnessv1.Outcome{
 		"none":         nil,
 		"no step":      {},
@@ -363,9 +368,9 @@ func TestMeaninglessOutcomesAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
-			d := b.deliver(t.Context(), does{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) { return o, nil }}, b.step("turn"), false)
-			if records := b.tail(1); d.verdict() != "[nak 200ms]" || records[0].GetJournal().GetExecutorFailed().GetCount() != 1 {
-				t.Errorf("said %s, stored %v", d.verdict(), records)
+			d := b.deliver(t.Context(), executorFunc{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) { return o, nil }}, b.step("turn"), false)
+			if records := b.tail(1); d.calls() != "[nak 200ms]" || records[0].GetJournal().GetExecutorFailed().GetCount() != 1 {
+				t.Errorf("said %s, stored %v", d.calls(), records)
 			}
 		})
 	}

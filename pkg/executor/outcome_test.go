@@ -14,8 +14,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
-// What is counted of a step is what became of it.
-func TestStepsCountByWhatBecameOfThem(t *testing.T) {
+// TestStepsAreCountedByResult checks the result that is counted for each step.
+func TestStepsAreCountedByResult(t *testing.T) {
 	fails := func(err error) func(context.Context, *Task) (*harnessv1.Outcome, error) {
 		return func(context.Context, *Task) (*harnessv1.Outcome, error) { return nil, err }
 	}
@@ -27,17 +27,17 @@ func TestStepsCountByWhatBecameOfThem(t *testing.T) {
 		want        telemetry.Outcome
 		deadLetters int64
 	}{
-		{"handed on", func(b *bed) runlog.Entry { return b.step("turn") }, false, handsOn, telemetry.Committed, 0},
+		{"handed on", func(b *bed) runlog.Entry { return b.step("turn") }, false, passesOn, telemetry.Committed, 0},
 		{"done before", func(b *bed) runlog.Entry {
 			e := b.step("turn")
 			b.step("stopdecision")
 			return e
-		}, true, handsOn, telemetry.NotMine, 0},
+		}, true, passesOn, telemetry.NotMine, 0},
 		{"overtaken", func(b *bed) runlog.Entry {
 			e := b.step("turn")
 			b.step("stopdecision")
 			return e
-		}, false, handsOn, telemetry.FencedOff, 0},
+		}, false, passesOn, telemetry.FencedOff, 0},
 		{"in trouble that passes", func(b *bed) runlog.Entry { return b.step("turn") }, false, fails(Retry("tool host", errors.New("away"))), telemetry.PutBack, 0},
 		{"failed", func(b *bed) runlog.Entry { return b.step("turn") }, false, fails(errors.New("cannot")), telemetry.Failed, 0},
 		{"failed for the last time", func(b *bed) runlog.Entry {
@@ -48,7 +48,7 @@ func TestStepsCountByWhatBecameOfThem(t *testing.T) {
 		{"that nobody can read", func(b *bed) runlog.Entry {
 			b.step("turn")
 			return b.broken(runlog.StepSubject(0, b.run, "turn"))
-		}, true, handsOn, telemetry.Committed, 1},
+		}, true, passesOn, telemetry.Committed, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBed(t)
@@ -57,9 +57,9 @@ func TestStepsCountByWhatBecameOfThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := &loop{cfg: Config{Log: b.log, Instance: "mine", Now: func() time.Time { return noon }, Metrics: m}.withDefaults(), x: does{"turn", c.f}}
+			l := &loop{cfg: Config{Log: b.log, Instance: "mine", Now: func() time.Time { return noon }, Metrics: m}.withDefaults(), x: executorFunc{"turn", c.f}}
 			l.logger = l.cfg.Logger
-			if got := l.handle(t.Context(), &delivered{entry: c.before(b), again: c.redelivered}); got != c.want {
+			if got := l.handle(t.Context(), &testDelivery{entry: c.before(b), again: c.redelivered}); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 			if got := deadLetters(t, reader); got != c.deadLetters {

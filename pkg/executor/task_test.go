@@ -16,8 +16,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// asks is a decision that needs two things, one after the other.
-func asks(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+// needsTwo is a decision that needs two observations, one after the other.
+func needsTwo(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	needs := func(key string) *harnessv1.StepOutput {
 		return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{key}}}}
 	}
@@ -32,11 +32,11 @@ func asks(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	}}}, nil
 }
 
-// TestPureObservesOnce: each key is fetched once, in the order of the questions,
-// and what was seen reaches the outcome.
+// TestPureObservesOnce checks that each key is fetched once, in order, and that the
+// observations reach the outcome.
 func TestPureObservesOnce(t *testing.T) {
 	var asked []string
-	p := &Pure{ExecutorName: "pure", Decide: asks, Observe: func(_ context.Context, _ *Task, key string) (*harnessv1.Observation, error) {
+	p := &Pure{ExecutorName: "pure", Decide: needsTwo, Observe: func(_ context.Context, _ *Task, key string) (*harnessv1.Observation, error) {
 		asked = append(asked, key)
 		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(len(asked))}}, nil //nolint:gosec // small
 	}}
@@ -67,9 +67,9 @@ func TestPureFails(t *testing.T) {
 	}
 	for name, p := range map[string]*Pure{
 		"the decision fails":    {Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) { return nil, boom }},
-		"nothing to look with":  {Decide: asks},
-		"the observation fails": {Decide: asks, Observe: func(context.Context, *Task, string) (*harnessv1.Observation, error) { return nil, boom }},
-		"it asks for ever": {Observe: observe, Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+		"nothing to look with":  {Decide: needsTwo},
+		"the observation fails": {Decide: needsTwo, Observe: func(context.Context, *Task, string) (*harnessv1.Observation, error) { return nil, boom }},
+		"it needsTwo for ever": {Observe: observe, Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 			return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{"more"}}}}, nil
 		}},
 		"it says nothing": {Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) { return &harnessv1.StepOutput{}, nil }},
@@ -83,32 +83,33 @@ func TestPureFails(t *testing.T) {
 	}
 }
 
-// TestTaskOutsideTheLog can be asked and cannot write.
-func TestTaskOutsideTheLog(t *testing.T) {
+// TestTaskWithoutLog checks that a task without a log can be read and cannot append.
+func TestTaskWithoutLog(t *testing.T) {
 	task := NewTask(&harnessv1.StepInput{Namespace: "n", RunId: "r", Version: 4, Sequence: 9, Step: stepTo("turn")})
 	if in := task.Input(); in.GetVersion() != 4 || in.GetSequence() != 9 || in.GetNow() == nil || in.GetStep().GetTo() != "turn" {
 		t.Errorf("input %v", in)
 	}
-	if err := task.Note(t.Context(), claimed(1), nil, nil); err == nil {
+	if err := task.AppendJournal(t.Context(), claimed(1), nil, nil); err == nil {
 		t.Error("it wrote")
 	}
 }
 
-// TestNoteNumbersMessages: the journal's messages get their ids, and the
-// snapshot for the outcome counts them; the step's own snapshot stays.
-func TestNoteNumbersMessages(t *testing.T) {
+// TestAppendJournalNumbersMessages checks that messages of the journal get their ids,
+// and that the snapshot of the outcome counts them while the step's snapshot is
+// unchanged.
+func TestAppendJournalNumbersMessages(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	b.put(&harnessv1.Record{
 		Appended: []*harnessv1.Message{{Id: 8, Content: content.Inline("12345")}},
 		Body:     &harnessv1.Record_Journal{Journal: claimed(1)},
 	})
-	b.deliver(t.Context(), does{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+	b.deliver(t.Context(), executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 		if !task.Redelivered || len(task.Journal) != 1 || task.Tail().Header.Version != 2 {
 			t.Errorf("task %v", task)
 		}
 		messages := []*harnessv1.Message{{Content: content.Inline("ab")}, {Content: content.Inline("c")}}
-		if err := task.Note(ctx, claimed(2), messages, nil); err != nil {
+		if err := task.AppendJournal(ctx, claimed(2), messages, nil); err != nil {
 			return nil, err
 		}
 		if messages[0].GetId() != 9 || messages[1].GetId() != 10 {
@@ -127,23 +128,24 @@ func TestNoteNumbersMessages(t *testing.T) {
 	}
 }
 
-// TestParkHasItsVersionAndItsTimer: the park that is committed names itself, and
-// the timer was set under that name before.
-func TestParkHasItsVersionAndItsTimer(t *testing.T) {
+// TestParkSetsVersionAndTimer checks that a committed park contains its version, and
+// that its timer was set before under that version.
+func TestParkSetsVersionAndTimer(t *testing.T) {
 	b := newBed(t)
 	for _, c := range []struct{ had, want uint64 }{{0, 2}, {77, 77}} {
 		b.run.ID, b.newest = b.run.ID+"x", runlog.Entry{}
-		d := b.deliver(t.Context(), does{"stopdecision", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+		d := b.deliver(t.Context(), executorFunc{"stopdecision", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 			s := task.Snapshot()
 			s.ParkVersion = c.had
 			return &harnessv1.Outcome{Step: &harnessv1.Step{To: runlog.Park, Snapshot: s, Message: &harnessv1.Step_Parked{Parked: &harnessv1.Parked{
 				Reason: &harnessv1.StopReason{Kind: "provider_unavailable"}, WakeAt: timestamppb.New(time.Now()),
 			}}}}, nil
 		}}, b.step("stopdecision"), false)
-		if records := b.tail(1); d.verdict() != acked || records[0].GetStep().GetSnapshot().GetParkVersion() != c.want {
-			t.Errorf("said %s, stored %v", d.verdict(), records)
+		if records := b.tail(1); d.calls() != acked || records[0].GetStep().GetSnapshot().GetParkVersion() != c.want {
+			t.Errorf("said %s, stored %v", d.calls(), records)
 		}
-		// One that goes on has its timer already; another run's comes in its place.
+		// A park that continues has its timer already. The timer of another run fires
+		// instead.
 		fires := runlog.Run{Namespace: b.run.Namespace, ID: b.run.ID + "-other"}
 		if c.had == 0 {
 			fires = b.run
@@ -164,8 +166,8 @@ func TestParkHasItsVersionAndItsTimer(t *testing.T) {
 	}
 }
 
-// TestFailure: who cannot go on hands the run to the stop decision; the stop
-// decision itself ends it; a run that has ended stays ended.
+// TestFailure checks that a failing executor passes the run to the stop decision, that
+// a failing stop decision ends it, and that an ended run stays ended.
 func TestFailure(t *testing.T) {
 	poison := harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON
 	failureOf := func(executor string, step *harnessv1.Step) *harnessv1.Outcome {

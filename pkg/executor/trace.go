@@ -15,10 +15,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
-// span begins the span of one execution of a step, under the cycle that the step belongs
-// to. It is linked to the span that wrote the step, and where another worker has begun
-// before, to the one that wrote the newest record of its. Without a tracer, or for a
-// run that is not traced, it does nothing.
+// span starts the span of one execution of a step, under the cycle that the step
+// belongs to. It is linked to the span that wrote the step. If another worker has
+// started before, it is also linked to the span that wrote that worker's newest record.
+// Without a tracer, or for a run that is not traced, it does nothing.
 func (l *loop) span(ctx context.Context, task *Task) (context.Context, trace.Span) {
 	state := task.Step().GetSnapshot().GetTrace()
 	if l.cfg.Tracer == nil || state == nil {
@@ -46,7 +46,7 @@ func (l *loop) span(ctx context.Context, task *Task) (context.Context, trace.Spa
 	return l.cfg.Tracer.Start(spans.Under(ctx, above), l.x.Name(), options...) //nolint:spancheck // the caller ends it
 }
 
-// attempts is how many workers have claimed the turn that a journal is of.
+// attempts returns how many workers have claimed the turn of a journal.
 func attempts(journal []runlog.Entry) int {
 	n := 0
 	for _, e := range journal {
@@ -57,7 +57,7 @@ func attempts(journal []runlog.Entry) int {
 	return n
 }
 
-// describe says on a span what became of the step.
+// describe sets the result of the step on a span.
 func describe(ctx context.Context, span trace.Span, outcome *harnessv1.Outcome, err error) {
 	if !span.IsRecording() {
 		return
@@ -88,7 +88,8 @@ func describe(ctx context.Context, span trace.Span, outcome *harnessv1.Outcome, 
 	}
 }
 
-// compacted are the tokens of a compaction. What was freed is not in the window any more.
+// compacted returns the tokens of a compaction. Freed tokens are no longer in the
+// window.
 func compacted(c *harnessv1.CompactionComplete, after uint32) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		spans.TokensBefore.Int64(int64(after) + int64(c.GetFreedTokens())),
@@ -96,8 +97,8 @@ func compacted(c *harnessv1.CompactionComplete, after uint32) []attribute.KeyVal
 	}
 }
 
-// trace puts into a record that holds a step where the run then stands in its trace, and
-// says what ends with it. An executor has no say in it.
+// trace stores the run's position in its trace in a record that contains a step, and
+// returns the spans that end with it. The executor cannot change it.
 func (t *Task) trace(rec *harnessv1.Record) (ended []runtrace.Span) {
 	step := rec.GetStep()
 	if step.GetSnapshot() == nil {

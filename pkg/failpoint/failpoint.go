@@ -1,10 +1,10 @@
-// Package failpoint names the moments at which a process of the mesh is killed
-// or stopped in tests, in the manner of etcd's gofail.
+// Package failpoint names the points at which tests kill or stop a process of the mesh,
+// in the manner of etcd's gofail.
 //
 // A program that is built with the tag failpoint reads HARNESS_FAILPOINT, a
-// comma-separated list of ROLE.NAME=ACTION[@N]: at the Nth time that the point
-// is reached (default: the first) the process does ACTION to itself, kill
-// (SIGKILL) or stop (SIGSTOP), after it has said so on stderr:
+// comma-separated list of ROLE.NAME=ACTION[@N]. When it reaches the point for the Nth
+// time (default: the first) it prints a line to stderr and does ACTION to itself, kill
+// (SIGKILL) or stop (SIGSTOP):
 //
 //	failpoint turn.claimed kill
 //
@@ -20,32 +20,32 @@ import (
 // Variable is the environment variable that arms points.
 const Variable = "HARNESS_FAILPOINT"
 
-// loop are the points of every executor's loop, in the order in which a step
-// passes them.
+// loop are the points of every executor's loop, in the order in which a step reaches
+// them.
 var loop = []string{
 	"received",  // a step was delivered, nothing done
-	"executed",  // the outcome is there, not committed
+	"executed",  // the outcome is not committed
 	"committed", // the outcome is stored, the step not acknowledged
 	"acked",     // the step is acknowledged
 }
 
-// own are the points of one role alone, in the same order.
-var own = map[string][]string{
+// rolePoints are the points of one role only, in the same order.
+var rolePoints = map[string][]string{
 	workflow.Repair: {
-		"wake_seen",   // a resting run and an item for it were seen, nothing appended
+		"wake_seen",   // a parked or ended run and an item for it were read, nothing appended
 		"woken",       // the trigger is stored, the item not acknowledged
 		"timer_fired", // a timer was delivered, no item appended
 		"timer_kept",  // the item is stored, the timer not acknowledged
-		"erased",      // all of a deleted run is gone but its last record, no timer set for that
+		"erased",      // everything of a deleted run is erased except its last record, no timer set for it
 	},
 	workflow.Turn: {
-		"claimed",       // TurnStarted is stored, the model not asked
-		"asked",         // the subscribers of before_step have spoken, nothing stored
+		"claimed",       // TurnStarted is stored, no request sent to the model
+		"asked",         // the subscribers of before_step have answered, nothing stored
 		"admitted",      // TurnAdmitted is stored
-		"streaming",     // the first text of the model is there
-		"answered",      // the model's answer is there, not stored
+		"streaming",     // the first text of the model has arrived
+		"answered",      // the model's answer has arrived, not stored
 		"responded",     // ModelResponded is stored
-		"weighed",       // the subscribers of the calls have spoken, nothing stored
+		"weighed",       // the subscribers of the calls have answered, nothing stored
 		"judged",        // CallsJudged is stored
 		"tools_started", // ToolsStarted is stored, no call sent
 		"tool_answered", // the tool host has answered a call, nothing stored
@@ -53,33 +53,33 @@ var own = map[string][]string{
 		"killed",        // the tool host has killed the calls of an interrupted turn
 	},
 	workflow.StopDecision: {
-		"looked", // an output or a subscriber was looked at, nothing stored
+		"looked", // an output was checked or a subscriber called, nothing stored
 	},
 	workflow.ToolHost: {
-		"received",  // a call came in, nothing done
+		"received",  // a call has arrived, nothing done
 		"marked",    // its mark is in the ledger, nothing run
-		"performed", // it has had its effect, the ledger does not know
-		"stored",    // its result is in the ledger, nobody was answered
-		"cancelled", // a cancelled call is dead and buried, nobody was answered
+		"performed", // it has had its effect, the ledger has no result
+		"stored",    // its result is in the ledger, no answer sent
+		"cancelled", // a cancelled call has been killed and recorded, no answer sent
 	},
 	workflow.Gateway: {
-		"start_received", // a run is to be started, nothing stored
-		"started",        // its first record is stored, nobody was answered
-		"input_received", // an input came in, nothing stored
-		"input_stored",   // it is stored, nobody was answered
+		"start_received", // a start request has arrived, nothing stored
+		"started",        // its first record is stored, no answer sent
+		"input_received", // an input has arrived, nothing stored
+		"input_stored",   // it is stored, no answer sent
 		"watching",       // a watcher was sent a record
-		"expired",        // the log of a deleted run is closed, nobody was answered
+		"expired",        // the log of a deleted run is closed, no answer sent
 	},
 }
 
-// Points are the names of a role's points, without the role.
+// Points returns the names of a role's points, without the role.
 func Points(role string) []string {
 	var points []string
 	if slices.Contains(workflow.Default(), role) {
 		points = append(points, loop...)
 	}
-	return append(points, own[role]...)
+	return append(points, rolePoints[role]...)
 }
 
-// Known says that a role has a point.
+// Known reports whether a role has a point.
 func Known(role, point string) bool { return slices.Contains(Points(role), point) }

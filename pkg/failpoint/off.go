@@ -2,7 +2,7 @@
 
 package failpoint
 
-// Enabled says that this program has failpoints.
+// Enabled reports whether this program has failpoints.
 const Enabled = false
 
 // Hit does nothing in this program.

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// Enabled says that this program has failpoints.
+// Enabled reports whether this program has failpoints.
 const Enabled = true
 
-// armed is what is to happen at a point.
-type armed struct {
+// trigger is the action of a point.
+type trigger struct {
 	signal syscall.Signal
 	name   string
 	at     int64
@@ -26,10 +26,10 @@ var points = parse(os.Getenv(Variable))
 
 var actions = map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
 
-// parse ends the program when the list is wrong: a test that arms nothing would
+// parse ends the program if the list is invalid: a test without its failpoint would
 // prove nothing.
-func parse(list string) map[string]*armed {
-	all := map[string]*armed{}
+func parse(list string) map[string]*trigger {
+	all := map[string]*trigger{}
 	for item := range strings.SplitSeq(list, ",") {
 		if item == "" {
 			continue
@@ -37,7 +37,7 @@ func parse(list string) map[string]*armed {
 		name, what, _ := strings.Cut(item, "=")
 		role, point, _ := strings.Cut(name, ".")
 		action, count, counted := strings.Cut(what, "@")
-		a := &armed{name: action, at: 1}
+		a := &trigger{name: action, at: 1}
 		var ok bool
 		if a.signal, ok = actions[action]; !ok || !Known(role, point) {
 			fail(item)
@@ -59,7 +59,7 @@ func fail(item string) {
 	os.Exit(1)
 }
 
-// Hit does what is armed at a role's point.
+// Hit does the action of a role's point.
 func Hit(role, point string) {
 	if len(points) == 0 {
 		return
@@ -71,6 +71,6 @@ func Hit(role, point string) {
 	fmt.Fprintf(os.Stderr, "failpoint %s.%s %s\n", role, point, a.name)
 	_ = syscall.Kill(os.Getpid(), a.signal)
 	if a.signal == syscall.SIGKILL {
-		select {} // nothing may happen before it arrives
+		select {} // wait until the signal arrives
 	}
 }

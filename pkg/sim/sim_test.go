@@ -31,7 +31,7 @@ func (c *counter) Execute(ctx context.Context, task *executor.Task) (*harnessv1.
 	if !c.noted {
 		c.pay(task.Run, s.GetTurnCount())
 	} else if len(task.Journal) == 0 { // else it was begun before, and nobody knows how far it came
-		if err := task.Note(ctx, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{
+		if err := task.AppendJournal(ctx, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{
 			TurnStarted: &harnessv1.TurnStarted{TurnNumber: s.GetTurnCount(), Attempt: 1},
 		}}, nil, nil); err != nil {
 			return nil, err

@@ -19,7 +19,7 @@ import (
 // journal is where a turn notes its progress: the run's log, or nothing for an
 // orchestrator of one's own.
 type journal interface {
-	Note(ctx context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error
+	AppendJournal(ctx context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error
 	Snapshot() *harnessv1.Snapshot
 }
 
@@ -221,7 +221,7 @@ func (t *working) work(ctx, keep context.Context, looked func(context.Context) e
 
 // note appends to the journal and folds the entry into the progress.
 func (t *working) note(ctx context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
-	if err := t.journal.Note(ctx, entry, appended, events); err != nil {
+	if err := t.journal.AppendJournal(ctx, entry, appended, events); err != nil {
 		return err
 	}
 	t.p.Fold(&harnessv1.Record{Appended: appended, Body: &harnessv1.Record_Journal{Journal: entry}})

@@ -76,7 +76,7 @@ type streamed struct {
 	appended []*harnessv1.Message
 }
 
-func (j *streamed) Note(_ context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
+func (j *streamed) AppendJournal(_ context.Context, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
 	j.mu.Lock()
 	next := j.task.Step().GetSnapshot().GetMessageCount() + uint64(len(j.appended))
 	for _, m := range appended {
