@@ -138,8 +138,8 @@ func TestContractAndModeOfARun(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--mode", "dance", "go"}, `harness: --mode: there is no mode "dance": the modes are plan, execute` + "\n"},
-		{[]string{"--agent", agent, "--mode", "dance", "go"}, `the modes are plan, execute, look` + "\n"},
+		{[]string{"--mode", "dance", "go"}, `harness: --mode: unknown mode "dance": must be one of plan, execute` + "\n"},
+		{[]string{"--agent", agent, "--mode", "dance", "go"}, `must be one of plan, execute, look` + "\n"},
 		{[]string{"--contract", bad, "go"}, "harness: --contract: " + bad + ":1:34: contract.required_outputs[1].id: "},
 		{[]string{"--contract", dir + "/none.yaml", "go"}, "--contract: open " + dir + "/none.yaml"},
 		{[]string{"--contract", dir, "go"}, "--contract: " + dir + ": is a directory"},

@@ -90,7 +90,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		{[]string{"answer", "q", "c0", "blue"}, `call "c0" has an answer already`},
 		{[]string{"answer", "two", "red"}, `2 calls of run two wait for an answer, so name the CALL: ["c 1" "c2"]`},
 		{[]string{"answer", "none", "red"}, "run none waits for no answer"},
-		{[]string{"answer", "gone", "red"}, "there is no run"},
+		{[]string{"answer", "gone", "red"}, "not found"},
 		{[]string{"answer", "a b", "red"}, "RUN"},
 		{[]string{"answer", "ask", "yes"}, "call c0 of run ask waits for an approval, not for an answer: harness approve ask c0 --server " + f.address},
 		{[]string{"answer", "ask", "c0", "yes"}, "harness approve ask c0"},
@@ -127,7 +127,7 @@ func TestDelete(t *testing.T) {
 		{"r", 0, "r deleted\n", ""},
 		{"r", 0, "r deleted before\n", ""},
 		{"busy", 1, "", "harness: the run works; cancel it first\n"},
-		{"none", 1, "", "harness: there is no run default/none\n"},
+		{"none", 1, "", "harness: run default/none not found\n"},
 	} {
 		if got := call(t, nil, "", "delete", test.run, "--server", f.address); got.code != test.code || got.out != test.out || got.err != test.err {
 			t.Errorf("%s: %+v", test.run, got)

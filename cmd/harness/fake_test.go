@@ -227,7 +227,7 @@ func (f *fake) find(id string) (*fakeRun, error) {
 	if r := f.runs[id]; r != nil {
 		return r, nil
 	}
-	return nil, refusal(codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_RUN_NOT_FOUND, "there is no run default/"+id)
+	return nil, refusal(codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_RUN_NOT_FOUND, "run default/"+id+" not found")
 }
 
 func refusal(code codes.Code, reason harnessv1.ErrorReason, text string) error {
@@ -353,7 +353,7 @@ func (f *fake) steerable(q *harnessv1.SendInputRequest) error {
 		return nil
 	}
 	if q.GetModeChange().GetMode() == "hasty" {
-		return refusal(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD, `mode_change.mode: there is no mode "hasty"; the modes are plan, execute`)
+		return refusal(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD, `mode_change.mode: unknown mode "hasty": must be one of plan, execute`)
 	}
 	r, err := f.find(q.GetRunId())
 	if err != nil {

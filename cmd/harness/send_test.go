@@ -72,8 +72,8 @@ func TestSendsThatAreRefused(t *testing.T) {
 	}{
 		{[]string{"r"}, "TEXT is missing"},
 		{[]string{"r", "--mode", ""}, "--mode: must not be empty"},
-		{[]string{"r", "--mode", "hasty", "hello"}, `--mode: there is no mode "hasty"; the modes are plan, execute`},
-		{[]string{"ended", "--mode", "hasty", "hello"}, `--mode: there is no mode "hasty"`},
+		{[]string{"r", "--mode", "hasty", "hello"}, `--mode: unknown mode "hasty": must be one of plan, execute`},
+		{[]string{"ended", "--mode", "hasty", "hello"}, `--mode: unknown mode "hasty"`},
 		{[]string{"ended", "--mode", "plan"}, "has ended; send it a message first"},
 		{[]string{"ended", "--replan", "why"}, "has ended"},
 	} {

@@ -96,7 +96,7 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 	}
 	if c.Mode != "" {
 		if !mode.Exists(c.Mode, file.Agent.GetModes()) {
-			return nil, fmt.Errorf("--mode: there is no mode %q: the modes are %s", c.Mode, strings.Join(mode.Names(file.Agent.GetModes()), ", "))
+			return nil, fmt.Errorf("--mode: unknown mode %q: must be one of %s", c.Mode, strings.Join(mode.Names(file.Agent.GetModes()), ", "))
 		}
 		file.Agent.Mode = c.Mode
 		file.Forget("spec.agent.mode")

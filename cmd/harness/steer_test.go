@@ -36,7 +36,7 @@ func TestResume(t *testing.T) {
 	if got := call(t, nil, "", "resume", "--server", f.address, "running"); got.code != 0 {
 		t.Errorf("a running run: %+v", got)
 	}
-	if got := call(t, nil, "", "resume", "--server", f.address, "none"); got.code != 1 || !strings.Contains(got.err, "there is no run") {
+	if got := call(t, nil, "", "resume", "--server", f.address, "none"); got.code != 1 || !strings.Contains(got.err, "not found") {
 		t.Errorf("no run: %+v", got)
 	}
 }
@@ -136,7 +136,7 @@ func TestSendAndApprove(t *testing.T) {
 	if got := call(t, nil, "", append(server, "approve", "two")...); got.code != 1 {
 		t.Errorf("%+v", got)
 	}
-	for run, want := range map[string]string{"two": `["c1" "c2"]`, "none": "no approval", "gone": "there is no run"} {
+	for run, want := range map[string]string{"two": `["c1" "c2"]`, "none": "no approval", "gone": "not found"} {
 		if got := call(t, nil, "", "approve", run, "--server", f.address); got.code != 1 || !strings.Contains(got.err, want) {
 			t.Errorf("%s: %+v", run, got)
 		}

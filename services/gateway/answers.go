@@ -11,8 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Answers is the call that an input answers, and whether it is an approval; empty
-// when it is no answer.
+// Answers returns the call that an input answers, and whether it is an approval. callID
+// is empty if the input is not an answer.
 func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
 	if a := item.GetApproval(); a != nil {
 		return a.GetCallId(), true
@@ -20,8 +20,8 @@ func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
 	return item.GetToolAnswer().GetCallId(), false
 }
 
-// approval takes the first approval of a call that waits for one, or is announced.
-// A review is of one call only.
+// approval accepts the first approval of a call that waits for one or is announced. A
+// review is about one call only.
 func (s Standing) approval(a *harnessv1.Approval) (Admission, error) {
 	if s.reviewed(a.GetCallId()) && a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN {
 		return 0, fault.Invalid("approval.decision", "call %q waits for a review, which is of this call alone: it must be ONCE or DENY", a.GetCallId())
@@ -29,8 +29,8 @@ func (s Standing) approval(a *harnessv1.Approval) (Admission, error) {
 	return s.answer(a.GetCallId(), true)
 }
 
-// toolAnswer takes the first result of a call that waits for one. Of a call that
-// waits for a review it can only say that it failed: the tool has not run.
+// toolAnswer accepts the first result of a call that waits for one. For a call that
+// waits for a review it can only be an error, because the tool has not run.
 func (s Standing) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
 	if s.reviewed(a.GetCallId()) && !a.GetIsError() {
 		return 0, fault.Invalid("tool_answer.is_error", "call %q waits for a review: approve or resume it, or set this to say that it failed", a.GetCallId())
@@ -38,9 +38,9 @@ func (s Standing) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
 	return s.answer(a.GetCallId(), false)
 }
 
-// answer takes the first answer to a call that waits, or is announced: an approval,
-// or a result. A call of a client's tool may need one of each; one that waits for a
-// review takes either.
+// answer accepts the first answer to a call that waits or is announced: an approval, or
+// a result. A call of a client's tool may need one of each; a call that waits for a
+// review accepts either.
 func (s Standing) answer(callID string, approval bool) (Admission, error) {
 	kind := s.kindOf(callID)
 	switch {
@@ -54,7 +54,7 @@ func (s Standing) answer(callID string, approval bool) (Admission, error) {
 	return Store, s.room()
 }
 
-// kindOf is what a call waits for or will wait for; empty when it does not wait.
+// kindOf returns what a call waits for or will wait for; empty if it does not wait.
 func (s Standing) kindOf(callID string) string {
 	for _, c := range Awaited(s.Step.GetSnapshot()) {
 		if c.GetCallId() == callID {
@@ -73,10 +73,10 @@ func (s Standing) kindOf(callID string) string {
 	return ""
 }
 
-// reviewed says that a call waits for a review.
+// reviewed reports whether a call waits for a review.
 func (s Standing) reviewed(callID string) bool { return s.kindOf(callID) == runstate.KindReview }
 
-// before says that a call had such an answer before.
+// before reports whether a call already had an answer of this kind.
 func (s Standing) before(callID string, approval bool) bool {
 	if approval || s.reviewed(callID) {
 		return runstate.Decided(s.Step.GetSnapshot(), callID)
@@ -84,7 +84,7 @@ func (s Standing) before(callID string, approval bool) bool {
 	return runstate.Answered(s.Step.GetSnapshot(), callID)
 }
 
-// notPending refuses an answer; kind is what the call does wait for.
+// notPending returns the refusal of an answer; kind is what the call does wait for.
 func (s Standing) notPending(callID, kind string) error {
 	text := "does not wait for an answer"
 	switch kind {
@@ -97,13 +97,13 @@ func (s Standing) notPending(callID, kind string) error {
 		"call "+strconv.Quote(callID)+" of run "+s.Run.String()+" "+text, "call_id", callID)
 }
 
-// Answered says that a call has an answer already.
+// Answered returns the error for a call that already has an answer.
 func Answered(callID string) *fault.Error {
 	return fault.New(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED,
 		"call "+strconv.Quote(callID)+" has an answer already", "call_id", callID)
 }
 
-// AnsweredBy says whether one of items answers a call. An approval for the rest of
+// AnsweredBy reports whether one of items answers a call. An approval for the rest of
 // the run answers every call of its tool that waits for one.
 func (s Standing) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
 	if answeredBefore(items, callID, approval) || s.reviewed(callID) && answeredBefore(items, callID, !approval) {
@@ -116,7 +116,7 @@ func (s Standing) AnsweredBy(items []*harnessv1.InboxItem, callID string, approv
 	})
 }
 
-// toolOf is the tool of a call that waits for an approval; empty for others.
+// toolOf returns the tool of a call that waits for an approval; empty for other calls.
 func (s Standing) toolOf(callID string) string {
 	for _, c := range Awaited(s.Step.GetSnapshot()) {
 		if c.GetCallId() == callID && c.GetKind() == runstate.KindApproval {
@@ -131,8 +131,8 @@ func (s Standing) toolOf(callID string) string {
 	return ""
 }
 
-// answeredBefore says whether one of items is an approval of a call, or a result
-// for it.
+// answeredBefore reports whether one of items is an approval of a call, or a result for
+// it.
 func answeredBefore(items []*harnessv1.InboxItem, callID string, approval bool) bool {
 	return slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
 		if approval {

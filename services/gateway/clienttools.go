@@ -16,8 +16,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// CheckClientTools refuses tools of a client that are not well-formed: names that
-// are no names or stand twice, schemas that do not compile, another origin.
+// CheckClientTools refuses invalid tools of a client: invalid or duplicate names,
+// schemas that do not compile, another origin.
 func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 	if n := len(tools); n > MaxClientTools {
 		return TooLarge(field, n, MaxClientTools, "tools")
@@ -29,7 +29,7 @@ func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 			return err
 		}
 		if seen[t.GetName()] {
-			return fault.Invalid(of+".name", "%q is declared twice", t.GetName())
+			return fault.Invalid(of+".name", "duplicate name %q", t.GetName())
 		}
 		seen[t.GetName()] = true
 		switch t.GetOrigin() {
@@ -44,28 +44,28 @@ func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 	return checkSize(field, EncodeClientTools(tools), MaxClientToolsSize)
 }
 
-// CheckClientNames refuses tools of a client that have the name of a tool that is
-// there already: the model could not tell them apart.
+// CheckClientNames refuses tools of a client whose name another tool has: the model
+// could not tell them apart.
 func CheckClientNames(field string, tools []*harnessv1.ToolSpec, names []string) error {
 	for i, t := range tools {
 		if reserved(t.GetName()) || slices.Contains(names, t.GetName()) {
-			return fault.Invalid(at(field, i)+".name", "there is a tool %q already; choose another name", t.GetName())
+			return fault.Invalid(at(field, i)+".name", "a tool %q already exists; choose another name", t.GetName())
 		}
 	}
 	return nil
 }
 
-// completeAlias is taken for work_complete when a model calls it.
+// completeAlias is accepted for work_complete if a model calls it.
 const completeAlias = "task_complete"
 
-// reserved says that a name has a meaning in every run, whether its tool is offered
-// or not.
+// reserved reports whether a name has a meaning in every run, whether or not its tool is
+// available.
 func reserved(name string) bool {
 	return name == completeAlias || name == runstate.ContractQuestion || workitem.IsTool(name)
 }
 
-// EncodeClientTools is the form in which a run keeps the tools that clients run:
-// equal for equal tools.
+// EncodeClientTools returns the stored form of a run's client tools: equal tools have
+// equal bytes.
 func EncodeClientTools(tools []*harnessv1.ToolSpec) string {
 	all := &harnessv1.ClientTools{}
 	for _, t := range tools {

@@ -12,13 +12,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// deleted is what a deleted run is told to have ended of.
+// deleted is the reason kind that watchers receive for a deleted run.
 const deleted = "deleted"
 
-// Expire is the record that closes the log of a run for good, to be appended
-// fenced on view.Newest. It holds nothing of what the run was about: it is the
-// last that goes away. A run that works is refused; inputs that have not been
-// taken in go with the run.
+// Expire returns the record that closes the log of a run permanently, to be appended
+// fenced on view.Newest. It contains nothing about the run, because it is the last
+// record to be removed. A running run is refused. Inputs that repair has not accepted
+// are deleted with the run.
 func Expire(view runlog.View, now time.Time, writer *harnessv1.Writer) (*harnessv1.Record, error) {
 	run := view.Newest.Run
 	if !view.Quiescent() {

@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// Deliver is what observers see of a record: its events with id, version and
-// time, and with the texts that are stored only once, in the conversation.
+// Deliver returns the events of a record for observers, with id, version and time, and
+// with the texts that are stored only once, in the conversation.
 func Deliver(e runlog.Entry) []*harnessv1.Event {
 	rec := e.Record
 	if len(rec.GetEvents()) == 0 {
@@ -48,7 +48,7 @@ func Deliver(e runlog.Entry) []*harnessv1.Event {
 	return events
 }
 
-// spoken is the text of the model's message in a record.
+// spoken returns the text of the model's message in a record.
 func spoken(rec *harnessv1.Record) *harnessv1.Content {
 	for _, m := range rec.GetAppended() {
 		if m.GetRole() == harnessv1.Role_ROLE_ASSISTANT {
@@ -58,7 +58,7 @@ func spoken(rec *harnessv1.Record) *harnessv1.Content {
 	return nil
 }
 
-// answer is the answer to a call in a record.
+// answer returns the answer to a call in a record.
 func answer(rec *harnessv1.Record, callID string) *harnessv1.Content {
 	for _, m := range rec.GetAppended() {
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL && m.GetToolCallId() == callID {
@@ -68,9 +68,8 @@ func answer(rec *harnessv1.Record, callID string) *harnessv1.Content {
 	return nil
 }
 
-// RunOf is a run as it stands at a step; version is the newest of its log. A
-// run whose step is addressed to an executor runs, whatever state it is woken
-// from.
+// RunOf returns the summary of a run at a step; version is the newest of its log. A run
+// whose step is addressed to an executor is running, whatever its previous status.
 func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 	s := step.Record.GetStep().GetSnapshot()
 	run := &harnessv1.Run{
@@ -95,7 +94,7 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 	return run
 }
 
-// TracesOf are the ids of the traces of a run, oldest first.
+// TracesOf returns the trace ids of a run, oldest first.
 func TracesOf(s *harnessv1.Snapshot) []string {
 	var ids []string
 	for _, id := range runtrace.IDs(s.GetTrace()) {
@@ -104,9 +103,8 @@ func TracesOf(s *harnessv1.Snapshot) []string {
 	return ids
 }
 
-// ResultOf is what a watcher is told of a run that rests at a step, without what is
-// Lacking; nil when
-// the record is no step to a place of rest.
+// ResultOf returns the result for watchers of a run that is parked or has ended at a
+// step, without what Lacking reports. It is nil if the record is any other one.
 func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 	step := e.Record.GetStep()
 	s := step.GetSnapshot()
@@ -131,8 +129,8 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 	return nil
 }
 
-// Lacking says whether parts of a state are stored elsewhere that ResultOf its step
-// would tell of. The result of an end holds them itself.
+// Lacking reports whether parts of a step's state that its result includes are stored
+// elsewhere. The result of an end contains them itself.
 func Lacking(e runlog.Entry) bool {
 	step := e.Record.GetStep()
 	return runlog.IsRest(step.GetTo()) && step.GetResult() == nil && runstate.HasPackedLedgers(step.GetSnapshot())
@@ -152,7 +150,7 @@ func standing(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
 	}
 }
 
-// WaitingOf are inputs as somebody who looks at their run is shown them.
+// WaitingOf returns inputs as clients see them.
 func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
 	var waiting []*harnessv1.WaitingInput
 	for _, item := range items[:min(len(items), runlog.MaxDrainItems)] {
@@ -167,7 +165,7 @@ func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
 	return waiting
 }
 
-// Awaited are the calls that someone outside has to answer.
+// Awaited returns the calls that a client has to answer.
 func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
 	var calls []*harnessv1.PendingCall
 	for _, c := range s.GetPendingToolCalls() {

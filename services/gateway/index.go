@@ -9,57 +9,56 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// Index is the list of all runs as their newest steps show them. It can be made
-// from the logs at any time; folding a step twice changes nothing. It is not
-// safe for concurrent use.
+// Index lists all runs by their newest steps. It can be rebuilt from the logs at any
+// time, and applying a step twice changes nothing. It is not safe for concurrent use.
 //
-// Of a run it knows where its newest step is stored and what lists are filtered
-// and ordered by. All else that a list shows stands in that step, which is read
-// when somebody asks: a run that nobody asks for costs about 85 bytes here, one
-// whose id has more than 28 about twice as much (BenchmarkIndex has the figures).
+// For each run it stores the sequence of its newest step and the values that lists
+// filter and sort by. The rest of a list comes from that step, which is read on request:
+// a run costs about 85 bytes here, and about twice as much if its id has more than 28
+// bytes (BenchmarkIndex measures it).
 //
-// A run whose newest step is the end of a deleted run is not in it. The index
-// remembers the last deletions, so that older steps that come late, on another
-// way or because the log is followed anew, do not bring such a run back.
+// A run whose newest step closed a deleted run is not listed. The index remembers recent
+// deletions, so that older steps that arrive late, over another path or because the log
+// is read again, do not bring the run back.
 type Index struct {
 	rows rows
-	// ahead has the sequence of the newest message of runs that have one behind
-	// their newest step, by number.
+	// ahead maps the number of a run to the sequence of its newest message, for runs
+	// with a message after their newest step.
 	ahead map[uint32]uint64
-	// deleted has the sequence of the deletion of runs, deletions their order.
+	// deleted has the sequence at which a run was deleted, deletions their order.
 	deleted   map[runlog.Run]uint64
 	deletions []runlog.Run
 	tally     tally
 }
 
-// remembered is how many deletions an index remembers, so at most about half a
-// megabyte. A step that comes later than that brings a run back that cannot be
-// read; it leaves when that is noticed, see Gone.
+// remembered is how many deletions an index remembers, which takes at most about half a
+// megabyte. An even later step brings back a run that cannot be read; it is removed when
+// a reader finds that out, see Gone.
 const remembered = 4096
 
-// Row is how a run stands.
+// Row is a run in the index.
 type Row struct {
 	Place
 	Status harnessv1.RunStatus
-	// Sequence is that of the newest step: the run as it is shown is RunOf that
-	// step and Version.
+	// Sequence is the sequence of the newest step: RunOf of that step and Version is the
+	// run's summary.
 	Sequence uint64
-	// Version is the newest that is known of the log.
+	// Version is the newest known version of the log.
 	Version uint64
-	// Deleted says that the run is no longer there.
+	// Deleted reports whether the run no longer exists.
 	Deleted bool
 }
 
-// Change is what happened to a run in the index.
+// Change is a change of a run in the index.
 type Change struct {
-	// Before is how the run stood, the zero Row for a new one.
+	// Before is the previous row, zero for a new run.
 	Before Row
-	// After is how it stands, or with Deleted how it stood last.
+	// After is the current row, or with Deleted the last one.
 	After Row
 }
 
-// Apply folds a step. Steps that are older than what the index has, and records
-// that cannot be read, change nothing: changed is then false.
+// Apply adds a step to the index. Older steps than the index has, and records that
+// cannot be read, change nothing: changed is then false.
 func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 	step := e.Record.GetStep()
 	if step == nil || e.Sequence <= x.deleted[e.Run] {
@@ -80,9 +79,9 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 		Sequence: e.Sequence,
 		Version:  e.Header.Version,
 	}
-	same := r != nil && c.Before.Place == c.After.Place // else another incarnation of the name
+	same := r != nil && c.Before.Place == c.After.Place // otherwise a later run of the same name
 	if same && runlog.IsRest(step.GetTo()) && e.Header.Version < r.version {
-		return Change{}, false // it is known to have left this rest
+		return Change{}, false // it has already left this step
 	}
 	if step.GetTo() == runlog.End && runstate.Expired(step.GetSnapshot()) {
 		x.forget(e.Run, e.Sequence)
@@ -119,8 +118,8 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 	return c, true
 }
 
-// Gone takes a run out whose step at sequence turned out not to be stored any
-// more, unless another one is known by now.
+// Gone removes a run whose step at sequence is no longer stored, unless a newer step is
+// known by now.
 func (x *Index) Gone(run runlog.Run, sequence uint64) (c Change, changed bool) {
 	r := x.rows.row(run)
 	if r == nil || r.sequence != sequence {
@@ -129,16 +128,15 @@ func (x *Index) Gone(run runlog.Run, sequence uint64) (c Change, changed bool) {
 	return x.drop(r), true
 }
 
-// Relist begins to take in the newest steps of all runs anew; Listed ends it:
-// runs that none of them was of are not there any more.
+// Relist starts to read the newest steps of all runs again. Listed ends it: runs without
+// a step since then are removed.
 func (x *Index) Relist() {
 	for i := range x.rows.order {
 		x.rows.oldest(i).confirmed = false
 	}
 }
 
-// Listed takes out the runs that were not confirmed since Relist, and returns
-// what changed.
+// Listed removes the runs that had no step since Relist and returns the changes.
 func (x *Index) Listed() (changes []Change) {
 	var gone []*row
 	for i := range x.rows.order {
@@ -152,7 +150,7 @@ func (x *Index) Listed() (changes []Change) {
 	return changes
 }
 
-// drop takes a run out that is found to be gone.
+// drop removes a run that no longer exists.
 func (x *Index) drop(r *row) Change {
 	before := x.rows.stands(r)
 	after := before
@@ -168,7 +166,7 @@ func (x *Index) remove(r *row) {
 	x.rows.remove(r)
 }
 
-// forget notes that a run is deleted as of a sequence.
+// forget records that a run is deleted as of a sequence.
 func (x *Index) forget(run runlog.Run, sequence uint64) {
 	if x.deleted == nil {
 		x.deleted = map[runlog.Run]uint64{}
@@ -184,14 +182,14 @@ func (x *Index) forget(run runlog.Run, sequence uint64) {
 	x.deleted[run] = sequence
 }
 
-// Lists says whether a record is one of those that the index is made of when the
-// runs are followed: a step to the first executor of a cycle or to a place of rest.
+// Lists reports whether the index needs a record when it follows runs: a step to the
+// first executor of a cycle, to park or to end.
 func Lists(e runlog.Entry) bool {
 	to := e.Record.GetStep().GetTo()
 	return to == workflow.Repair || runlog.IsRest(to)
 }
 
-// Lacks says whether the index has no step of a run that is as new as e.
+// Lacks reports whether the index has no step of a run that is as new as e.
 func (x *Index) Lacks(e runlog.Entry) bool {
 	if r := x.rows.row(e.Run); r != nil {
 		return e.Sequence > r.sequence
@@ -199,9 +197,8 @@ func (x *Index) Lacks(e runlog.Entry) bool {
 	return e.Sequence > x.deleted[e.Run]
 }
 
-// News says whether a record shows a run at a newer version than the index does,
-// without changing how it stands: the run works, and the record is another one
-// of its work.
+// News reports whether a record has a newer version of a run than the index without
+// changing its status: the run is running, and the record is part of its work.
 func (x *Index) News(e runlog.Entry) bool {
 	r := x.rows.row(e.Run)
 	return r != nil && e.Record != nil && !runlog.IsRest(e.Record.GetStep().GetTo()) &&
@@ -209,14 +206,14 @@ func (x *Index) News(e runlog.Entry) bool {
 		e.Sequence > r.sequence && e.Header.Version > r.version
 }
 
-// Advance notes the version of a record that is News.
+// Advance stores the version of a record that is News.
 func (x *Index) Advance(e runlog.Entry) {
 	if x.News(e) {
 		x.rows.row(e.Run).version = e.Header.Version
 	}
 }
 
-// Saw notes that a message of a run is stored.
+// Saw records that a message of a run is stored.
 func (x *Index) Saw(run runlog.Run, sequence uint64) {
 	r := x.rows.row(run)
 	if r == nil || sequence <= max(r.sequence, x.ahead[r.number]) {
@@ -228,7 +225,7 @@ func (x *Index) Saw(run runlog.Run, sequence uint64) {
 	x.ahead[r.number] = sequence
 }
 
-// Seen is the sequence of the newest message that is known of a run, 0 for none.
+// Seen returns the sequence of the newest known message of a run, 0 for none.
 func (x *Index) Seen(run runlog.Run) uint64 {
 	if r := x.rows.row(run); r != nil {
 		return max(r.sequence, x.ahead[r.number])
@@ -236,7 +233,7 @@ func (x *Index) Seen(run runlog.Run) uint64 {
 	return 0
 }
 
-// lookUp is how a run stands.
+// lookUp returns the row of a run.
 func (x *Index) lookUp(run runlog.Run) (Row, bool) {
 	if r := x.rows.row(run); r != nil {
 		return x.rows.stands(r), true

@@ -23,8 +23,8 @@ func stepOf(run runlog.Run, sequence uint64, created time.Time, to string, statu
 	return runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec}
 }
 
-// All pages together are all runs, newest first, whatever was folded how often
-// and in which order.
+// TestIndexPages: all pages together list all runs, newest first, in whatever order and
+// how often steps were applied.
 func TestIndexPages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x Index
@@ -124,7 +124,7 @@ func TestIndexIncarnationsAndStatuses(t *testing.T) {
 	}
 }
 
-// expiring is the step that deletes a run.
+// expiring returns the step that closes a deleted run.
 func expiring(e runlog.Entry, sequence uint64) runlog.Entry {
 	rec := proto.CloneOf(e.Record)
 	rec.Version++
@@ -140,8 +140,8 @@ func (x *Index) ids() (ids []string) {
 	return ids
 }
 
-// A deleted run leaves the list, its older steps do not bring it back in whatever
-// order they come, and a later run of its name is a new one.
+// TestIndexForgetsDeletedRuns: older steps do not bring a deleted run back in whatever
+// order they arrive, and a later run of its name is a new one.
 func TestIndexForgetsDeletedRuns(t *testing.T) {
 	var x Index
 	run := runlog.Run{Namespace: "n", ID: "a"}
@@ -202,9 +202,9 @@ func TestIndexRemembersTheLastDeletions(t *testing.T) {
 	}
 }
 
-// Runs whose step turns out to be gone, and runs that are not there when the log
-// is followed anew, leave the list; those that have moved on stay.
-func TestIndexDropsWhatIsGone(t *testing.T) {
+// TestIndexDropsMissingRuns: runs whose step is gone, and runs that are missing when the
+// log is read again, leave the list; those that have continued stay.
+func TestIndexDropsMissingRuns(t *testing.T) {
 	var x Index
 	at := func(id string, sequence uint64) runlog.Entry {
 		return stepOf(runlog.Run{Namespace: "n", ID: id}, sequence, noon.Add(time.Duration(id[0])*time.Second), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
@@ -239,9 +239,9 @@ func TestIndexDropsWhatIsGone(t *testing.T) {
 	}
 }
 
-// Whatever runs come and go, and whatever their names are, the index has those that
-// are there, each as its newest step has it.
-func TestIndexOfRunsThatComeAndGo(t *testing.T) {
+// TestIndexOfChangingRuns: whatever the names of the runs and the order of changes, the
+// index has the existing runs, each as in its newest step.
+func TestIndexOfChangingRuns(t *testing.T) {
 	names := []runlog.Run{
 		{Namespace: "n", ID: "8yn0iYCKYHlIj4-BwPqk"}, {Namespace: "n", ID: "GReLUrM4wMqfg9yzV3KQ"}, // have the same hash
 		{Namespace: "m", ID: "8yn0iYCKYHlIj4-BwPqk"}, {Namespace: "n", ID: "a"},
@@ -306,7 +306,7 @@ func TestIndexOfRunsThatComeAndGo(t *testing.T) {
 }
 
 // Two runs whose names have the same hash are two runs.
-func TestIndexOfNamesThatCollide(t *testing.T) {
+func TestIndexWithHashCollisions(t *testing.T) {
 	a, b := runlog.Run{Namespace: "n", ID: "8yn0iYCKYHlIj4-BwPqk"}, runlog.Run{Namespace: "n", ID: "GReLUrM4wMqfg9yzV3KQ"}
 	if hash(a) != hash(b) {
 		t.Fatal("the names do not collide")
@@ -335,8 +335,9 @@ func TestIndexOfNamesThatCollide(t *testing.T) {
 	}
 }
 
-// What was seen of a run beyond its newest step is known until a step is newer.
-func TestIndexSeesBeyondTheStep(t *testing.T) {
+// TestIndexSeesMessagesAfterTheStep: a message after the newest step is known until a
+// step is newer.
+func TestIndexSeesMessagesAfterTheStep(t *testing.T) {
 	var x Index
 	run := runlog.Run{Namespace: "n", ID: "a"}
 	x.Apply(stepOf(run, 1, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))

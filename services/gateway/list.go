@@ -15,10 +15,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Place is a run's place in the order of all runs: by creation, then by name.
-// The zero Place is before the first of a listing.
+// Place is the position of a run in the order of all runs: by creation, then by name.
+// The zero Place is before the first run of a list.
 type Place struct {
-	// Created is the time of creation, nanoseconds since 1970.
+	// Created is the creation time in nanoseconds since 1970.
 	Created int64
 	Run     runlog.Run
 }
@@ -31,12 +31,12 @@ func (p Place) compare(q Place) int {
 	)
 }
 
-// Token is a place as a page token.
+// Token returns a place as a page token.
 func (p Place) Token() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.Created, 10) + "/" + p.Run.String()))
 }
 
-// ParsePlace reads a page token; the empty one is the zero Place.
+// ParsePlace parses a page token; the empty token is the zero Place.
 func ParsePlace(token string) (Place, error) {
 	if token == "" {
 		return Place{}, nil
@@ -55,14 +55,14 @@ func ParsePlace(token string) (Place, error) {
 }
 
 func badToken() error {
-	return fault.Invalid("page_token", "is not a token that a page ended with")
+	return fault.Invalid("page_token", "is not a page token of this list")
 }
 
-// Namespaces are those that a list may show; nil means all.
+// Namespaces are the namespaces that a list may show; nil means all.
 type Namespaces []string
 
-// Within are the namespaces that a list shows that asks for one of them, or for all
-// with the empty name, of a caller who may see allowed.
+// Within returns the namespaces of a list for a caller that may see allowed and asked
+// for one namespace, or for all with the empty name.
 func Within(asked string, allowed []string) Namespaces {
 	if asked == "" {
 		return allowed
@@ -72,8 +72,8 @@ func Within(asked string, allowed []string) Namespaces {
 
 func (n Namespaces) has(namespace string) bool { return n == nil || slices.Contains(n, namespace) }
 
-// List returns at most size runs behind from, newest first, and where the next
-// page begins; more is false after the last. No statuses mean all.
+// List returns at most size runs after from, newest first, and where the next page
+// begins; more is false after the last page. No statuses mean all.
 func (x *Index) List(within Namespaces, statuses []harnessv1.RunStatus, from Place, size int) (page []Row, next Place, more bool) {
 	for i := x.rows.before(from) - 1; i >= 0; i-- {
 		r := x.rows.oldest(i)
@@ -88,8 +88,8 @@ func (x *Index) List(within Namespaces, statuses []harnessv1.RunStatus, from Pla
 	return page, Place{}, false
 }
 
-// Awaiting returns at most size runs that are parked for answers behind from,
-// oldest first; more is false after the last.
+// Awaiting returns at most size runs after from that are parked for answers, oldest
+// first; more is false after the last.
 func (x *Index) Awaiting(within Namespaces, from Place, size int) (page []Row, more bool) {
 	i := 0
 	if from != (Place{}) {
@@ -111,8 +111,8 @@ func (x *Index) Awaiting(within Namespaces, from Place, size int) (page []Row, m
 	return page, false
 }
 
-// page looks at no more than limit runs behind from, newest first, and returns
-// those that are wanted; more is false after the last.
+// page examines at most limit runs after from, newest first, and returns those that are
+// wanted; more is false after the last.
 func (x *Index) page(from Place, limit int, wanted func(Row) bool) (page []Row, next Place, more bool) {
 	end := x.rows.before(from)
 	last := max(0, end-limit)
@@ -131,9 +131,9 @@ func among(statuses []harnessv1.RunStatus, status uint8) bool {
 	return len(statuses) == 0 || slices.Contains(statuses, harnessv1.RunStatus(status))
 }
 
-// Farewell is what a watcher is told of a row that is Deleted: how the run stood
-// last, as far as that is known without what was stored of it, with a kind of
-// reason that no run has that is there.
+// Farewell returns the last message to a watcher about a row that is Deleted: the last
+// known status, as far as it needs no stored data, with a reason kind that only deleted
+// runs have.
 func Farewell(r Row) *harnessv1.Run {
 	return &harnessv1.Run{
 		Namespace:  r.Run.Namespace,
@@ -145,10 +145,9 @@ func Farewell(r Row) *harnessv1.Run {
 	}
 }
 
-// CheckListPending refuses a request for what runs wait for that is not
-// well-formed. It returns the namespace, empty for all, the number of runs on the
-// page and the place that it begins behind. One run has no pages: its request is
-// checked by Run, and size and token mean nothing there.
+// CheckListPending validates a request for the pending calls of runs. It returns the
+// namespace, empty for all, the page size and the place after which the page begins. A
+// request for one run has no pages: Run checks it, and page size and token are ignored.
 func CheckListPending(r *harnessv1.ListPendingRequest) (namespace string, size int, from Place, err error) {
 	if namespace, err = Scope(r.GetNamespace()); err != nil {
 		return "", 0, Place{}, err
@@ -157,7 +156,7 @@ func CheckListPending(r *harnessv1.ListPendingRequest) (namespace string, size i
 	case size == 0:
 		size = DefaultPage
 	case size > MaxPage:
-		return "", 0, Place{}, fault.Invalid("page_size", "%d is not in 1 to %d", r.GetPageSize(), MaxPage)
+		return "", 0, Place{}, fault.Invalid("page_size", "%d: must be from 1 to %d", r.GetPageSize(), MaxPage)
 	}
 	from, err = ParsePlace(r.GetPageToken())
 	return namespace, size, from, err

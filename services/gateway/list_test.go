@@ -46,13 +46,13 @@ func TestCheckListPending(t *testing.T) {
 	}
 }
 
-// aRun is the i-th of runs as they are made: an id of 26, parked for an approval.
+// aRun returns the i-th run: an id of 26 bytes, parked for an approval.
 func aRun(i int) runlog.Entry {
 	run := runlog.Run{Namespace: "default", ID: fmt.Sprintf("r-%024d", i)}
 	return stepOf(run, uint64(i+1), noon.Add(time.Duration(i)*time.Millisecond), runlog.Park, harnessv1.RunStatus_RUN_STATUS_PARKED)
 }
 
-// live is what live objects take, in bytes.
+// live returns the live heap in bytes.
 func live() float64 {
 	runtime.GC()
 	runtime.GC() // what the first one has finalised
@@ -61,9 +61,9 @@ func live() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// BenchmarkIndex reports the live heap that a run takes in the index, in bytes,
-// and beside it the floor: the same facts, a sequence and an id for each run, in a
-// slice of structs in the order of creation, without a way to find a run by name.
+// BenchmarkIndex reports the live heap of a run in the index, in bytes, and as a floor
+// that of the same facts, a sequence and an id for each run, in a slice of structs in
+// the order of creation, without a lookup by name.
 func BenchmarkIndex(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 50_000} {
 		b.Run(fmt.Sprintf("runs=%d", n), func(b *testing.B) {
@@ -112,8 +112,8 @@ func FuzzParsePlace(f *testing.F) {
 	})
 }
 
-// TestAListShowsWhatItsCallerMaySee: all that was asked for, of what is allowed.
-func TestAListShowsWhatItsCallerMaySee(t *testing.T) {
+// TestListIsLimitedToTheCaller: the requested runs among those that the caller may see.
+func TestListIsLimitedToTheCaller(t *testing.T) {
 	for _, c := range []struct {
 		asked   string
 		allowed []string

@@ -9,46 +9,47 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// row is one run, in 64 bytes. It holds no pointers and is known by its number, so
-// that a collection does not look at the runs that rest.
+// row is one run, in 64 bytes. It has no pointers, so that the garbage collector does
+// not scan the rows of idle runs.
 type row struct {
 	created int64
-	// sequence is that of the newest step.
+	// sequence is the sequence of the newest step.
 	sequence uint64
-	// version is the newest that is known; it is not below that of the step.
+	// version is the newest known version, at least that of the step.
 	version   uint64
 	number    uint32
 	namespace uint32
 	status    uint8
-	// rest is why the run rests, a number of Index.reasons, with awaiting.
+	// rest is why the run is parked or ended: an index into Index.reasons, with
+	// awaiting.
 	rest uint8
-	// confirmed says that a step of the run came since the last Relist.
+	// confirmed reports whether a step of the run arrived since the last Relist.
 	confirmed bool
-	// length is that of the id; one that does not fit is among rows.long.
+	// length is the length of the id; a longer id than fits is in rows.long.
 	length uint8
 	id     [28]byte
 }
 
-// awaiting in row.rest says that the run is parked for answers.
+// awaiting in row.rest: the run is parked for answers.
 const awaiting = 1 << 7
 
 func (r *row) awaits() bool  { return r.rest&awaiting != 0 }
 func (r *row) reason() uint8 { return r.rest &^ awaiting }
 
-// slab is how many rows are made at a time.
+// slab is how many rows are allocated at a time.
 const slab = 128
 
 // rows are the runs of an index.
 type rows struct {
 	slabs [][]row
-	// free has the numbers of rows that are not in use.
+	// free has the numbers of unused rows.
 	free []uint32
-	// hashed has the runs by the hash of their names. collided has those whose hash
+	// hashed maps the hash of a name to its run. collided has the runs whose hash
 	// another run had before.
 	hashed   map[uint32]uint32
 	collided map[runlog.Run]uint32
 	long     map[uint32]string
-	// namespaces are all that were ever met, by number.
+	// namespaces are all namespaces ever seen, by number.
 	namespaces []string
 	numbers    map[string]uint32
 	// order has the runs by place, oldest first.
@@ -62,10 +63,10 @@ func hash(run runlog.Run) uint32 {
 
 func (x *rows) at(number uint32) *row { return &x.slabs[number/slab][number%slab] }
 
-// oldest is the row at a place in the order.
+// oldest returns the row at a position of the order.
 func (x *rows) oldest(i int) *row { return x.at(x.order[i]) }
 
-// row is the row of a run, nil when there is none.
+// row returns the row of a run, nil if there is none.
 func (x *rows) row(run runlog.Run) *row {
 	if number, found := x.hashed[hash(run)]; found {
 		if r := x.at(number); x.name(r) == run {
@@ -78,7 +79,8 @@ func (x *rows) row(run runlog.Run) *row {
 	return nil
 }
 
-// add makes a row. Nothing of p's names is kept: they are parts of larger strings.
+// add returns a new row. It keeps no part of p's names, which are substrings of larger
+// strings.
 func (x *rows) add(p Place) *row {
 	if len(x.free) == 0 {
 		if x.slabs == nil {
@@ -125,7 +127,7 @@ func (x *rows) remove(r *row) {
 	x.free = append(x.free, r.number)
 }
 
-// namespace is the number of a namespace.
+// namespace returns the number of a namespace.
 func (x *rows) namespace(name string) uint32 {
 	number, known := x.numbers[name]
 	if !known {
@@ -136,12 +138,12 @@ func (x *rows) namespace(name string) uint32 {
 	return number
 }
 
-// in says whether a row is in one of some namespaces.
+// in reports whether a row is in one of some namespaces.
 func (x *rows) in(r *row, within Namespaces) bool {
 	return within.has(x.namespaces[r.namespace])
 }
 
-// before is the number of rows before a place; of all for the zero Place.
+// before returns the number of rows before a place; of all rows for the zero Place.
 func (x *rows) before(p Place) int {
 	if p == (Place{}) {
 		return len(x.order)

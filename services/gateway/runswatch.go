@@ -7,51 +7,49 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// RunsWatch decides what one watcher of runs is told: first how all runs stand
-// that it asked for, newest first, then each that changes. It holds the names of
-// the runs that wait to be told, each once, and no states: a run is told as the
-// index has it when its turn comes. So a slow watcher is told the newest state,
-// what it is told never goes back, and its memory is bounded by the number of
-// runs.
+// RunsWatch decides what one watcher of runs receives: first the runs that match its
+// request, newest first, then each run that changes. It keeps the names of the runs that
+// are queued, each once, and no states: a run is sent as the index has it when its turn
+// comes. So a slow watcher receives the newest state, versions never decrease, and
+// memory is bounded by the number of runs.
 //
-// A change of a run that the list at the start has not come to is left to the
-// list. A run that was told of and no longer has a status that was asked for is
-// told of once more; where the list at the start was left out, what stood in it
-// counts as told.
+// A change of a run that the initial list has not reached is left to the list. A run
+// that was sent and no longer has a requested status is sent one last time; if the
+// initial list was skipped, its runs count as sent.
 //
-// A run that is deleted no longer has what was asked for either: a watcher that
-// was told of it is told of it once more, with the reason "deleted", and nothing
-// else is read of it. A later run of the same name is a new one, whose versions
-// begin anew; a watcher that is slow may be told of that one only.
+// A deleted run no longer matches either: a watcher that received it gets it one last
+// time, with the reason "deleted", and nothing else of it is read. A later run of the
+// same name is a new run, whose versions start at 1; a slow watcher may receive only
+// that one.
 //
 // It is not safe for concurrent use.
 type RunsWatch struct {
 	within   Namespaces
 	statuses []harnessv1.RunStatus
 
-	// listing says that the list at the start is not through; from is the place
-	// that it goes on behind, and everything from there on was listed.
+	// listing: the initial list is not complete. from is the place after which it
+	// continues; everything from there on was listed.
 	listing bool
 	from    Place
 	begun   bool
-	// caughtUp says that the watcher was told so.
+	// caughtUp reports whether the watcher received that it has caught up.
 	caughtUp bool
 
-	// queue has the runs that wait, in the order in which they first changed.
+	// queue has the queued runs, in the order in which they first changed.
 	queue   []runlog.Run
 	waiting map[runlog.Run]waiting
 }
 
-// waiting is a run that a watcher is to be told of.
+// waiting is a queued run.
 type waiting struct {
-	// known says that the watcher knows it with a status that was asked for.
+	// known reports whether the watcher knows the run with a requested status.
 	known bool
-	// deleted is how it stood last, where it is not in the index any more.
+	// deleted is the last row of a run that is no longer in the index.
 	deleted Row
 }
 
-// NewRunsWatch checks a request and begins what it asks for, as far as its caller
-// may see it; nil means all.
+// NewRunsWatch validates a request and starts its watch, limited to the namespaces that
+// the caller may see; nil means all.
 func NewRunsWatch(r *harnessv1.WatchRunsRequest, allowed []string) (*RunsWatch, error) {
 	namespace, err := Scope(r.GetNamespace())
 	if err != nil {
@@ -66,8 +64,8 @@ func NewRunsWatch(r *harnessv1.WatchRunsRequest, allowed []string) (*RunsWatch, 
 	}, nil
 }
 
-// Change takes in a change of the index and says whether there is something to
-// tell because of it.
+// Change applies a change of the index and reports whether there is something to send
+// because of it.
 func (w *RunsWatch) Change(c Change) bool {
 	run := c.After.Run
 	if !w.within.has(run.Namespace) {
@@ -88,18 +86,18 @@ func (w *RunsWatch) Change(c Change) bool {
 	return true // told as it stands then
 }
 
-// Told is something to tell a watcher.
+// Told is one batch for a watcher.
 type Told struct {
-	// Rows are the runs that the watcher is to be told of. A run whose step is not
-	// stored any more is passed over: that it was deleted comes as a change.
+	// Rows are the runs to send. A run whose step is no longer stored is skipped: its
+	// deletion arrives as a change.
 	Rows []Row
-	// CaughtUp says that all that was stored at the start is told with Rows.
+	// CaughtUp: with Rows, everything that was stored at the start is sent.
 	CaughtUp bool
-	// More says that there is more to tell now.
+	// More: there is more to send now.
 	More bool
 }
 
-// Next is what is to be told next, from at most limit runs of the index.
+// Next returns what to send next, from at most limit runs of the index.
 func (w *RunsWatch) Next(x *Index, limit int) (t Told) {
 	if w.listing {
 		w.begun = true
@@ -128,7 +126,7 @@ func (w *RunsWatch) Next(x *Index, limit int) (t Told) {
 	return t
 }
 
-// listed says that the list at the start does not come to a place any more.
+// listed reports whether the initial list has passed a place.
 func (w *RunsWatch) listed(p Place) bool {
 	return !w.listing || w.begun && p.compare(w.from) >= 0
 }

@@ -24,7 +24,7 @@ const (
 	cancelled = harnessv1.RunStatus_RUN_STATUS_CANCELLED
 )
 
-// board is an index with the steps of runs, and watchers of it.
+// board is an index with the steps of runs, and its watchers.
 type board struct {
 	x        Index
 	sequence uint64
@@ -33,12 +33,12 @@ type board struct {
 	watchers []*RunsWatch
 }
 
-// deletion is the status of a run that is deleted.
+// deletion stands for the status of a deleted run.
 const deletion = harnessv1.RunStatus_RUN_STATUS_UNSPECIFIED
 
-// put has a run stand with a status, or deletes it; what stands later under its
-// name is a new run. The name is NAMESPACE/ID; runs were created in the order of
-// their ids, those that took a name over later than all others.
+// put gives a run a status, or deletes it; a later run of its name is a new one. The
+// name is NAMESPACE/ID. Runs are created in the order of their ids, and runs that reuse
+// a name after all others.
 func (b *board) put(name string, status harnessv1.RunStatus) runlog.Entry {
 	namespace, id, _ := strings.Cut(name, "/")
 	to := map[harnessv1.RunStatus]string{running: "repair", parked: runlog.Park}[status]
@@ -88,7 +88,7 @@ func (b *board) watch(r *harnessv1.WatchRunsRequest) *RunsWatch {
 	return w
 }
 
-// drain is all that a watcher is told now, in a few words.
+// drain returns everything that a watcher receives now, in a short form.
 func (b *board) drain(w *RunsWatch, limit int) string {
 	var words []string
 	for {
@@ -213,9 +213,9 @@ func TestRunsWatch(t *testing.T) {
 	}
 }
 
-// Whatever changes while the list at the start is being told, and in which order
-// the watcher asks: it ends with every run that it asked for as it stands, no
-// version goes back, nothing is told twice, and one that left was told so.
+// TestRunsWatchConverges: whatever changes during the initial list, and whenever the
+// watcher reads, it ends with the current state of each requested run, no version
+// decreases, nothing is sent twice, and a run that no longer matches was sent as such.
 func TestRunsWatchConverges(t *testing.T) {
 	all := []harnessv1.RunStatus{running, parked, done, deletion}
 	rapid.Check(t, func(t *rapid.T) {
@@ -301,8 +301,8 @@ func TestRunsWatchRefusals(t *testing.T) {
 	}
 }
 
-// Records that watchers of a run were shown advance the version that is known,
-// and never bring an older state back.
+// TestIndexVersions: records that watchers of a run received advance the known version
+// and never bring back an older state.
 func TestIndexVersions(t *testing.T) {
 	var b board
 	first := b.put("n/a", running)

@@ -60,22 +60,22 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 	for i, rule := range a.GetTools() {
 		field := at("spec.agent.tools", i)
 		if rule.GetName() != "*" && !runlog.Name.MatchString(rule.GetName()) {
-			return fault.Invalid(field+".name", "%q is neither * nor a tool's name, which matches [A-Za-z0-9_-]{1,64}", content.Cut(rule.GetName(), 80))
+			return fault.Invalid(field+".name", "%q is neither * nor a tool name, which must match [A-Za-z0-9_-]{1,64}", content.Cut(rule.GetName(), 80))
 		}
 		if _, ok := harnessv1.ToolDecision_name[int32(rule.GetPolicy())]; !ok {
-			return fault.Invalid(field+".policy", "%d is no policy; it must be ALLOW, ASK or DENY", int32(rule.GetPolicy()))
+			return fault.Invalid(field+".policy", "unknown policy %d: must be ALLOW, ASK or DENY", int32(rule.GetPolicy()))
 		}
 	}
 	return nil
 }
 
-// checkModel takes the empty name: it is resolved when the run starts.
+// checkModel accepts the empty name, which is resolved when the run starts.
 func checkModel(field, model string) error {
 	if err := checkSize(field, model, MaxName); err != nil || model == "" {
 		return err
 	}
 	if provider, _, found := strings.Cut(model, ":"); !found || !runlog.Name.MatchString(provider) {
-		return fault.Invalid(field, "%q is not of the form PROVIDER:NAME, such as openai:gpt-5", model)
+		return fault.Invalid(field, "%q: must be PROVIDER:NAME, such as openai:gpt-5", model)
 	}
 	return nil
 }
@@ -86,9 +86,9 @@ func checkWorkspace(workspace string) error {
 	case len(workspace) > MaxPath:
 		return TooLarge(field, len(workspace), MaxPath, "bytes")
 	case !path.IsAbs(workspace):
-		return fault.Invalid(field, "%q is not an absolute path", workspace)
+		return fault.Invalid(field, "%q: must be an absolute path", workspace)
 	case strings.ContainsRune(workspace, 0):
-		return fault.Invalid(field, "must not hold a NUL")
+		return fault.Invalid(field, "must not contain a NUL")
 	}
 	return nil
 }
@@ -107,10 +107,10 @@ func checkWorkflow(cycle []string) error {
 			return err
 		}
 		if runlog.IsRest(name) {
-			return fault.Invalid(at(field, i), "%q is reserved: a run rests there", name)
+			return fault.Invalid(at(field, i), "%q is reserved: it is the address of a parked or ended run", name)
 		}
 		if seen[name] {
-			return fault.Invalid(at(field, i), "%q is named twice", name)
+			return fault.Invalid(at(field, i), "duplicate executor %q", name)
 		}
 		seen[name] = true
 	}
@@ -133,7 +133,7 @@ func checkConfig(c *harnessv1.LoopConfig) error {
 		},
 		func() error {
 			if _, ok := harnessv1.StopPolicy_name[int32(stop.GetPolicy())]; !ok {
-				return fault.Invalid("spec.config.stop.policy", "%d is no policy; it must be INTERACTIVE or STRICT", int32(stop.GetPolicy()))
+				return fault.Invalid("spec.config.stop.policy", "unknown policy %d: must be INTERACTIVE or STRICT", int32(stop.GetPolicy()))
 			}
 			return nil
 		},
@@ -169,15 +169,15 @@ func checkContext(c *harnessv1.ContextConfig) error {
 	soft, blocking := resolved.GetSoftThreshold(), resolved.GetBlockingThreshold()
 	switch {
 	case !(soft > 0 && soft <= 1): // also refuses what is not a number
-		return fault.Invalid(field+"soft_threshold", "%v is not in (0, 1]", soft)
+		return fault.Invalid(field+"soft_threshold", "%v: must be in (0, 1]", soft)
 	case !(blocking > 0 && blocking <= 1):
-		return fault.Invalid(field+"blocking_threshold", "%v is not in (0, 1]", blocking)
+		return fault.Invalid(field+"blocking_threshold", "%v: must be in (0, 1]", blocking)
 	case soft > blocking && c.SoftThreshold == nil:
-		return fault.Invalid(field+"blocking_threshold", "%v is below soft_threshold, which is %v", blocking, soft)
+		return fault.Invalid(field+"blocking_threshold", "%v: must be at least soft_threshold, which is %v", blocking, soft)
 	case soft > blocking:
-		return fault.Invalid(field+"soft_threshold", "%v is above blocking_threshold, which is %v", soft, blocking)
+		return fault.Invalid(field+"soft_threshold", "%v: must be at most blocking_threshold, which is %v", soft, blocking)
 	case c.MaxInputTokens != nil && c.GetSafetyBuffer() >= c.GetMaxInputTokens():
-		return fault.Invalid(field+"safety_buffer", "%d leaves nothing of max_input_tokens, which is %d", c.GetSafetyBuffer(), c.GetMaxInputTokens())
+		return fault.Invalid(field+"safety_buffer", "%d: must be less than max_input_tokens, which is %d", c.GetSafetyBuffer(), c.GetMaxInputTokens())
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func checkBudgets(field string, b *harnessv1.Budgets) error {
 		func() error { return positive(field+".tokens", b.Tokens == nil, b.GetTokens()) },
 		func() error {
 			if cost := b.GetCostUsd(); b.CostUsd != nil && !(cost > 0 && cost <= math.MaxFloat64) {
-				return fault.Invalid(field+".cost_usd", "%v is not above 0", cost)
+				return fault.Invalid(field+".cost_usd", "%v: must be greater than 0", cost)
 			}
 			return nil
 		},
@@ -212,21 +212,21 @@ func duration(field string, d *durationpb.Duration) error {
 	case d == nil:
 		return nil
 	case d.CheckValid() != nil:
-		return fault.Invalid(field, "is no valid duration")
+		return fault.Invalid(field, "must be a valid duration")
 	case d.AsDuration() <= 0:
-		return fault.Invalid(field, "%v is not above 0", d.AsDuration())
+		return fault.Invalid(field, "%v: must be greater than 0", d.AsDuration())
 	case d.AsDuration() > maxDuration:
-		return fault.Invalid(field, "%v is above 10 years, %v", d.AsDuration(), maxDuration)
+		return fault.Invalid(field, "%v exceeds 10 years, %v", d.AsDuration(), maxDuration)
 	}
 	return nil
 }
 
-// maxDuration bounds what somebody can wait for. The clocks of timers end in 2262.
+// maxDuration bounds a wait. The clocks of timers end in 2262.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
 func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// first runs checks until one refuses.
+// first runs checks until one returns an error.
 func first(checks ...func() error) error {
 	for _, check := range checks {
 		if err := check(); err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// checkSpecSize bounds what travels in the first record; the goal is stored apart
-// once it is large.
+// checkSpecSize bounds the spec in the first record; a large goal is stored separately.
 func checkSpecSize(s *harnessv1.RunSpec) error {
 	if n := proto.Size(s) - proto.Size(s.GetGoal()); n > MaxSpec {
 		return TooLarge("spec", n, MaxSpec, "bytes without its goal")
@@ -29,7 +28,7 @@ func checkSpecSize(s *harnessv1.RunSpec) error {
 }
 
 // checkDefinition refuses an agent whose policy, rules, hooks, modes, templates or
-// providers could not be carried out as they are written.
+// providers are invalid.
 func checkDefinition(s *harnessv1.RunSpec) error {
 	const agent = "spec.agent"
 	a := s.GetAgent()
@@ -65,10 +64,10 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 }
 
 func unknownMode(field, name string, custom []*harnessv1.ModeSpec) error {
-	return fault.Invalid(field, "there is no mode %q; the modes are %s", name, strings.Join(mode.Names(custom), ", "))
+	return fault.Invalid(field, "unknown mode %q: must be one of %s", name, strings.Join(mode.Names(custom), ", "))
 }
 
-// checkContract refuses a contract that cannot be verified as it is written.
+// checkContract refuses a contract that cannot be verified.
 func checkContract(s *harnessv1.RunSpec) error {
 	const field = "spec.contract"
 	c := s.GetContract()
@@ -81,7 +80,7 @@ func checkContract(s *harnessv1.RunSpec) error {
 	for i, q := range c.GetQuestions() {
 		if q.GetRequired() && s.GetAgent().GetAutonomous() {
 			return fault.Invalid(at(field+".questions", i)+".required",
-				"must be answered, and the agent is autonomous, so nobody is asked: answer it in the goal, or leave autonomous out")
+				"must be answered, and the agent is autonomous, so no user can answer it: put the answer into the goal, or leave autonomous out")
 		}
 	}
 	if s.GetConfig().GetWorkItems().GetEnabled() {
@@ -96,8 +95,8 @@ func checkContract(s *harnessv1.RunSpec) error {
 	return nil
 }
 
-// checkProviders refuses context providers without a name of their own, or that
-// are neither a text nor an address, or both.
+// checkProviders refuses context providers without a unique name, and those without
+// exactly one of text and grpc.
 func checkProviders(field string, providers []*harnessv1.ContextProvider) error {
 	if n := len(providers); n > MaxProviders {
 		return TooLarge(field, n, MaxProviders, "providers")
@@ -113,7 +112,7 @@ func checkProviders(field string, providers []*harnessv1.ContextProvider) error 
 		case len(name) > MaxName:
 			return TooLarge(of+".name", len(name), MaxName, "bytes")
 		case seen[name]:
-			return fault.Invalid(of+".name", "%q stands twice", name)
+			return fault.Invalid(of+".name", "duplicate name %q", name)
 		}
 		seen[p.GetName()] = true
 		switch {
@@ -124,13 +123,13 @@ func checkProviders(field string, providers []*harnessv1.ContextProvider) error 
 		case len(p.GetText()) > MaxContextText:
 			return TooLarge(of+".text", len(p.GetText()), MaxContextText, "bytes")
 		case p.GetGrpc() != "" && !isTarget(p.GetGrpc()):
-			return fault.Invalid(of+".grpc", "%q is not of the form HOST:PORT", p.GetGrpc())
+			return fault.Invalid(of+".grpc", "%q: must be HOST:PORT", p.GetGrpc())
 		}
 	}
 	return nil
 }
 
-// isTarget says whether a text is HOST:PORT.
+// isTarget reports whether a text is HOST:PORT.
 func isTarget(text string) bool {
 	i := strings.LastIndexByte(text, ':')
 	if i <= 0 || len(text) > MaxName || strings.ContainsAny(text, " \t\r\n/@") {
@@ -141,17 +140,17 @@ func isTarget(text string) bool {
 	return err == nil && port > 0 && (!strings.Contains(host, ":") || strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]"))
 }
 
-// checkJudgement refuses numbers of what watches and guides the agent.
+// checkJudgement refuses invalid settings of stall detection and hooks.
 func checkJudgement(c *harnessv1.LoopConfig) error {
 	const stall, hooks = "spec.config.stall.threshold", "spec.config.hooks.timeout"
 	if s := c.GetStall(); s != nil && s.Threshold != nil && (s.GetThreshold() < 2 || s.GetThreshold() > MaxStall) {
-		return fault.Invalid(stall, "%d is not in 2 to %d", s.GetThreshold(), MaxStall)
+		return fault.Invalid(stall, "%d: must be from 2 to %d", s.GetThreshold(), MaxStall)
 	}
 	if err := duration(hooks, c.GetHooks().GetTimeout()); err != nil {
 		return err
 	}
 	if d := c.GetHooks().GetTimeout().AsDuration(); d > MaxHookTimeout {
-		return fault.Invalid(hooks, "%v is above %v", d, MaxHookTimeout)
+		return fault.Invalid(hooks, "%v exceeds %v", d, MaxHookTimeout)
 	}
 	return nil
 }
@@ -159,14 +158,14 @@ func checkJudgement(c *harnessv1.LoopConfig) error {
 // MaxHookTimeout bounds the time that a hook may take.
 const MaxHookTimeout = 5 * time.Minute
 
-// CheckNamed refuses what speaks of a tool that is not there: a hook that would never
-// be called, a mode that would offer nothing, an output that could not be met.
+// CheckNamed refuses a spec that names a tool that does not exist: a hook that would
+// never be called, a mode without its tool, an output that could not be satisfied.
 func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 	check := func(field, name string) error {
 		if slices.Contains(names, name) {
 			return nil
 		}
-		return fault.Invalid(field, "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+		return fault.Invalid(field, "unknown tool %q: must be one of %s", name, strings.Join(names, ", "))
 	}
 	for i, h := range s.GetAgent().GetHooks() {
 		for j, name := range h.GetTools() {
@@ -192,7 +191,7 @@ func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 	return nil
 }
 
-// NamesTools says whether a spec speaks of tools by their names.
+// NamesTools reports whether a spec names tools.
 func NamesTools(s *harnessv1.RunSpec) bool {
 	return len(s.GetAgent().GetTools())+len(s.GetClientTools()) > 0 ||
 		slices.ContainsFunc(s.GetAgent().GetHooks(), func(h *harnessv1.Hook) bool { return len(h.GetTools()) > 0 }) ||
@@ -200,7 +199,7 @@ func NamesTools(s *harnessv1.RunSpec) bool {
 		slices.ContainsFunc(s.GetContract().GetRequiredOutputs(), func(o *harnessv1.RequiredOutput) bool { return o.GetPredicate().GetTool() != "" })
 }
 
-// WorkItemTools are the names of the tools of work items.
+// WorkItemTools returns the names of the tools of work items.
 func WorkItemTools() []string {
 	var names []string
 	for _, t := range workitem.Tools() {

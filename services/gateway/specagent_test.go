@@ -20,7 +20,7 @@ const (
 	block = harnessv1.HookAction_HOOK_ACTION_BLOCK
 )
 
-// wholeStart asks for a run that makes use of everything an agent can be made of.
+// wholeStart returns a request that uses every part of an agent.
 func wholeStart() *harnessv1.StartRunRequest {
 	r := validStart()
 	s := r.GetSpec()
@@ -125,8 +125,8 @@ func TestWhatAnAgentCanBeMadeOf(t *testing.T) {
 	}
 }
 
-// The place in an expression is there for people and for programs.
-func TestAnErrorInAnExpressionNamesItsPlace(t *testing.T) {
+// TestExpressionErrorHasItsPlace: for people in the text, for programs in the metadata.
+func TestExpressionErrorHasItsPlace(t *testing.T) {
 	for field, change := range map[string]func(*harnessv1.RunSpec){
 		"spec.agent.tools[1].when":                        func(s *harnessv1.RunSpec) { s.Agent.Tools[1].When = "true &&\n  nobody" },
 		"spec.agent.jit[0].when":                          func(s *harnessv1.RunSpec) { s.Agent.Jit[0].When = "true &&\n  nobody" },

@@ -5,40 +5,38 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// maxHeld bounds the deltas that wait for the record that they belong behind.
+// maxHeld bounds the deltas that wait for the record before them.
 const maxHeld = 256
 
-// Splice fits the model's text, which travels beside the log and may be lost,
-// into a watcher's sequence of records. What it lets through is, for each try
-// at the model, an unbroken prefix of the text, each byte once, behind the
-// record that claims the turn and before the one that holds the response. After
-// a loss the rest of the try is left out: the whole text comes with the
-// model.response event.
+// Splice inserts the model's text, which is sent outside the log and may be lost, into a
+// watcher's sequence of records. For each try at the model it delivers an unbroken
+// prefix of the text, each byte once, after the record that claims the turn and before
+// the record with the response. After a loss the rest of the try is left out: the whole
+// text is in the model.response event.
 //
-// The zero Splice is one whose watcher goes on behind records that it saw
+// The zero Splice is for a watcher that continues after records that it received
 // earlier; see NewSplice.
 type Splice struct {
-	// open says that records show a turn in which the model may be writing.
+	// open: the records show a turn in which the model may be writing.
 	open bool
-	// seen says that a record was seen: before, deltas are taken at their word.
+	// seen: a record was delivered. Before that, deltas are accepted without a check.
 	seen bool
-	// turn, attempt and try are those of the text that is let through.
+	// turn, attempt and try identify the text that is being delivered.
 	turn, attempt, try uint32
-	// offset is the number of bytes of it that were let through.
+	// offset is the number of bytes of it that were delivered.
 	offset uint64
-	// responded is the last turn whose response was seen.
+	// responded is the last turn whose response was delivered.
 	responded uint32
-	// held are deltas that came before their record.
+	// held are deltas that arrived before their record.
 	held []*harnessv1.Delta
 }
 
-// NewSplice is for a watcher that is delivered the records behind version after.
-// One that begins at the start is shown no text before the record it belongs to;
-// one that goes on may have seen that record before.
+// NewSplice returns a Splice for a watcher that receives the records after version
+// after. A watcher from the start receives no text before the record it belongs to; one
+// that continues may have received that record before.
 func NewSplice(after uint64) Splice { return Splice{seen: after == 0} }
 
-// Record notes a record that was delivered and returns the deltas that waited
-// for it.
+// Record processes a delivered record and returns the deltas that waited for it.
 func (s *Splice) Record(e runlog.Entry) []*harnessv1.Delta {
 	s.seen = true
 	journal := e.Record.GetJournal()
@@ -67,14 +65,14 @@ func (s *Splice) Record(e runlog.Entry) []*harnessv1.Delta {
 	return nil
 }
 
-// Delta says whether a delta is to be delivered now.
+// Delta reports whether a delta is to be delivered now.
 func (s *Splice) Delta(d *harnessv1.Delta) bool {
 	if s.late(d) {
 		return false
 	}
 	if !s.seen && (!s.open || s.ahead(d)) {
 		if d.GetOffset() != 0 {
-			return false // joined in the middle: the text comes with its event
+			return false // joined in the middle: the event has the text
 		}
 		s.open, s.turn, s.attempt, s.try, s.offset = true, d.GetTurnNumber(), d.GetAttempt(), 0, 0
 	}
@@ -97,10 +95,10 @@ func (s *Splice) Delta(d *harnessv1.Delta) bool {
 	return true
 }
 
-// late says that the response which d is a part of was delivered.
+// late reports whether the response that d is a part of was delivered.
 func (s *Splice) late(d *harnessv1.Delta) bool { return d.GetTurnNumber() <= s.responded }
 
-// ahead says that d belongs to a claim that no delivered record shows yet.
+// ahead reports whether d belongs to a claim that no delivered record has yet.
 func (s *Splice) ahead(d *harnessv1.Delta) bool {
 	return d.GetTurnNumber() > s.turn || d.GetTurnNumber() == s.turn && d.GetAttempt() > s.attempt
 }

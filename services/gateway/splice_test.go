@@ -27,8 +27,8 @@ func handed() *harnessv1.Record {
 	return &harnessv1.Record{Body: &harnessv1.Record_Step{Step: &harnessv1.Step{To: "turn"}}}
 }
 
-// TestSplice feeds records and deltas in the order in which they arrive and
-// looks at the text that is shown; a bar stands for a record.
+// TestSplice processes records and deltas in the order of arrival and compares the
+// delivered text; a bar is a record.
 func TestSplice(t *testing.T) {
 	for name, c := range map[string]struct {
 		arrivals []any
@@ -70,8 +70,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// However records and deltas are mixed, what is shown of a try is a prefix of
-// its text, and nothing of a turn comes behind its response.
+// TestSplicePrefix: in whatever order records and deltas arrive, the delivered text of a
+// try is a prefix of it, and no text of a turn follows its response.
 func TestSplicePrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Splice
@@ -124,8 +124,8 @@ func TestSplicePrefix(t *testing.T) {
 	})
 }
 
-// TestSpliceFromTheStart: whoever watches from the start is shown no text before
-// the record that claims its turn, however late the records come.
+// TestSpliceFromTheStart: a watcher from the start receives no text before the record
+// that claims its turn, however late records arrive.
 func TestSpliceFromTheStart(t *testing.T) {
 	early := &harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 1, Text: "hi"}
 	s := NewSplice(0)

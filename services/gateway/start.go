@@ -17,17 +17,17 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// Writer is the name under which the gateway writes.
+// Writer is the writer's name in the gateway's records.
 const Writer = workflow.Gateway
 
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
 var encoding = base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
 
-// RunID is the id of the run that r asks for: the caller's, or derived from its
-// request id. Without either madeUp is true and the id, such as
-// r-20261121-103015-x7k2q, is made of the time and of 25 bits of random.
-func RunID(r *harnessv1.StartRunRequest, now time.Time, random uint64) (id string, madeUp bool) {
+// RunID returns the id of the run that r requests: the caller's, or derived from its
+// request id. Without either, generated is true and the id, such as
+// r-20261121-103015-x7k2q, consists of the time and 25 random bits.
+func RunID(r *harnessv1.StartRunRequest, now time.Time, random uint64) (id string, generated bool) {
 	switch {
 	case r.GetRunId() != "":
 		return r.GetRunId(), false
@@ -38,7 +38,7 @@ func RunID(r *harnessv1.StartRunRequest, now time.Time, random uint64) (id strin
 	return "r-" + now.UTC().Format("20060102-150405") + "-" + letters(random, 5), true
 }
 
-// InputID is a made-up id for an input that came without one.
+// InputID returns a generated id for an input without one.
 func InputID(random uint64) string { return "in-" + letters(random, 12) }
 
 func letters(random uint64, n int) string {
@@ -50,13 +50,13 @@ func letters(random uint64, n int) string {
 	return string(b)
 }
 
-// Same says whether two requests ask for the same run: whether all of what they
-// ask for is equal, texts by their bytes wherever they are stored.
+// Same reports whether two requests are for the same run: whether everything that they
+// request is equal, texts by their bytes wherever they are stored.
 func Same(run runlog.Run, a, b *harnessv1.RunSpec) bool {
 	return bytes.Equal(Canonical(run, a), Canonical(run, b))
 }
 
-// Canonical is what a request asks for as bytes: equal for equal requests.
+// Canonical returns a request as bytes: equal for equal requests.
 func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 	spec = proto.CloneOf(spec)
 	if goal := spec.GetGoal(); goal != nil {
@@ -75,10 +75,9 @@ func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 	return data
 }
 
-// StartRecord is the first record of a run. spec is valid, its goal small
-// enough to travel or a reference; tools refers to the tools that the client runs,
-// nil for none. What the spec leaves open is resolved by repair, the first to get
-// the run.
+// StartRecord returns the first record of a run. spec is valid, and its goal is inline
+// or a reference; tools refers to the tools that the client runs, nil for none. Repair,
+// the first executor, fills in what the spec leaves open.
 func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tools *harnessv1.Content, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
 	cycle := workflow.Of(spec.GetWorkflow())
 	created := timestamppb.New(now)

@@ -95,8 +95,8 @@ func TestStartRecord(t *testing.T) {
 	}
 }
 
-// The largest request that is taken fits into a record, with its goal.
-func TestTheLargestSpecFitsIntoARecord(t *testing.T) {
+// TestLargestSpecFitsIntoARecord: the largest valid request fits, with its goal.
+func TestLargestSpecFitsIntoARecord(t *testing.T) {
 	r := validStart()
 	s := r.GetSpec()
 	s.Goal = content.Inline(strings.Repeat("x", runlog.MaxInline))
@@ -118,7 +118,7 @@ func TestTheLargestSpecFitsIntoARecord(t *testing.T) {
 	refusedAt(t, CheckStart(r), "spec", true)
 }
 
-// A request of many short parts fits into half a record.
+// TestStartRecordFits: a request of many short parts fits into half a record.
 func TestStartRecordFits(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	r := validStart()

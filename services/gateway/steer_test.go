@@ -196,7 +196,7 @@ func TestAModeThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
 	}
 	var e *fault.Error
 	if err := change("hasty"); !errors.As(err, &e) || e.Code != codes.InvalidArgument ||
-		e.Message != `mode_change.mode: there is no mode "hasty"; the modes are plan, execute, careful` {
+		e.Message != `mode_change.mode: unknown mode "hasty": must be one of plan, execute, careful` {
 		t.Errorf("got %v", err)
 	}
 	ended := standings()["done"]

@@ -8,19 +8,19 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Count is how many runs of an index stand so.
+// Count is the number of runs with a status and a reason.
 type Count struct {
 	Status harnessv1.RunStatus
-	// Reason is the kind of reason for which they rest, empty for those that do not.
-	// An executor of one's own can make up kinds: beyond 125 they are other.
+	// Reason is the reason kind of parked and ended runs, empty for others. Custom
+	// executors can define kinds: beyond 125 they count as other.
 	Reason string
 	Runs   int
 }
 
-// tally counts runs by how they stand. It is kept with each change, so that to ask
-// for it costs the same with a million runs.
+// tally counts runs by status and reason. It is updated with each change, so that
+// reading it costs the same with a million runs.
 type tally struct {
-	// reasons by number; the first is none, the second all that have no number.
+	// reasons by number; the first is none, the second stands for all without a number.
 	reasons []string
 	counts  map[stand]int
 }
@@ -29,7 +29,7 @@ type stand struct{ status, reason uint8 }
 
 const otherReason = 1
 
-// number is that of a reason.
+// number returns the number of a reason.
 func (t *tally) number(reason string) uint8 {
 	if t.reasons == nil {
 		t.reasons = []string{"", "other"}
@@ -45,7 +45,7 @@ func (t *tally) number(reason string) uint8 {
 	return uint8(i) //nolint:gosec // below awaiting
 }
 
-// count notes that by runs more stand as r does.
+// count adds by to the count of r's status and reason.
 func (t *tally) count(r *row, by int) {
 	if t.counts == nil {
 		t.counts = map[stand]int{}
@@ -53,8 +53,8 @@ func (t *tally) count(r *row, by int) {
 	t.counts[stand{r.status, r.reason()}] += by
 }
 
-// Counts are the counts of the runs by how they stand, those that there were
-// once included, with 0.
+// Counts returns the counts of runs by status and reason, with 0 for those that existed
+// before.
 func (x *Index) Counts() []Count {
 	var all []Count
 	for s, n := range x.tally.counts {

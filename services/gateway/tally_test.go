@@ -10,9 +10,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// However steps come, late, twice, of deleted runs and of new ones of the name, the
-// tally is what counting all rows would give.
-func TestCountsAreWhatCountingGives(t *testing.T) {
+// TestTallyEqualsCountingRows: in whatever order steps arrive, late, twice, of deleted
+// and of new runs, the tally equals a count of all rows.
+func TestTallyEqualsCountingRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x Index
 		statuses := map[string]harnessv1.RunStatus{

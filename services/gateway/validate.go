@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Namespace is the namespace that a request means.
+// Namespace returns the namespace of a request.
 func Namespace(namespace string) (string, error) {
 	if namespace == "" {
 		return DefaultNamespace, nil
@@ -20,7 +20,7 @@ func Namespace(namespace string) (string, error) {
 	return namespace, checkName("namespace", namespace)
 }
 
-// Run is the run that a request means.
+// Run returns the run of a request.
 func Run(namespace, id string) (runlog.Run, error) {
 	namespace, err := Namespace(namespace)
 	if err != nil {
@@ -32,7 +32,7 @@ func Run(namespace, id string) (runlog.Run, error) {
 	return runlog.Run{Namespace: namespace, ID: id}, checkName("run_id", id)
 }
 
-// CheckStart refuses a request to start a run that is not well-formed.
+// CheckStart validates a request to start a run.
 func CheckStart(r *harnessv1.StartRunRequest) error {
 	if _, err := Namespace(r.GetNamespace()); err != nil {
 		return err
@@ -48,11 +48,11 @@ func CheckStart(r *harnessv1.StartRunRequest) error {
 	return checkSpec(r.GetSpec())
 }
 
-// CheckRequestID refuses an id that cannot name a request. Empty is fine.
+// CheckRequestID validates a request id. Empty is valid.
 func CheckRequestID(id string) error { return checkID("request_id", id) }
 
-// CheckInput refuses an input from outside that is not well-formed. The id of
-// the item is the caller's request id and not empty.
+// CheckInput validates an input from outside. The id of the item is the caller's request
+// id and not empty.
 func CheckInput(item *harnessv1.InboxItem) error {
 	if err := CheckRequestID(item.GetId()); err != nil {
 		return err
@@ -80,7 +80,7 @@ func CheckInput(item *harnessv1.InboxItem) error {
 	return fault.Invalid("input", "must be set")
 }
 
-// CheckDigest refuses what cannot be the digest of a blob.
+// CheckDigest validates the digest of a blob.
 func CheckDigest(digest string) error {
 	raw, err := hex.DecodeString(digest)
 	if err != nil || len(raw) != 32 || strings.ToLower(digest) != digest {
@@ -89,8 +89,8 @@ func CheckDigest(digest string) error {
 	return nil
 }
 
-// CheckList refuses a request for a page that is not well-formed and returns
-// the namespace, empty for all, the size of the page and where it begins.
+// CheckList validates a request for a page and returns the namespace, empty for all, the
+// page size and where the page begins.
 func CheckList(r *harnessv1.ListRunsRequest) (namespace string, size int, from Place, err error) {
 	if namespace, err = Scope(r.GetNamespace()); err != nil {
 		return "", 0, Place{}, err
@@ -100,7 +100,7 @@ func CheckList(r *harnessv1.ListRunsRequest) (namespace string, size int, from P
 	case size == 0:
 		size = DefaultPage
 	case size > MaxPage:
-		return "", 0, Place{}, fault.Invalid("page_size", "%d is not in 1 to %d", r.GetPageSize(), MaxPage)
+		return "", 0, Place{}, fault.Invalid("page_size", "%d: must be from 1 to %d", r.GetPageSize(), MaxPage)
 	}
 	if err := checkStatuses(r.GetStatuses()); err != nil {
 		return "", 0, Place{}, err
@@ -112,13 +112,13 @@ func CheckList(r *harnessv1.ListRunsRequest) (namespace string, size int, from P
 func checkStatuses(statuses []harnessv1.RunStatus) error {
 	for _, s := range statuses {
 		if _, ok := harnessv1.RunStatus_name[int32(s)]; !ok || s == harnessv1.RunStatus_RUN_STATUS_UNSPECIFIED {
-			return fault.Invalid("statuses", "%d is no status", int32(s))
+			return fault.Invalid("statuses", "unknown status %d", int32(s))
 		}
 	}
 	return nil
 }
 
-// Scope is the namespace that a listing means, empty for all.
+// Scope returns the namespace of a list, empty for all.
 func Scope(namespace string) (string, error) {
 	if namespace == AllNamespaces {
 		return "", nil
@@ -156,7 +156,7 @@ func checkAnswer(a *harnessv1.ToolAnswer) error {
 	return checkSize(field+"result", a.GetResult().GetInline(), MaxText)
 }
 
-// checkMode refuses what cannot be the name of a mode.
+// checkMode validates the name of a mode.
 func checkMode(field, name string) error {
 	if name == "" {
 		return fault.Invalid(field, "must not be empty")
@@ -166,7 +166,7 @@ func checkMode(field, name string) error {
 
 func checkName(field, name string) error {
 	if !runlog.Name.MatchString(name) {
-		return fault.Invalid(field, "%q does not match [A-Za-z0-9_-]{1,64}", content.Cut(name, 80))
+		return fault.Invalid(field, "%q: must match [A-Za-z0-9_-]{1,64}", content.Cut(name, 80))
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func checkID(field, id string) error {
 	}
 	for _, c := range []byte(id) {
 		if c <= ' ' || c > '~' {
-			return fault.Invalid(field, "may only hold visible ASCII characters")
+			return fault.Invalid(field, "must consist of visible ASCII characters")
 		}
 	}
 	return nil
@@ -190,8 +190,8 @@ func checkSize(field, text string, limit int) error {
 	return nil
 }
 
-// checkText refuses a text that is empty, too large, or a reference: only the
-// gateway itself moves texts to blobs.
+// checkText refuses a text that is empty, too large, or a reference: only the gateway
+// itself moves texts to blobs.
 func checkText(field string, c *harnessv1.Content) error {
 	if c.GetBlob() != nil {
 		return fault.Invalid(field, "send the text itself, not a reference to a blob")
@@ -205,12 +205,12 @@ func checkText(field string, c *harnessv1.Content) error {
 	return nil
 }
 
-// CheckTools refuses rules for tools that are not there: a deny that names
-// nothing would deny nothing.
+// CheckTools refuses rules for tools that do not exist: a deny with an unknown name
+// would deny nothing.
 func CheckTools(rules []*harnessv1.ToolRule, names []string) error {
 	for i, r := range rules {
 		if r.GetName() != "*" && !slices.Contains(names, r.GetName()) {
-			return fault.Invalid(fmt.Sprintf("spec.agent.tools[%d].name", i), "there is no tool %q; the tools are %s",
+			return fault.Invalid(fmt.Sprintf("spec.agent.tools[%d].name", i), "unknown tool %q: must be one of %s",
 				r.GetName(), strings.Join(names, ", "))
 		}
 	}

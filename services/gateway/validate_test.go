@@ -33,8 +33,7 @@ func validStart() *harnessv1.StartRunRequest {
 	}}
 }
 
-// refusedAt fails the test unless err names the field; size says that it is one
-// of size.
+// refusedAt fails the test unless err names the field; size: the error is TOO_LARGE.
 func refusedAt(t *testing.T, err error, field string, size bool) {
 	t.Helper()
 	var e *fault.Error

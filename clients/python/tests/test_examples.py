@@ -71,7 +71,7 @@ def test_weather_goes_on_after_a_crash_without_loss_or_repeat(server: Server, wo
 
 def test_examples_say_in_one_line_what_is_wrong(server: Server, workspace: Path) -> None:
     wrong = run("follow.py", "--server", server.address, "--attach", "nobody", cwd=workspace)
-    assert (wrong.returncode, wrong.stderr) == (1, "follow: there is no run default/nobody\n")
+    assert (wrong.returncode, wrong.stderr) == (1, "follow: run default/nobody not found\n")
     nothing = run("weather.py", "--server", server.address, cwd=workspace)
     assert nothing.returncode == 2
     assert "say what to do: there is no run to go on with in weather.json" in nothing.stderr

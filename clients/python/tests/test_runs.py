@@ -240,7 +240,7 @@ async def test_agents_contracts_and_numbers_are_given_as_mappings(
 
 
 async def test_wrong_input_is_one_clear_exception(client: Client, script: Script, workspace: Path) -> None:
-    with pytest.raises(NotFoundError, match="there is no run default/nobody") as unknown:
+    with pytest.raises(NotFoundError, match="run default/nobody not found") as unknown:
         await client.attach("nobody")
     assert (unknown.value.reason, unknown.value.metadata["run_id"]) == ("RUN_NOT_FOUND", "nobody")
     with pytest.raises(NotFoundError):

@@ -103,7 +103,7 @@ test("watcher copies a run that the command line started, over kill -9, without 
 test("examples say in one line what is wrong", async () => {
   const folder = server.workspace();
   const unknown = await run("follow", ["--attach", "nobody"], folder);
-  assert.deepEqual(unknown, { code: 1, out: "", err: "follow: there is no run default/nobody\n" });
+  assert.deepEqual(unknown, { code: 1, out: "", err: "follow: run default/nobody not found\n" });
   const flag = await run("watcher", ["nobody", "--unto", "x"], folder);
   assert.equal(flag.code, 1);
   assert.match(flag.err, /^watcher: Unknown option '--unto'/);

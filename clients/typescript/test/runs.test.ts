@@ -221,7 +221,7 @@ test("wrong input is one clear error", async () => {
     name: "NotFoundError",
     code: "NOT_FOUND",
     reason: "RUN_NOT_FOUND",
-    message: "there is no run default/nobody",
+    message: "run default/nobody not found",
   });
   await assert.rejects(start(TALK, { model: "gpt" }), { name: "InvalidError", reason: "INVALID_FIELD", field: "spec.agent.model" });
   await assert.rejects(start(TALK, { config: { stop: { maxTurns: -1 } } }), {

@@ -53,12 +53,12 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	}
 	r = s.windowed(r)
 	for i := 1; ; i++ {
-		var madeUp bool
-		run.ID, madeUp = gateway.RunID(r, s.now(), s.random())
+		var generated bool
+		run.ID, generated = gateway.RunID(r, s.now(), s.random())
 		existed, err = s.create(ctx, run, r)
 		known := (*fault.Error)(nil)
 		taken := existed || errors.As(err, &known) && known.Code == codes.AlreadyExists
-		if !madeUp || !taken {
+		if !generated || !taken {
 			return run, existed, err
 		}
 		if i == inventions {

@@ -85,7 +85,7 @@ func checkMode(spec *harnessv1.RunSpec) error {
 	if agent.GetMode() == "" || mode.Exists(agent.GetMode(), agent.GetModes()) {
 		return nil
 	}
-	return fault.Invalid("spec.agent.mode", "there is no mode %q: the modes are %s", clip(agent.GetMode()), strings.Join(mode.Names(agent.GetModes()), ", "))
+	return fault.Invalid("spec.agent.mode", "unknown mode %q: must be one of %s", clip(agent.GetMode()), strings.Join(mode.Names(agent.GetModes()), ", "))
 }
 
 func checkContract(spec *harnessv1.RunSpec) error {

@@ -79,9 +79,9 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"approval_timeout: 7d":                                    `a.yaml:1:19: approval_timeout: "7d": want a duration`,
 		"answer_timeout: 0s":                                      `a.yaml:1:17: answer_timeout: "0s": want a duration`,
 		"answer_timeout: 100000h":                                 "a.yaml:1:17: answer_timeout: ",
-		"model: gpt":                                              `a.yaml:1:8: model: "gpt" is not of the form`,
+		"model: gpt":                                              `a.yaml:1:8: model: "gpt": must be PROVIDER:NAME`,
 		"fallback_models: [openai:a, b]":                          "a.yaml:1:29: fallback_models[1]: ",
-		"context:\n  soft_threshold: 80":                          "a.yaml:2:19: context.soft_threshold: 80 is not in (0, 1]",
+		"context:\n  soft_threshold: 80":                          "a.yaml:2:19: context.soft_threshold: 80: must be in (0, 1]",
 		"context: {blocking_threshold: 0}":                        "a.yaml:1:31: context.blocking_threshold: ",
 		"context: {soft_threshold: 0.9, blocking_threshold: 0.5}": "a.yaml:1:27: context.soft_threshold: ",
 		"stop: {max_turns: 0}":                                    "a.yaml:1:19: stop.max_turns: must be at least 1",
@@ -117,7 +117,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		clientTool("annotations: {read: true}"):                                     `a.yaml:2:43: unknown field "read" in client_tools[0].annotations; did you mean reads?`,
 		clientTool("parameters_schema: &s {properties: *s}"):                        "a.yaml:2:48: parameters_schema: too large, or it holds itself",
 		clientTool("parameters_schema: {type: object, type: object}"):               `a.yaml:2:63: field "type" stands here twice`,
-		clientTool("annotations: {}") + "\n- {name: a, description: c}":             `a.yaml:3:10: client_tools[1].name: "a" is declared twice`,
+		clientTool("annotations: {}") + "\n- {name: a, description: c}":             `a.yaml:3:10: client_tools[1].name: duplicate name "a"`,
 		"client_tools: [" + strings.Repeat("{name: a, description: b}, ", 65) + "]": "a.yaml:1:15: client_tools: 65 tools",
 
 		// Work items.
@@ -135,7 +135,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"jit: [{id: approaching_turn_limit, when: 'true', text: b}]":               "a.yaml:1:12: jit[0].id: ",
 		"jit:\n- {id: a, when: 'true', text: b}\n- {id: a, when: 'true', text: b}": "a.yaml:3:8: jit[1].id: ",
 		"jit: [{id: a, when: turn > x, text: b}]":                                  "a.yaml:1:28: jit[0].when: ",
-		"jit: [{id: a, when: 'turn > 1 && \"\" == ''''', text: b}]\nmode: x":       "a.yaml:2:7: mode: there is no mode",
+		"jit: [{id: a, when: 'turn > 1 && \"\" == ''''', text: b}]\nmode: x":       "a.yaml:2:7: mode: unknown mode",
 		"jit: [{id: a, when: \"mode == \\\"x\\\" && x\", text: b}]":                "a.yaml:1:22: jit[0].when: ",
 		"jit: [{id: a, when: \"\\\"x\\\" == \\\"y\\\" && zz\", text: b}]":          "a.yaml:1:40: jit[0].when: ",
 		"jit: [{id: a, when: '''x'' == ''y'' && zz', text: b}]":                    "a.yaml:1:40: jit[0].when: ",
@@ -159,8 +159,8 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"hooks:\n- {topic: before_tool_call, action: deny, cel: 'args.all(a, args.all(b, args.all(c, args.all(d, args[a] == args[b] && args[c] == args[d]))))'}": "a.yaml:2:",
 
 		// Modes and providers.
-		"mode: dance":                                        `a.yaml:1:7: mode: there is no mode "dance": the modes are plan, execute`,
-		"mode: look\nmodes: [{name: loook}]":                 "a.yaml:1:7: mode: there is no mode \"look\": the modes are plan, execute, loook",
+		"mode: dance":                                        `a.yaml:1:7: mode: unknown mode "dance": must be one of plan, execute`,
+		"mode: look\nmodes: [{name: loook}]":                 "a.yaml:1:7: mode: unknown mode \"look\": must be one of plan, execute, loook",
 		"modes: [{name: plan}]":                              "a.yaml:1:16: modes[0].name: ",
 		"modes: [{name: A}]":                                 "a.yaml:1:16: modes[0].name: ",
 		"modes:\n- {name: a}\n- {name: a}":                   "a.yaml:3:10: modes[1].name: ",
