@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
@@ -70,6 +71,7 @@ type loop struct {
 	parts   runstate.Parts
 	turn    uint32
 	largest int
+	sent    []string // calls that run
 }
 
 func newLoop(b *testing.B, on bool) *loop {
@@ -176,15 +178,6 @@ func (l *loop) take(stopping bool) {
 
 // carryOut is the turn itself.
 func (l *loop) carryOut(stopping bool) *harnessv1.TurnComplete {
-	s := runstate.Clone(l.s)
-	p := turn.Begin(&harnessv1.Step{Snapshot: s})
-	note := func(entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) {
-		rec := &harnessv1.Record{Appended: appended, Events: events, Body: &harnessv1.Record_Journal{Journal: entry}}
-		l.bytes(rec)
-		p.Fold(rec)
-	}
-	o := turn.Open(l.s, p, l.made, turn.Facts{Seconds: 1}, false)
-	note(o.Entry, o.Appended, o.Events)
 	response := &model.Response{Usage: &harnessv1.Usage{}, FinishReason: "tool_calls", ToolCalls: []*harnessv1.ToolCall{
 		{Id: fmt.Sprintf("c%d", l.turn), Name: "read_file", Arguments: content.Inline(fmt.Sprintf(`{"path":"f%d"}`, l.turn))},
 	}}
@@ -196,20 +189,46 @@ func (l *loop) carryOut(stopping bool) *harnessv1.TurnComplete {
 	if stopping {
 		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{Id: fmt.Sprintf("d%d", l.turn), Name: turn.WorkComplete, Arguments: content.Inline(`{"summary":"done"}`)})
 	}
-	a := turn.Answer(l.s, p, response, turn.Surroundings{Tools: l.tools, Made: l.made, Known: func(string) bool { return false }, Model: "openai:m"})
-	note(a.Entry, a.Appended, a.Events)
-	for _, c := range p.Unstarted() {
-		entry, events := turn.Start(l.s, p, []turn.Call{c}, "ledger")
-		note(entry, nil, events)
-		entry, appended, events := turn.Finish(l.s, p, c, &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: fmt.Sprintf("text %d", l.turn)})
-		note(entry, appended, events)
+	state := &turn.State{Snapshot: l.s, Definition: l.made, Tools: &turn.ToolSet{Set: l.tools}, Ledger: "ledger"}
+	p := turn.New(state, noon)
+	for {
+		action := turn.Next(state, p)
+		if end, ok := action.(turn.Return); ok {
+			l.commit(end.Outcome)
+			return end.Outcome.GetStep().GetTurnComplete()
+		}
+		if err := p.Observe(state, noon, action, l.perform(action, response)); err != nil {
+			l.b.Fatal(err)
+		}
 	}
-	outcome, err := turn.Complete(s, p, turn.Ending{Now: noon})
-	if err != nil {
-		l.b.Fatal(err)
+}
+
+// perform performs an action of the turn.
+func (l *loop) perform(action turn.Action, response *model.Response) turn.Event {
+	switch a := action.(type) {
+	case turn.Inspect:
+		return turn.Inspected{}
+	case turn.Append:
+		l.bytes(&harnessv1.Record{Appended: a.Draft.Appended, Events: a.Draft.Events, Body: &harnessv1.Record_Journal{Journal: a.Draft.Entry}})
+		return turn.Appended{}
+	case turn.LoadConversation:
+		return turn.ConversationLoaded{Conversation: &conversation.Conversation{}}
+	case turn.PrepareRequest:
+		return turn.RequestPrepared{}
+	case turn.AskModel:
+		return turn.ModelAnswered{Response: response}
+	case turn.CheckInbox:
+		return turn.InboxChecked{}
+	case turn.SendCall:
+		l.sent = append(l.sent, a.Call.ID)
+		return turn.CallSent{}
+	case turn.AwaitCall:
+		id := l.sent[0]
+		l.sent = l.sent[1:]
+		return turn.CallEnded{ID: id, Response: &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: fmt.Sprintf("text %d", l.turn)}}
 	}
-	l.commit(outcome)
-	return outcome.GetStep().GetTurnComplete()
+	l.b.Fatalf("unexpected action %T", action)
+	return nil
 }
 
 // step decides on a step and commits what came of it.

@@ -1,15 +1,15 @@
 package turn
 
 import (
+	"encoding/json"
 	"slices"
 
-	"github.com/harnessmesh/harnessmesh/pkg/agent"
-	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -19,9 +19,10 @@ const (
 	maxTold  = 16
 )
 
-// opened notes what the turn began with: rules that fired, what the model was shown.
-func (c *completing) opened() {
-	s, first := c.s, c.p.opened
+// addClaim adds what the turn began with: the rules that fired, and what the model
+// was shown.
+func (c *completion) addClaim() {
+	s, first := c.s, c.p.claim
 	for _, call := range c.p.approved {
 		if c.p.Started[call.GetCallId()] {
 			runstate.CountActivity(s, call)
@@ -49,34 +50,32 @@ func (c *completing) opened() {
 	if s.Hooks != nil && c.p.Skip != "" {
 		s.Hooks.SkipNext = ""
 	}
-	switch a := c.p.Admitted; a.GetAction() {
+	switch a := c.p.Admitted; a.GetAction() { //nolint:exhaustive // the others are taken care of elsewhere
 	case harnessv1.HookAction_HOOK_ACTION_PAUSE:
-		runstate.NoteHook(s, "", a.GetReason(), "")
+		runstate.RecordWants(s, &harnessv1.HookState{Pause: a.GetReason()})
 		s.Hooks.ReviewedTurn = c.p.Number
 	case harnessv1.HookAction_HOOK_ACTION_REPLAN:
-		runstate.NoteHook(s, "", "", a.GetReason())
+		runstate.RecordWants(s, &harnessv1.HookState{Replan: a.GetReason()})
 	}
-	if w := c.p.wants; w != nil {
-		runstate.NoteHook(s, w.GetSkipNext(), w.GetPause(), w.GetReplan())
-	}
+	runstate.RecordWants(s, c.p.wants)
 }
 
-// activity notes what the calls of the response do.
-func (c *completing) activity() {
+// addActivity counts what the calls of the response do.
+func (c *completion) addActivity() {
 	s := c.s
 	for _, call := range c.p.Prepared {
 		runstate.CountToolUse(s, Canonical(call.GetTool()), call.GetOffered())
-		if Hookable(call) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // that may never run
+		if hookable(call) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // an approval may be refused
 			runstate.CountActivity(s, call)
 		}
 	}
-	if len(c.p.items) > 0 {
-		workitem.Upsert(runstate.OwnLedger(s), c.p.items)
+	if len(c.p.changedItems) > 0 {
+		workitem.Upsert(runstate.OwnLedger(s), c.p.changedItems)
 	}
 }
 
-// outcomes notes the results of this step for the detection of loops and stalls.
-func (c *completing) outcomes(end Ending) {
+// addOutcomes adds the results of this step for the detection of loops and stalls.
+func (c *completion) addOutcomes(end Ending) {
 	s := c.s
 	fresh := map[uint64]bool{}
 	for _, r := range c.inOrder() {
@@ -87,9 +86,9 @@ func (c *completing) outcomes(end Ending) {
 	}
 }
 
-// inOrder are the results of this step in the order of their calls: which of two that
-// ran beside each other ended first says nothing.
-func (c *completing) inOrder() []answered {
+// inOrder returns the results of this step in the order of their calls: which of
+// two parallel calls ended first is random.
+func (c *completion) inOrder() []result {
 	place := map[string]int{}
 	for i, call := range c.p.Response.GetCalls() {
 		place[call.GetCallId()] = i
@@ -100,12 +99,12 @@ func (c *completing) inOrder() []answered {
 		}
 	}
 	results := slices.Clone(c.p.results)
-	for _, call := range c.p.Calls { // repair answers it; that nobody knows is news too
+	for _, call := range c.p.Calls { // repair answers it; that its end is unknown is an outcome too
 		if c.p.Finished[call.ID] == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
-			results = append(results, answered{call: call.ID, tool: call.Tool, digest: "unknown"})
+			results = append(results, result{call: call.ID, tool: call.Tool, digest: "unknown"})
 		}
 	}
-	slices.SortStableFunc(results, func(a, b answered) int { return place[a.call] - place[b.call] })
+	slices.SortStableFunc(results, func(a, b result) int { return place[a.call] - place[b.call] })
 	return results
 }
 
@@ -113,19 +112,29 @@ func lastOf(list []string, n int) []string {
 	return list[max(0, len(list)-n):]
 }
 
-// Afterwards takes what subscribers of after_step said into the outcome of a turn.
-func Afterwards(o *harnessv1.Outcome, p *Progress, r hook.Result) {
-	s, complete := o.GetStep().GetSnapshot(), o.GetStep().GetTurnComplete()
-	for _, e := range r.Events {
-		o.Events = append(o.Events, event(s, p, e))
+// summaryOf returns the summary that a response gave to work_complete; nil if it
+// did not call it.
+func summaryOf(m *harnessv1.Message, calls []*harnessv1.PreparedCall) *harnessv1.Content {
+	for i, c := range calls {
+		if c.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS || i >= len(m.GetToolCalls()) {
+			continue
+		}
+		if c.GetTool() != WorkComplete && c.GetTool() != taskComplete {
+			continue
+		}
+		var arguments struct {
+			Summary string `json:"summary"`
+		}
+		given := m.GetToolCalls()[i].GetArguments()
+		if c.GetArguments() != nil {
+			given = c.GetArguments()
+		}
+		if given.GetBlob() != nil {
+			return proto.CloneOf(given) // the arguments unchanged; the summary is in them
+		} else if json.Unmarshal([]byte(given.GetInline()), &arguments) != nil {
+			return &harnessv1.Content{}
+		}
+		return content.Inline(arguments.Summary)
 	}
-	for _, n := range r.Context {
-		o.Appended = append(o.Appended, runstate.AppendMessages(s, p.Number, guidance(p.Number, n.Text))...)
-		o.Events = append(o.Events, event(s, p, runstate.Guided("hook", n.HookID, n.Text)))
-	}
-	runstate.NoteHook(s, r.Skip, r.Pause, r.Replan)
-	if r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT && complete.GetError() == nil {
-		complete.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: agent.Aborted(r)}
-		o.GetStep().To = workflow.StopDecision
-	}
+	return nil
 }

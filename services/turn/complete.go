@@ -5,88 +5,132 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// Ending says how the work on a turn came to its end.
+// Ending is how the work on a turn ended.
 type Ending struct {
-	// Interrupted says that it was broken off because an interrupt or a cancel
-	// came in, or the time ran out. What ran is dead.
+	// Interrupted is true if an interrupt, a cancel, or the time budget stopped the
+	// turn. None of its calls runs any more.
 	Interrupted bool
-	// Error is why it could not be carried out; nil when it was.
+	// Error is why the turn failed; nil if it did not.
 	Error *harnessv1.TurnError
-	// Seen says whether an outcome of a call, by its signature, came about in the
+	// Seen reports whether an outcome of a call, by its signature, came about in the
 	// segment before this turn; nil: only the last calls are known.
 	Seen func(signature uint64) bool
-	// Unbegun says that subscribers of before_step had not let the turn begin.
-	Unbegun bool
-	// ToolTokens is what the tools that were offered weigh.
+	// Unadmitted is true if the subscribers of before_step did not let the turn begin.
+	Unadmitted bool
+	// ToolTokens is about what the specs of the tools need of the model's window.
 	ToolTokens uint32
-	// Now is when waiting for answers begins.
+	// Now is when the wait for answers begins.
 	Now time.Time
 }
 
-// nudge asks a silent agent to decide.
-const nudge = `Your last response had no tool call, so nothing has happened since. Do not repeat or
+// reminder asks an agent that made no call to decide.
+const reminder = `Your last response had no tool call, so nothing has happened since. Do not repeat or
 summarise what you said. Do exactly one of these now:
 1. The task is done: call work_complete with a summary.
 2. It is not done: make the next tool call.
 3. You are stuck: try another way with a different tool call.`
 
+// notRun is the result of a call that the turn did not reach.
 const notRun = "The run was interrupted before this call had run."
 
-// Complete ends a turn, or the part of it that could be carried out. s is the
-// task's snapshot with the journal's messages counted; it is changed and
-// becomes the step's.
-func Complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*harnessv1.Outcome, error) {
-	// A call is killed only to break the turn off. The worker that did so may have
-	// died before it could say it.
-	end.Interrupted = end.Interrupted || p.broken()
-	c := &completing{s: s, p: p, step: &harnessv1.Step{From: Name, To: workflow.Next(s.GetWorkflow(), Name), Snapshot: s}}
+// close makes the outcome of the turn, and fires after_step.
+func (p *Progress) close(s *State) Action {
+	if p.execution.conversation == nil && len(p.results) > 0 {
+		return LoadConversation{Closing: true}
+	}
+	interrupted := p.interrupted(s)
+	c, err := complete(p.snapshot(s), p, Ending{
+		Interrupted: interrupted, Error: p.noResponse(s), Seen: p.seen(s), Unadmitted: p.unadmitted(s),
+		ToolTokens: s.Tools.Tokens, Now: p.execution.now,
+	})
+	if err != nil {
+		return Fail{Err: err}
+	}
+	if ended := c.draft.Step.GetTurnComplete(); p.execution.stop == nil && !ended.GetAwaiting() && !ended.GetInterrupted() && s.hooked(afterStep) {
+		if p.execution.afterStep == nil {
+			return s.fire(p, afterStep, "after", "", c.payload())
+		}
+		c.afterStep(*p.execution.afterStep)
+	}
+	return Return{Outcome: c.draft.Outcome(), Stopped: interrupted}
+}
+
+// seen returns a function that reports whether an outcome of a call came about in
+// the segment before this turn; nil if no result was stored in this step.
+func (p *Progress) seen(s *State) func(uint64) bool {
+	if len(p.results) == 0 {
+		return nil
+	}
+	first, limit := s.Snapshot.GetProgressTracker().GetFirstMessage(), s.Snapshot.GetMessageCount()+1
+	return func(signature uint64) bool { return p.execution.conversation.Seen(signature, first, limit) }
+}
+
+// completion is the end of a turn as it is being made.
+type completion struct {
+	s       *harnessv1.Snapshot
+	p       *Progress
+	draft   *runstate.Draft
+	outcome string // of step.end
+}
+
+// complete ends a turn, or the part of it that could be carried out. s is the
+// step's snapshot with the journal's messages counted; it is changed and becomes
+// the next step's.
+func complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*completion, error) {
+	// A call is killed only to stop the turn. The worker that did so may have died
+	// before it stored the end of the turn.
+	end.Interrupted = end.Interrupted || p.killed()
+	c := &completion{s: s, p: p, draft: runstate.NewStep(Name, s, p.Number), outcome: "completed"}
+	c.draft.Step.To = workflow.Next(s.GetWorkflow(), Name)
 	if end.Error == nil && p.Abort != "" {
 		end.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: p.Abort}
 	}
-	c.opened()
-	c.account(end)
-	c.leaveOver(end)
-	c.outcomes(end)
-	complete := &harnessv1.TurnComplete{TurnNumber: p.Number, Error: end.Error, Interrupted: end.Interrupted}
-	if err := c.conclude(complete, end); err != nil {
+	c.addClaim()
+	c.addResponse(end)
+	c.addUnfinished(end)
+	c.addOutcomes(end)
+	ended := &harnessv1.TurnComplete{TurnNumber: p.Number, Error: end.Error, Interrupted: end.Interrupted}
+	if err := c.conclude(ended, end); err != nil {
 		return nil, err
 	}
-	if complete.GetError() != nil {
-		c.step.To = workflow.StopDecision
+	if ended.GetError() != nil {
+		c.draft.Step.To = workflow.StopDecision
 	}
-	c.step.Message = &harnessv1.Step_TurnComplete{TurnComplete: complete}
-	return &harnessv1.Outcome{Step: c.step, Appended: c.appended, Events: c.events}, nil
+	c.draft.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: ended}
+	return c, nil
 }
 
-// broken says that a call of the turn was killed.
-func (p *Progress) broken() bool {
-	for _, outcome := range p.Finished {
-		if outcome == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
-			return true
-		}
+// payload is that of after_step.
+func (c *completion) payload() map[string]any {
+	ended := c.draft.Step.GetTurnComplete()
+	return map[string]any{
+		"outcome": c.outcome, "error": ended.GetError().GetMessage(), "agent_done": ended.GetAgentDone(),
+		"called_work_complete": ended.GetCalledWorkComplete(),
 	}
-	return false
 }
 
-type completing struct {
-	s        *harnessv1.Snapshot
-	p        *Progress
-	step     *harnessv1.Step
-	appended []*harnessv1.Message
-	events   []*harnessv1.Event
+// afterStep adds what the subscribers of after_step said.
+func (c *completion) afterStep(e hook.Effects) {
+	c.draft.Apply(e)
+	if ended := c.draft.Step.GetTurnComplete(); e.Abort != "" && ended.GetError() == nil {
+		ended.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: e.Abort}
+		c.draft.Step.To = workflow.StopDecision
+	}
 }
 
-// account notes what the response used and said.
-func (c *completing) account(end Ending) {
+// addResponse adds what the response used and said.
+func (c *completion) addResponse(end Ending) {
 	s, p := c.s, c.p
 	if p.Response == nil {
-		s.FailedTries += p.FailedTries
+		s.FailedTries += p.failedTries()
 		return
 	}
 	s.FailedTries = 0
@@ -96,7 +140,7 @@ func (c *completing) account(end Ending) {
 	if len(p.Response.GetCalls()) > 0 {
 		s.ContinuationCount = 0
 	}
-	c.activity()
+	c.addActivity()
 	if text := p.Message.GetContent(); content.Text(text) != "" {
 		s.Answer = proto.CloneOf(text)
 	}
@@ -107,12 +151,12 @@ func (c *completing) account(end Ending) {
 	}
 	b.ToolTokens = end.ToolTokens
 	if reported := usage.GetInputTokens() + usage.GetOutputTokens(); usage.GetInputTokens() > 0 {
-		// The report covers everything up to and with the response. What was
-		// appended behind it was counted with the journal; it is counted again
-		// from here, exactly.
+		// The report covers everything up to and including the response. What
+		// followed was counted with the journal and is counted again from here,
+		// exactly.
 		b.ReportedTokens = uint32(min(reported, 1<<32-1)) //nolint:gosec // clamped
 		b.ReportedMessages = p.Message.GetId()
-		b.UnreportedBytes = p.behind
+		b.UnreportedBytes = p.followed
 	}
 	s.Turn = &harnessv1.TurnState{
 		Number: p.Number, CalledTools: len(p.Response.GetCalls()) > 0,
@@ -124,11 +168,12 @@ func (c *completing) account(end Ending) {
 	}
 }
 
-// leaveOver takes care of the calls that have no result yet.
-func (c *completing) leaveOver(end Ending) {
+// addUnfinished keeps the calls that wait for an answer, and refuses the others
+// that have no result if the turn did not reach them.
+func (c *completion) addUnfinished(end Ending) {
 	s, p := c.s, c.p
 	for _, call := range p.Calls {
-		runstate.RemovePending(s, call.ID) // approved ones are over, one way or another
+		runstate.RemovePending(s, call.ID) // an approved call waits no longer
 		outcome, ended := p.Finished[call.ID]
 		switch {
 		case ended && outcome == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
@@ -140,7 +185,7 @@ func (c *completing) leaveOver(end Ending) {
 			c.refuse(call.ID, call.Tool)
 		}
 	}
-	if p.Unjudged() { // nobody has decided: broken off before
+	if p.Unjudged() { // stopped before the calls were judged
 		for _, call := range p.Response.GetCalls() {
 			c.refuse(call.GetCallId(), call.GetTool())
 		}
@@ -157,7 +202,7 @@ func (c *completing) leaveOver(end Ending) {
 		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerDeadline(s, kind, end.Now)
 		why := prepared.GetMessage()
 		if kind == runstate.KindQuestion {
-			why = content.Cut(why, maxQuestion) // it stands in the arguments, whole
+			why = content.Cut(why, maxQuestion) // the arguments have all of it
 		}
 		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
 			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
@@ -165,68 +210,65 @@ func (c *completing) leaveOver(end Ending) {
 			Reads: prepared.GetReads(), Writes: prepared.GetWrites(), Explores: prepared.GetExplores(),
 		})
 		if kind != runstate.KindApproval && kind != runstate.KindReview {
-			continue // it was announced as a call
+			continue // announced as a call
 		}
-		c.emit(&harnessv1.Event{Event: &harnessv1.Event_ApprovalRequested{ApprovalRequested: &harnessv1.ApprovalRequested{
-			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: proto.CloneOf(arguments), Why: prepared.GetMessage(), Deadline: deadline,
-		}}})
+		c.draft.Emit(event.ApprovalRequested(prepared.GetCallId(), prepared.GetTool(), arguments, prepared.GetMessage(), deadline))
 	}
 }
 
-// maxQuestion bounds what the state holds of a question beside the call's
+// maxQuestion bounds what the state holds of a question in addition to the call's
 // arguments, in bytes.
 const maxQuestion = 160
 
-func (c *completing) refuse(id, name string) {
-	c.add(result(c.p.Number, id, name, notRun, true))
-	c.emit(ended(c.s, c.p, id, name, true, nil))
+// refuse answers a call that was not run.
+func (c *completion) refuse(id, name string) {
+	c.draft.Append(resultMessage(id, name, notRun, true))
+	c.draft.Emit(event.ToolError(id, name, nil))
 }
 
 // conclude decides how the turn counts and changes the phase accordingly.
-func (c *completing) conclude(complete *harnessv1.TurnComplete, end Ending) error {
+func (c *completion) conclude(ended *harnessv1.TurnComplete, end Ending) error {
 	s, p := c.s, c.p
 	outcome, message := "completed", ""
-	responded := p.Response != nil || p.Resumed || p.Skip != ""
-	paused := p.Admitted.GetAction() == harnessv1.HookAction_HOOK_ACTION_PAUSE
+	begun := !end.Unadmitted
 	switch {
 	case end.Error != nil:
 		outcome, message = "error", end.Error.GetMessage()
 	case end.Interrupted:
 		outcome = "interrupted"
 	case len(runstate.AwaitedCalls(s)) > 0:
-		complete.Awaiting = true
+		ended.Awaiting = true
 		s.Turn.Open = true
-		c.emitEnd("awaiting_tool", "")
-		return runstate.ChangePhase(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_AWAIT_TOOL)
+		c.draft.Emit(event.StepEnd("awaiting_tool", ""))
+		return c.draft.Enter(harnessv1.PhaseInput_PHASE_INPUT_AWAIT_TOOL)
 	case p.Skip != "":
 		outcome, message = "skipped", p.Skip
 		s.Turn = &harnessv1.TurnState{Number: p.Number}
-	case paused:
-		outcome = "paused"
+	case p.Admitted.GetAction() == harnessv1.HookAction_HOOK_ACTION_PAUSE:
+		begun = false
 	case p.Response != nil && len(p.Response.GetCalls()) == 0:
-		c.silence()
+		c.remind()
 	}
-	if responded {
+	if p.Response != nil || p.Resumed || p.Skip != "" {
 		runstate.EndTurn(s)
+		ended.AgentDone = s.GetTurn().GetAgentDone()
+		ended.CalledWorkComplete = s.GetTurn().GetCalledWorkComplete()
 	} else if s.Turn != nil {
 		s.Turn.Open = false
 	}
-	complete.AgentDone = s.GetTurn().GetAgentDone()
-	complete.CalledWorkComplete = s.GetTurn().GetCalledWorkComplete()
-	if !responded {
-		complete.AgentDone, complete.CalledWorkComplete = false, false
+	if begun {
+		c.outcome = outcome
+		c.draft.Emit(event.StepEnd(outcome, message))
 	}
-	if outcome != "paused" && !end.Unbegun { // a turn that a hook held up has not begun
-		c.emitEnd(outcome, message)
-	}
-	return runstate.ChangePhase(c.step, s, harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED)
+	return c.draft.Enter(harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED)
 }
 
-// silence nudges an agent that made no call, or takes it at its silence.
-func (c *completing) silence() {
+// remind asks an agent that made no call to decide what to do. After the
+// configured number of reminders its silence means that it is done.
+func (c *completion) remind() {
 	s, cfg := c.s, c.s.GetConfig().GetContinuation()
-	if c.p.Response.GetFinishReason() == "length" && c.p.told {
-		return // it wanted to go on and was told what happened
+	if c.p.Response.GetFinishReason() == "length" && c.p.cutOff {
+		return // it made calls, and was told why they were dropped
 	}
 	if !cfg.GetEnabled() || s.GetContinuationCount() >= cfg.GetMaxPrompts() {
 		s.Turn.AgentDone = true
@@ -235,24 +277,10 @@ func (c *completing) silence() {
 	s.ContinuationCount++
 	text := cfg.GetText()
 	if text == "" {
-		text = runstate.MarkGuidance(nudge)
+		text = runstate.MarkGuidance(reminder)
 	}
-	c.add(&harnessv1.Message{
+	c.draft.Append(&harnessv1.Message{
 		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION, Content: content.Inline(text),
 	})
-	c.emit(event(s, c.p, &harnessv1.Event{Event: &harnessv1.Event_ContinuationPrompt{ContinuationPrompt: &harnessv1.ContinuationPrompt{
-		Count: s.GetContinuationCount(), Max: cfg.GetMaxPrompts(),
-	}}}))
-}
-
-func (c *completing) emitEnd(outcome, message string) {
-	c.emit(&harnessv1.Event{Event: &harnessv1.Event_StepEnd{StepEnd: &harnessv1.StepEnd{Outcome: outcome, Error: message}}})
-}
-
-func (c *completing) emit(e *harnessv1.Event) {
-	c.events = append(c.events, event(c.s, c.p, e))
-}
-
-func (c *completing) add(m *harnessv1.Message) {
-	c.appended = append(c.appended, runstate.AppendMessages(c.s, c.p.Number, m)...)
+	c.draft.Emit(event.ContinuationPrompt(s.GetContinuationCount(), cfg.GetMaxPrompts()))
 }

@@ -12,26 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
-// answered is a worker at a turn whose model gave r; its calls have not run.
-func answered(t *testing.T, s *harnessv1.Snapshot, r *model.Response) *worker {
-	t.Helper()
-	w := newWorker(t)
-	w.step.Snapshot = s
-	w.p = turn.Begin(w.step)
-	a := answer(t, s, r)
-	w.note(a.Entry, a.Appended, a.Events)
-	return w
-}
-
-// runs runs what is to be run.
-func (w *worker) runs() *worker {
-	for _, group := range w.p.Unfinished() {
-		for _, c := range group {
-			w.note(turn.Finish(w.step.GetSnapshot(), w.p, c, &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE}))
-		}
-	}
-	return w
-}
+const done = harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
 
 var (
 	reads     = call("r", "read_file", `{"path":"a"}`)
@@ -44,7 +25,7 @@ var (
 func TestComplete(t *testing.T) {
 	const reflecting, awaiting = harnessv1.Phase_PHASE_REFLECTING, harnessv1.Phase_PHASE_AWAITING_TOOL
 	fresh := func(r *model.Response) func(*testing.T) *worker {
-		return func(t *testing.T) *worker { return answered(t, snapshot(), r).runs() }
+		return func(t *testing.T) *worker { return responded(t, snapshot(), r).run(done) }
 	}
 	for _, c := range []struct {
 		name    string
@@ -69,25 +50,22 @@ func TestComplete(t *testing.T) {
 		{"silence after the nudges", func(t *testing.T) *worker {
 			s := snapshot()
 			s.ContinuationCount = 2
-			return answered(t, s, response())
+			return responded(t, s, response())
 		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
 		{"silence without nudges", func(t *testing.T) *worker {
 			s := snapshot()
 			s.Config.Continuation.Enabled = proto.Bool(false)
-			return answered(t, s, response())
+			return responded(t, s, response())
 		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
-		{"interrupted before the answer", newWorkerAt, turn.Ending{Interrupted: true},
+		{"interrupted before the answer", unclaimed, turn.Ending{Interrupted: true},
 			&harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 0, reflecting, "interrupted", 0},
-		{"interrupted before its calls", func(t *testing.T) *worker { return answered(t, snapshot(), response(reads, commands)) },
+		{"interrupted before its calls", func(t *testing.T) *worker { return responded(t, snapshot(), response(reads, commands)) },
 			turn.Ending{Interrupted: true}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
 		{"a call killed by a worker that died then", func(t *testing.T) *worker {
-			w := answered(t, snapshot(), response(reads))
-			for _, group := range w.p.Unfinished() {
-				w.note(turn.Finish(w.step.GetSnapshot(), w.p, group[0], &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED}))
-			}
-			return w
+			w := responded(t, snapshot(), response(reads))
+			return w.run(harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED)
 		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
-		{"an outage", newWorkerAt, turn.Ending{Error: down}, &harnessv1.TurnComplete{TurnNumber: 1, Error: down}, 0, reflecting, "error", 0},
+		{"an outage", unclaimed, turn.Ending{Error: down}, &harnessv1.TurnComplete{TurnNumber: 1, Error: down}, 0, reflecting, "error", 0},
 		{"the rest of a turn", resumed, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
 		{"the rest of a turn, interrupted", resumed, turn.Ending{Interrupted: true},
 			&harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true, Interrupted: true}, 1, reflecting, "interrupted", 0},
@@ -126,11 +104,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func newWorkerAt(t *testing.T) *worker {
-	w := newWorker(t)
-	w.p = turn.Begin(w.step)
-	return w
-}
+func unclaimed(t *testing.T) *worker { return newWorker(t, snapshot()).folded() }
 
 // resumed is a turn that goes on with a call that was approved; its agent had
 // called work_complete beside it.
@@ -140,9 +114,8 @@ func resumed(t *testing.T) *worker {
 	s.PendingToolCalls = []*harnessv1.PendingCall{{
 		CallId: "c", Tool: "run_command", Arguments: content.Inline("{}"), Class: harnessv1.PendingClass_PENDING_CLASS_APPROVED, TurnNumber: 1,
 	}}
-	w := newWorker(t)
-	w.step.Snapshot = s
-	if w.carryOut(); fmt.Sprint(w.effects) != "[run c]" {
+	w := newWorker(t, s)
+	if w.mustEnd(); fmt.Sprint(w.effects) != "[run c]" {
 		t.Errorf("a turn that goes on did %v", w.effects)
 	}
 	for _, rec := range w.journal {
@@ -153,14 +126,6 @@ func resumed(t *testing.T) *worker {
 		}
 	}
 	return w
-}
-
-func appendedBy(journal []*harnessv1.Record) []*harnessv1.Message {
-	var all []*harnessv1.Message
-	for _, rec := range journal {
-		all = append(all, rec.GetAppended()...)
-	}
-	return all
 }
 
 func waits(s *harnessv1.Snapshot, id string) int {
@@ -176,7 +141,7 @@ func waits(s *harnessv1.Snapshot, id string) int {
 func TestNudge(t *testing.T) {
 	s := snapshot()
 	s.Config.Continuation.Text = "Go on."
-	outcome := answered(t, s, response()).complete(turn.Ending{})
+	outcome := responded(t, s, response()).complete(turn.Ending{})
 	if got := outcome.GetAppended(); len(got) != 1 || content.Text(got[0].GetContent()) != "Go on." ||
 		got[0].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION || got[0].GetId() != 4 {
 		t.Errorf("nudged with %v", got)
@@ -187,7 +152,7 @@ func TestNudge(t *testing.T) {
 	}{{response(), 2}, {response(reads), 0}, {response(call("x", "nothing", "{}")), 0}} {
 		s := snapshot()
 		s.ContinuationCount = 1
-		if got := answered(t, s, c.r).runs().complete(turn.Ending{}).GetStep().GetSnapshot().GetContinuationCount(); got != c.want {
+		if got := responded(t, s, c.r).run(done).complete(turn.Ending{}).GetStep().GetSnapshot().GetContinuationCount(); got != c.want {
 			t.Errorf("after %d calls the count is %d, want %d", len(c.r.ToolCalls), got, c.want)
 		}
 	}
@@ -195,8 +160,8 @@ func TestNudge(t *testing.T) {
 
 // TestOutageRemembersItsTries, so that a scripted model knows where it stands.
 func TestOutageRemembersItsTries(t *testing.T) {
-	w := newWorkerAt(t)
-	w.step.Snapshot.FailedTries = 2
+	w := unclaimed(t)
+	w.state.Snapshot.FailedTries = 2
 	for range 3 {
 		w.note(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{}}}, nil, nil)
 	}
@@ -205,8 +170,8 @@ func TestOutageRemembersItsTries(t *testing.T) {
 	}
 }
 
-// TestUnanswered: one model that may answer later wins over all that never will.
-func TestUnanswered(t *testing.T) {
+// TestUnavailable: one model that may answer later wins over all that never will.
+func TestUnavailable(t *testing.T) {
 	const (
 		away    = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
 		refused = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
@@ -227,18 +192,18 @@ func TestUnanswered(t *testing.T) {
 		for _, kind := range c.kinds {
 			failures = append(failures, &harnessv1.ModelRetried{Model: "m", Error: "e", Kind: kind})
 		}
-		if got := turn.Unanswered(failures); got.GetKind() != c.want {
+		if got := turn.Unavailable(failures); got.GetKind() != c.want {
 			t.Errorf("%v: %v", c.kinds, got)
 		}
 	}
-	if got := turn.Unanswered([]*harnessv1.ModelRetried{{Model: "a", Error: "x"}, {Model: "b", Error: "y"}}).GetMessage(); got != "a: x\nb: y" {
+	if got := turn.Unavailable([]*harnessv1.ModelRetried{{Model: "a", Error: "x"}, {Model: "b", Error: "y"}}).GetMessage(); got != "a: x\nb: y" {
 		t.Errorf("message %q", got)
 	}
 }
 
 // TestTriesOfAnEarlierWorker count, and a model that it gave up stays given up.
 func TestTriesOfAnEarlierWorker(t *testing.T) {
-	w := newWorkerAt(t)
+	w := unclaimed(t)
 	for _, r := range []*harnessv1.ModelRetried{{Model: "a"}, {Model: "a", Last: true, Error: "gone"}, {Model: "b"}} {
 		w.note(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: r}}, nil, nil)
 	}
@@ -256,12 +221,8 @@ func TestCallsOfUnknownEffectAreOutcomes(t *testing.T) {
 	s.Config.Stall = &harnessv1.StallConfig{Enabled: proto.Bool(true)}
 	s.Config.DoomLoop = &harnessv1.DoomLoopConfig{Enabled: proto.Bool(true)}
 	s.Config.Tools.Yolo = proto.Bool(true)
-	w := answered(t, s, response(commands))
-	for _, group := range w.p.Unfinished() {
-		for _, c := range group {
-			w.note(turn.Finish(w.step.GetSnapshot(), w.p, c, &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}))
-		}
-	}
+	w := responded(t, s, response(commands))
+	w.run(harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN)
 	after := w.complete(turn.Ending{}).GetStep().GetSnapshot()
 	if after.GetProgressTracker().GetDistinctOutcomes() != 1 || len(after.GetDoomLoop().GetStrict()) != 1 {
 		t.Errorf("%v, %v", after.GetProgressTracker(), after.GetDoomLoop())

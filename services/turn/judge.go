@@ -10,51 +10,60 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
-	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// Judging decides what becomes of the calls of a response, one after the other.
-// Where nobody subscribes it is a function of state and response; subscribers speak
-// before a call is decided (Judge) and after one that needs no tool (After).
-type Judging struct {
-	s    *harnessv1.Snapshot
-	p    *Progress
-	made *agent.Definition
-	in   Surroundings
+// judgement decides what becomes of the calls of a response, one after another.
+// Without subscribers it is a function of the state and the response. Subscribers
+// are asked before a call is decided, and after one that needs no tool host.
+type judgement struct {
+	s     *State
+	p     *Progress
+	draft *runstate.Draft
 
 	ledger  *harnessv1.WorkItemLedger
-	waiting int
+	waiting int // calls that wait for an answer
+	calls   []*harnessv1.PreparedCall
+	items   []*harnessv1.WorkItem
 
-	calls    []*harnessv1.PreparedCall
-	appended []*harnessv1.Message
-	events   []*harnessv1.Event
+	// The rest is for calls with subscribers.
+	queue    []*harnessv1.ToolCall // with their arguments inline
+	next     int                   // in queue
+	point    point                 // of that call
+	prepared *harnessv1.PreparedCall
+	reply    *reply
+	failed   hook.Effects // of on_error
 	notes    []hook.Note
-	wants    *harnessv1.HookState
-	items    []*harnessv1.WorkItem
+	wants    hook.Effects // their reasons only
+	firing   *FireHooks   // nil when all calls are judged
 }
 
-// Settled is a call that was answered at once.
-type Settled struct {
-	// Result is what the model reads; Failed says that it is an error.
-	Result string
-	Failed bool
-	// Ran says that subscribers of after_tool_call hear of it: it was not denied.
-	Ran bool
-	// Arguments that it was carried out with.
-	Arguments string
+// point is at which point of a call subscribers are asked.
+type point int
 
-	message *harnessv1.Message
+const (
+	pointBefore point = iota // before_tool_call
+	pointFailed              // on_error
+	pointAfter               // after_tool_call
+)
+
+// reply is the harness's own answer to a call.
+type reply struct {
+	text      string
+	failed    bool
+	hooked    bool   // after_tool_call and on_error are fired: the call was not denied
+	arguments string // that the call was carried out with
+	message   *harnessv1.Message
 }
 
-// NewJudging begins to judge the calls of a response.
-func NewJudging(s *harnessv1.Snapshot, p *Progress, in Surroundings) *Judging {
-	j := &Judging{s: s, p: p, made: in.Made, in: in, waiting: len(s.GetPendingToolCalls())}
-	if s.GetConfig().GetWorkItems().GetEnabled() {
-		j.ledger = proto.CloneOf(s.GetWorkItemLedger())
+func newJudgement(s *State, p *Progress, d *runstate.Draft) *judgement {
+	j := &judgement{s: s, p: p, draft: d, waiting: len(s.Snapshot.GetPendingToolCalls())}
+	if s.Snapshot.GetConfig().GetWorkItems().GetEnabled() {
+		j.ledger = proto.CloneOf(s.Snapshot.GetWorkItemLedger())
 		if j.ledger == nil {
 			j.ledger = &harnessv1.WorkItemLedger{}
 		}
@@ -62,42 +71,155 @@ func NewJudging(s *harnessv1.Snapshot, p *Progress, in Surroundings) *Judging {
 	return j
 }
 
-// Prepare decides on a call as far as nobody has to be asked.
-func (j *Judging) Prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
-	return prepare(j.s, call, j.in)
+// judgeCalls begins to judge the calls of the response, once their arguments are
+// known.
+func (p *Progress) judgeCalls(s *State) {
+	if !p.Unjudged() || p.execution.judgement != nil {
+		return
+	}
+	var queue []*harnessv1.ToolCall
+	for _, call := range p.Message.GetToolCalls() {
+		text, known := p.text(call.GetId(), call.GetArguments())
+		if !known {
+			return
+		}
+		call = proto.CloneOf(call)
+		call.Arguments = content.Inline(text)
+		queue = append(queue, call)
+	}
+	j := newJudgement(s, p, p.entry(s, nil))
+	j.queue = queue
+	p.execution.judgement = j
+	j.advance()
 }
 
-// Hookable says whether subscribers of before_tool_call are asked about a call: it
-// would be carried out.
-func Hookable(c *harnessv1.PreparedCall) bool {
-	switch c.GetDisposition() {
-	case harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, harnessv1.CallDisposition_CALL_DISPOSITION_DENIED:
-		return false
+// text returns the arguments of a call; known is false if they are stored as a
+// blob that has not been read.
+func (p *Progress) text(id string, arguments *harnessv1.Content) (text string, known bool) {
+	if arguments.GetBlob() == nil {
+		return arguments.GetInline(), true
 	}
-	return true
+	text, known = p.execution.texts[id]
+	return text, known
 }
 
-// Judge decides on a call, after its subscribers. What needs no tool is answered;
-// nil says that it is carried out later.
-func (j *Judging) Judge(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall, before hook.Result) *Settled {
-	j.hear(before)
-	if before.Replaced {
-		call, prepared = j.replace(call, prepared, before.Payload)
+// judge asks the subscribers of the calls about them, in order, and stores what
+// becomes of the calls.
+func (p *Progress) judge(*State) Action {
+	j := p.execution.judgement
+	switch {
+	case j == nil:
+		unread := map[string]*harnessv1.Content{}
+		for _, call := range p.Message.GetToolCalls() {
+			if call.GetArguments().GetBlob() != nil {
+				unread[call.GetId()] = call.GetArguments()
+			}
+		}
+		return ReadArguments{Arguments: unread}
+	case j.firing != nil:
+		return *j.firing
 	}
-	own := prepared.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS
+	return Append{Draft: j.draft, Before: "weighed", After: "judged"}
+}
+
+// advance judges calls until subscribers are to be asked or all are judged.
+func (j *judgement) advance() {
+	for j.firing = nil; j.next < len(j.queue); j.take(hook.Effects{}) {
+		if j.firing = j.fire(j.queue[j.next]); j.firing != nil {
+			return
+		}
+	}
+	j.draft.Notes(j.notes)
+	j.draft.Entry = &harnessv1.Journal{Entry: &harnessv1.Journal_CallsJudged{CallsJudged: &harnessv1.CallsJudged{
+		Calls: j.calls, WorkItems: j.items, Hooks: j.wants.Wants(),
+	}}}
+}
+
+// answered takes what the subscribers have said that firing asked.
+func (j *judgement) answered(e hook.Effects) {
+	j.take(e)
+	j.advance()
+}
+
+// fire returns the firing of the point of a call; nil if no subscriber is asked.
+func (j *judgement) fire(call *harnessv1.ToolCall) *FireHooks {
+	id, tool := call.GetId(), Canonical(call.GetName())
+	fire := func(topic harnessv1.HookTopic, arguments, result string, failed bool) *FireHooks {
+		if !j.s.hooked(topic) {
+			return nil
+		}
+		payload := agent.CallPayload(id, tool, arguments, result, failed)
+		if topic == onError {
+			payload["error"] = result
+		}
+		f := j.s.fire(j.p, topic, id, tool, payload)
+		return &f
+	}
+	switch {
+	case j.point == pointBefore:
+		if j.prepared = j.prepare(call); hookable(j.prepared) {
+			return fire(beforeCall, call.GetArguments().GetInline(), "", false)
+		}
+	case j.reply == nil || !j.reply.hooked:
+	case j.point == pointAfter:
+		return fire(afterCall, j.reply.arguments, j.reply.text, j.reply.failed)
+	case j.reply.failed:
+		return fire(onError, j.reply.arguments, j.reply.text, true)
+	}
+	return nil
+}
+
+// take takes what the subscribers of the point of a call said.
+func (j *judgement) take(e hook.Effects) {
+	switch j.point {
+	case pointBefore:
+		j.apply(hook.Effects{Events: e.Events, Notes: e.Notes, Skip: e.Skip, Replan: e.Replan})
+		j.reply = j.decide(j.queue[j.next], j.prepared, e)
+		j.point = pointFailed
+	case pointFailed:
+		j.failed, j.point = e, pointAfter
+	case pointAfter:
+		if text, ok := e.Text("result"); ok && j.reply != nil {
+			j.reply.message.Content = content.Inline(text)
+		}
+		j.apply(j.failed)
+		j.apply(e)
+		j.next, j.point, j.failed = j.next+1, pointBefore, hook.Effects{}
+	}
+}
+
+// apply adds what subscribers said: their events and notes, and their reasons.
+func (j *judgement) apply(e hook.Effects) {
+	j.draft.Emit(e.Events...)
+	j.notes = append(j.notes, e.Notes...)
+	j.wants.Merge(hook.Effects{Abort: e.Abort, Pause: e.Pause, Skip: e.Skip, Replan: e.Replan})
+}
+
+// hookable reports whether the subscribers of before_tool_call are asked about a
+// call: it would be carried out.
+func hookable(c *harnessv1.PreparedCall) bool {
+	d := c.GetDisposition()
+	return d != harnessv1.CallDisposition_CALL_DISPOSITION_INVALID && d != harnessv1.CallDisposition_CALL_DISPOSITION_DENIED
+}
+
+// decide decides what becomes of a call after its subscribers. It returns the
+// reply to a call that needs no tool host, nil for one that is carried out later.
+func (j *judgement) decide(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall, before hook.Effects) *reply {
+	call, prepared = j.replace(call, prepared, before)
+	harness := prepared.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS
 	refuse := func(as harnessv1.CallDisposition, message string) {
 		prepared.Disposition, prepared.Message = as, message
 	}
 	switch {
-	case !Hookable(prepared):
-	case before.Action == harnessv1.HookAction_HOOK_ACTION_DENY:
+	case !hookable(prepared):
+	case before.Refused:
 		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+cmp.Or(before.Reason, "a rule of this installation refuses it."))
-	case before.Action == harnessv1.HookAction_HOOK_ACTION_ABORT:
-		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, "This call was broken off before it ran: "+agent.Aborted(before))
-	case before.Pause != "" && own:
-		j.want(&harnessv1.HookState{Pause: before.Pause}) // it has no effect outside: the run rests after the turn
-	case before.Pause != "" && prepared.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_ASK:
-		prepared.Message = before.Pause + " (" + prepared.GetMessage() + ")" // who approves it reviews it
+	case before.Abort != "":
+		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, "This call was broken off before it ran: "+before.Abort)
+	case before.Pause != "" && harness: // it has no effect outside: the run parks after the turn
+		j.wants.Merge(hook.Effects{Pause: before.Pause})
+	case before.Pause != "" && prepared.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_ASK: // the approval is the review
+		prepared.Message = before.Pause + " (" + prepared.GetMessage() + ")"
 	case before.Pause != "":
 		prepared.Review = true
 		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_ASK, before.Pause)
@@ -109,108 +231,71 @@ func (j *Judging) Judge(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCa
 		}
 	}
 	j.calls = append(j.calls, prepared)
-	return j.settle(call, prepared)
+	return j.answer(call, prepared)
 }
 
-// replace puts a hook's arguments in the place of the model's and decides anew.
-func (j *Judging) replace(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall, payload map[string]any) (*harnessv1.ToolCall, *harnessv1.PreparedCall) {
-	raw, err := hook.Encode(payload["arguments"])
-	if err != nil || payload["arguments"] == nil {
+// replace returns the call with the arguments that a hook has replaced, decided
+// again.
+func (j *judgement) replace(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall, before hook.Effects) (*harnessv1.ToolCall, *harnessv1.PreparedCall) {
+	if before.Replaced["arguments"] == nil {
+		return call, prepared
+	}
+	raw, err := hook.Encode(before.Replaced["arguments"])
+	if err != nil {
 		return call, prepared
 	}
 	call = proto.CloneOf(call)
 	call.Arguments = content.Inline(raw)
-	prepared = j.Prepare(call)
+	prepared = j.prepare(call)
 	prepared.Arguments = content.Inline(raw)
 	return call, prepared
 }
 
-// settle answers at once what needs no tool: refused calls and the harness's own.
-func (j *Judging) settle(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall) *Settled {
+// answer replies to calls that need no tool host: those that are refused, and
+// those of the harness's own tools. Calls that wait are announced.
+func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall) *reply {
 	id, name := call.GetId(), call.GetName()
 	whole := prepared.GetMessage()
-	prepared.Message = content.Cut(whole, content.MaxPreview) // whole in the result
-	answer := func(text string, failed, ran bool, events ...*harnessv1.Event) *Settled {
-		m := result(j.p.Number, id, name, text, failed)
-		j.appended = append(j.appended, m)
-		j.events = append(j.events, events...)
-		return &Settled{Result: text, Failed: failed, Ran: ran, Arguments: call.GetArguments().GetInline(), message: m}
+	prepared.Message = content.Cut(whole, content.MaxPreview) // the result has all of it
+	respond := func(text string, failed, hooked bool) *reply {
+		m := resultMessage(id, name, text, failed)
+		j.draft.Append(m)
+		return &reply{text: text, failed: failed, hooked: hooked, arguments: call.GetArguments().GetInline(), message: m}
 	}
-	switch prepared.GetDisposition() {
+	announce := func() { j.draft.Emit(event.ToolCalled(id, name, call.GetArguments(), kindOf(prepared))) }
+	switch prepared.GetDisposition() { //nolint:exhaustive // the others wait, or a tool host runs them
 	case harnessv1.CallDisposition_CALL_DISPOSITION_DENIED:
-		return answer(whole, true, false, event(j.s, j.p, &harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{
-			CallId: id, Tool: name, Reason: prepared.GetMessage(),
-		}}}))
+		j.draft.Emit(event.ToolDenied(id, name, prepared.GetMessage()))
+		return respond(whole, true, false)
 	case harnessv1.CallDisposition_CALL_DISPOSITION_INVALID:
-		return answer(whole, true, true, called(j.s, j.p, id, name, call.GetArguments()), ended(j.s, j.p, id, name, true, nil))
+		announce()
+		j.draft.Emit(event.ToolError(id, name, nil))
+		return respond(whole, true, true)
 	case harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
-		if !workitem.IsTool(name) {
-			return answer(duplicateComplete, false, true, called(j.s, j.p, id, name, call.GetArguments()), ended(j.s, j.p, id, name, false, nil))
-		}
-		o := workitem.Apply(j.ledger, name, call.GetArguments().GetInline())
-		j.items = merged(j.items, o.Changed)
-		events := []*harnessv1.Event{called(j.s, j.p, id, name, call.GetArguments())}
-		for _, e := range o.Events {
-			events = append(events, event(j.s, j.p, e))
-		}
-		return answer(o.Result, o.IsError, true, append(events, ended(j.s, j.p, id, name, o.IsError, nil))...)
+		announce()
+		text, failed := j.runHarnessTool(name, call.GetArguments().GetInline())
+		j.draft.Emit(event.ToolEnded(id, name, failed, nil))
+		return respond(text, failed, true)
 	}
-	if kind := kindOf(prepared); kind != "" {
-		announced := called(j.s, j.p, id, name, call.GetArguments())
-		announced.GetToolCall().Awaits = kind
-		j.events = append(j.events, announced)
+	if kindOf(prepared) != "" {
+		announce()
 	}
 	return nil
 }
 
-// After takes in what subscribers said of a call that was answered at once.
-func (j *Judging) After(settled *Settled, onError, after hook.Result) {
-	if text, ok := after.Payload["result"].(string); ok && after.Replaced {
-		settled.message.Content = content.Inline(text)
+// runHarnessTool runs one of the harness's own tools.
+func (j *judgement) runHarnessTool(name, arguments string) (text string, failed bool) {
+	if !workitem.IsTool(name) {
+		return duplicateComplete, false
 	}
-	for _, r := range []hook.Result{onError, after} {
-		j.hear(r)
-		if r.Pause != "" {
-			j.want(&harnessv1.HookState{Pause: r.Pause})
-		}
-		if r.Action == harnessv1.HookAction_HOOK_ACTION_ABORT {
-			j.want(&harnessv1.HookState{Abort: agent.Aborted(r)})
-		}
-	}
+	o := workitem.Apply(j.ledger, name, arguments)
+	j.items = mergeItems(j.items, o.Changed)
+	j.draft.Emit(o.Events...)
+	return o.Result, o.IsError
 }
 
-// hear takes in what every subscriber may say.
-func (j *Judging) hear(r hook.Result) {
-	for _, e := range r.Events {
-		j.events = append(j.events, event(j.s, j.p, e))
-	}
-	j.notes = append(j.notes, r.Context...)
-	if r.Skip != "" || r.Replan != "" {
-		j.want(&harnessv1.HookState{SkipNext: r.Skip, Replan: r.Replan})
-	}
-}
-
-func (j *Judging) want(h *harnessv1.HookState) {
-	if j.wants == nil {
-		j.wants = &harnessv1.HookState{}
-	}
-	proto.Merge(j.wants, h)
-}
-
-// Judged is the record of what was decided.
-func (j *Judging) Judged() Answered {
-	notes, told := noted(j.s, j.p, j.notes)
-	return Answered{
-		Entry: &harnessv1.Journal{Entry: &harnessv1.Journal_CallsJudged{CallsJudged: &harnessv1.CallsJudged{
-			Calls: j.calls, WorkItems: j.items, Hooks: j.wants,
-		}}},
-		Appended: append(j.appended, notes...),
-		Events:   append(j.events, told...),
-	}
-}
-
-// merged puts changed items in the place of earlier ones of the same response.
-func merged(items, changed []*harnessv1.WorkItem) []*harnessv1.WorkItem {
+// mergeItems returns items with changed ones in place of earlier versions.
+func mergeItems(items, changed []*harnessv1.WorkItem) []*harnessv1.WorkItem {
 	for _, c := range changed {
 		at := -1
 		for i, have := range items {
@@ -227,7 +312,7 @@ func merged(items, changed []*harnessv1.WorkItem) []*harnessv1.WorkItem {
 	return items
 }
 
-// kindOf is what a call waits for; empty when it waits for nobody.
+// kindOf returns what a call waits for; empty if it does not wait.
 func kindOf(c *harnessv1.PreparedCall) string {
 	if c.GetReview() {
 		return runstate.KindReview
@@ -235,21 +320,22 @@ func kindOf(c *harnessv1.PreparedCall) string {
 	return runstate.PendingKind(c.GetDisposition())
 }
 
-// prepare decides what becomes of a call as far as nobody has to be asked.
-func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *harnessv1.PreparedCall {
+// prepare decides what becomes of a call before its subscribers are asked.
+func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
+	tools := j.s.Tools
 	name := Canonical(call.GetName())
 	prepared := &harnessv1.PreparedCall{CallId: call.GetId(), Tool: call.GetName()}
 	refuse := func(as harnessv1.CallDisposition, message string) *harnessv1.PreparedCall {
 		prepared.Disposition, prepared.Message = as, message
 		return prepared
 	}
-	spec := in.Tools.Lookup(name)
+	spec := tools.Lookup(name)
 	if spec == nil {
-		if in.Blocked != nil && in.Blocked(name) {
-			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(runstate.Mode(s), name))
+		if tools.Blocked[name] {
+			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(runstate.Mode(j.s.Snapshot), name))
 		}
 		message := fmt.Sprintf("There is no tool %q.", content.Cut(name, 64))
-		if near := in.Tools.Near(name); len(near) > 0 {
+		if near := tools.Near(name); len(near) > 0 {
 			message += " Did you mean " + strings.Join(near, " or ") + "?"
 		} else {
 			message += " Use one of the tools that you are offered."
@@ -257,7 +343,7 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, message)
 	}
 	prepared.Offered = true
-	if err := in.Tools.Validate(name, call.GetArguments().GetInline()); err != nil {
+	if err := tools.Validate(name, call.GetArguments().GetInline()); err != nil {
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, err.Error())
 	}
 	a := spec.GetAnnotations()
@@ -280,7 +366,8 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
 	}
-	decision, why := decide(s, spec, call.GetArguments().GetInline(), in.Made)
+	decision, why := j.s.Definition.Policy.Decide(spec, call.GetArguments().GetInline(),
+		j.s.Snapshot.GetGrantedTools(), j.s.Snapshot.GetConfig().GetTools().GetYolo())
 	switch {
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_DENY:
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+why)
@@ -290,12 +377,4 @@ func prepare(s *harnessv1.Snapshot, call *harnessv1.ToolCall, in Surroundings) *
 		prepared.Disposition = allowed
 	}
 	return prepared
-}
-
-// decide asks the policy of the agent.
-func decide(s *harnessv1.Snapshot, spec *harnessv1.ToolSpec, arguments string, made *agent.Definition) (harnessv1.ToolDecision, string) {
-	if made == nil {
-		return policy.Decide(s.GetToolRules(), spec, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
-	}
-	return made.Policy.Decide(spec, arguments, s.GetGrantedTools(), s.GetConfig().GetTools().GetYolo())
 }

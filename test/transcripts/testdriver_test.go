@@ -64,7 +64,10 @@ type result struct {
 	failed bool
 }
 
-var errDied = errors.New("the worker died")
+var (
+	errDied        = errors.New("the worker died")
+	errInterrupted = errors.New("the run is interrupted")
+)
 
 func newDriver(t testing.TB) *driver {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -15,84 +16,68 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
-// turning is one worker at one turn.
-type turning struct {
-	d       *driver
-	version uint64
-	s       *harnessv1.Snapshot
-	p       *turn.Progress
-	made    *agent.Definition
-	around  turn.Surroundings
+// turnWorker is one worker at one turn.
+type turnWorker struct {
+	d     *driver
+	state *turn.State
+	p     *turn.Progress
+	sent  []turn.SendCall
 }
 
-// turn carries out a turn, or what a worker that died has left of it.
+// turn performs a turn, or what a worker that died has left of it.
 func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome, error) {
 	d.t.Helper()
-	w := d.worker(step, version)
-	admits := w.admits()
-	opening := turn.Open(w.s, w.p, w.made, turn.Facts{}, admits)
-	if err := w.note("started", opening.Entry, opening.Appended, opening.Events); err != nil {
-		return nil, err
+	definition, err := agent.FromStep(step)
+	if err != nil {
+		d.t.Fatal(err)
 	}
-	for _, f := range d.onTurn[w.p.Number] {
-		f(d)
+	available, blocked := turn.AvailableTools(step.GetSnapshot(), d.host, nil, definition)
+	tools, err := tool.NewSet(available)
+	if err != nil {
+		d.t.Fatal(err)
 	}
-	delete(d.onTurn, w.p.Number)
-	if admits {
-		if err := w.admit(); err != nil {
-			return nil, err
-		}
+	state := &turn.State{
+		Snapshot: step.GetSnapshot(), Definition: definition, Ledger: d.ledger,
+		Tools: &turn.ToolSet{Set: tools, Blocked: blocked, Tokens: 100},
 	}
-	end := turn.Ending{ToolTokens: 100}
-	var err error
-	if end.Error, err = w.respond(); err != nil {
-		return nil, err
-	}
-	if end.Error == nil {
-		if end.Interrupted = d.stopAsked(w.s); !end.Interrupted {
-			if err := w.carryOut(); err != nil {
-				return nil, err
+	w := &turnWorker{d: d, state: state, p: turn.New(state, d.now(), d.log[version:]...)}
+	for {
+		action := turn.Next(state, w.p)
+		switch a := action.(type) {
+		case turn.Return:
+			return a.Outcome, nil
+		case turn.AskModel:
+			if failure := d.nextFailure(); failure != nil {
+				return w.fail(version, failure)
 			}
 		}
+		event := w.perform(action)
+		if failed, ok := event.(turn.Failed); ok {
+			return nil, failed.Err
+		}
+		if err := w.p.Observe(state, d.now(), action, event); err != nil {
+			d.t.Fatal(err)
+		}
 	}
-	first, limit := w.s.GetProgressTracker().GetFirstMessage(), w.s.GetMessageCount()+1
-	end.Seen = func(signature uint64) bool { return w.before().Seen(signature, first, limit) }
-	end.Now = d.now()
-	outcome, err := turn.Complete(w.counted(), w.p, end)
-	if err != nil {
-		d.t.Fatalf("turn %d: %v", w.p.Number, err)
-	}
-	w.after(outcome)
-	return outcome, nil
 }
 
-// worker takes a turn up where its journal ends.
-func (d *driver) worker(step *harnessv1.Step, version uint64) *turning {
-	d.t.Helper()
-	made, err := agent.FromStep(step)
-	if err != nil {
-		d.t.Fatal(err)
+// nextFailure returns the failure that the next request to the model leads to; nil
+// if it is answered.
+func (d *driver) nextFailure() *harnessv1.TurnError {
+	if len(d.answers) == 0 {
+		d.t.Fatal("the script has no more answers")
 	}
-	offered, blocked := turn.Offered(step.GetSnapshot(), d.host, nil, made)
-	tools, err := tool.NewSet(offered)
-	if err != nil {
-		d.t.Fatal(err)
+	failure := d.answers[0].failure
+	if failure != nil {
+		d.answers = d.answers[1:]
 	}
-	w := &turning{d: d, version: version, s: step.GetSnapshot(), p: turn.Begin(step), made: made}
-	w.around = turn.Surroundings{
-		Tools: tools, Blocked: func(name string) bool { return blocked[name] }, Made: made, Deferred: w.hooked(beforeCall, afterCall, onError),
-		Known: d.conversation.HasCall, Model: "script:story",
-	}
-	for _, rec := range d.log[version:] {
-		w.p.Fold(rec)
-	}
-	return w
+	return failure
 }
 
-// counted is the state of the step with the messages of the journal counted.
-func (w *turning) counted() *harnessv1.Snapshot {
-	s := proto.CloneOf(w.s)
-	for _, rec := range w.d.log[w.version:] {
+// fail ends the turn with an error of the model, without a record of its tries.
+func (w *turnWorker) fail(version uint64, failure *harnessv1.TurnError) (*harnessv1.Outcome, error) {
+	s := proto.CloneOf(w.state.Snapshot)
+	for _, rec := range w.d.log[version:] {
 		for _, m := range rec.GetAppended() {
 			if s.TokenBudget == nil {
 				s.TokenBudget = &harnessv1.TokenBudget{}
@@ -101,69 +86,51 @@ func (w *turning) counted() *harnessv1.Snapshot {
 			s.TokenBudget.UnreportedBytes += runstate.MessageBytes(m)
 		}
 	}
-	return s
+	return turn.Complete(s, w.p, turn.Ending{Error: failure, ToolTokens: 100, Now: w.d.now()})
 }
 
-// before is the conversation as it was when the turn began.
-func (w *turning) before() *conversation.Conversation {
-	c := &conversation.Conversation{}
-	for _, rec := range w.d.log[:w.version] {
-		c.Fold(rec)
-	}
-	return c
-}
-
-func (w *turning) respond() (*harnessv1.TurnError, error) {
-	if !w.p.NeedsModel() {
-		return nil, nil
-	}
+// perform performs an action of the turn.
+func (w *turnWorker) perform(action turn.Action) turn.Event {
 	d := w.d
-	request := turn.Prepare(w.s, d.conversation.Messages, w.around.Tools.Specs())
-	checkView(d.t, request.GetMessages())
-	d.requests = append(d.requests, request)
-	if len(d.answers) == 0 {
-		d.t.Fatalf("turn %d: the script has no more answers", w.p.Number)
-	}
-	next := d.answers[0]
-	d.answers = d.answers[1:]
-	if next.failure != nil {
-		return next.failure, nil
-	}
-	a := turn.Answer(w.s, w.p, &next.response, w.around)
-	return nil, w.note("responded", a.Entry, a.Appended, a.Events)
-}
-
-// carryOut judges the calls of the response, where nobody has yet, and runs them.
-func (w *turning) carryOut() error {
-	if w.p.Unjudged() {
-		if err := w.judge(); err != nil {
-			return err
+	d.t.Helper()
+	switch a := action.(type) {
+	case turn.Append:
+		return w.append(a)
+	case turn.FireHooks:
+		return turn.HooksFired{Result: w.fire(a)}
+	case turn.LoadConversation:
+		c := &conversation.Conversation{}
+		for _, rec := range d.log {
+			c.Fold(rec)
 		}
-	}
-	d := w.d
-	if calls := w.p.Unstarted(); len(calls) > 0 && w.p.Abort == "" {
-		entry, events := turn.Start(w.s, w.p, calls, d.ledger)
-		if err := w.note("tools", entry, nil, events); err != nil {
-			return err
+		return turn.ConversationLoaded{Conversation: c}
+	case turn.PrepareRequest:
+		checkView(d.t, a.Request.GetMessages())
+		d.requests = append(d.requests, a.Request)
+		return turn.RequestPrepared{}
+	case turn.AskModel:
+		next := d.answers[0]
+		d.answers = d.answers[1:]
+		return turn.ModelAnswered{Response: &next.response}
+	case turn.CheckInbox:
+		if d.interrupted(w.state.Snapshot) {
+			w.p.Stop(errInterrupted, true)
 		}
+		return turn.InboxChecked{}
+	case turn.SendCall:
+		w.sent = append(w.sent, a)
+		return turn.CallSent{}
+	case turn.AwaitCall:
+		first := w.sent[0]
+		w.sent = w.sent[1:]
+		return turn.CallEnded{ID: first.Call.ID, Response: d.result(first.Call, first.Ledger)}
 	}
-	for _, group := range w.p.Unfinished() {
-		if w.p.Abort != "" {
-			return nil
-		}
-		for _, call := range group {
-			r := d.result(call, w.p.Ledgers[call.ID])
-			entry, appended, events := turn.FinishWith(w.s, w.p, call, r, w.heard(call, r))
-			if err := w.note("finished", entry, appended, events); err != nil {
-				return err
-			}
-		}
-	}
+	d.t.Fatalf("a story has no %T", action)
 	return nil
 }
 
-// result is what the tool host says of a call. One that has lost its ledger
-// knows nothing of a call that was started under the former one.
+// result returns how the tool host ends a call. A host that has lost its ledger has
+// no record of a call that was started on the former one.
 func (d *driver) result(call turn.Call, ledger string) *harnessv1.ExecuteToolResponse {
 	if ledger != d.ledger && !call.Idempotent {
 		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
@@ -187,22 +154,65 @@ func (d *driver) stopAsked(s *harnessv1.Snapshot) bool {
 	return false
 }
 
-// note appends to the journal. The worker dies behind the entry that the story says.
-func (w *turning) note(at string, entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) error {
-	for i, m := range appended {
-		m.Id = uint64(len(w.d.conversation.Messages) + i + 1)
-	}
-	rec := &harnessv1.Record{Appended: appended, Events: events, Body: &harnessv1.Record_Journal{Journal: entry}}
-	w.d.append(turn.Name, rec)
-	w.p.Fold(rec)
-	if w.d.crash == at {
-		w.d.crash = ""
-		if w.d.forget {
-			w.d.forget, w.d.ledger = false, w.d.ledger+"+"
+// interrupted reports whether the inbox has an interrupt or a cancel past the cursor.
+func (d *driver) interrupted(s *harnessv1.Snapshot) bool {
+	for _, item := range d.inbox {
+		if item.GetSequence() > s.GetInboxCursor() && (item.GetInterrupt() != nil || item.GetCancel() != nil) {
+			return true
 		}
-		return errDied
 	}
-	return nil
+	return false
+}
+
+// append stores a record of the turn. The worker dies after the record that the
+// story names.
+func (w *turnWorker) append(a turn.Append) turn.Event {
+	d := w.d
+	w.dropDurations(a)
+	for i, m := range a.Draft.Appended {
+		m.Id = uint64(len(d.conversation.Messages) + i + 1)
+	}
+	d.append(turn.Name, &harnessv1.Record{Appended: a.Draft.Appended, Events: a.Draft.Events, Body: &harnessv1.Record_Journal{Journal: a.Draft.Entry}})
+	if d.crash != "" && d.crash == recordNames[a.After] {
+		d.crash = ""
+		if d.forget {
+			d.forget, d.ledger = false, d.ledger+"+"
+		}
+		return turn.Failed{Err: errDied}
+	}
+	if a.After == "claimed" {
+		for _, f := range d.onTurn[w.p.Number] {
+			f(d)
+		}
+		delete(d.onTurn, w.p.Number)
+	}
+	return turn.Appended{}
+}
+
+// dropDurations leaves out how long the model took: the clock of a story moves only
+// with its records.
+func (w *turnWorker) dropDurations(a turn.Append) {
+	if r := a.Draft.Entry.GetModelResponded(); r != nil {
+		r.Preparation, r.Latency = nil, nil
+		a.Draft.Events[0].GetModelResponse().Latency = nil
+	}
+}
+
+// recordNames are the names that stories have for records of a turn, by the fault
+// points after them.
+var recordNames = map[string]string{
+	"claimed": "started", "admitted": "admitted", "responded": "responded", "judged": "judged", "tools_started": "tools", "tool_finished": "finished",
+}
+
+// fire lets the subscribers of a story decide. They are all expressions.
+func (w *turnWorker) fire(a turn.FireHooks) hook.Result {
+	w.d.t.Helper()
+	a.Point.Namespace, a.Point.RunID = "default", "story"
+	r, need := w.state.Definition.Hooks.Fire(a.Point, func(string) *harnessv1.HookOutcome { return nil })
+	if need != nil {
+		w.d.t.Fatalf("a story has no subscriber that is called: %v", need)
+	}
+	return r
 }
 
 // checkView is written without a look at the view's own code: each call is

@@ -81,9 +81,9 @@ func (a *Watch) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
 
 // Lookout watches the inbox of a run for what would stop the work on it.
 type Lookout struct {
-	// Look looks now.
-	Look func(context.Context) error
-	now  func() time.Time
+	// Check reads the inbox now.
+	Check func(context.Context) error
+	now   func() time.Time
 	// fresh is how long a look counts. Within it a poke, or at the latest a
 	// heartbeat, brings what came in behind the look.
 	fresh time.Duration
@@ -101,7 +101,7 @@ type Lookout struct {
 func (a *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (*Lookout, func()) {
 	pokes, leave := a.enter(run)
 	l := &Lookout{now: a.now, fresh: runlog.Lapse(a.log.AckWait()), first: make(chan struct{})}
-	l.Look = func(ctx context.Context) error {
+	l.Check = func(ctx context.Context) error {
 		at := l.now()
 		asked, err := a.stopAsked(ctx, run, s)
 		if asked {
@@ -117,14 +117,14 @@ func (a *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run r
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.err = l.Look(context.WithoutCancel(ctx))
+		l.err = l.Check(context.WithoutCancel(ctx))
 		close(l.first)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-pokes:
-				if err := l.Look(ctx); err != nil && ctx.Err() == nil {
+				if err := l.Check(ctx); err != nil && ctx.Err() == nil {
 					a.logger.Warn("inbox", "run", run.ID, "error", err)
 				}
 			}
@@ -137,8 +137,8 @@ func (a *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run r
 	}
 }
 
-// Looked returns when there is a fresh look at the inbox.
-func (l *Lookout) Looked(ctx context.Context) error {
+// Checked returns when there is a fresh look at the inbox.
+func (l *Lookout) Checked(ctx context.Context) error {
 	<-l.first
 	if l.err != nil {
 		return l.err
@@ -147,7 +147,7 @@ func (l *Lookout) Looked(ctx context.Context) error {
 	stale := l.now().Sub(l.at) > l.fresh
 	l.mu.Unlock()
 	if stale {
-		return l.Look(ctx)
+		return l.Check(ctx)
 	}
 	return nil
 }

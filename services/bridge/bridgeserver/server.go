@@ -133,14 +133,14 @@ func (b loopExecutor) Execute(ctx context.Context, task *executor.Task) (*harnes
 	defer cancel(nil)
 	lookout, stop := b.s.interrupts.Inbox(calling, cancel, task.Run, in.GetStep().GetSnapshot())
 	defer stop()
-	task.OnHeartbeat(func(ctx context.Context, _ runlog.View) { _ = lookout.Look(ctx) })
+	task.OnHeartbeat(func(ctx context.Context, _ runlog.View) { _ = lookout.Check(ctx) })
 	out, err := b.s.call(calling, in)
 	if err == nil {
 		return bridge.Resolve(b.s.cfg.Name, in, out)
 	}
 	if ctx.Err() == nil {
 		// A target that cannot be reached fails before the inbox has been read.
-		if lerr := lookout.Looked(ctx); lerr != nil && ctx.Err() == nil {
+		if lerr := lookout.Checked(ctx); lerr != nil && ctx.Err() == nil {
 			return nil, executor.Retry("inbox", lerr)
 		}
 	}

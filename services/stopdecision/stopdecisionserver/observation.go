@@ -46,7 +46,7 @@ func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harn
 	defer stop()
 	o.task.OnHeartbeat(func(hctx context.Context, view runlog.View) {
 		if view.InboxSequence > snapshot.GetInboxCursor() {
-			_ = lookout.Look(hctx) // the next heartbeat reads it again
+			_ = lookout.Check(hctx) // the next heartbeat reads it again
 		}
 	})
 	observations, err := o.all(ctx, needs)

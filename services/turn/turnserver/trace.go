@@ -23,21 +23,21 @@ const (
 	contentMessages = 16 << 10
 )
 
-// chatSpan begins the span of one try at a model.
-func (t *working) chatSpan(ctx context.Context, p *opened, ref string, request *model.Request, try uint32) (context.Context, trace.Span) {
-	return spans.Start(ctx, spans.Chat+" "+spans.ModelName(ref), trace.SpanKindClient, func() []attribute.KeyValue {
+// startModelSpan starts the span of one try at a model.
+func (t *execution) startModelSpan(ctx context.Context, a turn.AskModel) (context.Context, trace.Span) {
+	return spans.Start(ctx, spans.Chat+" "+spans.ModelName(a.Ref), trace.SpanKindClient, func() []attribute.KeyValue {
 		attributes := append(spans.RunAttributes(t.run),
-			spans.OperationName.String(spans.Chat), spans.ProviderName.String(spans.Provider(ref)), spans.RequestModel.String(spans.ModelName(ref)),
-			spans.RequestStream.Bool(request.Streaming), spans.TurnNumber.Int(int(t.p.Number)), spans.Try.Int(int(try)))
-		if t.w.cfg.Content {
-			attributes = append(attributes, spans.InputMessages.String(said(request.Messages)))
+			spans.OperationName.String(spans.Chat), spans.ProviderName.String(spans.Provider(a.Ref)), spans.RequestModel.String(spans.ModelName(a.Ref)),
+			spans.RequestStream.Bool(t.request.Streaming), spans.TurnNumber.Int(int(t.progress.Number)), spans.Try.Int(int(a.Try)))
+		if t.server.cfg.Content {
+			attributes = append(attributes, spans.InputMessages.String(said(t.request.Messages)))
 		}
 		return attributes
 	})
 }
 
-// answered says on a span how a try at a model ended.
-func (t *working) answered(ctx context.Context, span trace.Span, ref string, r *model.Response, err error) {
+// describeResponse sets on a span how a try at a model ended.
+func (t *execution) describeResponse(ctx context.Context, span trace.Span, ref string, r *model.Response, err error) {
 	if !span.IsRecording() {
 		return
 	}
@@ -51,7 +51,7 @@ func (t *working) answered(ctx context.Context, span trace.Span, ref string, r *
 		usage = &harnessv1.Usage{}
 	}
 	span.SetAttributes(spans.Usage(usage)...)
-	if cost := t.w.cfg.Price(ref, r); cost > 0 {
+	if cost := t.server.cfg.Price(ref, r); cost > 0 {
 		span.SetAttributes(spans.CostMicroUSD.Int64(int64(cost))) //nolint:gosec // far below
 	}
 	if n := r.CacheWriteTokens; n > 0 {
@@ -61,7 +61,7 @@ func (t *working) answered(ctx context.Context, span trace.Span, ref string, r *
 	if r.Model != "" {
 		span.SetAttributes(spans.ResponseModel.String(r.Model))
 	}
-	if t.w.cfg.Content {
+	if t.server.cfg.Content {
 		span.SetAttributes(spans.OutputMessages.String(said([]*harnessv1.Message{{
 			Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(r.Text), ToolCalls: r.ToolCalls,
 		}})))
@@ -83,41 +83,45 @@ func failureKind(ctx context.Context, e *model.Error) string {
 	return "_OTHER"
 }
 
-// execute sends a call, as a span.
-func (t *working) execute(ctx context.Context, c turn.Call, ledger string, fresh bool) finished {
-	ctx, span := spans.Start(ctx, spans.ExecuteTool+" "+c.Tool, trace.SpanKindInternal, func() []attribute.KeyValue {
+// deliverSpan delivers a call, as a span.
+func (t *execution) deliverSpan(ctx context.Context, a turn.SendCall) turn.Event {
+	ctx, span := spans.Start(ctx, spans.ExecuteTool+" "+a.Call.Tool, trace.SpanKindInternal, func() []attribute.KeyValue {
 		attributes := append(spans.RunAttributes(t.run),
-			spans.OperationName.String(spans.ExecuteTool), spans.ToolName.String(c.Tool), spans.ToolCallID.String(c.ID),
-			spans.ToolType.String("function"), spans.TurnNumber.Int(int(t.p.Number)))
-		if t.w.cfg.Content {
-			attributes = append(attributes, spans.ToolArguments.String(content.Cut(content.Text(c.Arguments), contentText)))
+			spans.OperationName.String(spans.ExecuteTool), spans.ToolName.String(a.Call.Tool), spans.ToolCallID.String(a.Call.ID),
+			spans.ToolType.String("function"), spans.TurnNumber.Int(int(t.progress.Number)))
+		if t.server.cfg.Content {
+			attributes = append(attributes, spans.ToolArguments.String(content.Cut(content.Text(a.Call.Arguments), contentText)))
 		}
 		return attributes
 	})
 	defer span.End()
-	end := t.send(ctx, c, ledger, fresh)
-	if !span.IsRecording() {
-		return end
+	event := t.deliver(ctx, a)
+	if span.IsRecording() {
+		t.describeCall(span, event)
 	}
-	switch {
-	case end.moved != nil:
+	return event
+}
+
+// describeCall sets on a span how a call ended.
+func (t *execution) describeCall(span trace.Span, event turn.Event) {
+	switch e := event.(type) {
+	case turn.CallMoved:
 		span.SetAttributes(spans.ToolOutcome.String("moved"))
-	case end.err != nil:
-		spans.Fail(span, "broken_off", end.err.Error())
-	default:
-		outcome := strings.ToLower(strings.TrimPrefix(end.response.GetOutcome().String(), "TOOL_OUTCOME_"))
+	case turn.CallBroken:
+		spans.Fail(span, "broken_off", e.Err.Error())
+	case turn.CallEnded:
+		outcome := strings.ToLower(strings.TrimPrefix(e.Response.GetOutcome().String(), "TOOL_OUTCOME_"))
 		span.SetAttributes(spans.ToolOutcome.String(outcome))
 		switch {
-		case end.response.GetIsError():
+		case e.Response.GetIsError():
 			spans.Fail(span, "tool_error", "") // its text is content
 		case outcome != "done":
 			spans.Fail(span, outcome, "")
 		}
-		if t.w.cfg.Content {
-			span.SetAttributes(spans.ToolResult.String(content.Cut(end.response.GetResult(), contentText)))
+		if t.server.cfg.Content {
+			span.SetAttributes(spans.ToolResult.String(content.Cut(e.Response.GetResult(), contentText)))
 		}
 	}
-	return end
 }
 
 // part is a part of a message, as the conventions have it.

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -26,10 +23,10 @@ func withClients(t *testing.T, s *harnessv1.Snapshot) *tool.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	offered, _ := turn.Offered(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
+	available, _ := turn.AvailableTools(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
 		client("get_weather"), client("read_file"), client("work_complete"), client("ask_user"), client("task_complete"), client("get_weather"),
 	}}, made)
-	set, err := tool.NewSet(offered)
+	set, err := tool.NewSet(available)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,26 +70,20 @@ func TestOffered(t *testing.T) {
 
 // TestCallsThatWait: what each waits for, until when, and what observers are told.
 func TestCallsThatWait(t *testing.T) {
-	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	s := snapshot()
 	s.ToolRules = []*harnessv1.ToolRule{rule("read_file", harnessv1.ToolDecision_TOOL_DECISION_ASK)}
-	p := turn.Begin(&harnessv1.Step{Snapshot: s})
-	a := turn.Answer(s, p, response(
-		call("c", "get_weather", `{}`), call("q", "ask_user", `{"question":"Which?"}`), call("a", "read_file", `{}`), call("bad", "ask_user", `{}`),
-	), turn.Surroundings{Tools: withClients(t, s), Known: func(string) bool { return false }})
+	w := newWorker(t, s,
+		call("c", "get_weather", `{}`), call("q", "ask_user", `{"question":"Which?"}`), call("a", "read_file", `{}`), call("bad", "ask_user", `{}`))
+	w.state.Tools = &turn.ToolSet{Set: withClients(t, s)}
+	o := w.mustEnd()
 	var awaits []string
-	for _, e := range a.Events {
+	for _, e := range w.journal[1].GetEvents() {
 		if c := e.GetToolCall(); c != nil {
 			awaits = append(awaits, c.GetCallId()+":"+c.GetAwaits())
 		}
 	}
 	if got := strings.Join(awaits, " "); got != "c:client_tool q:question a:approval bad:" {
 		t.Errorf("announced are %s", got)
-	}
-	p.Fold(&harnessv1.Record{Appended: a.Appended, Body: &harnessv1.Record_Journal{Journal: a.Entry}})
-	o, err := turn.Complete(proto.CloneOf(s), p, turn.Ending{Now: noon})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if !o.GetStep().GetTurnComplete().GetAwaiting() || o.GetStep().GetSnapshot().GetPhase() != harnessv1.Phase_PHASE_AWAITING_TOOL {
 		t.Errorf("completed as %v", o.GetStep())

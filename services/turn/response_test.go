@@ -26,7 +26,7 @@ const (
 	invalid = harnessv1.CallDisposition_CALL_DISPOSITION_INVALID
 )
 
-func tools(t interface{ Fatal(...any) }) *tool.Set {
+func tools(t fataler) *tool.Set {
 	const path = `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`
 	host := harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST
 	set, err := tool.NewSet(append([]*harnessv1.ToolSpec{
@@ -45,32 +45,15 @@ func tools(t interface{ Fatal(...any) }) *tool.Set {
 func snapshot() *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_EXECUTING, MessageCount: 2, MaxTurns: 50,
-		Workflow: workflow.Default(), Config: runstate.Resolve(nil, 0),
+		Workflow: workflow.Default(), Config: runstate.Resolve(&harnessv1.LoopConfig{Guidance: &harnessv1.GuidanceConfig{Enabled: proto.Bool(false), Jit: proto.Bool(false)}}, 0),
 		ToolRules: []*harnessv1.ToolRule{{Name: "forbidden", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY}},
 	}
-}
-
-func call(id, name, arguments string) *harnessv1.ToolCall {
-	return &harnessv1.ToolCall{Id: id, Name: name, Arguments: content.Inline(arguments)}
 }
 
 func response(calls ...*harnessv1.ToolCall) *model.Response {
 	return &model.Response{
 		Text: "text", ToolCalls: calls, FinishReason: "stop", Usage: &harnessv1.Usage{InputTokens: 100, OutputTokens: 10},
 	}
-}
-
-func answer(t interface{ Fatal(...any) }, s *harnessv1.Snapshot, r *model.Response, known ...string) turn.Answered {
-	return turn.Answer(s, turn.Begin(&harnessv1.Step{Snapshot: s}), r, turn.Surroundings{
-		Tools: tools(t), Model: "script:x", Known: func(id string) bool {
-			for _, k := range known {
-				if k == id {
-					return true
-				}
-			}
-			return false
-		},
-	})
 }
 
 // TestDispositions: what becomes of each call, and what the model is told.
@@ -107,8 +90,8 @@ func TestDispositions(t *testing.T) {
 			if c.settings != nil {
 				c.settings(s)
 			}
-			a := answer(t, s, response(c.call))
-			prepared := a.Entry.GetModelResponded().GetCalls()[0]
+			a := respond(t, s, response(c.call))
+			prepared := a.GetJournal().GetModelResponded().GetCalls()[0]
 			if prepared.GetDisposition() != c.want || prepared.GetCallId() != "a" {
 				t.Errorf("prepared %v", prepared)
 			}
@@ -139,8 +122,8 @@ func names(events []*harnessv1.Event) string {
 func TestCutOff(t *testing.T) {
 	r := response(call("a", "write_file", `{"path":"x"}`))
 	r.FinishReason = "length"
-	a := answer(t, snapshot(), r)
-	if len(a.Entry.GetModelResponded().GetCalls()) > 0 || len(a.Appended[0].GetToolCalls()) > 0 {
+	a := respond(t, snapshot(), r)
+	if len(a.GetJournal().GetModelResponded().GetCalls()) > 0 || len(a.Appended[0].GetToolCalls()) > 0 {
 		t.Error("a call was kept")
 	}
 	if len(a.Appended) != 2 || a.Appended[1].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
@@ -160,7 +143,7 @@ func TestManyApprovals(t *testing.T) {
 		calls = append(calls, call(fmt.Sprint(i), "run_command", `{}`))
 	}
 	count := map[harnessv1.CallDisposition]int{}
-	for _, c := range answer(t, s, response(calls...)).Entry.GetModelResponded().GetCalls() {
+	for _, c := range respond(t, s, response(calls...)).GetJournal().GetModelResponded().GetCalls() {
 		count[c.GetDisposition()]++
 	}
 	if count[ask] != runstate.MaxPending-former || count[invalid] != 10 {
@@ -174,8 +157,8 @@ func TestManyCalls(t *testing.T) {
 	for i := range 100 {
 		calls = append(calls, call(fmt.Sprint(i), "read_file", `{"path":"x"}`))
 	}
-	a := answer(t, snapshot(), response(calls...))
-	if n := len(a.Appended[0].GetToolCalls()); n != 64 || len(a.Entry.GetModelResponded().GetCalls()) != n {
+	a := respond(t, snapshot(), response(calls...))
+	if n := len(a.Appended[0].GetToolCalls()); n != 64 || len(a.GetJournal().GetModelResponded().GetCalls()) != n {
 		t.Errorf("%d calls were taken", n)
 	}
 	if last := a.Appended[len(a.Appended)-1]; last.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE || !strings.Contains(last.GetContent().GetInline(), "100") {
@@ -186,8 +169,7 @@ func TestManyCalls(t *testing.T) {
 // TestLongNames: what a model makes up is cut where it cannot be moved to a blob.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("ü", 100_000)
-	a := answer(t, snapshot(), response(call(long, long, `{"path":"`+long+`"}`), call("b", "read_file", `{"`+long+`":1}`)))
-	rec := &harnessv1.Record{Appended: a.Appended, Events: a.Events, Body: &harnessv1.Record_Journal{Journal: a.Entry}}
+	rec := respond(t, snapshot(), response(call(long, long, `{"path":"`+long+`"}`), call("b", "read_file", `{"`+long+`":1}`)))
 	for _, m := range rec.GetAppended() {
 		m.Content = nil // moved to blobs
 		for _, c := range m.GetToolCalls() {
@@ -207,7 +189,6 @@ func TestLongNames(t *testing.T) {
 // TestAnswerOnGarbage: whatever the model writes, every call has an id of its
 // own, is decided on, and has a result exactly when nothing is to run for it.
 func TestAnswerOnGarbage(t *testing.T) {
-	set := tools(t)
 	garbage := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", " ", "a", "b", "call_1_0", "call_1_1", "call_1_1_0", "\xff\xfe", "\x00"}))
 	name := rapid.OneOf(garbage, rapid.SampledFrom([]string{"read_file", "write_file", "run_command", "forbidden", "work_complete", "task_complete", "Read-File"}))
 	arguments := rapid.OneOf(garbage, rapid.SampledFrom([]string{`{}`, `{"path":"a"}`, `{"summary":"s"}`, `{"path":`, `null`, `1e999999`, `[]`, `{"path":"\ud800"}`}))
@@ -226,25 +207,22 @@ func TestAnswerOnGarbage(t *testing.T) {
 		known := map[string]bool{"a": true, "call_1_1": true}
 		s := snapshot()
 		before := proto.CloneOf(s)
-		surroundings := turn.Surroundings{Tools: set, Known: func(id string) bool { return known[id] }}
-		a := turn.Answer(s, turn.Begin(&harnessv1.Step{Snapshot: s}), r, surroundings)
-		again := turn.Answer(s, turn.Begin(&harnessv1.Step{Snapshot: s}), r, surroundings)
+		rec, again := respond(t, s, r, "a", "call_1_1"), respond(t, s, r, "a", "call_1_1")
 		if !proto.Equal(s, before) {
 			t.Fatal("the snapshot was changed")
 		}
-		rec := &harnessv1.Record{Appended: a.Appended, Events: a.Events, Body: &harnessv1.Record_Journal{Journal: a.Entry}}
-		if !proto.Equal(rec, &harnessv1.Record{Appended: again.Appended, Events: again.Events, Body: &harnessv1.Record_Journal{Journal: again.Entry}}) {
+		if !proto.Equal(rec, again) {
 			t.Fatal("judged otherwise the second time")
 		}
 		if _, err := proto.Marshal(rec); err != nil {
 			t.Fatal("the record cannot be stored:", err)
 		}
-		message, prepared := a.Appended[0], a.Entry.GetModelResponded().GetCalls()
+		message, prepared := rec.Appended[0], rec.GetJournal().GetModelResponded().GetCalls()
 		if len(prepared) != len(message.GetToolCalls()) {
 			t.Fatalf("%d calls, %d decided on", len(message.GetToolCalls()), len(prepared))
 		}
 		results := map[string]int{}
-		for _, m := range a.Appended[1:] {
+		for _, m := range rec.Appended[1:] {
 			if m.GetRole() == harnessv1.Role_ROLE_TOOL {
 				results[m.GetToolCallId()]++
 			}

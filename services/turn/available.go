@@ -51,51 +51,50 @@ func HarnessTools() []*harnessv1.ToolSpec {
 	}
 }
 
-// Offered are the tools that the model is offered in the mode of work that s has;
-// blocked are the names of those that another mode offers. made is the definition of
-// the run.
-func Offered(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *agent.Definition) (offered []*harnessv1.ToolSpec, blocked map[string]bool) {
+// AvailableTools returns the tools that the model can call in the mode of work of
+// s, and the names of those that only other modes allow.
+func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, definition *agent.Definition) (available []*harnessv1.ToolSpec, blocked map[string]bool) {
 	blocked = map[string]bool{}
-	for _, t := range there(s, host, clients, made) {
-		if mode.Allows(runstate.Mode(s), made.Modes, t) {
-			offered = append(offered, t)
+	for _, t := range allTools(s, host, clients, definition) {
+		if mode.Allows(runstate.Mode(s), definition.Modes, t) {
+			available = append(available, t)
 		} else {
 			blocked[t.GetName()] = true
 		}
 	}
-	return offered, blocked
+	return available, blocked
 }
 
-// there are the tools of a run: the tool host's, the harness's and those that clients
-// run, in this order, so that what changes comes last. A client's tool that has the
-// name of another is left out.
-func there(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, made *agent.Definition) []*harnessv1.ToolSpec {
-	offered := append([]*harnessv1.ToolSpec(nil), host...)
+// allTools returns the tools of a run: the tool host's, the harness's and those that
+// clients run, in this order, so that what changes comes last. A client's tool with
+// the name of another is left out.
+func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, definition *agent.Definition) []*harnessv1.ToolSpec {
+	all := append([]*harnessv1.ToolSpec(nil), host...)
 	if s.GetConfig().GetWorkItems().GetEnabled() {
-		offered = append(offered, workitem.Tools()...)
+		all = append(all, workitem.Tools()...)
 	}
 	for _, t := range HarnessTools() {
-		if t.GetName() != AskUser || AsksUser(s, made) {
-			offered = append(offered, t)
+		if t.GetName() != AskUser || AsksUser(s, definition) {
+			all = append(all, t)
 		}
 	}
 	taken := map[string]bool{taskComplete: true, AskUser: true}
-	for _, t := range offered {
+	for _, t := range all {
 		taken[t.GetName()] = true
 	}
 	for _, t := range clients.GetTools() {
 		if !taken[t.GetName()] {
 			taken[t.GetName()] = true
-			offered = append(offered, t)
+			all = append(all, t)
 		}
 	}
-	return offered
+	return all
 }
 
-// AsksUser says whether the agent of a run may ask questions: somebody is there,
-// and its policy does not deny it.
-func AsksUser(s *harnessv1.Snapshot, made *agent.Definition) bool {
-	decision, _ := made.Policy.Decide(&harnessv1.ToolSpec{Name: AskUser}, "{}", nil, false)
+// AsksUser reports whether the agent of a run may ask questions: the run is not
+// autonomous, and the policy of the agent does not deny it.
+func AsksUser(s *harnessv1.Snapshot, definition *agent.Definition) bool {
+	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: AskUser}, "{}", nil, false)
 	return !s.GetAutonomous() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }
 

@@ -1,0 +1,123 @@
+package turn
+
+import (
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Action is what is to be done next in a turn. Each action is answered by one
+// event; Failed answers all but the terminal ones, Return and Fail.
+type Action interface{ action() }
+
+// Return ends the turn with an outcome. It is terminal.
+type Return struct {
+	Outcome *harnessv1.Outcome
+	// Stopped is true if this worker has stopped the turn and killed its calls.
+	Stopped bool
+}
+
+// Fail gives the turn up without an outcome, so that its step is delivered
+// again. It is terminal.
+type Fail struct{ Err error }
+
+// Append stores a draft in the journal. It must not be stored twice. Answered
+// by Appended.
+type Append struct {
+	Draft *runstate.Draft
+	// Before and After name the fault points around the append; either may be
+	// empty.
+	Before, After string
+}
+
+// Inspect reads the standing instructions and the changed files of the
+// workspace. Answered by Inspected.
+type Inspect struct{ InstructionsOnly bool }
+
+// FireHooks calls the subscribers of a point, whose run is left unset. Answered
+// by HooksFired.
+type FireHooks struct{ Point hook.Point }
+
+// LoadConversation reads the run's conversation. Answered by ConversationLoaded.
+type LoadConversation struct {
+	// Closing is true if the turn has ended, so that a stop does not break the read
+	// off.
+	Closing bool
+}
+
+// PrepareRequest replaces references in the request with their texts and keeps
+// the request for AskModel. Answered by RequestPrepared.
+type PrepareRequest struct{ Request *harnessv1.ModelRequest }
+
+// AskModel makes one try at a model. Answered by ModelAnswered, ModelFailed, or
+// ModelUnusable.
+type AskModel struct {
+	// Ref is PROVIDER:NAME.
+	Ref string
+	// Try is the number of the try in this step, from 1.
+	Try uint32
+	// FailedTries are those since the last response, those of earlier steps
+	// included.
+	FailedTries uint32
+}
+
+// Wait waits until the next try. Answered by Waited, early if the turn is stopped.
+type Wait struct{ For time.Duration }
+
+// ReadArguments reads the arguments of calls that are stored as blobs. Answered
+// by ArgumentsRead.
+type ReadArguments struct{ Arguments map[string]*harnessv1.Content }
+
+// CheckInbox returns once the inbox has been read for interrupts recently.
+// Answered by InboxChecked.
+type CheckInbox struct{}
+
+// SendCall starts to deliver a call to the tool host with a ledger, without
+// waiting for its end. Answered by CallSent.
+type SendCall struct {
+	Call   Call
+	Ledger string
+	// Fresh is true if no worker can have sent the call under this ledger before.
+	Fresh bool
+}
+
+// AwaitCall waits for the end of any call that was sent. Answered by CallEnded,
+// CallMoved, or CallBroken.
+type AwaitCall struct{}
+
+// CancelCalls kills calls on the tool host with a ledger. It returns when they
+// are dead. Answered by CallsCancelled, or by HostAway.
+type CancelCalls struct {
+	Ledger string
+	IDs    []string
+}
+
+// FindHost looks for a tool host that answers and has another ledger. Answered
+// by HostFound.
+type FindHost struct{ Ledger string }
+
+// FetchResult reads the result of a call that ended before it could be killed.
+// Answered by CallEnded.
+type FetchResult struct {
+	Call   Call
+	Ledger string
+}
+
+func (Return) action()           {}
+func (Fail) action()             {}
+func (Append) action()           {}
+func (Inspect) action()          {}
+func (FireHooks) action()        {}
+func (LoadConversation) action() {}
+func (PrepareRequest) action()   {}
+func (AskModel) action()         {}
+func (Wait) action()             {}
+func (ReadArguments) action()    {}
+func (CheckInbox) action()       {}
+func (SendCall) action()         {}
+func (AwaitCall) action()        {}
+func (CancelCalls) action()      {}
+func (FindHost) action()         {}
+func (FetchResult) action()      {}

@@ -1,0 +1,189 @@
+package turn
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+)
+
+// ask gets a response from the first model that gives one: the run's model, or
+// else its fallback models in order.
+func (p *Progress) ask(s *State) Action {
+	e := &p.execution
+	c, _ := p.candidate(s)
+	switch {
+	case e.answer != nil:
+		return Append{Draft: p.respond(s), After: "responded"}
+	case e.failedTry != nil:
+		return p.retry(s, e.failedTry)
+	case e.conversation == nil:
+		return LoadConversation{}
+	case e.preparation == nil:
+		return PrepareRequest{Request: Prepare(s.Snapshot, e.conversation.Messages, s.Tools.Specs())}
+	case c.refused != nil:
+		return p.retry(s, c.refused)
+	case e.wait != nil:
+		return Wait{For: *e.wait}
+	}
+	return AskModel{Ref: c.ref, Try: p.try(), FailedTries: s.Snapshot.GetFailedTries() + p.failedTries()}
+}
+
+// settled reports whether asking has something to store that a stop does not
+// take back.
+func (p *Progress) settled(s *State) bool {
+	e := &p.execution
+	c, _ := p.candidate(s)
+	return e.answer != nil || e.failedTry != nil || e.preparation != nil && c.refused != nil
+}
+
+// failedTries returns the number of tries at models that failed in this step.
+func (p *Progress) failedTries() uint32 {
+	return uint32(len(p.Failures)) //nolint:gosec // a few for each model
+}
+
+// try returns the number of the next try in this step, from 1.
+func (p *Progress) try() uint32 { return p.failedTries() + 1 }
+
+// candidate is the model that is to respond.
+type candidate struct {
+	// ref is PROVIDER:NAME.
+	ref string
+	// refused is why the model is not asked; nil if it is.
+	refused *harnessv1.ModelRetried
+}
+
+// candidate returns the first model that has not been given up in this step; ok is
+// false if every model has.
+func (p *Progress) candidate(s *State) (c candidate, ok bool) {
+	for i := -1; i < len(s.Snapshot.GetFallbackModels()); i++ {
+		ref := s.Snapshot.GetModel()
+		if i >= 0 {
+			ref = s.Snapshot.GetFallbackModels()[i]
+		}
+		if _, last := p.Tries(ref); last == nil {
+			return candidate{ref: ref, refused: p.refuse(s, ref, i >= 0)}, true
+		}
+	}
+	return candidate{}, false
+}
+
+func (p *Progress) hasCandidate(s *State) bool {
+	_, ok := p.candidate(s)
+	return ok
+}
+
+// refuse returns why a model is not asked; nil if it is. A fallback model is
+// refused if its window is known to be smaller than the prompt.
+func (p *Progress) refuse(s *State, ref string, fallback bool) *harnessv1.ModelRetried {
+	refused := func(kind harnessv1.TurnErrorKind, why string) *harnessv1.ModelRetried {
+		return &harnessv1.ModelRetried{Try: p.try(), Model: ref, Error: content.Cut(why, content.MaxPreview), Last: true, Kind: kind}
+	}
+	if window, used := s.window(ref), s.Snapshot.GetTokenBudget().GetUsedTokens(); fallback && window > 0 && used > window {
+		return refused(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED,
+			fmt.Sprintf("it was not asked: it reads %d tokens at most, and the prompt has about %d", window, used))
+	}
+	if err := p.execution.unusable[ref]; err != nil {
+		return refused(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, err.Error())
+	}
+	return nil
+}
+
+// Tries returns how often a model failed in this step, and the failure after
+// which it was given up; nil while it may be asked again.
+func (p *Progress) Tries(ref string) (count uint32, last *harnessv1.ModelRetried) {
+	for _, f := range p.Failures {
+		if f.GetModel() == ref {
+			count++
+			if f.GetLast() {
+				last = f
+			}
+		}
+	}
+	return count, last
+}
+
+// failTry notes a failed try at a model, which is tried again after a wait or
+// given up.
+func (p *Progress) failTry(s *State, ref string, failed ModelFailed) {
+	failure := failed.Err
+	if failure == nil {
+		failure = model.AsError(nil)
+	}
+	count, _ := p.Tries(ref)
+	wait, again := model.Next(s.Snapshot.GetConfig().GetModel(), count+1, failure, failed.Random)
+	p.execution.failedTry = &harnessv1.ModelRetried{
+		Try: p.try(), Model: ref, Error: content.Cut(failure.Message, content.MaxPreview), Wait: durationpb.New(wait),
+		Last: !again, Kind: errorKind(failure),
+	}
+}
+
+// retry stores a failed try.
+func (p *Progress) retry(s *State, r *harnessv1.ModelRetried) Action {
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: r}})
+	d.Emit(event.ModelRetry(r.GetTry(), r.GetModel(), r.GetError(), r.GetWait()))
+	return Append{Draft: d}
+}
+
+// retried continues after a failed try is stored.
+func (p *Progress) retried(r *harnessv1.ModelRetried, now time.Time) {
+	e := &p.execution
+	e.failedTry, e.wait = nil, nil
+	if r.GetLast() {
+		e.askSince = now
+		return
+	}
+	wait := r.GetWait().AsDuration()
+	e.wait = &wait
+}
+
+// errorKind returns the kind of error with which a failed try ends the turn if no
+// other model responds.
+func errorKind(e *model.Error) harnessv1.TurnErrorKind {
+	switch {
+	case e.Retryable:
+		return harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
+	case e.ContextExceeded:
+		return harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
+	}
+	return harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
+}
+
+// noResponse returns the error of a turn in which every model was given up; nil
+// if one may still respond, or none has to.
+func (p *Progress) noResponse(s *State) *harnessv1.TurnError {
+	if p.hasCandidate(s) || p.unadmitted(s) || !p.NeedsModel() {
+		return nil
+	}
+	var failures []*harnessv1.ModelRetried
+	for _, ref := range append([]string{s.Snapshot.GetModel()}, s.Snapshot.GetFallbackModels()...) {
+		if _, last := p.Tries(ref); last != nil {
+			failures = append(failures, last)
+		}
+	}
+	return Unavailable(failures)
+}
+
+// Unavailable returns the error of a turn from the last failure of each model:
+// unavailable if a later try may succeed, else a refusal.
+func Unavailable(failures []*harnessv1.ModelRetried) *harnessv1.TurnError {
+	end := &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR}
+	var texts []string
+	for _, f := range failures {
+		texts = append(texts, f.GetModel()+": "+f.GetError())
+		switch {
+		case f.GetKind() == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE: // a model that may respond later outweighs all that never will
+			end.Kind = f.GetKind()
+		case end.Kind == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:
+			end.Kind = f.GetKind()
+		}
+	}
+	end.Message = content.Cut(strings.Join(texts, "\n"), content.MaxPreview)
+	return end
+}

@@ -1,0 +1,201 @@
+package turn
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+)
+
+// inspects reports whether the workspace is read before the turn, and whether
+// the changed files are counted.
+func (p *Progress) inspects(s *State) (instructions, changes bool) {
+	snapshot := s.Snapshot
+	if p.Attempts > 0 || p.Resumed || p.Number == 1 || snapshot.GetWorkspace() == "" {
+		return false, false
+	}
+	changes = snapshot.GetConfig().GetGuidance().GetJit() && s.Definition.Rules.NeedsFilesChanged()
+	instructions = changes || len(snapshot.GetInstructionFiles()) > 0 || snapshot.GetActivity().GetWrites() > 0 || p.Number%reinspect == 0
+	return instructions, changes
+}
+
+// reinspect is after how many turns the workspace is searched for standing
+// instructions where there were none and nothing was written.
+const reinspect = 5
+
+// claimTurn claims the turn. The first claim of a turn that is not resumed gives
+// the model its guidance; later claims find the guidance stored. If before_step
+// has subscribers the turn begins once it is admitted.
+func (p *Progress) claimTurn(s *State) Action {
+	instructions, changes := p.inspects(s)
+	if instructions && !p.execution.inspected {
+		return Inspect{InstructionsOnly: !changes}
+	}
+	attempt := p.Attempts + 1
+	started := &harnessv1.TurnStarted{TurnNumber: p.Number, Attempt: attempt}
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: started}})
+	if p.Attempts == 0 && !p.Resumed && p.Skip == "" && p.Number > s.Snapshot.GetToldTurn() {
+		g := &guide{s: s, p: p, draft: d, started: started}
+		g.all()
+	}
+	switch {
+	case p.Attempts > 0:
+		d.Emit(event.WorkerTakeover(attempt, p.Former))
+	case !p.unadmitted(s):
+		d.Emit(event.StepStart(attempt, p.Resumed))
+	}
+	return Append{Draft: d, After: "claimed"}
+}
+
+// entry returns the draft of a journal entry.
+func (p *Progress) entry(s *State, entry *harnessv1.Journal) *runstate.Draft {
+	return runstate.NewEntry(entry, s.Snapshot, p.Number)
+}
+
+// guide writes the guidance that comes with a turn.
+type guide struct {
+	s       *State
+	p       *Progress
+	draft   *runstate.Draft
+	started *harnessv1.TurnStarted
+}
+
+func (g *guide) tell(kind, rule, text string) {
+	if text != "" {
+		g.draft.Guide(kind, rule, text)
+	}
+}
+
+// toolStrategy comes with the first turn.
+const toolStrategy = `How to use the tools: look before you change. Read what a change depends on first, and
+several things at once with parallel calls where they do not depend on each other. Prefer the tool that
+is made for a thing to a command that can do it too. Change one thing, check it, go on. When a call fails,
+read the error and change something before you call again: the same call gives the same answer.`
+
+// all writes the guidance of the turn.
+func (g *guide) all() {
+	s, cfg := g.s.Snapshot, g.s.Snapshot.GetConfig()
+	items := cfg.GetWorkItems().GetEnabled()
+	if cfg.GetGuidance().GetEnabled() {
+		if g.p.Number == 1 {
+			g.tell("tools", "", toolStrategy)
+			if items {
+				g.tell("work_items", "", workitem.Guidance())
+				g.tell("planning", "", workitem.Planning())
+			}
+		} else if items && !workitem.IsComplete(s.GetWorkItemLedger()) {
+			g.itemsState()
+		}
+	}
+	if items {
+		g.failedControls()
+	}
+	g.instructions()
+	if _, changes := g.p.inspects(g.s); changes && g.p.execution.workspace != nil {
+		g.started.FilesChanged = proto.Uint32(g.p.execution.workspace.GetFilesChanged())
+	}
+	if cfg.GetGuidance().GetJit() {
+		g.rules()
+	}
+}
+
+// showAgain is after how many turns work items are shown in full although nothing
+// changed.
+const showAgain = 10
+
+// itemsState shows the work items: all of them when something changed since the
+// model saw them last, else a line.
+func (g *guide) itemsState() {
+	ledger := g.s.Snapshot.GetWorkItemLedger()
+	shown := workitem.ShownHash(ledger)
+	if shown == g.s.Snapshot.GetItemsShown() && g.p.Number < g.s.Snapshot.GetItemsShownTurn()+showAgain {
+		g.tell("items_state", "", workitem.Summary(ledger))
+		return
+	}
+	g.started.ItemsShown = shown
+	g.tell("items_state", "", workitem.State(ledger, g.s.Snapshot.GetToolUsage(), g.s.Snapshot.GetActivity().GetReads()))
+}
+
+// failedControls asks for a revision of what an audit has rejected, once for each
+// audit.
+func (g *guide) failedControls() {
+	var news []workitem.FailedControl
+	for _, c := range workitem.FailedControls(g.s.Snapshot.GetWorkItemLedger()) {
+		if !slices.Contains(g.s.Snapshot.GetToldControls(), c.Key) {
+			news = append(news, c)
+			g.started.ToldControls = append(g.started.ToldControls, c.Key)
+		}
+	}
+	if len(news) > 0 {
+		g.tell("control", "", workitem.RevisionRequest(news))
+	}
+}
+
+// instructions passes on the standing instructions that have changed since the
+// model has seen them.
+func (g *guide) instructions() {
+	if g.p.execution.workspace == nil {
+		return
+	}
+	had := map[string]string{}
+	for _, f := range g.s.Snapshot.GetInstructionFiles() {
+		had[f.GetPath()] = f.GetDigest()
+	}
+	var digests []*harnessv1.FileDigest
+	changed := false
+	for _, f := range g.p.execution.workspace.GetInstructionFiles() {
+		digests = append(digests, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
+		if had[f.GetPath()] != f.GetDigest() {
+			changed = true
+			g.tell("instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent())
+		}
+		delete(had, f.GetPath())
+	}
+	for _, f := range g.s.Snapshot.GetInstructionFiles() {
+		if _, gone := had[f.GetPath()]; gone {
+			changed = true
+			g.tell("instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.")
+		}
+	}
+	if changed {
+		g.started.InstructionFiles = digests
+		if len(digests) == 0 { // an empty list would read as no change
+			g.started.InstructionFiles = []*harnessv1.FileDigest{{}}
+		}
+	}
+}
+
+// rules fires the just-in-time rules whose conditions hold.
+func (g *guide) rules() {
+	s := g.s.Snapshot
+	finished, total := workitem.Counts(s.GetWorkItemLedger())
+	files := s.GetActivity().GetFilesChanged()
+	if g.started.FilesChanged != nil {
+		files = g.started.GetFilesChanged()
+	}
+	usage := make(map[string]uint32, len(s.GetToolUsage()))
+	for _, u := range s.GetToolUsage() {
+		usage[u.GetTool()] = u.GetCalls()
+	}
+	fired, failed := g.s.Definition.Rules.Evaluate(jit.Context{
+		Turn: g.p.Number, MaxTurns: s.GetMaxTurns(), SegmentTurn: s.GetSpent().GetTurns() + 1, SegmentMax: s.GetConfig().GetStop().GetMaxTurns(), ToolUsage: usage,
+		Reads: s.GetActivity().GetReads(), Writes: s.GetActivity().GetWrites(), Explores: s.GetActivity().GetExplores(),
+		WorkItemsComplete: uint32(finished), WorkItemsTotal: uint32(total), //nolint:gosec // at most 200
+		ItemAdds: usage[workitem.Add], Compactions: s.GetActivity().GetCompactions(), FilesChanged: files, Seconds: runstate.ActiveTime(s, g.p.execution.now).Seconds(),
+		ItemsOpen: s.GetConfig().GetWorkItems().GetEnabled() && !workitem.IsComplete(s.GetWorkItemLedger()),
+	}, func(id string) bool { return slices.Contains(s.GetJit().GetFired(), id) })
+	for _, r := range fired {
+		g.tell("jit", r.ID, r.Text)
+		if r.Once {
+			g.started.FiredRules = append(g.started.FiredRules, r.ID)
+		}
+	}
+	for _, r := range failed {
+		g.draft.Emit(event.HookError(r.ID, "jit", r.Error, false))
+	}
+}

@@ -1,0 +1,121 @@
+package turn
+
+import (
+	"fmt"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+)
+
+// Event is the answer to an action.
+type Event interface{ event() }
+
+// Failed: the action could not be performed.
+type Failed struct{ Err error }
+
+// Appended: the draft is stored, and its messages have their ids.
+type Appended struct{}
+
+// Inspected: what the workspace holds; nil if it cannot be read now.
+type Inspected struct {
+	Response *harnessv1.InspectWorkspaceResponse
+}
+
+// HooksFired: what the subscribers answered.
+type HooksFired struct{ Result hook.Result }
+
+// ConversationLoaded: the conversation up to the newest record.
+type ConversationLoaded struct{ Conversation *conversation.Conversation }
+
+// RequestPrepared: the request can be sent.
+type RequestPrepared struct{}
+
+// ModelAnswered: the model answered. The usage has its price.
+type ModelAnswered struct{ Response *model.Response }
+
+// ModelFailed: a try failed. Random is in [0, 1), for the jitter of the wait.
+type ModelFailed struct {
+	Err    *model.Error
+	Random float64
+}
+
+// ModelUnusable: there is no provider for the model, so it was not asked.
+type ModelUnusable struct{ Err error }
+
+// Waited: the wait is over.
+type Waited struct{}
+
+// ArgumentsRead: the arguments by call id, as texts.
+type ArgumentsRead struct{ Texts map[string]string }
+
+// InboxChecked: the inbox has been read.
+type InboxChecked struct{}
+
+// CallSent: the call is being delivered.
+type CallSent struct{}
+
+// CallEnded: a call has ended.
+type CallEnded struct {
+	ID       string
+	Response *harnessv1.ExecuteToolResponse
+}
+
+// CallMoved: a call has not begun on its host, and another host can take it.
+type CallMoved struct{ ID, Ledger string }
+
+// CallBroken: a call was not delivered, or its end is not known here, because the
+// turn was stopped or its arguments cannot be read.
+type CallBroken struct {
+	ID  string
+	Err error
+}
+
+// CallsCancelled: none of the calls runs any more. Those in neither list were
+// killed.
+type CallsCancelled struct {
+	// Unknown are calls that the host has no record of.
+	Unknown []string
+	// Finished are calls that had ended before.
+	Finished []string
+}
+
+// HostAway: the tool host does not answer. Err fails the turn if no other host
+// has taken its place.
+type HostAway struct{ Err error }
+
+// HostFound: another tool host answers; its ledger is empty if none does.
+type HostFound struct{ Ledger string }
+
+func (Failed) event()             {}
+func (Appended) event()           {}
+func (Inspected) event()          {}
+func (HooksFired) event()         {}
+func (ConversationLoaded) event() {}
+func (RequestPrepared) event()    {}
+func (ModelAnswered) event()      {}
+func (ModelFailed) event()        {}
+func (ModelUnusable) event()      {}
+func (Waited) event()             {}
+func (ArgumentsRead) event()      {}
+func (InboxChecked) event()       {}
+func (CallSent) event()           {}
+func (CallEnded) event()          {}
+func (CallMoved) event()          {}
+func (CallBroken) event()         {}
+func (CallsCancelled) event()     {}
+func (HostAway) event()           {}
+func (HostFound) event()          {}
+
+// Rejected is the error of an event that does not answer its action. It changes
+// nothing.
+type Rejected struct {
+	Action Action
+	Event  Event
+}
+
+// Error names both.
+func (r *Rejected) Error() string {
+	return fmt.Sprintf("turn: event %T does not answer action %T", r.Event, r.Action)
+}

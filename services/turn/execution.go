@@ -1,0 +1,85 @@
+package turn
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+)
+
+// execution is what this worker has observed of a turn and the journal does not
+// record.
+type execution struct {
+	now     time.Time // of the newest event
+	stop    *stop     // nil until the turn is stopped
+	failure error     // why the turn is given up; nil if it is not
+	fenced  bool      // an append has failed: nothing may be stored any more
+
+	inspected bool
+	workspace *harnessv1.InspectWorkspaceResponse // nil if it cannot be read
+	claimed   bool
+	admission *hook.Effects // of before_step
+
+	conversation *conversation.Conversation
+	prepareSince time.Time
+	preparation  *durationpb.Duration // nil until the request is prepared
+	askSince     time.Time            // the model that is being asked
+	answer       *answer              // not stored yet
+	failedTry    *harnessv1.ModelRetried
+	unusable     map[string]error // models without a provider
+	wait         *time.Duration   // before the next try
+
+	texts     map[string]string // of arguments that are stored as blobs
+	judgement *judgement
+
+	inboxChecked bool
+	fresh        map[string]bool // calls that this worker has started or moved
+	sent         map[string]bool // calls that are not to be sent again
+	inFlight     map[string]bool
+	ended        []*endedCall // not stored yet
+	moved        []CallMoved  // not stored yet
+
+	cancels map[string]*cancellation // by ledger; nil until calls are killed
+
+	afterStep *hook.Effects
+}
+
+// stop is why a turn is stopped.
+type stop struct {
+	cause       error
+	interrupted bool
+}
+
+// answer is the answer of a model that is not stored yet.
+type answer struct {
+	ref      string
+	response *model.Response
+	latency  *durationpb.Duration
+}
+
+func newExecution() execution {
+	return execution{
+		unusable: map[string]error{}, texts: map[string]string{},
+		fresh: map[string]bool{}, sent: map[string]bool{}, inFlight: map[string]bool{},
+	}
+}
+
+// drained reports whether no call is on its way and no end of a call is left to
+// be stored.
+func (e *execution) drained() bool {
+	return len(e.inFlight) == 0 && (e.fenced || len(e.ended) == 0 && len(e.moved) == 0)
+}
+
+// Stop tells the machine that the work on the turn has ended early: interrupted
+// by an inbox item or the time budget, or else because the step is lost or the
+// process stops. Effects that cause has broken off count as not done. Only the
+// first call counts.
+func (p *Progress) Stop(cause error, interrupted bool) {
+	if p.execution.stop == nil {
+		p.execution.stop = &stop{cause: cause, interrupted: interrupted}
+	}
+}

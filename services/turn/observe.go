@@ -1,0 +1,262 @@
+package turn
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Observe adds the event that answers an action, which Next returned for this
+// progress, at the time now. The error is a *Rejected if the event does not answer
+// the action; then nothing has changed.
+func (p *Progress) Observe(s *State, now time.Time, action Action, event Event) error {
+	if !p.observe(s, now, action, event) {
+		return &Rejected{Action: action, Event: event}
+	}
+	p.execution.now = now
+	p.judgeCalls(s)
+	return nil
+}
+
+// observe adds an event, and reports whether it answers the action.
+func (p *Progress) observe(s *State, now time.Time, action Action, event Event) bool {
+	if failed, ok := event.(Failed); ok {
+		return p.failed(s, action, failed.Err)
+	}
+	switch a := action.(type) {
+	case Append:
+		_, ok := event.(Appended)
+		return ok && p.appended(a, now)
+	case Inspect:
+		e, ok := event.(Inspected)
+		return ok && p.inspectedAs(e)
+	case FireHooks:
+		e, ok := event.(HooksFired)
+		return ok && p.fired(s, a, e.Result.Effects())
+	case LoadConversation:
+		e, ok := event.(ConversationLoaded)
+		return ok && e.Conversation != nil && p.loaded(e)
+	case PrepareRequest:
+		_, ok := event.(RequestPrepared)
+		return ok && p.requestPrepared(now)
+	case AskModel:
+		return p.asked(s, now, a, event)
+	case Wait:
+		_, ok := event.(Waited)
+		return ok && p.waited()
+	case ReadArguments:
+		e, ok := event.(ArgumentsRead)
+		return ok && p.argumentsRead(a, e)
+	case CheckInbox:
+		_, ok := event.(InboxChecked)
+		return ok && p.inboxRead()
+	case SendCall:
+		_, ok := event.(CallSent)
+		return ok && p.callSent(a.Call.ID)
+	case AwaitCall:
+		return p.awaited(event)
+	case CancelCalls:
+		return p.callsCancelled(a, event)
+	case FindHost:
+		e, ok := event.(HostFound)
+		return ok && p.hostFound(a.Ledger, e.Ledger)
+	case FetchResult:
+		e, ok := event.(CallEnded)
+		return ok && e.ID == a.Call.ID && e.Response != nil && p.fetched(a, e.Response)
+	}
+	return false // Return and Fail are terminal
+}
+
+// failed takes an action that could not be performed. A failed append ends all
+// effects. What a stop has broken off is not a failure.
+func (p *Progress) failed(s *State, action Action, err error) bool {
+	e := &p.execution
+	switch a := action.(type) {
+	case nil, Return, Fail, SendCall, AwaitCall:
+		return false
+	case Append:
+		e.fenced = true
+	case ReadArguments:
+		if len(e.ended) > 0 {
+			e.ended = e.ended[1:] // its end stays with the tool host
+		}
+	case LoadConversation:
+		if e.stop != nil && !a.Closing {
+			return true
+		}
+	}
+	if stage := p.Stage(s); e.stop != nil && !e.fenced && stage != Stopping && stage != Closing && stage != Claiming {
+		return true
+	}
+	if e.failure == nil {
+		e.failure = err
+	}
+	return true
+}
+
+// appended folds a draft that is stored.
+func (p *Progress) appended(a Append, now time.Time) bool {
+	e := &p.execution
+	p.Fold(&harnessv1.Record{Appended: a.Draft.Appended, Body: &harnessv1.Record_Journal{Journal: a.Draft.Entry}})
+	switch entry := a.Draft.Entry.GetEntry().(type) {
+	case *harnessv1.Journal_TurnStarted:
+		e.claimed = true
+	case *harnessv1.Journal_ModelRetried:
+		p.retried(entry.ModelRetried, now)
+	case *harnessv1.Journal_ModelResponded:
+		e.answer = nil
+	case *harnessv1.Journal_ToolsStarted:
+		e.started(entry.ToolsStarted.GetCallIds())
+	case *harnessv1.Journal_ToolFinished:
+		if len(e.ended) > 0 && e.ended[0].call.ID == entry.ToolFinished.GetCallId() {
+			e.ended = e.ended[1:]
+		}
+	}
+	return true
+}
+
+func (p *Progress) inspectedAs(e Inspected) bool {
+	p.execution.inspected, p.execution.workspace = true, e.Response
+	return true
+}
+
+// fired takes what the subscribers of a point said. What they say after the turn
+// was stopped does not count: the stop may have cut them off.
+func (p *Progress) fired(s *State, a FireHooks, said hook.Effects) bool {
+	e := &p.execution
+	if e.stop != nil {
+		return true
+	}
+	switch stage := p.Stage(s); {
+	case stage == Admitting:
+		e.admission = &said
+	case stage == Judging && e.judgement != nil:
+		e.judgement.answered(said)
+	case stage == Running && len(e.ended) > 0:
+		e.ended[0].fired(a.Point.Topic, said)
+	case stage == Closing:
+		e.afterStep = &said
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Progress) loaded(e ConversationLoaded) bool {
+	p.execution.conversation, p.execution.prepareSince = e.Conversation, p.execution.now
+	return true
+}
+
+func (p *Progress) requestPrepared(now time.Time) bool {
+	e := &p.execution
+	e.preparation, e.askSince = durationpb.New(now.Sub(e.prepareSince)), now
+	return true
+}
+
+// asked takes how a try at a model went. A try that the stop has broken off is
+// not a failure of the model.
+func (p *Progress) asked(s *State, now time.Time, a AskModel, event Event) bool {
+	e := &p.execution
+	switch got := event.(type) {
+	case ModelAnswered:
+		if got.Response == nil {
+			return false
+		}
+		e.answer = &answer{ref: a.Ref, response: got.Response, latency: durationpb.New(now.Sub(e.askSince))}
+	case ModelFailed:
+		if e.stop == nil {
+			p.failTry(s, a.Ref, got)
+		}
+	case ModelUnusable:
+		if got.Err == nil {
+			return false
+		}
+		e.unusable[a.Ref] = got.Err
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Progress) waited() bool {
+	p.execution.wait = nil
+	return true
+}
+
+func (p *Progress) argumentsRead(a ReadArguments, e ArgumentsRead) bool {
+	for id := range a.Arguments {
+		if _, ok := e.Texts[id]; !ok {
+			return false
+		}
+	}
+	for id := range a.Arguments {
+		p.execution.texts[id] = e.Texts[id]
+	}
+	return true
+}
+
+func (p *Progress) inboxRead() bool {
+	p.execution.inboxChecked = true
+	return true
+}
+
+func (p *Progress) callSent(id string) bool {
+	p.execution.sent[id], p.execution.inFlight[id] = true, true
+	return true
+}
+
+// awaited takes the end of a call that was sent.
+func (p *Progress) awaited(event Event) bool {
+	e := &p.execution
+	switch got := event.(type) {
+	case CallEnded:
+		if !e.inFlight[got.ID] || got.Response == nil {
+			return false
+		}
+		delete(e.inFlight, got.ID)
+		p.end(got.ID, got.Response)
+	case CallMoved:
+		if !e.inFlight[got.ID] {
+			return false
+		}
+		delete(e.inFlight, got.ID)
+		if e.failure == nil {
+			e.moved = append(e.moved, got)
+		}
+	case CallBroken:
+		if !e.inFlight[got.ID] || got.Err == nil {
+			return false
+		}
+		delete(e.inFlight, got.ID)
+		if e.stop == nil && e.failure == nil {
+			e.failure = got.Err
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// callsCancelled takes how calls were killed.
+func (p *Progress) callsCancelled(a CancelCalls, event Event) bool {
+	switch got := event.(type) {
+	case CallsCancelled:
+		p.cancelled(a.Ledger, got, nil)
+	case HostAway:
+		if got.Err == nil {
+			return false
+		}
+		p.cancelled(a.Ledger, CallsCancelled{}, got.Err)
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Progress) fetched(a FetchResult, response *harnessv1.ExecuteToolResponse) bool {
+	p.execution.cancels[a.Ledger].results[a.Call.ID] = response
+	return true
+}

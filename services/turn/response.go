@@ -1,0 +1,129 @@
+package turn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// maxCalls bounds the calls that are taken from one response; the rest are dropped.
+const maxCalls = 64
+
+const (
+	cutOff = "Your response was cut off by the length limit, so its tool calls were dropped and nothing of it ran. " +
+		"Answer again in smaller pieces: fewer calls, or less content in each."
+	duplicateComplete = "Recorded."
+)
+
+// respond returns the record of the model's answer. Whatever the model wrote is
+// data: every call is run, awaited, answered by the harness, or answered with an
+// error that names what is wrong. If calls have subscribers, the calls are judged
+// with a record of their own.
+func (p *Progress) respond(s *State) *runstate.Draft {
+	a, r := p.execution.answer, p.execution.answer.response
+	message := &harnessv1.Message{
+		Role:    harnessv1.Role_ROLE_ASSISTANT,
+		Content: content.Inline(strings.ToValidUTF8(r.Text, "\uFFFD")),
+	}
+	responded := &harnessv1.ModelResponded{
+		Model: a.ref, Usage: r.Usage, FinishReason: r.FinishReason,
+		Preparation: p.execution.preparation, Latency: a.latency,
+	}
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: responded}})
+	d.Append(message)
+	if r.FinishReason == "length" && len(r.ToolCalls) > 0 {
+		d.Append(runstate.GuidanceMessage(cutOff))
+		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
+		return d
+	}
+	message.ToolCalls = p.callsOf()
+	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
+	j := newJudgement(s, p, d)
+	for _, call := range message.ToolCalls {
+		prepared := j.prepare(call)
+		if s.callsHooked() {
+			responded.Calls, responded.Unjudged = append(responded.Calls, undecided(prepared)), true
+			continue
+		}
+		j.decide(call, prepared, hook.Effects{})
+	}
+	if !s.callsHooked() {
+		responded.Calls, responded.WorkItems = j.calls, j.items
+	}
+	if len(message.ToolCalls) < len(r.ToolCalls) {
+		d.Append(runstate.GuidanceMessage(
+			fmt.Sprintf("Your response had %d tool calls; only the first %d were taken. Make the others in later responses.", len(r.ToolCalls), maxCalls)))
+	}
+	return d
+}
+
+// callsOf returns the calls of the answer as they are stored, with unique ids.
+func (p *Progress) callsOf() []*harnessv1.ToolCall {
+	wrote := p.execution.answer.response.ToolCalls
+	seen := map[string]bool{}
+	taken := func(id string) bool { return seen[id] || p.execution.conversation.HasCall(id) }
+	var calls []*harnessv1.ToolCall
+	for i, c := range wrote[:min(len(wrote), maxCalls)] {
+		call := &harnessv1.ToolCall{
+			Id:        uniqueID(c.GetId(), p.Number, i, taken),
+			Name:      usableName(c.GetName()),
+			Arguments: content.Inline(strings.ToValidUTF8(c.GetArguments().GetInline(), "\uFFFD")),
+		}
+		seen[call.Id] = true
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+// undecided returns a call before it is judged.
+func undecided(c *harnessv1.PreparedCall) *harnessv1.PreparedCall {
+	return &harnessv1.PreparedCall{CallId: c.GetCallId(), Tool: c.GetTool()}
+}
+
+// maxName bounds the name of a tool that a model makes up, in bytes; unnamed
+// replaces an empty one.
+const (
+	maxName = 128
+	unnamed = "unnamed"
+)
+
+// usableName returns a tool's name as the model wrote it, as far as it can be
+// stored and sent back.
+func usableName(name string) string {
+	if name = content.Cut(strings.TrimSpace(name), maxName); name == "" {
+		return unnamed
+	}
+	return name
+}
+
+// maxID bounds a call id, in bytes.
+const maxID = 64
+
+// uniqueID returns the provider's id if it is usable, and a new one if it is
+// missing, too long or taken.
+func uniqueID(id string, turn uint32, index int, taken func(string) bool) string {
+	if usableID(id) && !taken(id) {
+		return id
+	}
+	made := fmt.Sprintf("call_%d_%d", turn, index)
+	for n := 0; taken(made); n++ {
+		made = fmt.Sprintf("call_%d_%d_%d", turn, index, n)
+	}
+	return made
+}
+
+// usableID reports whether an id can be stored, sent back and used as a key: up to
+// maxID printable ASCII characters without space and slash.
+func usableID(id string) bool {
+	for _, r := range []byte(id) {
+		if r <= ' ' || r > '~' || r == '/' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxID && !runstate.IsReservedCallID(id)
+}

@@ -1,0 +1,165 @@
+package turn
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// MaxParallel bounds the calls of one response that run at the same time.
+const MaxParallel = 16
+
+// endedCall is a call that a tool host has ended, before its end is stored.
+type endedCall struct {
+	call     Call
+	response *harnessv1.ExecuteToolResponse
+	point    point // pointFailed or pointAfter
+	effects  hook.Effects
+}
+
+// start makes the calls of the turn runnable, after a last read of the inbox. A
+// call that waited for an approval was announced with its response.
+func (p *Progress) start(s *State) Action {
+	if !p.execution.inboxChecked {
+		return CheckInbox{}
+	}
+	started := &harnessv1.ToolsStarted{LedgerId: s.Ledger}
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{ToolsStarted: started}})
+	for _, c := range p.Unstarted() {
+		started.CallIds = append(started.CallIds, c.ID)
+		if !p.Resumed {
+			d.Emit(event.ToolCalled(c.ID, c.Tool, c.Arguments, ""))
+		}
+	}
+	return Append{Draft: d, After: "tools_started"}
+}
+
+// run sends the calls of a group to their tool hosts at the same time, the groups
+// in order, and stores each end when it comes. A group that has begun is run to
+// its end, unless the turn is stopped.
+func (p *Progress) run(s *State) Action {
+	e := &p.execution
+	if c, ok := p.sendable(); ok {
+		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID]}
+	}
+	switch {
+	case e.fenced:
+	case len(e.moved) > 0:
+		return Append{Draft: p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{
+			ToolsStarted: &harnessv1.ToolsStarted{CallIds: []string{e.moved[0].ID}, LedgerId: e.moved[0].Ledger},
+		}})}
+	case len(e.ended) > 0:
+		return p.finish(s, e.ended[0])
+	}
+	return AwaitCall{}
+}
+
+// sendable returns a call of the current group that can be sent now.
+func (p *Progress) sendable() (c Call, ok bool) {
+	e := &p.execution
+	underWay := len(e.inFlight) > 0
+	if e.stop != nil || len(e.inFlight) >= MaxParallel || !underWay && (p.Abort != "" || e.failure != nil) {
+		return Call{}, false
+	}
+	parallel := true
+	for _, c := range p.Calls {
+		if _, ended := p.Finished[c.ID]; ended {
+			continue
+		}
+		switch {
+		case !parallel || !c.ParallelSafe && underWay:
+			return Call{}, false
+		case !e.sent[c.ID]:
+			return c, true
+		}
+		parallel, underWay = c.ParallelSafe, true
+	}
+	return Call{}, false
+}
+
+// finish tells the subscribers of a call that it has ended, and stores its end. A
+// stop keeps the result and takes back what the subscribers said.
+func (p *Progress) finish(s *State, ended *endedCall) Action {
+	if p.execution.stop == nil && ended.response.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_DONE && s.hooked(afterCall, onError) {
+		c := ended.call
+		arguments, known := p.text(c.ID, c.Arguments)
+		if !known {
+			return ReadArguments{Arguments: map[string]*harnessv1.Content{c.ID: c.Arguments}}
+		}
+		payload := agent.CallPayload(c.ID, c.Tool, arguments, ended.response.GetResult(), ended.response.GetIsError())
+		if ended.point == pointFailed && ended.response.GetIsError() && s.hooked(onError) {
+			payload["error"] = ended.response.GetResult()
+			return s.fire(p, onError, c.ID, c.Tool, payload)
+		}
+		if ended.point <= pointAfter && s.hooked(afterCall) {
+			return s.fire(p, afterCall, c.ID, c.Tool, payload)
+		}
+	}
+	effects := ended.effects
+	if p.execution.stop != nil {
+		effects = hook.Effects{}
+	}
+	return Append{Draft: p.finished(s, ended.call, ended.response, effects), After: "tool_finished"}
+}
+
+// finished returns the record of a call's end, with its result. A call whose end
+// is unknown has no result: repair answers it.
+func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, e hook.Effects) *runstate.Draft {
+	if text, ok := e.Text("result"); ok {
+		r = proto.CloneOf(r)
+		r.Result = text
+	}
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
+		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(), Hooks: e.Wants(),
+		FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)],
+	}}})
+	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
+		d.Append(resultMessage(c.ID, c.Tool, r.GetResult(), failed))
+		d.Emit(event.ToolEnded(c.ID, c.Tool, failed, r.GetDuration()))
+	}
+	d.Apply(e)
+	return d
+}
+
+// maxChanged bounds the paths that a record names.
+const maxChanged = 32
+
+func resultMessage(id, tool, text string, failed bool) *harnessv1.Message {
+	return &harnessv1.Message{
+		Role: harnessv1.Role_ROLE_TOOL, Content: content.Inline(text), ToolCallId: id, ToolName: tool, IsError: failed,
+	}
+}
+
+// end takes the end of a call that was sent.
+func (p *Progress) end(id string, response *harnessv1.ExecuteToolResponse) {
+	c, _ := p.call(id)
+	p.execution.ended = append(p.execution.ended, &endedCall{call: c, response: response, point: pointFailed})
+}
+
+// fired takes what the subscribers of a topic said about the call.
+func (c *endedCall) fired(topic harnessv1.HookTopic, e hook.Effects) {
+	if topic == onError {
+		e.Replaced = nil // only after_tool_call replaces results
+		c.point = pointAfter
+	} else {
+		c.point = pointAfter + 1
+	}
+	c.effects.Merge(e)
+}
+
+// started notes that calls can be sent under a ledger for the first time.
+func (e *execution) started(ids []string) {
+	for _, id := range ids {
+		e.fresh[id] = true
+		delete(e.sent, id)
+	}
+	e.moved = slices.DeleteFunc(e.moved, func(m CallMoved) bool { return slices.Contains(ids, m.ID) })
+}

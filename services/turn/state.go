@@ -1,0 +1,105 @@
+package turn
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+)
+
+// State is what a turn is decided on in addition to its progress. It does not
+// change while a worker has the turn.
+type State struct {
+	// Snapshot of the step; shared, never changed.
+	Snapshot *harnessv1.Snapshot
+	// Definition of the run.
+	Definition *agent.Definition
+	// Tools that the model can call in this turn.
+	Tools *ToolSet
+	// Ledger is the id of the ledger of the tool host on which calls start.
+	Ledger string
+	// Window returns the largest prompt that a model takes, in tokens, 0 if it is
+	// unknown. Nil: all are unknown.
+	Window func(ref string) uint32
+}
+
+// ToolSet is the set of tools of a turn.
+type ToolSet struct {
+	*tool.Set
+	// Blocked are the names of the tools that only other modes of work allow.
+	Blocked map[string]bool
+	// Tokens is about what the specs need of the model's window.
+	Tokens uint32
+}
+
+// Call is a tool call that a tool host runs.
+type Call struct {
+	ID           string
+	Tool         string
+	Arguments    *harnessv1.Content
+	ParallelSafe bool
+	Idempotent   bool
+}
+
+// Topics that a turn fires.
+const (
+	beforeStep = harnessv1.HookTopic_HOOK_TOPIC_BEFORE_STEP
+	afterStep  = harnessv1.HookTopic_HOOK_TOPIC_AFTER_STEP
+	beforeCall = harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL
+	afterCall  = harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL
+	onError    = harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR
+)
+
+// hooked reports whether one of the topics has subscribers.
+func (s *State) hooked(topics ...harnessv1.HookTopic) bool {
+	return s.Snapshot.GetConfig().GetHooks().GetEnabled() && s.Definition.Hooks.Any(topics...)
+}
+
+// callsHooked reports whether calls have subscribers, so that a response is
+// stored before its calls are judged.
+func (s *State) callsHooked() bool { return s.hooked(beforeCall, afterCall, onError) }
+
+// fire returns the firing of a topic. key distinguishes it from other firings of
+// the turn.
+func (s *State) fire(p *Progress, topic harnessv1.HookTopic, key, tool string, payload map[string]any) FireHooks {
+	return FireHooks{Point: hook.Point{
+		Topic: topic, Turn: p.Number, Tool: tool,
+		Key:     fmt.Sprintf("%d.%d.%d/%s", p.Number, s.Snapshot.GetMessageCount(), s.Snapshot.GetParkVersion(), key),
+		Payload: runstate.HookPayload(s.Snapshot, payload),
+	}}
+}
+
+// window returns the largest prompt that a model takes, 0 if it is unknown.
+func (s *State) window(ref string) uint32 {
+	if s.Window == nil {
+		return 0
+	}
+	return s.Window(ref)
+}
+
+// Prepare returns exactly what the model is sent for the turn that begins with
+// snapshot s: the view of the conversation, and the tools. Contents may still be
+// references.
+func Prepare(s *harnessv1.Snapshot, messages []*harnessv1.Message, tools []*harnessv1.ToolSpec) *harnessv1.ModelRequest {
+	return &harnessv1.ModelRequest{
+		Model:    s.GetModel(),
+		Messages: conversation.View(messages),
+		Tools:    tools,
+	}
+}
+
+// Times within which a tool host that does not answer is given up.
+const (
+	// HostPause is the wait before a tool host that cannot be reached is tried again.
+	HostPause = 250 * time.Millisecond
+	// movePatience is how long a host may be unreachable before a call that has not
+	// begun there is moved to another.
+	movePatience = 2 * time.Second
+	// joined is how long a try lasts that has reached its host.
+	joined = 5 * time.Second
+)

@@ -1,0 +1,148 @@
+package turnserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// sendCall starts to deliver a call to its tool host.
+func (t *execution) sendCall(ctx context.Context, a turn.SendCall) turn.Event {
+	t.calls.Go(func() { t.ends <- t.deliverSpan(ctx, a) })
+	return turn.CallSent{}
+}
+
+// awaitCall waits for the end of a call. A call ends when ctx does.
+func (t *execution) awaitCall() turn.Event {
+	event := <-t.ends
+	if _, ok := event.(turn.CallEnded); ok {
+		failpoint.Hit(turn.Name, "tool_answered")
+	}
+	return event
+}
+
+// deliver sends a call to the tool host with the ledger until it ends, or can be
+// moved to another host, or ctx ends.
+func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
+	broken := func(err error) turn.Event { return turn.CallBroken{ID: a.Call.ID, Err: err} }
+	arguments, err := t.server.text(ctx, t.run, a.Call.Arguments)
+	if err != nil {
+		return broken(err)
+	}
+	s := t.state.Snapshot
+	request := &harnessv1.ExecuteToolRequest{
+		Namespace:     t.run.Namespace,
+		RunId:         t.run.ID,
+		CallId:        a.Call.ID,
+		Tool:          a.Call.Tool,
+		Arguments:     arguments.GetInline(),
+		Workspace:     s.GetWorkspace(),
+		Timeout:       s.GetConfig().GetTools().GetTimeout(),
+		LedgerId:      a.Ledger,
+		FirstSequence: s.GetFirstSequence(),
+	}
+	d := turn.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent, Patience: t.server.cfg.HostPatience}
+	for {
+		switch d.Step {
+		case turn.StepWait:
+			sleep(ctx, turn.HostPause)
+			fallthrough
+		case turn.StepSend:
+			if cause := context.Cause(ctx); cause != nil {
+				return broken(cause)
+			}
+			d.Tried(t.try(ctx, request))
+			if cause := context.Cause(ctx); cause != nil {
+				return broken(cause)
+			}
+		case turn.StepSeek:
+			d.Sought(t.server.otherLedger(ctx, a.Ledger))
+		case turn.StepMove:
+			t.server.cfg.Logger.WarnContext(ctx, "call moves to another tool host", "run", t.run.ID, "call", a.Call.ID)
+			return turn.CallMoved{ID: a.Call.ID, Ledger: d.Ledger}
+		case turn.StepEnd:
+			return turn.CallEnded{ID: a.Call.ID, Response: d.Response}
+		}
+	}
+}
+
+// try sends a call once.
+func (t *execution) try(ctx context.Context, request *harnessv1.ExecuteToolRequest) turn.Try {
+	try := turn.Try{Began: t.server.cfg.Now()}
+	response, err := t.server.cfg.ToolHost.ExecuteTool(ctx, request)
+	try.Ended = t.server.cfg.Now()
+	switch {
+	case err == nil:
+		try.Response = response
+	case context.Cause(ctx) != nil:
+	case refusedAsRequest(err):
+		try.Refused = status.Convert(err).Message()
+	default:
+		t.server.cfg.Logger.WarnContext(ctx, "send call", "run", t.run.ID, "call", request.GetCallId(), "error", err)
+		try.NotStarted = fault.ReasonOf(err) == notStarted
+	}
+	return try
+}
+
+// notStarted is the reason of a refusal before anything of the call began.
+var notStarted = fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED)
+
+// refusedAsRequest reports whether a tool host did not accept a call at all, so
+// that it never ran.
+func refusedAsRequest(err error) bool {
+	switch status.Code(err) { //nolint:exhaustive // after any other code the call may run
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated:
+		return true
+	}
+	return false
+}
+
+// cancelCalls has the tool host kill calls. It retries until HostPatience is over.
+func (t *execution) cancelCalls(ctx context.Context, a turn.CancelCalls) turn.Event {
+	bounded, cancel := context.WithTimeout(ctx, t.server.cfg.HostPatience)
+	defer cancel()
+	for {
+		r, err := t.server.cfg.ToolHost.CancelTools(bounded, &harnessv1.CancelToolsRequest{
+			Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: a.IDs, FirstSequence: t.state.Snapshot.GetFirstSequence(), LedgerId: a.Ledger,
+		})
+		if err == nil {
+			return turn.CallsCancelled{Unknown: r.GetUnknown(), Finished: r.GetFinished()}
+		}
+		t.server.cfg.Logger.WarnContext(ctx, "cancel calls", "run", t.run.ID, "calls", len(a.IDs), "error", err)
+		sleep(bounded, turn.HostPause)
+		if bounded.Err() != nil {
+			return turn.HostAway{Err: executor.Retry(fmt.Sprintf("kill %d call(s)", len(a.IDs)), err)}
+		}
+	}
+}
+
+// findHost looks for a tool host with another ledger.
+func (t *execution) findHost(ctx context.Context, a turn.FindHost) turn.Event {
+	return turn.HostFound{Ledger: t.server.otherLedger(ctx, a.Ledger)}
+}
+
+// errNoResult: the host has stored the end of a call and does not return it.
+var errNoResult = errors.New("the tool host does not return it")
+
+// fetchResult reads the result of a call that ended before it could be killed.
+func (t *execution) fetchResult(ctx context.Context, a turn.FetchResult) turn.Event {
+	bounded, cancel := context.WithTimeout(ctx, t.server.cfg.HostPatience)
+	defer cancel()
+	event := t.deliverSpan(bounded, turn.SendCall{Call: a.Call, Ledger: a.Ledger})
+	if broken, ok := event.(turn.CallBroken); ok {
+		return turn.Failed{Err: executor.Retry("result of a finished call", errors.Join(broken.Err, errNoResult))}
+	}
+	if ended, ok := event.(turn.CallEnded); ok {
+		return ended
+	}
+	return turn.Failed{Err: executor.Retry("result of a finished call", errNoResult)}
+}

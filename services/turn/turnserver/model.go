@@ -1,0 +1,98 @@
+package turnserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// prepareRequest makes the request that the models of this turn are sent.
+func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) turn.Event {
+	cfg := t.state.Snapshot.GetConfig()
+	messages, err := t.server.inline(ctx, t.run, a.Request.GetModel(), cfg.GetTools().GetShownTokens(), a.Request.GetMessages())
+	if err != nil {
+		return turn.Failed{Err: err}
+	}
+	t.request = &model.Request{
+		Messages:    messages,
+		Tools:       a.Request.GetTools(),
+		Streaming:   cfg.GetModel().GetStreaming(),
+		IdleTimeout: cfg.GetModel().GetIdleTimeout().AsDuration(),
+		Turn:        t.progress.Number,
+	}
+	return turn.RequestPrepared{}
+}
+
+// askModel makes one try at a model, as a span.
+func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
+	p, err := t.server.provider(a.Ref)
+	if err != nil {
+		return turn.ModelUnusable{Err: err}
+	}
+	t.request.Model, t.request.FailedTries = p.name, a.FailedTries
+	ctx, span := t.startModelSpan(ctx, a)
+	defer span.End()
+	response, err := p.provider.Complete(ctx, t.request, t.publishDeltas(a.Try))
+	t.describeResponse(ctx, span, a.Ref, response, err)
+	if err != nil {
+		return turn.ModelFailed{Err: model.AsError(err), Random: t.server.cfg.Random()}
+	}
+	failpoint.Hit(turn.Name, "answered")
+	if response.Usage == nil {
+		response.Usage = &harnessv1.Usage{}
+	}
+	response.Usage.CostMicroUsd = t.server.cfg.Price(a.Ref, response)
+	return turn.ModelAnswered{Response: response}
+}
+
+// publishDeltas returns a function that publishes the text of one try while the
+// model writes it.
+func (t *execution) publishDeltas(try uint32) func(string) {
+	offset := uint64(0)
+	return func(text string) {
+		failpoint.Hit(turn.Name, "streaming")
+		t.delta(&harnessv1.Delta{TurnNumber: t.progress.Number, Attempt: t.progress.Attempts, Try: try, Offset: offset, Text: text})
+		offset += uint64(len(text))
+	}
+}
+
+// wait waits until the next try, or until the turn is stopped.
+func (t *execution) wait(ctx context.Context, a turn.Wait) turn.Event {
+	sleep(ctx, a.For)
+	return turn.Waited{}
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// provider is an open connection to a model.
+type provider struct {
+	provider model.Provider
+	name     string // of the model, at the provider
+}
+
+// provider returns the provider of a model, opened once.
+func (w *Server) provider(ref string) (*provider, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.providers[ref]; p != nil {
+		return p, nil
+	}
+	p, name, err := w.cfg.Open(ref)
+	if err != nil {
+		return nil, err
+	}
+	w.providers[ref] = &provider{provider: p, name: name}
+	return w.providers[ref], nil
+}

@@ -1,0 +1,82 @@
+package turnserver
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn"
+)
+
+// preview is a journal that keeps the conversation and stores nothing.
+type preview struct{ messages []*harnessv1.Message }
+
+// AppendJournal adds the messages.
+func (p *preview) AppendJournal(_ context.Context, _ *harnessv1.Journal, appended []*harnessv1.Message, _ []*harnessv1.Event) error {
+	p.messages = append(p.messages[:len(p.messages):len(p.messages)], appended...)
+	return nil
+}
+
+// Prepare returns what the model would be sent in a turn. It performs the turn up
+// to the request, without subscribers, and stores nothing.
+func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*harnessv1.PrepareResponse, error) {
+	in := proto.CloneOf(req.GetInput())
+	s := in.GetStep().GetSnapshot()
+	if s == nil {
+		return nil, fault.Invalid("input.step.snapshot", "is required: the state that the turn stands on")
+	}
+	runstate.FillDefaults(s, harnessv1.Phase_PHASE_EXECUTING)
+	run := runlog.Run{Namespace: in.GetNamespace(), ID: in.GetRunId()}
+	state, err := w.state(ctx, run, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.GetConfig().GetHooks().GetEnabled() {
+		s.Config.Hooks.Enabled = proto.Bool(false)
+	}
+	journal := &preview{messages: req.GetConversation()}
+	t := &execution{
+		server: w, run: run, state: state, progress: turn.New(state, w.cfg.Now()), journal: journal, unstored: true,
+		load: func(context.Context) (*conversation.Conversation, error) {
+			return &conversation.Conversation{Messages: journal.messages}, nil
+		},
+	}
+	request, err := t.previewRequest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request.Messages, err = w.inline(ctx, run, s.GetModel(), s.GetConfig().GetTools().GetShownTokens(), request.GetMessages())
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.PrepareResponse{Request: request}, nil
+}
+
+// previewRequest performs the turn up to the request. A turn that asks no model
+// shows the request that it would send.
+func (t *execution) previewRequest(ctx context.Context) (*harnessv1.ModelRequest, error) {
+	for {
+		action := turn.Next(t.state, t.progress)
+		switch a := action.(type) {
+		case turn.Inspect, turn.Append, turn.LoadConversation:
+			if err := t.progress.Observe(t.state, t.server.cfg.Now(), action, t.perform(ctx, ctx, action)); err != nil {
+				return nil, err
+			}
+		case turn.PrepareRequest:
+			return a.Request, nil
+		case turn.Fail:
+			return nil, a.Err
+		default:
+			c, err := t.load(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return turn.Prepare(t.state.Snapshot, c.Messages, t.state.Tools.Specs()), nil
+		}
+	}
+}
