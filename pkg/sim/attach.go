@@ -18,7 +18,7 @@ import (
 // stream is a watcher's stream into an observer.
 type stream struct {
 	grpc.ServerStream
-	ctx  context.Context //nolint:containedctx // that of the stream, which the interface asks for
+	ctx  context.Context //nolint:containedctx // required by the interface
 	told func(*harnessv1.RunUpdate)
 }
 
@@ -32,16 +32,16 @@ func (s *stream) Send(r *harnessv1.WatchRunResponse) error {
 	return nil
 }
 
-// talk is a client's stream both ways. What it is told is checked in order,
-// but not for whether it is all.
-type talk struct {
+// dialog is a client's bidirectional stream. Its updates are checked for order, but not
+// for completeness.
+type dialog struct {
 	stream
 	requests chan *harnessv1.RunRequest
 	begun    bool // the first request was received
 }
 
-func (s *talk) Recv() (*harnessv1.RunRequest, error) {
-	if s.begun { // later than the first, or what both set going would come in no certain order
+func (s *dialog) Recv() (*harnessv1.RunRequest, error) {
+	if s.begun { // later than the first request, or the effects of both would have no fixed order
 		sleep(s.ctx, 10*time.Millisecond)
 	}
 	s.begun = true
@@ -56,11 +56,11 @@ func (s *talk) Recv() (*harnessv1.RunRequest, error) {
 	}
 }
 
-func (s *talk) Send(r *harnessv1.RunResponse) error {
+func (s *dialog) Send(r *harnessv1.RunResponse) error {
 	return s.stream.Send(&harnessv1.WatchRunResponse{Update: r.GetUpdate()})
 }
 
-// Attach attaches to a run for a while, declares tools and says something.
+// Attach attaches to a run for some seconds, declares tools and sends a message.
 func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
 	stay, cancel := context.WithTimeoutCause(ctx, time.Duration(1000+random.IntN(10_000))*time.Millisecond, errLeft)
 	defer cancel()
@@ -88,7 +88,7 @@ func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand,
 		if g == nil {
 			return struct{}{}, away(name)
 		}
-		return struct{}{}, g.Run(&talk{requests: requests, stream: stream{ctx: ctx, told: func(u *harnessv1.RunUpdate) {
+		return struct{}{}, g.Run(&dialog{requests: requests, stream: stream{ctx: ctx, told: func(u *harnessv1.RunUpdate) {
 			if p.Dead() {
 				return
 			}
@@ -103,8 +103,8 @@ func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand,
 
 var errLeft = errors.New("the watcher has left")
 
-// Watch watches a run until ctx ends, leaving and coming back at random moments,
-// and answers most of what the run asks.
+// Watch watches a run until ctx ends, reconnecting at random times, and answers most of
+// its questions.
 func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) {
 	o := c.w.Observe(run)
 	answered := 0
@@ -142,10 +142,10 @@ func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) 
 	}
 }
 
-// consider decides who answers a call that waits, and when.
-func (c *Clients) consider(run runlog.Run, random *rand.Rand, n int, call Awaited) {
+// consider decides which clients answer a call that waits, and when.
+func (c *Clients) consider(run runlog.Run, random *rand.Rand, n int, call PendingCall) {
 	if random.IntN(8) == 0 {
-		return // nobody does
+		return // no client answers
 	}
 	for who := range 1 + random.IntN(2) {
 		id := fmt.Sprintf("%s-answer-%d-%d", run.ID, n, who)

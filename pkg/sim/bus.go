@@ -14,18 +14,18 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// handle is the way of one process to the bus.
+// handle is the run log of one process.
 type handle struct {
 	p *Process
-	// fence is how this process spells the filter of its fences.
+	// fence is this process's spelling of the filter of its fences.
 	fence string
 }
 
 var _ runlog.Log = (*handle)(nil)
 
-// SpellFence is log with the filter of its fences spelt in a way of its own. On a
-// replicated bus the server fences appends in flight only between equal spellings:
-// it is what must never happen, and here to show that it would be noticed.
+// SpellFence returns log with another spelling of the filter of its fences. On a
+// replicated bus the server fences appends in flight only between equal spellings.
+// Tests use it to show that the invariants detect such a fault.
 func SpellFence(log runlog.Log, spelling string) runlog.Log {
 	h, ok := log.(*handle)
 	if !ok {
@@ -57,7 +57,7 @@ func (h *handle) Append(ctx context.Context, rec *harnessv1.Record) (sequence ui
 		return err
 	}
 	o.do = func(fate fate) error {
-		if fate != landed { // what was proposed has been checked
+		if fate != landed { // a proposal has been checked
 			if err := o.check(); errors.Is(err, errSettled) {
 				return nil
 			} else if err != nil {
@@ -93,7 +93,7 @@ func (h *handle) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv
 	newest := uint64(0)
 	looked := false
 	o.do = func(fate fate) error {
-		if looked && fate == landed { // late: it was sent behind what was the newest then
+		if looked && fate == landed { // late: the item was sent after what was the newest one then
 			if l := w.store.runs[run]; l != nil && len(l.items) > 0 && l.items[len(l.items)-1].sequence != newest {
 				return runlog.ErrFenced
 			}
@@ -117,7 +117,7 @@ func (h *handle) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv
 	return sequence, was, nil
 }
 
-// View answers from a replica that is at least as far as contains.
+// View answers from a replica that has contains.
 func (h *handle) View(ctx context.Context, run runlog.Run, contains uint64) (v runlog.View, err error) {
 	w := h.p.world
 	o := &op{key: key{kind: onView, run: run.ID, a: contains}, waitsFor: contains}
@@ -136,7 +136,7 @@ func (h *handle) View(ctx context.Context, run runlog.Run, contains uint64) (v r
 	return v, nil
 }
 
-// staleAt draws how far a replica is that is asked about run.
+// staleAt draws the last sequence of a replica that answers a read of run.
 func (w *World) staleAt(run runlog.Run, contains uint64) uint64 {
 	places := w.store.places(run, max(contains, 1))
 	slices.Sort(places)
@@ -146,12 +146,12 @@ func (w *World) staleAt(run runlog.Run, contains uint64) uint64 {
 		places = append([]uint64{0}, places...)
 	}
 	if n := len(places); n > 6 && w.random.IntN(4) > 0 {
-		places = places[n-6:] // mostly not far behind
+		places = places[n-6:] // mostly with a small lag
 	}
 	return places[w.random.IntN(len(places))]
 }
 
-// Read returns the one record with a sequence.
+// Read returns the record with a sequence.
 func (h *handle) Read(ctx context.Context, run runlog.Run, sequence uint64) (e runlog.Entry, err error) {
 	w := h.p.world
 	o := &op{key: key{kind: onRead, run: run.ID, a: sequence}}
@@ -169,7 +169,7 @@ func (h *handle) Read(ctx context.Context, run runlog.Run, sequence uint64) (e r
 	return e, nil
 }
 
-// LastInbox asks any replica.
+// LastInbox reads from any replica.
 func (h *handle) LastInbox(ctx context.Context, run runlog.Run) (sequence uint64, err error) {
 	w := h.p.world
 	o := &op{key: key{kind: onLastInbox, run: run.ID}}
@@ -222,7 +222,7 @@ func (h *handle) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*har
 	return ref, nil
 }
 
-// Blob returns the bytes behind a digest.
+// Blob returns the bytes with a digest.
 func (h *handle) Blob(ctx context.Context, run runlog.Run, digest string) (data []byte, err error) {
 	w := h.p.world
 	o := &op{key: key{kind: onGetBlob, run: run.ID, text: digest}}

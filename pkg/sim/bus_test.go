@@ -192,7 +192,7 @@ func TestServerRestartForgetsDeliveries(t *testing.T) {
 		cfg.Seed = seed
 		sim.Try(t, cfg, func(w *sim.World) {
 			run := runlog.Run{Namespace: "test", ID: "r"}
-			w.Begin(run, &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{}})
+			w.StartRun(run, &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{}})
 			w.Start("worker", func(ctx context.Context, p *sim.Process) error {
 				seen, acknowledged := 0, false
 				return p.Log().Consume(ctx, "turn", 1, func(_ context.Context, d runlog.Delivery) {

@@ -11,16 +11,16 @@ type choice struct {
 	o        *op
 	flight   *flight
 	consumer *consumer
-	held     *held
+	held     *assignment
 	to       []*listener
 	do       func()
 }
 
-// busIndex stands in keys for what belongs to no process.
+// busIndex is the process index of keys without a process.
 const busIndex = 1 << 20
 
-// list makes the list of all that can happen next, in an order that does not depend
-// on which goroutine came first.
+// list lists everything that can happen next, in an order that does not depend on the
+// order of goroutines.
 func (w *World) list(now time.Time) {
 	w.choices = w.choices[:0]
 	w.mu.Lock()
@@ -62,12 +62,12 @@ func (w *World) list(now time.Time) {
 	slices.SortFunc(w.choices, func(a, b choice) int { return a.key.compare(b.key) })
 }
 
-// bus says that an interaction needs the process to be on the bus.
+// bus reports whether an interaction requires that the process is on the bus.
 func (o *op) bus() bool {
 	return o.key.kind != onModel && o.key.kind != onAnswer && o.key.kind != onCall
 }
 
-// keptOut says that an append has to wait for one in flight that is fenced by the
+// keptOut reports whether an append has to wait for one in flight with a fence of the
 // same spelling.
 func (w *World) keptOut(o *op) bool {
 	if o.fence == "" {
@@ -81,7 +81,7 @@ func (w *World) keptOut(o *op) bool {
 	return false
 }
 
-// listeners are those that take messages of c in now.
+// listeners returns the listeners that can take messages of c now.
 func (w *World) listeners(c *consumer, now time.Time) []*listener {
 	var to []*listener
 	for _, p := range w.procs {
@@ -97,7 +97,7 @@ func (w *World) listeners(c *consumer, now time.Time) []*listener {
 	return to
 }
 
-// listOf adds what is under way to or from one process.
+// listOf lists what is in flight to or from one process.
 func (w *World) listOf(p *Process, now time.Time) {
 	for i, c := range p.controls {
 		if now.Before(p.cut) || !p.first(i) {
@@ -133,7 +133,7 @@ func (w *World) listOf(p *Process, now time.Time) {
 	}
 }
 
-// first says that a control has none of the same delivery before it.
+// first reports whether a control is the first one of its delivery.
 func (p *Process) first(i int) bool {
 	for _, c := range p.controls[:i] {
 		if c.d == p.controls[i].d {
@@ -143,11 +143,11 @@ func (p *Process) first(i int) bool {
 	return true
 }
 
-// feedOne brings the next record of a feed.
+// feedOne delivers the next record of a feed.
 func (w *World) feedOne(p *Process, f *feed) {
 	if f.broken {
 		f.broken = false
-		w.note(event{who: p.Instance, kind: onFeed, run: f.run.ID, note: "interrupted"})
+		w.record(event{who: p.Instance, kind: onFeed, run: f.run.ID, note: "interrupted"})
 		go f.handle(nil)
 		return
 	}
@@ -163,7 +163,7 @@ func (w *World) feedOne(p *Process, f *feed) {
 		fate = cameTwice
 		f.queue = append(f.queue, e)
 	}
-	w.note(event{who: p.Instance, kind: onFeed, run: f.run.ID, a: e.Sequence, fate: fate})
+	w.record(event{who: p.Instance, kind: onFeed, run: f.run.ID, a: e.Sequence, fate: fate})
 	if fate != wentLost {
 		go f.handle(&e)
 	}
@@ -174,7 +174,7 @@ func (w *World) followOn(p *Process, f *follow) {
 	entries := f.queue
 	f.queue = nil
 	w.mu.Unlock()
-	w.note(event{who: p.Instance, kind: onFollow, a: entries[0].Sequence, b: entries[len(entries)-1].Sequence})
+	w.record(event{who: p.Instance, kind: onFollow, a: entries[0].Sequence, b: entries[len(entries)-1].Sequence})
 	f.next <- entries
 }
 
@@ -189,7 +189,7 @@ func (w *World) deltasOn(p *Process, d *deltas) {
 			kept = append(kept, one)
 		}
 	}
-	w.note(event{who: p.Instance, kind: onDelta, run: d.run.ID, a: uint64(len(kept))})
+	w.record(event{who: p.Instance, kind: onDelta, run: d.run.ID, a: uint64(len(kept))})
 	go func() {
 		for _, one := range kept {
 			d.handle(one)
@@ -197,7 +197,7 @@ func (w *World) deltasOn(p *Process, d *deltas) {
 	}()
 }
 
-func (w *World) pokeOne(p *Process, k *poked) {
+func (w *World) pokeOne(p *Process, k *pokeFeed) {
 	w.mu.Lock()
 	run := k.queue[0]
 	k.queue = k.queue[1:]
@@ -206,7 +206,7 @@ func (w *World) pokeOne(p *Process, k *poked) {
 	if w.chance(w.cfg.Rates.LostPoke) {
 		fate = wentLost
 	}
-	w.note(event{who: p.Instance, kind: onPoke, run: run.ID, fate: fate})
+	w.record(event{who: p.Instance, kind: onPoke, run: run.ID, fate: fate})
 	if fate == through {
 		go k.handle(run)
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Clients drive runs over gateways, as people and programs do: they send a request
-// again when its answer is lost, and watch from where they left off.
+// Clients drive runs over gateways, as people and programs do: they repeat a request
+// when its answer is lost, and continue a watch from the last version.
 type Clients struct {
 	w        *World
 	gateways []string
 }
 
-// Clients makes clients of the processes of these names, which serve a gateway.
+// Clients returns clients of the named processes, which serve a gateway.
 func (w *World) Clients(gateways ...string) *Clients { return &Clients{w: w, gateways: gateways} }
 
-// Errors after which the same request is sent again.
+// again reports whether the request is repeated after an error.
 func again(err error) bool {
 	st, _ := fault.Status(err)
 	switch st.Code() {
@@ -36,7 +36,7 @@ func again(err error) bool {
 	return false
 }
 
-// ask makes a request until a gateway answers it, one way or another.
+// ask repeats a request until a gateway answers it.
 func ask[T any](ctx context.Context, c *Clients, random *rand.Rand, f func(context.Context, harnessv1.GatewayServiceServer) (T, error)) (T, error) {
 	for {
 		name := c.gateways[random.IntN(len(c.gateways))]
@@ -70,8 +70,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Drive starts a run and lets clients do what comes to their minds to it: watch it,
-// answer what it asks, talk to it, interrupt, resume, cancel it.
+// Drive starts a run and lets clients act on it: watch it, answer its questions, send
+// messages, interrupt, resume and cancel it.
 func (c *Clients) Drive(name string, spec *harnessv1.RunSpec) {
 	run := runlog.Run{Namespace: "default", ID: name}
 	c.w.Client(name+" owner", func(ctx context.Context) {
@@ -134,7 +134,7 @@ func (c *Clients) steer(ctx context.Context, run runlog.Run, random *rand.Rand, 
 	}
 }
 
-// Send says something to a run, once.
+// Send sends a message to a run, once.
 func (c *Clients) Send(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
 	text := uniqueText + id
 	if random.IntN(6) == 0 {
@@ -151,7 +151,7 @@ func (c *Clients) Send(ctx context.Context, run runlog.Run, random *rand.Rand, i
 	}
 }
 
-// Resume lets a run go on, with a larger budget.
+// Resume resumes a run with a larger budget.
 func (c *Clients) Resume(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
 	r := &harnessv1.ResumeRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id}
 	if random.IntN(2) == 0 {
@@ -166,8 +166,8 @@ func (c *Clients) Resume(ctx context.Context, run runlog.Run, random *rand.Rand,
 	}
 }
 
-// Answer answers a call that waits: it allows or refuses it, or gives its result.
-func (c *Clients) Answer(ctx context.Context, run runlog.Run, random *rand.Rand, id string, call Awaited) {
+// Answer answers a call that waits: it approves or denies it, or sends its result.
+func (c *Clients) Answer(ctx context.Context, run runlog.Run, random *rand.Rand, id string, call PendingCall) {
 	r := &harnessv1.SendInputRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id}
 	if call.Kind == runstate.KindApproval {
 		decision := harnessv1.ApprovalDecision(1 + random.IntN(3)) //nolint:gosec // small

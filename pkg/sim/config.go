@@ -2,78 +2,74 @@ package sim
 
 import "time"
 
-// Config says what a simulation is like. The zero Config has one server, no
-// faults and seed 0.
+// Config configures a simulation. The zero Config has one server, no faults and seed 0.
 type Config struct {
-	// Seed decides everything that is left open: which of the pending
-	// interactions is next, what becomes of it, and what the clients and the model
-	// do. The same seed gives the same schedule.
+	// Seed decides everything that is left open: which pending interaction is next, its
+	// result, and what the clients and the model do. The same seed gives the same
+	// schedule.
 	Seed uint64
-	// Replicated is a bus of three servers: a read may be answered by a replica
-	// that is behind, and an append is proposed first and lands later.
+	// Replicated simulates three servers: a replica that lags may answer a read, and an
+	// append is proposed first and lands later.
 	Replicated bool
-	// Rates of the faults. The zero Rates are none.
+	// Rates of the faults. Default: no faults.
 	Rates Rates
-	// Executors that have a durable consumer. Default: none but those of the
-	// resting places and timers, which always exist.
+	// Executors that have a durable consumer. The consumers of park and end and of
+	// timers always exist.
 	Executors []string
-	// Takeover is how long a worker may be dead before another has its step.
+	// Takeover is how long a worker may be dead before another one gets its step.
 	// Default runlog.DefaultTakeover.
 	Takeover time.Duration
-	// Steps bounds the interactions for which faults go on. Default 1,500.
+	// Steps bounds the interactions with faults. Default 1,500.
 	Steps int
-	// Healing bounds the simulated time in which everything has to come to rest
-	// once the faults are over. Default 2 h.
+	// Healing bounds the simulated time in which all runs have to be parked or ended
+	// after the last fault. Default 2 h.
 	Healing time.Duration
-	// Check holds invariants of one's own beside those of the kit.
+	// Check contains custom invariants, in addition to the stock ones.
 	Check []Invariant
 }
 
-// Rates says how often things go wrong: in 10,000 interactions of the kind that
-// is named.
+// Rates are the frequencies of faults: in 10,000 interactions of the named kind.
 type Rates struct {
-	// CrashBefore and CrashAfter kill the process that has the interaction, before
-	// it takes place or after. Stop ends the process in an orderly way.
+	// CrashBefore and CrashAfter kill the process of an interaction, before it takes
+	// place or after. Stop ends a process in an orderly way.
 	CrashBefore, CrashAfter, Stop int
-	// LostAnswer lets a write take place without an answer, LostWrite neither,
-	// Undecided leaves one in flight, to land later or never.
+	// LostAnswer carries out a write without an answer, LostWrite does neither.
+	// Undecided leaves a write in flight, to land later or never.
 	LostAnswer, LostWrite, Undecided int
-	// Unanswered is a read without an answer. Stale is one that a replica answers
-	// that is behind, on a replicated bus.
+	// Unanswered is a read without an answer. Stale is the answer of a replica that
+	// lags, on a replicated bus.
 	Unanswered, Stale int
-	// LostDelivery never arrives and comes again after AckWait, Duplicate is given
-	// to another worker too. LostAck is an acknowledgement, a Nak or a sign of life
-	// that never arrives.
+	// LostDelivery never arrives and is repeated after AckWait. Duplicate is delivered
+	// to another worker too. LostAck is an acknowledgement, a Nak or a heartbeat that
+	// never arrives.
 	LostDelivery, Duplicate, LostAck int
 	// LostFeed and DoubledFeed are records of the feed. LostPoke and LostDelta are
 	// pokes and pieces of the model's text.
 	LostFeed, DoubledFeed, LostPoke, LostDelta int
-	// Cut takes a process off the bus for a while, and ServerRestart has the
-	// server forget how often it has delivered what; both in 10,000 interactions
-	// of any kind.
+	// Cut disconnects a process from the bus for some seconds. ServerRestart makes the
+	// server forget its deliveries. Both are in 10,000 interactions of any kind.
 	Cut, ServerRestart int
-	// TimePasses lets time pass although something is pending, so that what is
-	// pending is slow.
+	// TimePasses lets time pass while interactions are pending, so that they are slow.
 	TimePasses int
-	// HostLost is how often a tool host that dies loses its ledger, and CallLost
-	// how often a request to it, or its answer, is lost.
+	// HostLost is how often a tool host that dies loses its ledger. CallLost is how
+	// often a request to it, or its answer, is lost.
 	HostLost, CallLost int
 	// ModelFails, ModelSlow and ModelHangs are calls of the model.
 	ModelFails, ModelSlow, ModelHangs int
 }
 
-// Crashes are processes that die and come back, and nothing else.
+// Crashes returns the rates of processes that die and restart, without other faults.
 func Crashes() Rates {
 	return Rates{CrashBefore: 60, CrashAfter: 80, Stop: 20, TimePasses: 200, ModelSlow: 1500, ModelFails: 500}
 }
 
-// Lag is a bus whose replicas are behind and whose appends are slow.
+// Lag returns the rates of a bus with replicas that lag and slow appends.
 func Lag() Rates {
 	return Rates{Stale: 4000, TimePasses: 300, LostFeed: 1000, ModelSlow: 800, Duplicate: 300}
 }
 
-// Hangs is a model that often never answers, and workers that lose their steps
-// meanwhile.
+// Hangs returns the rates of a model that often never answers, and of workers that lose
+// their steps meanwhile.
 func Hangs() Rates {
 	return Rates{
 		CrashBefore: 60, CrashAfter: 120, Duplicate: 1500, LostDelivery: 200, Cut: 60, ServerRestart: 20, TimePasses: 200,
@@ -81,7 +77,7 @@ func Hangs() Rates {
 	}
 }
 
-// Everything is all faults at once, each moderately often.
+// Everything returns the rates of all faults together, each moderate.
 func Everything() Rates {
 	return Rates{
 		CrashBefore: 25, CrashAfter: 40, Stop: 10,

@@ -19,7 +19,7 @@ func (h *handle) ConsumeWakes(ctx context.Context, concurrency int, handle func(
 	return h.p.consume(ctx, wakes, concurrency, func(ctx context.Context, d *delivery) { handle(ctx, d) })
 }
 
-// SetTimer sets a timer once.
+// SetTimer sets a timer.
 func (h *handle) SetTimer(ctx context.Context, run runlog.Run, parkVersion uint64, at time.Time) error {
 	w := h.p.world
 	o := &op{key: key{kind: onTimer, run: run.ID, a: parkVersion}, write: true}
@@ -41,10 +41,10 @@ func (h *handle) ConsumeTimers(ctx context.Context, handle func(context.Context,
 	})
 }
 
-// AckWait is the time after which a delivery is repeated.
+// AckWait returns the time after which a delivery is repeated.
 func (h *handle) AckWait() time.Duration { return h.p.world.ackWait }
 
-// Executors lists those that have a consumer.
+// Executors returns those that have a consumer.
 func (h *handle) Executors(ctx context.Context) ([]string, error) {
 	names := slices.Sorted(slices.Values(h.p.world.cfg.Executors))
 	o := &op{key: key{kind: onExecutors}, do: func(fate) error { return nil }}
@@ -54,7 +54,7 @@ func (h *handle) Executors(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// AckFloor is that of a consumer.
+// AckFloor returns the ack floor of a consumer.
 func (h *handle) AckFloor(ctx context.Context, run runlog.Run, executor string) (sequence uint64, err error) {
 	c := h.p.world.consumer(executor)
 	if c == nil {
@@ -71,9 +71,9 @@ func (h *handle) AckFloor(ctx context.Context, run runlog.Run, executor string) 
 	return sequence, nil
 }
 
-// Erase deletes what is stored of a run, a few messages at a time: timers first, also
-// those that fired, then blobs, inbox items and records. What is deleted is not
-// delivered again.
+// Erase deletes what is stored of a run, a few messages at a time: timers first,
+// including those that fired, then blobs, inbox items and records. Deleted messages are
+// not delivered again.
 func (h *handle) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
 	if !run.Valid() {
 		return fmt.Errorf("erase: run %q has an invalid name", run)
@@ -90,7 +90,7 @@ func (h *handle) Erase(ctx context.Context, run runlog.Run, keep, through uint64
 			if part == 0 && newest <= through {
 				w.eraseTimers(run)
 			} else if part > 0 {
-				w.store.erase(run, keep, through, erasedAtOnce)
+				w.store.erase(run, keep, through, eraseBatch)
 			}
 			left = w.store.left(run, keep, through)
 			return nil
@@ -104,5 +104,5 @@ func (h *handle) Erase(ctx context.Context, run runlog.Run, keep, through uint64
 	}
 }
 
-// erasedAtOnce is how many messages are deleted in one interaction.
-const erasedAtOnce = 8
+// eraseBatch is how many messages are deleted in one interaction.
+const eraseBatch = 8

@@ -10,30 +10,29 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Names of the consumers that are there always; no executor has such a name.
+// Names of the consumers that always exist. They are not valid executor names.
 const (
 	wakes      = ".wake"
 	timersName = ".timers"
 )
 
-// consumer is a durable consumer: what it holds is shared by all who consume, and
-// outlives them.
+// consumer is a durable consumer. All listeners share its messages, which outlive them.
 type consumer struct {
 	name  string
-	held  []*held // not acknowledged, in order
+	held  []*assignment // not acknowledged, in order
 	floor uint64
-	// served says that somebody has ever consumed.
+	// served is set once there was a listener.
 	served bool
 }
 
-// held is a message that a consumer has to deliver until it is acknowledged.
-type held struct {
+// assignment is a message that a consumer delivers until it is acknowledged.
+type assignment struct {
 	sequence uint64
 	message  *message // nil for a timer
 	timer    *timer
 	count    int // deliveries so far
-	// out says that it is with a worker until the time due; else it can be delivered
-	// from then on.
+	// out means that a worker has it until due. Otherwise it can be delivered from due
+	// on.
 	out bool
 	due time.Time
 }
@@ -59,7 +58,7 @@ func (w *World) consumer(name string) *consumer {
 	return nil
 }
 
-// consume takes part in a consumer until ctx ends.
+// consume adds a listener to a consumer until ctx ends.
 func (p *Process) consume(ctx context.Context, name string, room int, handle func(context.Context, *delivery)) error {
 	w := p.world
 	c := w.consumer(name)
@@ -80,8 +79,8 @@ func (p *Process) consume(ctx context.Context, name string, room int, handle fun
 	return context.Cause(ctx)
 }
 
-// offer puts a message into the consumers that it is for.
-func (w *World) offer(m *message) {
+// enqueue adds a message to its consumers.
+func (w *World) enqueue(m *message) {
 	names := [2]string{}
 	if m.item != nil {
 		names[0] = wakes
@@ -91,17 +90,17 @@ func (w *World) offer(m *message) {
 		names[0] = to
 	}
 	if c := w.consumer(names[0]); c != nil {
-		c.held = append(c.held, &held{sequence: m.sequence, message: m})
+		c.held = append(c.held, &assignment{sequence: m.sequence, message: m})
 	}
 }
 
-// ready says whether h can be delivered at now.
-func (h *held) ready(now time.Time) bool { return !h.out && !now.Before(h.due) }
+// ready reports whether h can be delivered at now.
+func (h *assignment) ready(now time.Time) bool { return !h.out && !now.Before(h.due) }
 
-// expire takes back what was held for too long, and forgets what was deleted.
+// expire ends deliveries that have expired, and removes deleted messages.
 func (w *World) expire(now time.Time) {
 	for _, c := range w.consumers {
-		c.held = slices.DeleteFunc(c.held, func(h *held) bool { return h.message != nil && h.message.gone })
+		c.held = slices.DeleteFunc(c.held, func(h *assignment) bool { return h.message != nil && h.message.gone })
 		for _, h := range c.held {
 			if h.out && !now.Before(h.due) {
 				h.out = false
@@ -110,8 +109,8 @@ func (w *World) expire(now time.Time) {
 	}
 }
 
-// settled takes a message off the list.
-func (c *consumer) settled(sequence uint64) {
+// remove removes an acknowledged message.
+func (c *consumer) remove(sequence uint64) {
 	for i, h := range c.held {
 		if h.sequence == sequence {
 			c.held = append(c.held[:i], c.held[i+1:]...)
@@ -121,7 +120,7 @@ func (c *consumer) settled(sequence uint64) {
 	}
 }
 
-func (c *consumer) find(sequence uint64) *held {
+func (c *consumer) find(sequence uint64) *assignment {
 	for _, h := range c.held {
 		if h.sequence == sequence {
 			return h
@@ -130,7 +129,7 @@ func (c *consumer) find(sequence uint64) *held {
 	return nil
 }
 
-// ackFloor is the sequence up to which everything is acknowledged.
+// ackFloor returns the sequence up to which everything is acknowledged.
 func (c *consumer) ackFloor() uint64 {
 	if len(c.held) > 0 {
 		return min(c.floor, c.held[0].sequence-1)
@@ -138,8 +137,8 @@ func (c *consumer) ackFloor() uint64 {
 	return c.floor
 }
 
-// deliver gives a message to one of those who consume; which one is drawn.
-func (w *World) deliver(c *consumer, h *held, to []*listener) {
+// deliver delivers a message to a listener that is drawn.
+func (w *World) deliver(c *consumer, h *assignment, to []*listener) {
 	l := to[w.random.IntN(len(to))]
 	fate := through
 	r := w.cfg.Rates
@@ -154,11 +153,11 @@ func (w *World) deliver(c *consumer, h *held, to []*listener) {
 	e := event{who: l.p.Instance, kind: onDeliver, text: c.name, a: h.sequence, b: uint64(h.count), fate: fate} //nolint:gosec // small
 	if h.message != nil {
 		e.run = h.message.log.Run.ID
-		e.note = told(h.message)
+		e.note = describe(h.message)
 	} else {
 		e.run = h.timer.run.ID
 	}
-	w.note(e)
+	w.record(e)
 	if fate == wentLost {
 		return
 	}
@@ -185,7 +184,7 @@ func (w *World) deliver(c *consumer, h *held, to []*listener) {
 // delivery is one delivery of a message.
 type delivery struct {
 	l     *listener
-	h     *held
+	h     *assignment
 	entry runlog.Entry
 	count int
 
@@ -195,26 +194,26 @@ type delivery struct {
 	ended bool // acknowledged or put back
 }
 
-// Entry is the record, or says where the inbox item is.
+// Entry returns the record, or the place of the inbox item.
 func (d *delivery) Entry() runlog.Entry { return d.entry }
 
-// IsInbox says that it is an inbox item.
+// IsInbox reports whether the message is an inbox item.
 func (d *delivery) IsInbox() bool { return d.h.message != nil && d.h.message.item != nil }
 
-// Redelivered says whether it was delivered before, as far as the server knows.
+// Redelivered reports whether the server knows that it delivered the message before.
 func (d *delivery) Redelivered() bool { return d.count > 1 }
 
 var errOver = errors.New("the delivery is over: the message was held for too long")
 
 var errAcknowledged = errors.New("the delivery is over: it was acknowledged or put back")
 
-// Ack says that the message is done with. It may get lost.
+// Ack acknowledges the message. It may get lost.
 func (d *delivery) Ack() error { return d.send(ack, 0, false) }
 
-// Nak puts the message back, unless the hold has run out.
+// Nak puts the message back, unless the delivery has expired.
 func (d *delivery) Nak(delay time.Duration) error { return d.send(nak, delay, true) }
 
-// InProgress renews a hold that still exists.
+// InProgress extends a delivery that has not expired.
 func (d *delivery) InProgress() error { return d.send(progress, 0, true) }
 
 // control is an acknowledgement on its way to the server.
@@ -268,8 +267,8 @@ func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 	return nil
 }
 
-// arrive has an acknowledgement take effect. The server does not ask whose it is:
-// it counts by sequence.
+// arrive applies an acknowledgement. The server does not check its sender: it counts by
+// sequence.
 func (w *World) arrive(p *Process, at int) {
 	c := p.controls[at]
 	p.controls = append(p.controls[:at], p.controls[at+1:]...)
@@ -282,7 +281,7 @@ func (w *World) arrive(p *Process, at int) {
 	if m := c.d.h.message; m != nil {
 		e.run = m.log.Run.ID
 	}
-	w.note(e)
+	w.record(e)
 	if c.what == ack {
 		w.acked(c)
 	}
@@ -295,7 +294,7 @@ func (w *World) arrive(p *Process, at int) {
 	}
 	switch c.what {
 	case ack:
-		consumer.settled(h.sequence)
+		consumer.remove(h.sequence)
 	case nak:
 		h.out, h.due = false, time.Now().Add(c.delay)
 	case progress:

@@ -1,39 +1,38 @@
-// Package sim runs executors, services and clients in a simulated world, where one
-// number, the seed, decides everything that is otherwise left to chance: which of the
-// pending interactions takes place next, what becomes of it, when processes die, how
-// long a model thinks. The same seed gives the same schedule, so what a seed finds
-// can be looked at again.
+// Package sim runs executors, services and clients in a simulated world. One number,
+// the seed, decides everything that is otherwise left to chance: which pending
+// interaction takes place next, its result, when processes die, how long a model
+// takes. The same seed gives the same schedule, so a failure can be repeated.
 //
 // # How
 //
-// The code under test is the production code, unchanged. It runs in a bubble of
+// The code under test is the unchanged production code. It runs in a bubble of
 // testing/synctest, where time is simulated. Every interaction of a process with the
 // world goes through a handle of that process (Process.Log, Process.ToolHosts,
-// Process.Model): the handle parks the calling goroutine until the scheduler lets it
-// go on. The scheduler waits until every goroutine is blocked, lists what is pending
-// in an order that does not depend on which goroutine came first, draws one, draws
-// its fate, lets it happen, checks the invariants, and begins anew. When nothing is
-// pending it lets time pass.
+// Process.Model), which blocks the calling goroutine until the scheduler resumes it.
+// The scheduler waits until every goroutine is blocked. It lists what is pending in
+// an order that does not depend on the order of goroutines, draws one interaction and
+// its fate, carries it out, checks the invariants, and repeats. If nothing is pending
+// it lets time pass.
 //
-// # What the code under test has to do
+// # Rules for the code under test
 //
-//   - Reach the world through the handles alone.
-//   - Hold no mutex across an interaction: a goroutine that waits for a mutex does
-//     not count as blocked, and the world would stand still.
-//   - Take time from package time, and end with its context.
-//   - Leave nothing to chance that can be seen from outside: the order of a map, or
-//     a select of which two cases are ready.
+//   - It reaches the world only through the handles.
+//   - It does not hold a mutex during an interaction. A goroutine that waits for a
+//     mutex does not count as blocked, so the simulation would hang.
+//   - It takes time from package time, and ends with its context.
+//   - It leaves nothing to chance that is visible outside: the order of a map, or a
+//     select with two ready cases.
 //
 // # What is modelled
 //
-// The bus is a stream with durable consumers as JetStream gives them, on one server
-// or on three; see Config and Rates for what goes wrong on it. Stored records are
-// encoded and decoded, so what cannot be stored is refused here too.
-// docs/simulator.md says what is not modelled.
+// The bus is a stream with durable consumers as JetStream provides them, on one
+// server or on three. Config and Rates list its faults. Stored records are encoded
+// and decoded, so a record that cannot be stored is refused here too.
+// docs/simulator.md lists what is not modelled.
 //
 // # Use
 //
-// Run makes a world, lets a function put processes and clients into it, simulates it
-// until everything rests, and fails the test with a trace when an invariant does not
-// hold.
+// Run builds a world, calls a function that adds processes and clients, and simulates
+// it until all runs are parked or ended. It fails the test with a trace if an
+// invariant does not hold. WithLog gives a test a run log on a bus without faults.
 package sim

@@ -8,8 +8,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// effect notes that a call has its effect. An operation that must not run twice runs
-// once, whatever call id it has.
+// effect records the effect of a call. An operation that must not be repeated runs
+// once, whatever its call ids.
 func (w *World) effect(run string, c *call) {
 	if c.idempotent || c.operation == "" {
 		return
@@ -24,8 +24,8 @@ func (w *World) effect(run string, c *call) {
 	w.effects[key] = c.id
 }
 
-// checkRequest says what is wrong with what a model is sent: every call has its
-// result, directly behind it.
+// checkRequest returns what is wrong with a request to a model: the result of each call
+// must directly follow it.
 func (w *World) checkRequest(run string, r *model.Request) string {
 	var open []string
 	for i, m := range r.Messages {
@@ -37,7 +37,7 @@ func (w *World) checkRequest(run string, r *model.Request) string {
 			continue
 		}
 		if len(open) > 0 {
-			return fmt.Sprintf("%s: request message %d stands before the results of %v", run, i, open)
+			return fmt.Sprintf("%s: request message %d comes before the results of %v", run, i, open)
 		}
 		for _, c := range m.GetToolCalls() {
 			open = append(open, c.GetId())

@@ -12,13 +12,13 @@ import (
 type flight struct {
 	o     *op
 	since time.Time
-	// proposed says that the leader has taken it: it lands as it is, whatever lands
-	// before it. It keeps out others that are fenced by the same spelling.
+	// proposed means that the leader has accepted the write: it lands unchanged,
+	// whatever lands before it. It blocks others with a fence of the same spelling.
 	proposed bool
 	waits    bool // its sender still waits for the answer
 }
 
-// act lets one pending thing take place.
+// act carries out one choice.
 func (w *World) act(c choice) {
 	switch {
 	case c.o != nil:
@@ -32,7 +32,7 @@ func (w *World) act(c choice) {
 	}
 }
 
-// carryOut decides what becomes of an interaction and lets it have that.
+// carryOut draws the fate of an interaction and applies it.
 func (w *World) carryOut(o *op) {
 	w.mu.Lock()
 	w.pending = without(w.pending, o)
@@ -40,38 +40,38 @@ func (w *World) carryOut(o *op) {
 	fate := w.fate(o)
 	switch fate {
 	case crashedBefore:
-		w.noteOp(o, fate)
+		w.recordOp(o, fate)
 		w.sentOrNot(o)
 		w.crash(o.p)
 	case crashedAfter:
 		_ = o.do(through)
-		w.noteOp(o, fate)
+		w.recordOp(o, fate)
 		w.crash(o.p)
 	case answerLost:
 		err := o.do(through)
-		w.noteOp(o, fate)
+		w.recordOp(o, fate)
 		if !errors.Is(err, errWaiting) {
 			o.finish(unavailable(o, errNoAnswer))
 		}
 	case writeLost, notAnswered:
-		w.noteOp(o, fate)
+		w.recordOp(o, fate)
 		o.finish(unavailable(o, errNoAnswer))
 	case leftUndecided:
-		w.noteOp(o, fate)
+		w.recordOp(o, fate)
 		w.launchFlight(o, false)
 		o.finish(unavailable(o, errNoAnswer))
 	case proposed:
 		w.propose(o)
 	default:
 		err := o.do(fate)
-		w.noteOp(o, fate)
+		w.recordOp(o, fate)
 		if !errors.Is(err, errWaiting) {
 			o.finish(err)
 		}
 	}
 }
 
-// fate draws what becomes of an interaction.
+// fate draws the fate of an interaction.
 func (w *World) fate(o *op) fate {
 	r := w.cfg.Rates
 	switch {
@@ -113,28 +113,28 @@ func (w *World) fate(o *op) fate {
 	return through
 }
 
-// propose has the leader take an append: it is checked now and lands later.
+// propose makes the leader accept an append: it is checked now and lands later.
 func (w *World) propose(o *op) {
 	if err := o.check(); err != nil {
 		if errors.Is(err, errSettled) {
 			err = nil
 		}
-		w.noteOp(o, proposed)
+		w.recordOp(o, proposed)
 		o.finish(err)
 		return
 	}
-	w.noteOp(o, proposed)
+	w.recordOp(o, proposed)
 	w.launchFlight(o, true).proposed = true
 }
 
 var errSettled = errors.New("stored before")
 
-// land has a write in flight arrive, or get lost.
+// land makes a write in flight arrive, or loses it.
 func (w *World) land(f *flight) {
 	w.flights = without(w.flights, f)
 	lost := !w.healing && w.random.IntN(10) < 3 && (!f.proposed || w.cfg.Rates.Undecided > 0 && w.random.IntN(3) == 0)
 	if lost {
-		w.noteOpAs(f.o, onLand, dropped)
+		w.recordOpAs(f.o, onLand, dropped)
 		if f.waits {
 			f.o.finish(unavailable(f.o, errNoAnswer))
 		}
@@ -146,9 +146,9 @@ func (w *World) land(f *flight) {
 	}
 	err := f.o.do(fate)
 	if err != nil {
-		w.noteOpAs(f.o, onLand, dropped)
+		w.recordOpAs(f.o, onLand, dropped)
 	} else {
-		w.noteOpAs(f.o, onLand, landed)
+		w.recordOpAs(f.o, onLand, landed)
 	}
 	if errors.Is(err, runlog.ErrFenced) || err == nil || f.waits {
 		if f.waits {
@@ -157,14 +157,14 @@ func (w *World) land(f *flight) {
 	}
 }
 
-// finish lets one goroutine go on, and waits until it rests again: with two at once,
-// what they do would depend on which came first.
+// finish resumes one goroutine and waits until it blocks again. If two ran at the same
+// time, the result would depend on their order.
 func (w *World) finish(o *op, err error) {
 	o.finish(err)
 	synctest.Wait()
 }
 
-// sentOrNot decides whether a write that nobody waits for was sent.
+// sentOrNot draws whether a write without a waiting caller was sent.
 func (w *World) sentOrNot(o *op) {
 	if o.write && w.random.IntN(2) == 0 {
 		w.launchFlight(o, false)

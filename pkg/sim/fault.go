@@ -7,7 +7,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// cutOff takes one process off the bus for a while.
+// cutOff disconnects one process from the bus for some seconds.
 func (w *World) cutOff(now time.Time) {
 	p := w.procs[w.random.IntN(len(w.procs))]
 	if !p.onBus(now) {
@@ -15,7 +15,7 @@ func (w *World) cutOff(now time.Time) {
 	}
 	span := time.Duration(1+w.random.IntN(20)) * time.Second
 	p.cut = now.Add(span)
-	w.note(event{who: p.Instance, kind: onFault, note: fmt.Sprintf("is cut off for %v", span)})
+	w.record(event{who: p.Instance, kind: onFault, note: fmt.Sprintf("is cut off for %v", span)})
 }
 
 // stopOne ends one process in an orderly way.
@@ -24,15 +24,15 @@ func (w *World) stopOne() {
 	if !p.alive() || p.stopping {
 		return
 	}
-	w.note(event{who: p.Instance, kind: onFault, note: "is told to stop"})
+	w.record(event{who: p.Instance, kind: onFault, note: "receives a stop request"})
 	w.stop(p)
 }
 
-// restartServer has the server forget its deliveries: all that is not acknowledged
-// comes again, as if for the first time. Feeds are interrupted and timers that fired
-// may fire again.
+// restartServer makes the server forget its deliveries: everything unacknowledged is
+// delivered as if for the first time. Feeds are interrupted and timers that fired may
+// fire again.
 func (w *World) restartServer() {
-	w.note(event{kind: onFault, note: "the server of the bus restarts"})
+	w.record(event{kind: onFault, note: "the server of the bus restarts"})
 	for _, c := range w.consumers {
 		for _, h := range c.held {
 			h.out, h.count, h.due = false, 0, time.Time{}
@@ -50,32 +50,32 @@ func (w *World) restartServer() {
 	}
 }
 
-func (w *World) note(e event) { w.trace.add(e) }
+func (w *World) record(e event) { w.trace.add(e) }
 
-func (w *World) noteOp(o *op, fate fate) { w.noteOpAs(o, o.key.kind, fate) }
+func (w *World) recordOp(o *op, fate fate) { w.recordOpAs(o, o.key.kind, fate) }
 
-func (w *World) noteOpAs(o *op, kind kind, fate fate) {
+func (w *World) recordOpAs(o *op, kind kind, fate fate) {
 	w.trace.add(event{who: o.p.Instance, kind: kind, run: o.key.run, text: o.key.text, a: o.key.a, b: o.key.b, fate: fate, note: o.note})
 }
 
-// stored is called for every message that was stored.
+// stored is called for every stored message.
 func (w *World) stored(m *message) {
-	w.offer(m)
+	w.enqueue(m)
 	w.mu.Lock()
 	w.published(m)
 	w.mu.Unlock()
 	w.checkStored(m)
 }
 
-// told says what a message is, in words.
-func told(m *message) string {
+// describe returns a message as text.
+func describe(m *message) string {
 	if m.item != nil {
 		return fmt.Sprintf("input %s", m.item.GetId())
 	}
 	return sketch(m.record())
 }
 
-// sketch says what a record is, in words.
+// sketch returns a record as text.
 func sketch(rec *harnessv1.Record) string {
 	if s := rec.GetStep(); s != nil {
 		return "step to " + s.GetTo()

@@ -13,12 +13,12 @@ type feed struct {
 	run    runlog.Run
 	handle func(*runlog.Entry)
 	queue  []runlog.Entry
-	broken bool // the subscriber is to be told of an interruption
+	broken bool // the subscriber will be notified of an interruption
 	gone   bool
 	nth    uint64
 }
 
-// follow is someone who follows all runs.
+// follow is a subscription to all runs.
 type follow struct {
 	next  chan []runlog.Entry
 	queue []runlog.Entry
@@ -35,8 +35,8 @@ type deltas struct {
 	nth    uint64
 }
 
-// poked is who hears pokes.
-type poked struct {
+// pokeFeed is a subscription to pokes.
+type pokeFeed struct {
 	handle func(runlog.Run)
 	queue  []runlog.Run
 	gone   bool
@@ -52,7 +52,7 @@ func without[T comparable](all []T, one T) []T {
 	return all
 }
 
-// Subscribe listens to the records of a run.
+// Subscribe subscribes to the records of a run.
 func (h *handle) Subscribe(ctx context.Context, run runlog.Run, handle func(*runlog.Entry)) (stop func(), err error) {
 	p, w := h.p, h.p.world
 	f := &feed{run: run, handle: handle}
@@ -76,7 +76,7 @@ func (h *handle) Subscribe(ctx context.Context, run runlog.Run, handle func(*run
 	}, nil
 }
 
-// Runs follows the steps that say how runs stand.
+// Runs follows the steps that define the state of runs.
 func (h *handle) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entry)) error {
 	p, w := h.p, h.p.world
 	f := &follow{next: make(chan []runlog.Entry, 1)}
@@ -121,8 +121,8 @@ func (h *handle) Runs(ctx context.Context, caughtUp func(), handle func(runlog.E
 	}
 }
 
-// places that say how a run stands.
-func standing(rec *harnessv1.Record) string {
+// stateStep returns the addressee of a step that defines the state of a run, else "".
+func stateStep(rec *harnessv1.Record) string {
 	switch to := rec.GetStep().GetTo(); to {
 	case workflow.Repair, runlog.Park, runlog.End:
 		return to
@@ -130,8 +130,8 @@ func standing(rec *harnessv1.Record) string {
 	return ""
 }
 
-// newestSteps are the newest steps of all runs to each place that says how a run
-// stands, in stream order.
+// newestSteps returns the newest steps of all runs to each such addressee, in stream
+// order.
 func (w *World) newestSteps() []runlog.Entry {
 	type subject struct {
 		run runlog.Run
@@ -139,20 +139,20 @@ func (w *World) newestSteps() []runlog.Entry {
 	}
 	newest := map[subject]uint64{}
 	for _, m := range w.store.all {
-		if to := standing(m.record()); to != "" && !m.gone {
+		if to := stateStep(m.record()); to != "" && !m.gone {
 			newest[subject{m.log.Run, to}] = m.sequence
 		}
 	}
 	var entries []runlog.Entry
 	for _, m := range w.store.all {
-		if to := standing(m.record()); to != "" && newest[subject{m.log.Run, to}] == m.sequence {
+		if to := stateStep(m.record()); to != "" && newest[subject{m.log.Run, to}] == m.sequence {
 			entries = append(entries, m.entry)
 		}
 	}
 	return entries
 }
 
-// PublishDelta sends text to whoever listens now.
+// PublishDelta sends text to the current subscribers.
 func (h *handle) PublishDelta(run runlog.Run, delta *harnessv1.Delta) error {
 	w := h.p.world
 	w.mu.Lock()
@@ -171,7 +171,7 @@ func (h *handle) PublishDelta(run runlog.Run, delta *harnessv1.Delta) error {
 	return nil
 }
 
-// SubscribeDeltas listens to the text of a run.
+// SubscribeDeltas subscribes to the text of a run.
 func (h *handle) SubscribeDeltas(run runlog.Run, handle func(*harnessv1.Delta)) (stop func(), err error) {
 	p, w := h.p, h.p.world
 	w.mu.Lock()
@@ -187,7 +187,7 @@ func (h *handle) SubscribeDeltas(run runlog.Run, handle func(*harnessv1.Delta)) 
 	}, nil
 }
 
-// Poke tells everyone who listens.
+// Poke notifies all subscribers.
 func (h *handle) Poke(run runlog.Run) error {
 	w := h.p.world
 	w.mu.Lock()
@@ -204,13 +204,13 @@ func (h *handle) Poke(run runlog.Run) error {
 	return nil
 }
 
-// OnPoke hears all pokes.
+// OnPoke subscribes to all pokes.
 func (h *handle) OnPoke(handle func(runlog.Run)) (stop func(), err error) {
 	p, w := h.p, h.p.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.subscribed++
-	k := &poked{handle: handle, nth: p.subscribed}
+	k := &pokeFeed{handle: handle, nth: p.subscribed}
 	p.pokes = append(p.pokes, k)
 	return func() {
 		w.mu.Lock()
@@ -220,7 +220,7 @@ func (h *handle) OnPoke(handle func(runlog.Run)) (stop func(), err error) {
 	}, nil
 }
 
-// published puts a stored record into the feeds; mu is held.
+// published adds a stored record to the feeds; mu is held.
 func (w *World) published(m *message) {
 	if m.item != nil {
 		return
@@ -234,7 +234,7 @@ func (w *World) published(m *message) {
 				f.queue = append(f.queue, m.entry)
 			}
 		}
-		if standing(m.record()) != "" {
+		if stateStep(m.record()) != "" {
 			for _, f := range p.follows {
 				f.queue = append(f.queue, m.entry)
 			}

@@ -21,8 +21,8 @@ type answerer struct {
 	running sync.WaitGroup
 }
 
-// CallHook asks the first process on the bus that answers hooks of the run. When it
-// dies meanwhile the call ends.
+// CallHook calls the first process on the bus that answers hooks of the run. The call
+// ends if that process dies.
 func (h *handle) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.HookRequest) (answer *harnessv1.HookAnswer, err error) {
 	w := h.p.world
 	r := &request{done: make(chan struct{})}
@@ -79,7 +79,7 @@ func (h *handle) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.Ho
 	}
 }
 
-// answererOf is who is asked about hooks of a run, and where.
+// answererOf returns the process and the answerer that receive the hooks of a run.
 func (w *World) answererOf(run runlog.Run) (*Process, *answerer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *World) answererOf(run runlog.Run) (*Process, *answerer) {
 	return nil, nil
 }
 
-// ServeHooks answers the hooks of a run for as long as the process lives.
+// ServeHooks answers the hooks of a run until the process dies.
 func (h *handle) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)) (stop func(), err error) {
 	p, w := h.p, h.p.world
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -13,8 +13,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sim"
 )
 
-// A process asks one that answers, and comes and goes with it, whatever dies.
-func TestHooksAreAnsweredOrFailWithThoseWhoAnswerThem(t *testing.T) {
+// TestHooksReturnOrFail checks that a call of a hook returns an answer, or fails
+// with the process that answers, whatever dies.
+func TestHooksReturnOrFail(t *testing.T) {
 	run := runlog.Run{Namespace: "default", ID: "r"}
 	var mu sync.Mutex
 	ends := map[string]int{}
@@ -22,7 +23,7 @@ func TestHooksAreAnsweredOrFailWithThoseWhoAnswerThem(t *testing.T) {
 		cfg := sim.Config{Seed: seed, Executors: []string{"count"}, Rates: sim.Everything()}
 		try := func() sim.Result {
 			return sim.Try(t, cfg, func(w *sim.World) {
-				w.Client("patient", func(ctx context.Context) { // the faults end when all is at rest
+				w.Client("patient", func(ctx context.Context) { // the faults end when all runs are parked or ended
 					select {
 					case <-ctx.Done():
 					case <-time.After(time.Minute):
@@ -56,7 +57,7 @@ func TestHooksAreAnsweredOrFailWithThoseWhoAnswerThem(t *testing.T) {
 						case ctx.Err() != nil:
 							return nil
 						case errors.Is(err, runlog.ErrNoClient):
-							end = "nobody"
+							end = "no client"
 						case errors.Is(err, runlog.ErrUnavailable):
 							end = "unavailable"
 						case err != nil:
@@ -64,7 +65,7 @@ func TestHooksAreAnsweredOrFailWithThoseWhoAnswerThem(t *testing.T) {
 						case answer.GetError() != "":
 							end = answer.GetError()
 						case answer.GetIdempotencyKey() != key:
-							t.Errorf("seed %d: %s was asked, %v answered", seed, key, answer)
+							t.Errorf("seed %d: %s was called, %v answered", seed, key, answer)
 						}
 						mu.Lock()
 						ends[end]++
@@ -83,7 +84,7 @@ func TestHooksAreAnsweredOrFailWithThoseWhoAnswerThem(t *testing.T) {
 			t.Fatalf("seed %d does not repeat", seed)
 		}
 	}
-	for _, end := range []string{"answered", "nobody", "unavailable"} {
+	for _, end := range []string{"answered", "no client", "unavailable"} {
 		if ends[end] == 0 {
 			t.Errorf("no call ended %s: %v", end, ends)
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Invariant is something that has to hold after each interaction.
+// Invariant must hold after each interaction.
 type Invariant struct {
-	// Name is a few words.
+	// Name describes it in a few words.
 	Name string
-	// Stored is called with each record once it is stored, and with the log that it
-	// is the newest of. It returns what is wrong, empty when nothing is. It must be
-	// cheap: it looks at what is new. Nil looks at nothing.
+	// Stored is called with each record once it is stored, and with its log. It returns
+	// what is wrong, or an empty string. It must be cheap: it should check only what is
+	// new. Nil checks nothing.
 	Stored func(l *Log, e runlog.Entry) string
-	// Final is called when everything rests after the last fault.
+	// Final is called when all runs are parked or ended after the last fault.
 	Final func(w *World) string
 }
 
@@ -28,18 +28,18 @@ type Violation struct {
 	Invariant, Message string
 }
 
-// broken notes that an invariant does not hold; the first one counts.
+// broken records that an invariant does not hold; the first one counts.
 func (w *World) broken(invariant, message string) {
 	if w.violation == nil {
 		w.violation = &Violation{Invariant: invariant, Message: message}
 	}
 }
 
-// Logs are all runs' logs, in the order in which they were begun. It is for the
+// Logs returns the logs of all runs, in the order of their start. It is for the
 // functions of an Invariant.
 func (w *World) Logs() []*Log { return w.store.order }
 
-// logState is what has been seen of a log, so that each record is looked at once.
+// logState is the checked state of a log, so that each record is checked once.
 type logState struct {
 	newest   runlog.Entry
 	step     runlog.Entry
@@ -54,15 +54,15 @@ type logState struct {
 	expired  bool
 }
 
-// busInvariants hold for every log, whatever its writers do.
+// busInvariants returns what holds for every log, whatever its writers do.
 func busInvariants() []Invariant {
 	return []Invariant{
 		{Name: "gap-free log", Stored: gapFree},
-		{Name: "records stay as they are", Final: unchanged},
+		{Name: "records never change", Final: unchanged},
 	}
 }
 
-// stock are the invariants that hold for every log that executors write.
+// stock returns the invariants that hold for every log that executors write.
 func stock() []Invariant {
 	return []Invariant{
 		{Name: "gap-free log", Stored: gapFree},
@@ -72,7 +72,7 @@ func stock() []Invariant {
 		{Name: "valid conversation", Stored: validConversation},
 		{Name: "each input once", Stored: inputsOnce, Final: inputsTaken},
 		{Name: "one session at a time", Stored: sessions},
-		{Name: "records stay as they are", Final: unchanged},
+		{Name: "records never change", Final: unchanged},
 		{Name: "watchers see all", Final: watchersSaw},
 	}
 }
@@ -111,12 +111,12 @@ func gapFree(l *Log, e runlog.Entry) string {
 	case e.Header.Version != s.newest.Header.Version+1:
 		return fmt.Sprintf("follows version %d", s.newest.Header.Version)
 	case e.Record.GetPrevSequence() != s.newest.Sequence:
-		return fmt.Sprintf("names %d as the record before it, which is at %d", e.Record.GetPrevSequence(), s.newest.Sequence)
+		return fmt.Sprintf("links to sequence %d, the record before it is at %d", e.Record.GetPrevSequence(), s.newest.Sequence)
 	}
 	cursor := e.Record.GetStep().GetSnapshot().GetInboxCursor()
 	if e.Record.GetStep() != nil {
 		if cursor < s.cursor {
-			return fmt.Sprintf("the inbox cursor goes back from %d to %d", s.cursor, cursor)
+			return fmt.Sprintf("the inbox cursor decreases from %d to %d", s.cursor, cursor)
 		}
 		s.cursor = cursor
 	}
@@ -170,7 +170,7 @@ func validConversation(l *Log, e runlog.Entry) string {
 		}
 		for _, c := range m.GetToolCalls() {
 			if _, has := s.calls[c.GetId()]; has {
-				return fmt.Sprintf("call id %s is there twice", c.GetId())
+				return fmt.Sprintf("duplicate call id %s", c.GetId())
 			}
 			s.calls[c.GetId()] = false
 		}
@@ -180,14 +180,14 @@ func validConversation(l *Log, e runlog.Entry) string {
 		answered, has := s.calls[m.GetToolCallId()]
 		switch {
 		case !has:
-			return fmt.Sprintf("a result for call %s, which is not there", m.GetToolCallId())
+			return fmt.Sprintf("a result for the unknown call %s", m.GetToolCallId())
 		case answered:
 			return fmt.Sprintf("a second result for call %s", m.GetToolCallId())
 		}
 		s.calls[m.GetToolCallId()] = true
 	}
 	if step := e.Record.GetStep(); step != nil && step.GetSnapshot().GetExpireTime() == nil && step.GetSnapshot().GetMessageCount() != s.messages {
-		return fmt.Sprintf("the snapshot counts %d messages, the log holds %d", step.GetSnapshot().GetMessageCount(), s.messages)
+		return fmt.Sprintf("the snapshot counts %d messages, the log has %d", step.GetSnapshot().GetMessageCount(), s.messages)
 	}
 	return ""
 }
@@ -230,7 +230,7 @@ func inputsOnce(l *Log, e runlog.Entry) string {
 	return ""
 }
 
-// uniqueText begins the messages that clients send once.
+// uniqueText is the prefix of messages that clients send once.
 const uniqueText = "message "
 
 func sessions(l *Log, e runlog.Entry) string {
@@ -239,7 +239,7 @@ func sessions(l *Log, e runlog.Entry) string {
 		switch b := ev.GetEvent().(type) {
 		case *harnessv1.Event_SessionStart:
 			if s.open || b.SessionStart.GetSegment() != s.segment+1 {
-				return fmt.Sprintf("segment %d starts behind segment %d, which is open: %v", b.SessionStart.GetSegment(), s.segment, s.open)
+				return fmt.Sprintf("segment %d starts after segment %d, open: %v", b.SessionStart.GetSegment(), s.segment, s.open)
 			}
 			s.open, s.segment = true, b.SessionStart.GetSegment()
 		case *harnessv1.Event_SessionComplete:
@@ -254,7 +254,7 @@ func sessions(l *Log, e runlog.Entry) string {
 
 func unchanged(w *World) string {
 	if m := w.store.changed(); m != nil {
-		return fmt.Sprintf("somebody changed version %d of %s, which is shared", m.entry.Header.Version, m.log.Run)
+		return fmt.Sprintf("version %d of %s, which is shared, was modified", m.entry.Header.Version, m.log.Run)
 	}
 	return ""
 }

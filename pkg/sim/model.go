@@ -12,16 +12,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// Model opens the simulated model of a process. What it says is a function of the
-// conversation alone: asked twice at the same place it wants the same operations,
-// under fresh ids, as real models do. So an operation that runs twice is noticed.
+// Model returns the simulated model of a process. Its responses depend on the
+// conversation alone: the same request gives the same operations, under fresh ids, as
+// with real models. So an operation that runs twice is detected.
 func (p *Process) Model() func(ref string) (model.Provider, string, error) {
 	return func(ref string) (model.Provider, string, error) { return &provider{p: p}, ref, nil }
 }
 
 type provider struct{ p *Process }
 
-// modelCall is a call of the model that is under way.
+// modelCall is a call of the model in progress.
 type modelCall struct {
 	o     *op
 	run   string
@@ -31,11 +31,11 @@ type modelCall struct {
 	hangs bool
 }
 
-// Goal is the goal of a run whose model knows it as name, makes turns turns with
-// tool calls and then completes.
+// Goal returns the goal of a run that the model knows as name: turns turns with tool
+// calls, then completion.
 func Goal(name string, turns int) string { return fmt.Sprintf("%s %d", name, turns) }
 
-// Complete asks the model once.
+// Complete calls the model once.
 func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(string)) (*model.Response, error) {
 	w := m.p.world
 	plan := planOf(w.cfg.Seed, r)
@@ -83,7 +83,7 @@ func failed(ctx context.Context, err error) error {
 	return err
 }
 
-// consider draws how a call of the model goes.
+// consider draws the result of a call of the model.
 func (w *World) consider(c *modelCall) {
 	w.calls = append(w.calls, c)
 	r := w.cfg.Rates
@@ -101,12 +101,12 @@ func (w *World) consider(c *modelCall) {
 	w.after(wait, func() { c.ready = true })
 }
 
-// listModel lists the calls that can be answered; mu is held.
+// listModel lists the calls that can return; mu is held.
 func (w *World) listModel() {
 	left := w.calls[:0]
 	for _, c := range w.calls {
 		if c.o.left || c.p.dead {
-			continue // nobody waits for it
+			continue // no goroutine waits for it
 		}
 		left = append(left, c)
 		if !c.ready {
@@ -126,12 +126,12 @@ func (w *World) answer(c *modelCall) {
 	if c.fails {
 		e.fate = failing
 	}
-	w.note(e)
+	w.record(e)
 	c.o.finish(c.o.check())
 }
 
-// healModel lets the model answer all who still have their run's step. Who has lost it
-// waits until it notices.
+// healModel makes the model answer all workers that still have their run's step. A
+// worker that has lost it waits until it detects that.
 func (w *World) healModel() {
 	for _, c := range w.calls {
 		if !c.hangs {
@@ -145,16 +145,16 @@ func (w *World) healModel() {
 	}
 }
 
-// plan is what the model says at one place of a conversation.
+// plan is the model's response at one place of a conversation.
 type plan struct {
 	name string
-	at   int // responses before
+	at   int // number of responses before
 	text string
 	kind string
 	ops  int
 }
 
-// planOf says what comes next in a conversation.
+// planOf returns the next response in a conversation.
 func planOf(seed uint64, r *model.Request) plan {
 	p := plan{}
 	inputs, turns := 0, 3
@@ -183,7 +183,7 @@ func planOf(seed uint64, r *model.Request) plan {
 	return p
 }
 
-// response is the plan with fresh call ids.
+// response returns the plan with fresh call ids.
 func (p plan) response(w *World) *model.Response {
 	r := &model.Response{
 		Text: p.text, FinishReason: "tool_calls", Model: "sim",

@@ -6,7 +6,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Newest asks the leader, which is never behind.
+// Newest reads from the leader, which does not lag.
 func (h *handle) Newest(ctx context.Context, run runlog.Run) (sequence uint64, err error) {
 	w := h.p.world
 	o := &op{key: key{kind: onRead, run: run.ID, text: "newest"}}

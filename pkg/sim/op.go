@@ -10,11 +10,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// kind of an interaction of a process with the world.
+// kind is the kind of an interaction of a process with the world.
 type kind uint8
 
-// The kinds. Their order decides nothing but the order in which equal choices are
-// listed.
+// The kinds. Their order decides only the order in which equal choices are listed.
 const (
 	onAppend kind = iota + 1
 	onInbox
@@ -60,15 +59,15 @@ var kindNames = [...]string{
 
 func (k kind) String() string { return kindNames[k] }
 
-// key identifies something pending, whatever goroutine came first.
+// key identifies a pending interaction, independently of the order of goroutines.
 type key struct {
 	proc int
 	kind kind
 	run  string
 	text string
 	a, b uint64
-	who  string // whom it is for, where all else is equal
-	n    uint64 // tells apart what is equal otherwise
+	who  string // the caller's name, if all else is equal
+	n    uint64 // distinguishes what is equal otherwise
 }
 
 func (k key) compare(o key) int {
@@ -78,7 +77,7 @@ func (k key) compare(o key) int {
 	return cmp.Or(cmp.Compare(k.run, o.run), cmp.Compare(k.a, o.a), cmp.Compare(k.b, o.b), cmp.Compare(k.text, o.text), cmp.Compare(k.who, o.who), cmp.Compare(k.n, o.n))
 }
 
-// fate is what becomes of an interaction.
+// fate is the result that is drawn for an interaction.
 type fate uint8
 
 // The fates.
@@ -102,7 +101,7 @@ const (
 
 var fateNames = [...]string{
 	through: "", crashedBefore: "the process dies before", crashedAfter: "the process dies after", answerLost: "done, the answer is lost",
-	writeLost: "lost on the way", leftUndecided: "undecided, in flight", notAnswered: "no answer", answeredStale: "a replica that is behind answers",
+	writeLost: "lost on the way", leftUndecided: "undecided, in flight", notAnswered: "no answer", answeredStale: "a replica that lags answers",
 	proposed: "proposed", timedOut: "timed out", wentLost: "lost", cameTwice: "doubled", failing: "fails",
 	landed: "landed", dropped: "dropped",
 }
@@ -112,31 +111,31 @@ type op struct {
 	key  key
 	p    *Process
 	note string
-	// write says that it changes what is stored: an answer that is lost leaves it
-	// open whether it has.
+	// write means that it changes what is stored. If its answer is lost, the caller
+	// does not know whether it did.
 	write bool
-	// fence is the spelling of the filter that a proposed append is fenced by; empty
-	// for writes that are not proposed.
+	// fence is the spelling of the filter that fences a proposed append; empty for
+	// writes that are not proposed.
 	fence string
-	// waitsFor is the sequence of a message that has to be stored before a read can be
-	// answered; 0 for none.
+	// waitsFor is the sequence of a message that must be stored before a read has an
+	// answer; 0 for none.
 	waitsFor uint64
-	// do carries it out; it is called by the scheduler. fate is one of through,
+	// do carries the interaction out; the scheduler calls it. fate is through,
 	// answeredStale or landed.
 	do func(fate fate) error
-	// check says whether a proposal may be made; errSettled when it is stored.
+	// check returns nil if a proposal may be made, errSettled if the record is stored.
 	check func() error
-	// sent, when not nil, notes what the bus looked like when a write was sent that
-	// is left in flight.
+	// sent, if not nil, records the state of the bus when a write is sent and left in
+	// flight.
 	sent     func()
 	deadline time.Time
 	done     chan struct{}
 	err      error
 	finished bool
-	left     bool // its goroutine waits no more; guarded by world.mu
+	left     bool // its goroutine no longer waits; guarded by world.mu
 }
 
-// finish lets the goroutine go on; it is called by the scheduler.
+// finish resumes the goroutine; the scheduler calls it.
 func (o *op) finish(err error) {
 	if !o.finished {
 		o.finished, o.err = true, err
@@ -146,13 +145,13 @@ func (o *op) finish(err error) {
 
 var (
 	errEnded   = errors.New("the simulation has ended")
-	errWaiting = errors.New("the answer comes later") // of do: someone else finishes the op
+	errWaiting = errors.New("the answer comes later") // of do: another function finishes the op
 )
 
-// patience is how long the bus is waited for.
+// patience bounds the wait for the bus.
 const patience = 5 * time.Second
 
-// interact parks the calling goroutine until the scheduler lets it go on.
+// interact blocks the calling goroutine until the scheduler resumes it.
 func (p *Process) interact(ctx context.Context, o *op) error {
 	if ctx.Err() != nil {
 		return unavailable(o, context.Cause(ctx))
@@ -169,7 +168,7 @@ func (p *Process) interact(ctx context.Context, o *op) error {
 	}
 	w.arrivals++
 	o.key.n = w.arrivals
-	if !p.dead { // else nobody answers
+	if !p.dead { // else there is no answer
 		w.pending = append(w.pending, o)
 		w.signal()
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Process is something that can die: what it runs reaches the world through its
-// handles alone, and from its death on they answer nothing. It comes back as a new
-// instance, with nothing of what the old one held.
+// Process can die. Its code reaches the world only through its handles, which return no
+// answers after its death. It restarts as a new instance without the state of the old
+// one.
 type Process struct {
-	// Name is that of the process; all its instances have it.
+	// Name is the process's name. All its instances have it.
 	Name string
-	// Instance is unique over restarts.
+	// Instance is unique, also after restarts.
 	Instance string
 
 	world  *World
@@ -30,7 +30,7 @@ type Process struct {
 	life   int
 	start  func(ctx context.Context, p *Process) error
 	cancel context.CancelFunc
-	ctx    context.Context //nolint:containedctx // the life of the process
+	ctx    context.Context //nolint:containedctx // ends with the process
 
 	// The fields below are guarded by world.mu where goroutines change them.
 	dead     bool
@@ -46,22 +46,22 @@ type Process struct {
 	feeds     []*feed
 	follows   []*follow
 	deltas    []*deltas
-	pokes     []*poked
+	pokes     []*pokeFeed
 	answerers []*answerer
-	// subscribed counts the subscriptions, to tell them apart.
+	// subscribed counts the subscriptions, to number them.
 	subscribed uint64
 }
 
-// Start starts a process that runs f, and starts it again some time after it died
-// or f returned. All that f does has to go through the handles of the instance that
-// it is given, and to end with ctx.
+// Start starts a process that runs f, and restarts it some time after it died or f
+// returned. f must use only the handles of the instance that it receives, and end with
+// ctx.
 func (w *World) Start(name string, f func(ctx context.Context, p *Process) error) {
 	p := &Process{Name: name, start: f, world: w, index: len(w.procs)}
 	w.procs = append(w.procs, p)
 	w.launch(p)
 }
 
-// launch begins a life of a process.
+// launch starts the next instance of a process.
 func (w *World) launch(p *Process) {
 	p.life++
 	p.Instance = fmt.Sprintf("%s.%d", p.Name, p.life)
@@ -76,37 +76,37 @@ func (w *World) launch(p *Process) {
 	}()
 }
 
-// Log is the process's way to the bus.
+// Log returns the process's run log.
 func (p *Process) Log() runlog.Log { return &handle{p: p} }
 
-// Executor is a config of a loop that runs in the process.
+// Executor returns the config of a loop that runs in the process.
 func (p *Process) Executor() executor.Config {
 	return executor.Config{Log: p.Log(), Instance: p.Instance}
 }
 
-// Serve makes a gateway known to the clients, for the life of the process.
+// Serve makes a gateway available to the clients until the process dies.
 func (p *Process) Serve(g harnessv1.GatewayServiceServer) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
 	p.gateway = g
 }
 
-// Dead says that the process has died. It may be called by clients.
+// Dead reports whether the process has died. Clients may call it.
 func (p *Process) Dead() bool {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
 	return p.dead
 }
 
-// World is the world that the process is in.
+// World returns the world of the process.
 func (p *Process) World() *World { return p.world }
 
-// alive says whether the process can be reached.
+// alive reports whether the process can be reached.
 func (p *Process) alive() bool { return !p.dead && !p.exited }
 
 func (p *Process) onBus(now time.Time) bool { return p.alive() && !now.Before(p.cut) }
 
-// crash kills a process at once. What it had sent is under way.
+// crash kills a process immediately. What it has sent stays in flight.
 func (w *World) crash(p *Process) {
 	w.mu.Lock()
 	p.dead = true
@@ -140,7 +140,7 @@ func (w *World) crash(p *Process) {
 	w.retire(p)
 }
 
-// retire makes way for the next life of a process that has died.
+// retire prepares the next instance of a process that has died.
 func (w *World) retire(p *Process) {
 	next := &Process{Name: p.Name, start: p.start, world: w, index: p.index, life: p.life}
 	dead := p
@@ -162,10 +162,10 @@ func (w *World) revive(p *Process) {
 	p.dead, p.exited, p.stopping = false, false, false
 	w.mu.Unlock()
 	w.launch(p)
-	w.note(event{who: p.Name, kind: onFault, note: "starts as " + p.Instance})
+	w.record(event{who: p.Name, kind: onFault, note: "starts as " + p.Instance})
 }
 
-// stop asks a process to end in an orderly way; it has a moment for that.
+// stop requests an orderly end of a process and kills it if it takes too long.
 func (w *World) stop(p *Process) {
 	p.stopping = true
 	p.cancel()
@@ -176,10 +176,10 @@ func (w *World) stop(p *Process) {
 	})
 }
 
-// orderly is how long a process has to end in an orderly way.
+// orderly bounds an orderly end.
 const orderly = 5 * time.Second
 
-// request is a call that a client makes to a process.
+// request is a call of a client to a process.
 type request struct {
 	done chan struct{}
 	err  error
@@ -193,9 +193,8 @@ func (r *request) fail(err error) {
 	}
 }
 
-// Call has f called inside a process, as an RPC is: the caller gets UNAVAILABLE when the
-// process is dead or dies meanwhile, and ctx ends with the caller's. It may be called
-// by clients.
+// Call calls f inside a process, as an RPC does: it returns UNAVAILABLE if the process
+// is dead or dies meanwhile, and ctx ends with the caller's. Clients may call it.
 func Call[T any](ctx context.Context, w *World, name string, f func(ctx context.Context, p *Process) (T, error)) (T, error) {
 	var result T
 	r := &request{done: make(chan struct{})}
@@ -221,7 +220,7 @@ func Call[T any](ctx context.Context, w *World, name string, f func(ctx context.
 	return result, r.err
 }
 
-// serve carries out a request in its process.
+// serve handles a request in its process.
 func (w *World) serve(ctx context.Context, p *Process, r *request, f func(context.Context) (keep func(), err error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -245,7 +244,8 @@ func (w *World) process(name string) *Process {
 	return nil
 }
 
-// actor is who an interaction is for, where its arguments do not tell.
+// actor is the context key of the caller's name, for interactions whose arguments do
+// not identify it.
 type actor struct{}
 
 func actorOf(ctx context.Context) string {
@@ -253,7 +253,8 @@ func actorOf(ctx context.Context) string {
 	return name
 }
 
-// Numbers draws numbers for the instance, for what production code leaves to chance.
+// Numbers returns a generator for the instance, for what production code draws at
+// random.
 func (p *Process) Numbers() func() uint64 {
 	var mu sync.Mutex
 	random := p.world.Random(p.Instance)

@@ -9,8 +9,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// rests says what does not rest yet; empty when everything does.
-func (w *World) rests() string {
+// unfinished returns what keeps the simulation from ending; empty if nothing does.
+func (w *World) unfinished() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.clients {
@@ -27,7 +27,7 @@ func (w *World) rests() string {
 		return "a write is in flight"
 	}
 	for _, l := range w.store.order {
-		if why := w.unrest(l); why != "" {
+		if why := w.unfinishedRun(l); why != "" {
 			return why
 		}
 	}
@@ -47,8 +47,8 @@ func (w *World) rests() string {
 	return ""
 }
 
-// acked checks an acknowledgement: a step may be acknowledged only once a newer step
-// of its run is stored.
+// acked checks an acknowledgement: a step may be acknowledged only once a newer step of
+// its run is stored.
 func (w *World) acked(c *control) {
 	m := c.d.h.message
 	if m == nil || c.d.l.consumer.name == wakes || m.gone {
@@ -60,8 +60,8 @@ func (w *World) acked(c *control) {
 	}
 }
 
-// unrest says why a run does not rest; empty when it does.
-func (w *World) unrest(l *Log) string {
+// unfinishedRun returns why a run is neither parked nor ended; empty if it is.
+func (w *World) unfinishedRun(l *Log) string {
 	n := len(l.records)
 	if n == 0 {
 		return ""
@@ -71,7 +71,7 @@ func (w *World) unrest(l *Log) string {
 	}
 	step := l.records[n-1].record().GetStep()
 	if !runlog.IsRest(step.GetTo()) {
-		return fmt.Sprintf("%s stands at version %d: %s", l.Run, l.Newest().Header.Version, sketch(l.records[n-1].record()))
+		return fmt.Sprintf("%s is at version %d: %s", l.Run, l.Newest().Header.Version, sketch(l.records[n-1].record()))
 	}
 	if i := len(l.items); i > 0 && l.items[i-1].sequence > step.GetSnapshot().GetInboxCursor() {
 		return fmt.Sprintf("input %s of %s was not taken in", l.items[i-1].item.GetId(), l.Run)
@@ -81,7 +81,7 @@ func (w *World) unrest(l *Log) string {
 	}
 	if awaited := runstate.AwaitedCalls(step.GetSnapshot()); len(awaited) > 0 {
 		if at := runstate.FirstDeadline(step.GetSnapshot()); at != nil && at.AsTime().Before(w.healedAt.Add(w.cfg.Healing/2)) {
-			return fmt.Sprintf("a call of %s waits to be answered until %v", l.Run, at.AsTime().Sub(w.began))
+			return fmt.Sprintf("a call of %s waits for an answer until %v", l.Run, at.AsTime().Sub(w.began))
 		}
 		return ""
 	}
@@ -93,8 +93,8 @@ func (w *World) unrest(l *Log) string {
 	}
 }
 
-// due says that a timer has to fire before its run rests: that of an outage, of a
-// deletion, and of a deadline that is not days away.
+// due reports whether a timer has to fire before the simulation ends: that of an
+// outage, of a deletion, and of a deadline within a day.
 func (w *World) due(l *Log, t *timer) bool {
 	if l == nil || len(l.records) == 0 {
 		return false

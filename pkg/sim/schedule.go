@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// settleTime is how long everything has to be at rest before the end is judged: long
-// enough for a watcher to notice what its feed has not told it.
+// settleTime is how long all runs have to be parked or ended before the final checks:
+// long enough for a watcher to read what its feed has dropped.
 const settleTime = 30 * time.Second
 
-// mostFaults bounds the simulated time for which faults go on.
+// mostFaults bounds the simulated time with faults.
 const mostFaults = time.Hour
 
-// mostSteps bounds the interactions after the faults: beyond it something goes
-// round in circles.
+// mostSteps bounds the interactions after the faults. More of them indicate an endless
+// loop.
 const mostSteps = 15_000
 
-// simulate lets one interaction take place after another until all is at rest.
+// simulate carries out one interaction after another until all runs are parked or
+// ended.
 func (w *World) simulate() {
 	for w.violation == nil {
 		synctest.Wait()
@@ -28,9 +29,9 @@ func (w *World) simulate() {
 			w.overdue(now)
 		}
 		w.bury()
-		synctest.Wait() // for what these have set going
+		synctest.Wait() // for goroutines that these have resumed
 		w.list(now)
-		if !w.healing && (w.steps >= w.cfg.Steps || now.Sub(w.began) >= mostFaults || len(w.choices) == 0 && w.rests() == "") {
+		if !w.healing && (w.steps >= w.cfg.Steps || now.Sub(w.began) >= mostFaults || len(w.choices) == 0 && w.unfinished() == "") {
 			w.heal(now)
 			continue
 		}
@@ -59,9 +60,9 @@ func (w *World) simulate() {
 	}
 }
 
-// finished says whether the end can be judged, and judges it.
+// finished reports whether the simulation is over, and runs the final checks.
 func (w *World) finished(now time.Time) bool {
-	why := w.rests()
+	why := w.unfinished()
 	switch {
 	case why != "":
 		w.restAt = time.Time{}
@@ -73,10 +74,10 @@ func (w *World) finished(now time.Time) bool {
 		return true
 	}
 	if why != "" && now.Sub(w.healedAt) > w.cfg.Healing {
-		w.broken("comes to rest", fmt.Sprintf("%v after the last fault: %s", w.cfg.Healing, why))
+		w.broken("runs park or end", fmt.Sprintf("%v after the last fault: %s", w.cfg.Healing, why))
 	}
 	if w.steps > w.cfg.Steps+mostSteps {
-		w.broken("comes to rest", fmt.Sprintf("%d interactions after the last fault: %s", mostSteps, why))
+		w.broken("runs park or end", fmt.Sprintf("%d interactions after the last fault: %s", mostSteps, why))
 	}
 	return false
 }
@@ -87,7 +88,7 @@ func (w *World) heal(now time.Time) {
 	w.healing = true
 	w.mu.Unlock()
 	w.healedAt = now
-	w.note(event{kind: onFault, note: "the faults are over"})
+	w.record(event{kind: onFault, note: "the faults are over"})
 	for _, p := range w.procs {
 		p.cut = time.Time{}
 		w.revive(p)
@@ -96,7 +97,7 @@ func (w *World) heal(now time.Time) {
 	w.healHosts()
 }
 
-// overdue does what time has brought.
+// overdue handles timers, deadlines and alarms that are due.
 func (w *World) overdue(now time.Time) {
 	w.expire(now)
 	w.fire(now)
@@ -114,7 +115,7 @@ func (w *World) overdue(now time.Time) {
 	w.mu.Unlock()
 	slices.SortFunc(late, func(a, b *op) int { return a.key.compare(b.key) })
 	for _, o := range late {
-		w.noteOp(o, timedOut)
+		w.recordOp(o, timedOut)
 		w.sentOrNot(o)
 		w.finish(o, unavailable(o, errNoAnswer))
 	}
@@ -139,8 +140,8 @@ func (w *World) overdue(now time.Time) {
 	}
 }
 
-// bury takes processes that have ended by themselves for dead, and takes away what
-// nobody waits for.
+// bury handles processes that have ended by themselves, and removes interactions that
+// no goroutine waits for.
 func (w *World) bury() {
 	for _, p := range w.procs {
 		w.mu.Lock()
@@ -151,7 +152,7 @@ func (w *World) bury() {
 			if p.err != nil {
 				note += ": " + p.err.Error()
 			}
-			w.note(event{who: p.Instance, kind: onFault, note: note})
+			w.record(event{who: p.Instance, kind: onFault, note: note})
 			w.crash(p)
 		}
 	}
@@ -172,7 +173,7 @@ func (w *World) bury() {
 	}
 }
 
-// pass lets time go on until something comes up, at most for so long.
+// pass lets time pass until something is due, for at most most.
 func (w *World) pass(most time.Duration) {
 	synctest.Wait()
 	now := time.Now()
@@ -212,7 +213,7 @@ func (w *World) pass(most time.Duration) {
 		earlier(w.restAt.Add(settleTime))
 	}
 	select {
-	case <-w.arrived: // of what is listed already
+	case <-w.arrived: // for what is listed already
 	default:
 	}
 	timer := time.NewTimer(until.Sub(now))
@@ -223,7 +224,7 @@ func (w *World) pass(most time.Duration) {
 	}
 }
 
-// slow lets some time pass although something is pending.
+// slow lets some time pass while interactions are pending.
 func (w *World) slow() {
 	spans := [...]time.Duration{time.Millisecond, 50 * time.Millisecond, 400 * time.Millisecond, time.Second, w.ackWait / 2, w.ackWait + time.Second, 4 * w.ackWait}
 	span := spans[w.random.IntN(len(spans))]

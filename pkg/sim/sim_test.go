@@ -13,12 +13,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sim"
 )
 
-// counter is an executor that hands its run to itself until it has counted to ten.
-// Before each hand-off it pays, which must not happen twice for one number.
+// counter is an executor that passes its run to itself until it has counted to ten.
+// Before each step it pays, which must not happen twice for one number.
 type counter struct {
 	pay func(run runlog.Run, number uint32)
-	// noted says whether it notes in the journal what it paid for.
-	noted bool
+	// recorded makes it record in the journal what it is about to pay for.
+	recorded bool
 }
 
 const last = 10
@@ -28,9 +28,9 @@ func (*counter) Name() string { return "count" }
 func (c *counter) Execute(ctx context.Context, task *executor.Task) (*harnessv1.Outcome, error) {
 	s := task.Snapshot()
 	s.TurnCount++
-	if !c.noted {
+	if !c.recorded {
 		c.pay(task.Run, s.GetTurnCount())
-	} else if len(task.Journal) == 0 { // else it was begun before, and nobody knows how far it came
+	} else if len(task.Journal) == 0 { // else another worker has started, and may have paid
 		if err := task.AppendJournal(ctx, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{
 			TurnStarted: &harnessv1.TurnStarted{TurnNumber: s.GetTurnCount(), Attempt: 1},
 		}}, nil, nil); err != nil {
@@ -45,9 +45,9 @@ func (c *counter) Execute(ctx context.Context, task *executor.Task) (*harnessv1.
 	return &harnessv1.Outcome{Step: step}, nil
 }
 
-// count is a world in which two workers count a few runs, and one that checks what
-// they pay.
-func count(noted bool) (sim.Config, func(w *sim.World)) {
+// count returns a world in which two workers count a few runs, and an invariant that
+// checks what they pay.
+func count(recorded bool) (sim.Config, func(w *sim.World)) {
 	var mu sync.Mutex
 	paid, wrong := map[string]int{}, ""
 	pay := func(run runlog.Run, number uint32) {
@@ -74,16 +74,16 @@ func count(noted bool) (sim.Config, func(w *sim.World)) {
 	return cfg, func(w *sim.World) {
 		for i := range 2 {
 			w.Start(fmt.Sprintf("worker-%d", i), func(ctx context.Context, p *sim.Process) error {
-				return executor.Run(ctx, p.Executor(), &counter{pay: pay, noted: noted})
+				return executor.Run(ctx, p.Executor(), &counter{pay: pay, recorded: recorded})
 			})
-			w.Begin(runlog.Run{Namespace: "default", ID: fmt.Sprintf("r%d", i)}, &harnessv1.Step{
+			w.StartRun(runlog.Run{Namespace: "default", ID: fmt.Sprintf("r%d", i)}, &harnessv1.Step{
 				To: "count", Snapshot: &harnessv1.Snapshot{}, Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{}},
 			})
 		}
 	}
 }
 
-func TestAnExecutorThatNotesWhatItDoesPaysOnce(t *testing.T) {
+func TestExecutorThatRecordsPaymentsPaysOnce(t *testing.T) {
 	for seed := range uint64(200) {
 		cfg, setup := count(true)
 		cfg.Seed = seed
@@ -91,7 +91,7 @@ func TestAnExecutorThatNotesWhatItDoesPaysOnce(t *testing.T) {
 	}
 }
 
-func TestAnExecutorThatNotesNothingIsCaught(t *testing.T) {
+func TestExecutorWithoutRecordsIsDetected(t *testing.T) {
 	for seed := range uint64(200) {
 		cfg, setup := count(false)
 		cfg.Seed = seed

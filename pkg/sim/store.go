@@ -10,12 +10,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// store is what the bus has stored: one sequence of messages, records and inbox
-// items of all runs. Only the scheduler touches it.
+// store contains the stored messages: one sequence of records and inbox items of all
+// runs. Only the scheduler uses it.
 type store struct {
-	all  []*message // that with sequence n at n-1
+	all  []*message // the message with sequence n at n-1
 	runs map[runlog.Run]*Log
-	// order is that in which the runs were made.
+	// order contains the runs in the order of their start.
 	order []*Log
 }
 
@@ -23,8 +23,8 @@ type store struct {
 type message struct {
 	sequence uint64
 	log      *Log
-	// entry is the record, encoded its bytes; for an inbox item entry has only run
-	// and sequence.
+	// entry is the record, encoded its bytes. For an inbox item entry has only run and
+	// sequence.
 	entry   runlog.Entry
 	encoded []byte
 	item    *harnessv1.InboxItem
@@ -33,17 +33,18 @@ type message struct {
 
 func (m *message) record() *harnessv1.Record { return m.entry.Record }
 
-// Log is all that is stored of one run.
+// Log contains everything that is stored of one run.
 type Log struct {
 	Run runlog.Run
-	// records and items are in order; what was erased is not in them.
+	// records and items are in order, without erased ones.
 	records, items []*message
 	blobs          map[string][]byte
 	state          logState
-	lives          int // lives that were erased
+	lives          int // erased runs of the name
 }
 
-// Records are the records of the run, oldest first; shared, not to be changed.
+// Records returns the records of the run, oldest first. They are shared and must not be
+// changed.
 func (l *Log) Records() []runlog.Entry {
 	entries := make([]runlog.Entry, len(l.records))
 	for i, m := range l.records {
@@ -52,7 +53,7 @@ func (l *Log) Records() []runlog.Entry {
 	return entries
 }
 
-// Newest is the newest record; the zero Entry where there is none.
+// Newest returns the newest record; the zero Entry if there is none.
 func (l *Log) Newest() runlog.Entry {
 	if len(l.records) == 0 {
 		return runlog.Entry{Run: l.Run}
@@ -72,7 +73,7 @@ func (s *store) of(run runlog.Run) *Log {
 	return l
 }
 
-// append stores a record, in its stored form, behind whatever is there and returns its
+// append stores a record, in its stored form, after the newest one and returns its
 // message.
 func (s *store) append(rec *harnessv1.Record, encoded []byte) (*message, error) {
 	header := runlog.HeaderOf(rec)
@@ -88,8 +89,8 @@ func (s *store) append(rec *harnessv1.Record, encoded []byte) (*message, error) 
 	return m, nil
 }
 
-// fenced says whether a record may be stored now. settled is its sequence when it
-// is there already.
+// fenced returns nil if a record may be stored now. settled is its sequence if it is
+// already stored.
 func (s *store) fenced(rec *harnessv1.Record) (settled uint64, err error) {
 	newest := uint64(0)
 	l := s.runs[runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()}]
@@ -110,7 +111,7 @@ func (s *store) fenced(rec *harnessv1.Record) (settled uint64, err error) {
 	return 0, fmt.Errorf("version %d of %s/%s: %w", rec.GetVersion(), rec.GetNamespace(), rec.GetRunId(), runlog.ErrFenced)
 }
 
-// give stores an inbox item, unless one with its id is beyond the cursor after.
+// give stores an inbox item, unless one with its id is after the cursor.
 func (s *store) give(run runlog.Run, item *harnessv1.InboxItem, after uint64) (m *message, existed bool) {
 	l := s.of(run)
 	for i := len(l.items) - 1; i >= 0 && l.items[i].sequence > after; i-- {
@@ -131,7 +132,7 @@ func (s *store) give(run runlog.Run, item *harnessv1.InboxItem, after uint64) (m
 	return m, false
 }
 
-// view is the view of a run of a replica that is as far as upTo.
+// view returns the view of a run from a replica whose last sequence is upTo.
 func (s *store) view(run runlog.Run, upTo uint64) (v runlog.View, err error) {
 	l := s.runs[run]
 	if l == nil {
@@ -160,8 +161,7 @@ func (s *store) view(run runlog.Run, upTo uint64) (v runlog.View, err error) {
 	return v, nil
 }
 
-// places are the sequences at which what a view of run shows changes, from and
-// with the given one on.
+// places returns the sequences at which the view of a run changes, starting with from.
 func (s *store) places(run runlog.Run, from uint64) []uint64 {
 	l := s.runs[run]
 	if l == nil {
@@ -176,7 +176,7 @@ func (s *store) places(run runlog.Run, from uint64) []uint64 {
 	return at
 }
 
-// items are the items in (after, upTo], cut to what repair takes in at once.
+// inbox returns the items in (after, upTo], within the bounds of one read.
 func (s *store) inbox(run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	if upTo <= after {
 		return nil, nil
@@ -199,7 +199,7 @@ func (s *store) inbox(run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxIte
 	return items, nil
 }
 
-// erase deletes up to n messages of a run, all for n < 0, but the record keep.
+// erase deletes up to n messages of a run, all for n < 0, except the record keep.
 func (s *store) erase(run runlog.Run, keep, through uint64, n int) {
 	l := s.runs[run]
 	if l == nil {
@@ -228,7 +228,7 @@ func (s *store) erase(run runlog.Run, keep, through uint64, n int) {
 	}
 }
 
-// newest is the sequence of the newest message of a run; 0 when there is none.
+// newest returns the sequence of the newest message of a run; 0 if there is none.
 func (s *store) newest(run runlog.Run) uint64 {
 	l := s.runs[run]
 	if l == nil {
@@ -241,7 +241,7 @@ func (s *store) newest(run runlog.Run) uint64 {
 	return newest
 }
 
-// left is how many messages of a run an erasure has still to delete.
+// left returns how many messages of a run an erasure still has to delete.
 func (s *store) left(run runlog.Run, keep, through uint64) int {
 	n := 0
 	if l := s.runs[run]; l != nil {
@@ -256,11 +256,11 @@ func (s *store) left(run runlog.Run, keep, through uint64) int {
 	return n
 }
 
-// deleted says that the run is deleted, or that one of its name was.
+// deleted reports whether the run is deleted, or another one of its name was.
 func (l *Log) deleted() bool { return l.state.expired || l.lives > 0 }
 
-// changed says which stored record is no longer what was stored: whoever is given
-// one may not change it.
+// changed returns a stored record that was modified in memory: records are shared and
+// must not be changed.
 func (s *store) changed() *message {
 	for _, m := range s.all {
 		if m.item != nil || m.gone {

@@ -15,7 +15,8 @@ type timer struct {
 	fired   bool
 }
 
-// setTimer sets a timer. One that was set before is moved, one that has fired is set anew.
+// setTimer sets a timer. It moves an existing one, and one that has fired will fire
+// again.
 func (w *World) setTimer(run runlog.Run, version uint64, at time.Time) {
 	for _, t := range w.timers {
 		if t.run == run && t.version == version {
@@ -26,7 +27,7 @@ func (w *World) setTimer(run runlog.Run, version uint64, at time.Time) {
 	w.timers = append(w.timers, &timer{run: run, version: version, at: at})
 }
 
-// fire brings up the timers whose time has come.
+// fire fires the timers that are due.
 func (w *World) fire(now time.Time) {
 	for _, t := range w.timers {
 		if t.fired || now.Before(t.at) {
@@ -40,12 +41,12 @@ func (w *World) fire(now time.Time) {
 func (w *World) come(t *timer) {
 	w.timerCount++
 	c := w.consumer(timersName)
-	c.held = append(c.held, &held{sequence: w.timerCount, timer: t})
+	c.held = append(c.held, &assignment{sequence: w.timerCount, timer: t})
 }
 
-// eraseTimers deletes the timers of a run, those that fired included.
+// eraseTimers deletes the timers of a run, including those that fired.
 func (w *World) eraseTimers(run runlog.Run) {
 	w.timers = slices.DeleteFunc(w.timers, func(t *timer) bool { return t.run == run })
 	c := w.consumer(timersName)
-	c.held = slices.DeleteFunc(c.held, func(h *held) bool { return h.timer.run == run })
+	c.held = slices.DeleteFunc(c.held, func(h *assignment) bool { return h.timer.run == run })
 }

@@ -4,8 +4,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Tools that every host offers. act and run have an effect each time that they run;
-// run is asked for first. look and set may be run twice.
+// Tools of every host. act and run have an effect each time they run. run needs an
+// approval. look and set may be repeated.
 var tools = []*harnessv1.ToolSpec{
 	spec("look", &harnessv1.ToolAnnotations{Reads: true, Idempotent: true, ParallelSafe: true}),
 	spec("set", &harnessv1.ToolAnnotations{Writes: true, Idempotent: true}),
@@ -14,7 +14,7 @@ var tools = []*harnessv1.ToolSpec{
 	spec("run", &harnessv1.ToolAnnotations{Writes: true, Executes: true}),
 }
 
-// ClientTools are tools that the clients run: fax is asked for first.
+// ClientTools returns the tools that clients run. fax needs an approval.
 func ClientTools() []*harnessv1.ToolSpec {
 	phone := spec("phone", &harnessv1.ToolAnnotations{})
 	fax := spec("fax", &harnessv1.ToolAnnotations{Executes: true})
@@ -29,7 +29,7 @@ func spec(name string, a *harnessv1.ToolAnnotations) *harnessv1.ToolSpec {
 	}
 }
 
-// checkTool stands for commands of the harness; no host offers it.
+// checkTool represents commands of the harness. No host lists it.
 const checkTool = "check"
 
 func idempotent(name string) bool { return name == "look" || name == "set" }

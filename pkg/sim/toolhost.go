@@ -11,8 +11,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// host is a tool host: a process with a ledger by call id, which outlives the
-// process unless it gets lost.
+// host is a tool host: a process with a ledger by call id, which outlives the process
+// unless it is lost.
 type host struct {
 	world  *World
 	name   string
@@ -20,7 +20,7 @@ type host struct {
 	ledger string
 	lost   int
 	down   bool
-	// entries are what the ledger holds, kept what is only in memory.
+	// entries is the content of the ledger, kept what is only in memory.
 	entries map[string]*call
 	running []*call
 }
@@ -49,16 +49,15 @@ const (
 	orphaned
 )
 
-// ToolHost adds a tool host. A host may die and come back, with its ledger or
-// without.
+// ToolHost adds a tool host. A host may die and restart, with its ledger or without.
 func (w *World) ToolHost(name string) {
 	h := &host{world: w, name: name, index: len(w.hosts), entries: map[string]*call{}}
-	h.begin()
+	h.newLedger()
 	w.hosts = append(w.hosts, h)
 }
 
-// begin begins a ledger; its id has the form PLACE-RANDOM.
-func (h *host) begin() {
+// newLedger starts a ledger; its id has the form PLACE-RANDOM.
+func (h *host) newLedger() {
 	h.ledger = fmt.Sprintf("%012x-%016x", h.index+1, h.lost+1)
 }
 
@@ -66,7 +65,7 @@ func callKey(namespace, run string, first uint64, id string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", namespace, run, first, id)
 }
 
-// execute has a request arrive at its host.
+// execute makes a request arrive at its host.
 func (w *World) execute(o *op, r *harnessv1.ExecuteToolRequest, answer func(*harnessv1.ExecuteToolResponse)) error {
 	h := w.host(r.GetLedgerId())
 	if h == nil {
@@ -100,8 +99,8 @@ func (w *World) execute(o *op, r *harnessv1.ExecuteToolRequest, answer func(*har
 	return errWaiting
 }
 
-// check has a command of the harness arrive at any host: it runs as a call does,
-// and is neither idempotent nor known under another ledger.
+// check makes a command of the harness arrive at any host. It runs as a call does, and
+// is neither idempotent nor known under another ledger.
 func (w *World) check(o *op, r *harnessv1.CheckCommandRequest, answer func(*harnessv1.CheckCommandResponse)) error {
 	call := &harnessv1.ExecuteToolRequest{
 		Namespace: r.GetNamespace(), RunId: r.GetRunId(), CallId: r.GetKey(), FirstSequence: r.GetFirstSequence(), Tool: checkTool,
@@ -138,7 +137,7 @@ func (h *host) run(key string, r *harnessv1.ExecuteToolRequest, may bool) *call 
 	return c
 }
 
-// listHosts lists the calls that are over, and mu is held.
+// listHosts lists the calls that are over; mu is held.
 func (w *World) listHosts() {
 	for _, h := range w.hosts {
 		if h.down {
@@ -152,13 +151,13 @@ func (w *World) listHosts() {
 	}
 }
 
-// finish ends a call and answers all who wait for it. The host may die before.
+// finish ends a call and answers all waiting callers. The host may die before.
 func (h *host) finish(c *call) {
 	w := h.world
 	e := event{who: h.name, kind: onToolEnd, run: c.run, text: c.id, note: c.operation}
 	if w.chance(w.cfg.Rates.CrashBefore) {
 		e.fate = crashedBefore
-		w.note(e)
+		w.record(e)
 		h.crash()
 		return
 	}
@@ -168,9 +167,9 @@ func (h *host) finish(c *call) {
 	if died {
 		e.fate = crashedAfter
 	}
-	w.note(e)
+	w.record(e)
 	if died {
-		h.crash() // which breaks off those who wait
+		h.crash() // which fails those that wait
 	}
 	waiters, answers := c.waiters, c.answers
 	c.waiters, c.answers = nil, nil
@@ -184,7 +183,7 @@ func (h *host) finish(c *call) {
 	}
 }
 
-// crash kills the host: what runs is dead, and how it ended is not known.
+// crash kills the host: its calls die with an unknown result.
 func (h *host) crash() {
 	w := h.world
 	h.down = true
@@ -205,9 +204,9 @@ func (h *host) crash() {
 		note = "dies and loses its ledger"
 		h.lost++
 		h.entries = map[string]*call{}
-		h.begin()
+		h.newLedger()
 	}
-	w.note(event{who: h.name, kind: onFault, note: note})
+	w.record(event{who: h.name, kind: onFault, note: note})
 	w.after(time.Duration(w.random.IntN(6000))*time.Millisecond, func() { h.down = false })
 }
 
@@ -252,13 +251,13 @@ func (h *host) cancel(r *harnessv1.CancelToolsRequest) *harnessv1.CancelToolsRes
 	return resp
 }
 
-// What a tombstone says of the call under it.
+// The state of a call in its tombstone.
 const (
 	killedFate  = ".killed"
 	unknownFate = ".unknown"
 )
 
-// healHosts brings all hosts back.
+// healHosts restarts all hosts.
 func (w *World) healHosts() {
 	for _, h := range w.hosts {
 		h.down = false

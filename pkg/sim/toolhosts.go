@@ -12,13 +12,14 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// ToolHosts is a process's client of all tool hosts: a call that was started under a
-// ledger goes to the host that has it or has taken its place, everything else to any.
+// ToolHosts returns a process's client of all tool hosts: a call that was started under
+// a ledger goes to the host that has it or has replaced it, everything else to any
+// host.
 func (p *Process) ToolHosts() harnessv1.ToolHostServiceClient { return &hosts{p: p} }
 
 type hosts struct{ p *Process }
 
-// of is the host for a ledger; nil when it is not there.
+// host returns the host of a ledger; nil if it is not available.
 func (w *World) host(ledger string) *host {
 	place, _, _ := strings.Cut(ledger, "-")
 	for _, h := range w.hosts {
@@ -34,8 +35,8 @@ func (w *World) host(ledger string) *host {
 
 func away(name string) error { return status.Error(codes.Unavailable, name+" cannot be reached") }
 
-// asked makes a request; the error of one that got no answer is UNAVAILABLE.
-func (c *hosts) asked(ctx context.Context, o *op) error {
+// request makes a request; without an answer its error is UNAVAILABLE.
+func (c *hosts) request(ctx context.Context, o *op) error {
 	o.deadline = time.Now().Add(time.Hour)
 	err := c.p.interact(ctx, o)
 	if err == nil {
@@ -50,7 +51,7 @@ func (c *hosts) asked(ctx context.Context, o *op) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// DescribeHost asks any host.
+// DescribeHost calls any host.
 func (c *hosts) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostRequest, _ ...grpc.CallOption) (r *harnessv1.DescribeHostResponse, err error) {
 	w := c.p.world
 	o := &op{key: key{kind: onDescribe}}
@@ -69,33 +70,33 @@ func (c *hosts) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostReque
 		r = &harnessv1.DescribeHostResponse{Tools: tools, LedgerId: h.ledger}
 		return nil
 	}
-	if err := c.asked(ctx, o); err != nil {
+	if err := c.request(ctx, o); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// DescribeWorkspace asks any host.
+// DescribeWorkspace calls any host.
 func (c *hosts) DescribeWorkspace(ctx context.Context, _ *harnessv1.DescribeWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
-	if err := c.look(ctx, key{kind: onDescribe, text: "workspace"}); err != nil {
+	if err := c.anyHost(ctx, key{kind: onDescribe, text: "workspace"}); err != nil {
 		return nil, err
 	}
 	return &harnessv1.DescribeWorkspaceResponse{Environment: &harnessv1.Environment{}}, nil
 }
 
-// ExecuteTool runs a call once, joins it or gives its result.
+// ExecuteTool runs a call once, joins it or returns its result.
 func (c *hosts) ExecuteTool(ctx context.Context, r *harnessv1.ExecuteToolRequest, _ ...grpc.CallOption) (resp *harnessv1.ExecuteToolResponse, err error) {
 	w := c.p.world
 	o := &op{key: key{kind: onExecute, run: r.GetRunId(), text: r.GetCallId()}}
 	answer := func(a *harnessv1.ExecuteToolResponse) { resp = a }
 	o.do = func(fate) error { return w.execute(o, r, answer) }
-	if err := c.asked(ctx, o); err != nil {
+	if err := c.request(ctx, o); err != nil {
 		return nil, err
 	}
 	return resp, nil
 }
 
-// CancelTools kills calls and lets them never start.
+// CancelTools kills calls and prevents them from starting.
 func (c *hosts) CancelTools(ctx context.Context, r *harnessv1.CancelToolsRequest, _ ...grpc.CallOption) (resp *harnessv1.CancelToolsResponse, err error) {
 	w := c.p.world
 	o := &op{key: key{kind: onCancel, run: r.GetRunId(), text: strings.Join(r.GetCallIds(), " ")}}
@@ -107,32 +108,32 @@ func (c *hosts) CancelTools(ctx context.Context, r *harnessv1.CancelToolsRequest
 		resp = h.cancel(r)
 		return nil
 	}
-	if err := c.asked(ctx, o); err != nil {
+	if err := c.request(ctx, o); err != nil {
 		return nil, err
 	}
 	return resp, nil
 }
 
-// InspectWorkspace asks any host: nothing has changed.
+// InspectWorkspace calls any host: nothing has changed.
 func (c *hosts) InspectWorkspace(ctx context.Context, r *harnessv1.InspectWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.InspectWorkspaceResponse, error) {
-	if err := c.look(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "changes"}); err != nil {
+	if err := c.anyHost(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "changes"}); err != nil {
 		return nil, err
 	}
 	return &harnessv1.InspectWorkspaceResponse{}, nil
 }
 
-// CheckFile asks any host: no file is there.
+// CheckFile calls any host: no file exists.
 func (c *hosts) CheckFile(ctx context.Context, r *harnessv1.CheckFileRequest, _ ...grpc.CallOption) (*harnessv1.CheckFileResponse, error) {
-	if err := c.look(ctx, key{kind: onDescribe, text: "file " + r.GetPath()}); err != nil {
+	if err := c.anyHost(ctx, key{kind: onDescribe, text: "file " + r.GetPath()}); err != nil {
 		return nil, err
 	}
 	return &harnessv1.CheckFileResponse{Why: "no such file or folder"}, nil
 }
 
-// look asks any host for something that every host answers in the same way.
-func (c *hosts) look(ctx context.Context, k key) error {
+// anyHost calls any host for something that every host answers identically.
+func (c *hosts) anyHost(ctx context.Context, k key) error {
 	w := c.p.world
-	return c.asked(ctx, &op{key: k, do: func(fate) error {
+	return c.request(ctx, &op{key: k, do: func(fate) error {
 		if w.host("") == nil {
 			return away("a tool host")
 		}
@@ -140,13 +141,13 @@ func (c *hosts) look(ctx context.Context, k key) error {
 	}})
 }
 
-// CheckCommand runs a command once, joins it or gives its result: exit code 0.
+// CheckCommand runs a command once, joins it or returns its result: exit code 0.
 func (c *hosts) CheckCommand(ctx context.Context, r *harnessv1.CheckCommandRequest, _ ...grpc.CallOption) (resp *harnessv1.CheckCommandResponse, err error) {
 	w := c.p.world
 	o := &op{key: key{kind: onExecute, run: r.GetRunId(), text: r.GetKey()}}
 	answer := func(a *harnessv1.CheckCommandResponse) { resp = a }
 	o.do = func(fate) error { return w.check(o, r, answer) }
-	if err := c.asked(ctx, o); err != nil {
+	if err := c.request(ctx, o); err != nil {
 		return nil, err
 	}
 	return resp, nil

@@ -15,16 +15,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sim"
 )
 
-// checks lets a process ask a tool host. A run that nobody works at keeps the
-// world going meanwhile.
+// checks makes a process call a tool host. A run without a worker keeps the world going
+// meanwhile.
 func checks(t *testing.T, cfg sim.Config, ask func(ctx context.Context, hosts harnessv1.ToolHostServiceClient)) {
 	t.Helper()
-	cfg.Executors = []string{"nobody"}
+	cfg.Executors = []string{"idle"}
 	asked := false
 	sim.Try(t, cfg, func(w *sim.World) {
 		w.ToolHost("tools")
-		w.Begin(runlog.Run{Namespace: "default", ID: "r"}, &harnessv1.Step{
-			To: "nobody", Snapshot: &harnessv1.Snapshot{}, Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{}},
+		w.StartRun(runlog.Run{Namespace: "default", ID: "r"}, &harnessv1.Step{
+			To: "idle", Snapshot: &harnessv1.Snapshot{}, Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{}},
 		})
 		w.Start("asker", func(ctx context.Context, p *sim.Process) error {
 			if ask(ctx, p.ToolHosts()); ctx.Err() == nil {
@@ -75,7 +75,7 @@ func TestACheckRunsOnceAndEndsWell(t *testing.T) {
 func TestACheckDiesWithItsHost(t *testing.T) {
 	lost, unknown := 0, 0
 	for seed := range uint64(60) {
-		// The process that asks may die of it, too; it then begins anew.
+		// The calling process may die too; it then starts again.
 		cfg := sim.Config{Seed: seed, Rates: sim.Rates{CallLost: 3000, CrashBefore: 300}}
 		checks(t, cfg, func(ctx context.Context, hosts harnessv1.ToolHostServiceClient) {
 			for n := range 10 {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// trace is what happened, one step after another.
+// trace is the list of steps of a simulation.
 type trace struct {
 	began time.Time
 	steps []event
 	hash  uint64
 }
 
-// event is a step of the trace; it is put into words only when somebody reads it.
+// event is a step of the trace. It becomes text only when it is printed.
 type event struct {
 	at   time.Duration
 	who  string

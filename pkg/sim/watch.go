@@ -8,33 +8,33 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Observer is what one watcher of a run has been told, over all its streams. It may
-// be used by one client at a time.
+// Observer checks what one watcher of a run receives, over all its streams. One client
+// at a time may use it.
 type Observer struct {
 	w   *World
 	run runlog.Run
-	// Last is the version up to which everything was told, to go on behind.
+	// Last is the version up to which everything was received, to continue after.
 	Last uint64
-	// part is the number of events of version at that were told, where not all were.
+	// part is the number of received events of version at, if some are missing.
 	at   uint64
 	part int
-	// responded and claimed are what the stream has shown of the turn.
+	// The position of the received text in the turns.
 	turn, attempt, try uint32
 	offset             uint64
 	fresh              bool
-	// Awaited are the calls that were announced to wait for somebody, in order.
-	Awaited []Awaited
+	// Awaited contains the announced calls that wait for an answer, in order.
+	Awaited []PendingCall
 	// Result is the newest result.
 	Result *harnessv1.HarnessResult
 }
 
-// Awaited is a call that somebody outside has to answer.
-type Awaited struct {
+// PendingCall is a call that a client has to answer.
+type PendingCall struct {
 	// ID of the call; Kind is approval, client_tool or question.
 	ID, Kind string
 }
 
-// deleted says that the run is deleted: there is nothing more to be told.
+// deleted reports whether the run is deleted: nothing more is sent.
 func (o *Observer) deleted() bool {
 	o.w.mu.Lock()
 	defer o.w.mu.Unlock()
@@ -42,7 +42,7 @@ func (o *Observer) deleted() bool {
 	return l != nil && l.deleted()
 }
 
-// Observe makes an observer of a run from its start.
+// Observe returns an observer of a run from its start.
 func (w *World) Observe(run runlog.Run) *Observer {
 	o := &Observer{w: w, run: run}
 	w.mu.Lock()
@@ -51,14 +51,14 @@ func (w *World) Observe(run runlog.Run) *Observer {
 	return o
 }
 
-// Attach says that another stream begins, behind version Last.
+// Attach starts another stream, after version Last.
 func (o *Observer) Attach() {
 	o.fresh = true
 	o.at, o.part = 0, 0
 	o.turn, o.attempt, o.try, o.offset = 0, 0, 0, 0
 }
 
-// Told checks what a watcher was told next.
+// Told checks the next update that a watcher receives.
 func (o *Observer) Told(u *harnessv1.RunUpdate) {
 	o.w.mu.Lock()
 	defer o.w.mu.Unlock()
@@ -103,18 +103,18 @@ func (o *Observer) event(ev *harnessv1.Event) string {
 		}
 		after := max(o.Last, o.at)
 		if version <= after {
-			return fmt.Sprintf("version %d comes behind version %d", version, after)
+			return fmt.Sprintf("version %d comes after version %d", version, after)
 		}
 		for v := after + 1; v < version; v++ {
 			if len(o.recordAt(l, v).GetEvents()) > 0 {
-				return fmt.Sprintf("version %d comes and version %d was left out", version, v)
+				return fmt.Sprintf("version %d comes, version %d is missing", version, v)
 			}
 		}
 		o.at, o.part = version, 0
 	}
 	rec := o.recordAt(l, version)
 	if want := fmt.Sprintf("%d-%d", version, o.part); ev.GetId() != want {
-		return fmt.Sprintf("event %s comes, %s is next", ev.GetId(), want)
+		return fmt.Sprintf("got event %s, expected %s", ev.GetId(), want)
 	}
 	o.part++
 	if o.part == len(rec.GetEvents()) {
@@ -123,13 +123,13 @@ func (o *Observer) event(ev *harnessv1.Event) string {
 	switch b := ev.GetEvent().(type) {
 	case *harnessv1.Event_ToolCall:
 		if kind := b.ToolCall.GetAwaits(); kind != "" {
-			o.Awaited = append(o.Awaited, Awaited{ID: b.ToolCall.GetCallId(), Kind: kind})
+			o.Awaited = append(o.Awaited, PendingCall{ID: b.ToolCall.GetCallId(), Kind: kind})
 		}
 	case *harnessv1.Event_ApprovalAnswered: // a call of a client's tool waits for the client now
 		if b.ApprovalAnswered.GetTool() == "fax" && b.ApprovalAnswered.GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
-			o.Awaited = append(o.Awaited, Awaited{ID: b.ApprovalAnswered.GetCallId(), Kind: runstate.KindClientTool})
+			o.Awaited = append(o.Awaited, PendingCall{ID: b.ApprovalAnswered.GetCallId(), Kind: runstate.KindClientTool})
 		}
-	case *harnessv1.Event_StepStart: // a turn that was broken off before its response is claimed anew under its number
+	case *harnessv1.Event_StepStart: // an interrupted turn without a response is claimed again under its number
 		o.turn, o.attempt, o.try, o.offset = ev.GetTurnNumber(), b.StepStart.GetAttempt(), 0, 0
 	case *harnessv1.Event_ModelResponse:
 		o.turn, o.attempt, o.try, o.offset = ev.GetTurnNumber()+1, 0, 0, 0
@@ -137,7 +137,7 @@ func (o *Observer) event(ev *harnessv1.Event) string {
 	return ""
 }
 
-// recordAt is the record with a version; nil where it is not stored, or not any more.
+// recordAt returns the record with a version; nil if it is not stored.
 func (o *Observer) recordAt(l *Log, version uint64) *harnessv1.Record {
 	if len(l.records) == 0 {
 		return nil
@@ -149,8 +149,7 @@ func (o *Observer) recordAt(l *Log, version uint64) *harnessv1.Record {
 	return l.records[version-first].record()
 }
 
-// delta checks that text comes in order, each byte once, and not behind the response
-// that it is a part of.
+// delta checks that text is in order, each byte once, and not after its response.
 func (o *Observer) delta(d *harnessv1.Delta) string {
 	type place struct{ turn, attempt, try uint32 }
 	now, was := place{d.GetTurnNumber(), d.GetAttempt(), d.GetTry()}, place{o.turn, o.attempt, o.try}
@@ -158,18 +157,18 @@ func (o *Observer) delta(d *harnessv1.Delta) string {
 	case now == was:
 	case now.turn < was.turn, now.turn == was.turn && now.attempt < was.attempt,
 		now.turn == was.turn && now.attempt == was.attempt && now.try < was.try:
-		return fmt.Sprintf("text of %v comes behind that of %v", now, was)
+		return fmt.Sprintf("text of %v comes after that of %v", now, was)
 	default:
 		o.turn, o.attempt, o.try, o.offset = now.turn, now.attempt, now.try, 0
 	}
 	if d.GetOffset() != o.offset {
-		return fmt.Sprintf("text of %v from %d on comes, %d is next", now, d.GetOffset(), o.offset)
+		return fmt.Sprintf("got text of %v at offset %d, expected %d", now, d.GetOffset(), o.offset)
 	}
 	o.offset += uint64(len(d.GetText()))
 	return ""
 }
 
-// watchersSaw checks that every watcher has been told of everything.
+// watchersSaw checks that every watcher has received everything.
 func watchersSaw(w *World) string {
 	for _, o := range w.observers {
 		l := w.store.runs[o.run]
@@ -178,32 +177,32 @@ func watchersSaw(w *World) string {
 		}
 		for _, m := range l.records {
 			if v := m.entry.Header.Version; v > max(o.Last, o.at) && len(m.record().GetEvents()) > 0 {
-				return fmt.Sprintf("a watcher of %s has been told up to version %d and not of version %d", o.run, o.Last, v)
+				return fmt.Sprintf("a watcher of %s has received everything up to version %d, but not version %d", o.run, o.Last, v)
 			}
 		}
 	}
 	return ""
 }
 
-// Acknowledged notes that an input was taken: it has to have exactly one effect or
-// one refusal. It may be called by clients.
+// Acknowledged records that an input was accepted: it must have exactly one effect or
+// one refusal. Clients may call it.
 func (w *World) Acknowledged(run runlog.Run, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.given = append(w.given, given{run, id})
+	w.accepted = append(w.accepted, acceptedInput{run, id})
 }
 
-type given struct {
+type acceptedInput struct {
 	run runlog.Run
 	id  string
 }
 
-// inputsTaken checks that every input that was acknowledged was taken in.
+// inputsTaken checks that every acknowledged input was taken in.
 func inputsTaken(w *World) string {
-	for _, g := range w.given {
+	for _, g := range w.accepted {
 		l := w.store.runs[g.run]
 		if l == nil {
-			return fmt.Sprintf("run %s was acknowledged and is not there", g.run)
+			return fmt.Sprintf("run %s was acknowledged and is not stored", g.run)
 		}
 		if g.id != "" && l.state.settled[g.id] != 1 && !l.deleted() {
 			return fmt.Sprintf("input %s of %s was acknowledged and taken in %d times", g.id, g.run, l.state.settled[g.id])

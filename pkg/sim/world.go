@@ -15,9 +15,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// World is one simulation: a bus, processes on it, and clients. Its methods are
-// for the function that is given to Run; those that say so may be called by
-// processes and clients too.
+// World is one simulation: a bus, processes on it, and clients. Its methods are for the
+// setup function of Run, except those that processes and clients may call according to
+// their comments.
 type World struct {
 	cfg     Config
 	random  *rand.Rand
@@ -25,9 +25,9 @@ type World struct {
 	trace   trace
 	ackWait time.Duration
 
-	procs     []*Process // those that live or are to start again
+	procs     []*Process // those that live or will restart
 	buried    []*Process
-	outside   *Process // stands for the clients
+	outside   *Process // represents the clients
 	clients   []*client
 	hosts     []*host
 	flights   []*flight
@@ -45,14 +45,14 @@ type World struct {
 	healedAt time.Time
 	began    time.Time
 	nextCall uint64
-	// timerCount numbers fired timers, looked is when time was last looked at, and
-	// restAt since when everything rests.
+	// timerCount numbers fired timers. looked is when time was last checked. restAt is
+	// since when all runs have been parked or ended.
 	effects        map[string]string
 	observers      []*Observer
-	given          []given
+	accepted       []acceptedInput
 	timerCount     uint64
 	looked, restAt time.Time
-	choices        []choice // of the step under way, kept for its memory
+	choices        []choice // of the current step, kept for its memory
 
 	// mu guards what the goroutines of processes and clients change.
 	mu       sync.Mutex
@@ -63,28 +63,27 @@ type World struct {
 	over     chan struct{} // closed when the world ends
 }
 
-// Result is what came of a simulation.
+// Result is the result of a simulation.
 type Result struct {
 	Seed uint64
-	// Violation is the first invariant that did not hold; nil when all did.
+	// Violation is the first invariant that did not hold; nil if all did.
 	Violation *Violation
-	// Steps is the number of interactions, and Time the time that passed in the
-	// simulation.
+	// Steps is the number of interactions, Time the simulated time.
 	Steps int
 	Time  time.Duration
 	// Hash of the whole trace: equal for equal schedules.
 	Hash uint64
-	// Records that were stored.
+	// Records is the number of stored records.
 	Records int
 
 	trace trace
 }
 
-// Trace is the last n steps in words; all for n ≤ 0.
+// Trace returns the last n steps as text; all for n ≤ 0.
 func (r Result) Trace(n int) []string { return r.trace.words(n) }
 
-// Run simulates what setup makes, in a bubble of package synctest, and fails t with
-// a trace when an invariant does not hold.
+// Run simulates the world that setup builds, in a bubble of package synctest. If an
+// invariant does not hold, it fails t with a trace.
 func Run(t *testing.T, cfg Config, setup func(w *World)) Result {
 	t.Helper()
 	r := Try(t, cfg, setup)
@@ -94,8 +93,8 @@ func Run(t *testing.T, cfg Config, setup func(w *World)) Result {
 	return r
 }
 
-// Failure is the report of a simulation that failed: the last n steps and, where
-// it is known, the command that repeats it.
+// Failure returns the report of a simulation that failed: the last n steps and, if it
+// is not empty, the command that repeats it.
 func (r Result) Failure(n int, command string) string {
 	text := fmt.Sprintf("seed %d, step %d: %s\n%s\n", r.Seed, r.Steps, r.Violation.Invariant, r.Violation.Message)
 	for _, line := range r.Trace(n) {
@@ -107,7 +106,7 @@ func (r Result) Failure(n int, command string) string {
 	return text
 }
 
-// Try is Run that does not fail t.
+// Try is Run without failing t.
 func Try(t *testing.T, cfg Config, setup func(w *World)) (result Result) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
@@ -144,7 +143,7 @@ func newWorld(cfg Config) *World {
 	return w
 }
 
-// end lets all goroutines of the world come to their end.
+// end ends all goroutines of the world.
 func (w *World) end() {
 	w.mu.Lock()
 	w.ended = true
@@ -156,7 +155,7 @@ func (w *World) end() {
 	for _, c := range w.clients {
 		c.cancel()
 	}
-	time.Sleep(24 * time.Hour) // time stands still once the root of a bubble has ended
+	time.Sleep(24 * time.Hour) // time stops once the root goroutine of a bubble has ended
 }
 
 func (w *World) healedOr(t time.Time) time.Time {
@@ -166,24 +165,24 @@ func (w *World) healedOr(t time.Time) time.Time {
 	return t
 }
 
-// Healing says that the faults are over: clients begin nothing new. It may be
-// called by clients.
+// Healing reports whether the faults are over: clients then start nothing new. Clients
+// may call it.
 func (w *World) Healing() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.healing
 }
 
-// Seed of the simulation.
+// Seed returns the seed of the simulation.
 func (w *World) Seed() uint64 { return w.cfg.Seed }
 
-// Random is a generator of its own for whoever is named, so that what it draws
-// does not depend on the schedule.
+// Random returns a separate generator for a name, so that its numbers do not depend on
+// the schedule.
 func (w *World) Random(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(w.cfg.Seed, hashOf(name))) //nolint:gosec // repeatable on purpose
 }
 
-// signal tells the scheduler that something may have become pending; mu is held.
+// signal notifies the scheduler that something may be pending; mu is held.
 func (w *World) signal() {
 	select {
 	case w.arrived <- struct{}{}:
@@ -191,7 +190,7 @@ func (w *World) signal() {
 	}
 }
 
-// chance is true in rate of 10,000 cases, while there are faults.
+// chance is true in rate of 10,000 cases while there are faults.
 func (w *World) chance(rate int) bool {
 	return !w.healing && rate > 0 && w.random.IntN(10_000) < rate
 }
@@ -202,24 +201,24 @@ type alarm struct {
 	what func()
 }
 
-// after has what called by the scheduler once d has passed.
+// after makes the scheduler call what after d.
 func (w *World) after(d time.Duration, what func()) {
 	w.alarms = append(w.alarms, &alarm{at: time.Now().Add(d), what: what})
 }
 
-// client is a goroutine that is no process: it does not die.
+// client is a goroutine outside of any process: it does not die.
 type client struct {
 	name    string
 	cancel  context.CancelFunc
-	watches bool // it has no end of its own
+	watches bool // it never ends by itself
 	done    bool // guarded by World.mu
 }
 
-// Client runs f beside the processes. f ends when it has nothing more to do, or
-// with its context.
+// Client runs f next to the processes. f ends when it has nothing more to do, or with
+// its context.
 func (w *World) Client(name string, f func(ctx context.Context)) { w.client(name, false, f) }
 
-// Watcher is a Client that has no end of its own: the simulation does not wait for it.
+// Watcher is a Client that does not end by itself: the simulation does not wait for it.
 func (w *World) Watcher(name string, f func(ctx context.Context)) { w.client(name, true, f) }
 
 func (w *World) client(name string, watches bool, f func(ctx context.Context)) {
@@ -239,9 +238,8 @@ func (w *World) client(name string, watches bool, f func(ctx context.Context)) {
 	}()
 }
 
-// Begin stores the first record of a run: for executors of one's own, which need no
-// gateway.
-func (w *World) Begin(run runlog.Run, step *harnessv1.Step) {
+// StartRun stores the first record of a run, for custom executors without a gateway.
+func (w *World) StartRun(run runlog.Run, step *harnessv1.Step) {
 	rec := &harnessv1.Record{
 		Namespace: run.Namespace, RunId: run.ID, Version: 1, Schema: runlog.Schema, CommitTime: timestamppb.Now(),
 		Writer: &harnessv1.Writer{Executor: "sim", Instance: "sim", Nonce: 1}, Body: &harnessv1.Record_Step{Step: step},
