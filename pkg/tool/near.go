@@ -38,13 +38,13 @@ func (s *Set) Near(name string) []string {
 	}
 	var found []candidate
 	for _, spec := range s.specs {
-		offered := fault.Plain(spec.GetName())
-		d := fault.EditDistance(wanted, offered)
-		if min(len(wanted), len(offered)) >= 3 &&
-			(strings.HasPrefix(offered, wanted) || strings.HasPrefix(wanted, offered)) {
+		plain := fault.Plain(spec.GetName())
+		d := fault.EditDistance(wanted, plain)
+		if min(len(wanted), len(plain)) >= 3 &&
+			(strings.HasPrefix(plain, wanted) || strings.HasPrefix(wanted, plain)) {
 			d = min(d, 1)
 		}
-		if d <= max(2, len(wanted)/3) && d < len(offered) {
+		if d <= max(2, len(wanted)/3) && d < len(plain) {
 			found = append(found, candidate{spec.GetName(), d})
 		}
 	}

@@ -36,7 +36,7 @@ func TestAllHasTheOrderThatModelsSee(t *testing.T) {
 	for _, tool := range All() {
 		names = append(names, tool.Spec.GetName())
 	}
-	want := []string{ReadFile, WriteFile, EditFile, ListDirectory, FindFiles, SearchFiles, RunCommand}
+	want := []string{ReadFile, WriteFile, EditFile, ListDirectory, FindFiles, SearchFiles, RunCommand, CountWords}
 	if !slices.Equal(names, want) {
 		t.Fatalf("got %v, want %v", names, want)
 	}
