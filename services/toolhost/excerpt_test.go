@@ -34,7 +34,7 @@ func TestExcerptIsBounded(t *testing.T) {
 		_, _ = e.Write(make([]byte, 997))
 	}
 	if cap(e.head)+cap(e.tail) > 1000 {
-		t.Fatalf("holds %d bytes", cap(e.head)+cap(e.tail))
+		t.Fatalf("the excerpt has %d bytes", cap(e.head)+cap(e.tail))
 	}
 	if got := e.Text(""); !strings.Contains(got, "[996800 bytes (0 lines) left out here.") || len(got) > 1000 {
 		t.Fatalf("got %q", got)

@@ -39,7 +39,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-func TestParseGlobRefuses(t *testing.T) {
+func TestParseGlobRejectsInvalidPatterns(t *testing.T) {
 	for _, p := range []string{"[", "a/[b/c", strings.Repeat("{a,b}", 12)} {
 		if _, err := ParseGlob(p); err == nil {
 			t.Errorf("%q accepted", p)
@@ -47,7 +47,7 @@ func TestParseGlobRefuses(t *testing.T) {
 	}
 }
 
-func TestGlobTakesBoundedTime(t *testing.T) {
+func TestGlobMatchTimeIsBounded(t *testing.T) {
 	g, err := ParseGlob(strings.Repeat("**/*a/", 60) + "b")
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ func instruction(path, content string) FoundInstruction {
 	}
 }
 
-func TestTheSameInstructionsCountOnceWhereTheyWereFoundFirst(t *testing.T) {
+func TestInstructionsKeepsTheFirstOfEqualFiles(t *testing.T) {
 	files := Instructions([]FoundInstruction{
 		instruction("AGENTS.md", "one\n"), instruction("CLAUDE.md", " \n\t"), instruction("../AGENTS.md", "one\n"),
 		instruction("../CLAUDE.md", "two\n"), instruction("../../CLAUDE.md", "two\n"),
@@ -23,7 +23,7 @@ func TestTheSameInstructionsCountOnceWhereTheyWereFoundFirst(t *testing.T) {
 	}
 }
 
-func TestInstructionsAreCappedAndSaySo(t *testing.T) {
+func TestInstructionsAreCutWithANote(t *testing.T) {
 	line := "ä line of instructions\n"
 	var found []FoundInstruction
 	for i := range 30 {
@@ -51,7 +51,7 @@ func TestInstructionsAreCappedAndSaySo(t *testing.T) {
 	}
 }
 
-func TestInstructionsThatAreNoTextAreReadable(t *testing.T) {
+func TestInstructionsWithInvalidBytesAreReadable(t *testing.T) {
 	files := Instructions([]FoundInstruction{
 		instruction("AGENTS.md", strings.Repeat("\x00", 40_000)), instruction("CLAUDE.md", "a\xffb"),
 	})

@@ -16,7 +16,7 @@ func TestGitFolder(t *testing.T) {
 	}
 }
 
-func TestGitConfigTakesOverOnlyHowFilesAreStored(t *testing.T) {
+func TestGitConfigCopiesOnlyHowFilesAreStored(t *testing.T) {
 	theirs := "[core]\n\tFileMode = false\n\tfsmonitor = evil\n[extensions]\n\tobjectFormat = sha256\n\tpartialClone = evil\n" +
 		"[filter \"evil\"]\n\tclean = evil\n[include]\n\tpath = evil\n"
 	config, err := GitConfig(theirs)

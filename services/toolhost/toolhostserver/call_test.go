@@ -26,7 +26,7 @@ func code(err error) codes.Code {
 	return st.Code()
 }
 
-func TestRefusesRequestsThatNobodyShouldMake(t *testing.T) {
+func TestExecuteToolRejectsInvalidRequests(t *testing.T) {
 	h := newHost(t, Config{})
 	for name, change := range map[string]func(*harnessv1.ExecuteToolRequest){
 		"no namespace":       func(r *harnessv1.ExecuteToolRequest) { r.Namespace = "" },
@@ -45,44 +45,62 @@ func TestRefusesRequestsThatNobodyShouldMake(t *testing.T) {
 	}
 }
 
-func TestModelGarbageIsAResult(t *testing.T) {
+func TestInvalidCallsAreResults(t *testing.T) {
 	h := newHost(t, Config{})
 	req := h.request("reed_file", "", nil)
-	is(t, h.execute(req), ended, true, "no tool named", "read_file")
+	expect(t, h.execute(req), done, true, "no tool named", "read_file")
 	req = h.request(tools.RunCommand, "", nil)
 	req.Arguments = `{"comand":"true"`
-	is(t, h.execute(req), ended, true, "not valid JSON")
-	is(t, h.call(tools.ReadFile, map[string]any{"file": "a"}), ended, true, "missing property 'path'", "Expected JSON Schema")
+	expect(t, h.execute(req), done, true, "not valid JSON")
+	expect(t, h.call(tools.ReadFile, map[string]any{"file": "a"}), done, true, "missing property 'path'", "Expected JSON Schema")
 	req = h.request(tools.ListDirectory, "", nil)
 	req.Workspace = filepath.Join(h.dir, "gone")
-	is(t, h.execute(req), ended, true, "workspace cannot be used")
+	expect(t, h.execute(req), done, true, "workspace cannot be used")
 }
 
-func TestASecondRequestJoins(t *testing.T) {
+func TestToolPanicIsAResult(t *testing.T) {
+	broken := tools.New(&harnessv1.ToolSpec{
+		Name: "broken", ParametersSchema: `{}`, Annotations: &harnessv1.ToolAnnotations{Idempotent: true},
+	}, func(context.Context, *tools.Environment, struct{}) tools.Result { panic("broken") })
+	h := newHost(t, Config{Tools: []tools.Tool{broken}})
+	expect(t, h.call("broken", nil), done, true, "The tool failed for a reason that lies with the tool host.")
+	expect(t, h.call(tools.ReadFile, nil), done, true, "There is no tool named", "The tools are: broken")
+}
+
+func TestConfigRejectsInvalidTools(t *testing.T) {
+	twice := tools.New(&harnessv1.ToolSpec{Name: "twice", ParametersSchema: `{}`},
+		func(context.Context, *tools.Environment, struct{}) tools.Result { return tools.Result{} })
+	_, err := New(Config{Dir: t.TempDir(), Tools: []tools.Tool{twice, twice}})
+	if err == nil || !strings.Contains(err.Error(), `duplicate tool "twice"`) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestSecondRequestJoins(t *testing.T) {
 	h := newHost(t, Config{})
-	pass := gate(t, h.dir)
+	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate; cat out"})
 	first := h.begin(context.Background(), req)
-	pass()
+	awaitGate()
 	second := h.begin(context.Background(), req)
-	h.write("gate", "") // lets it end
+	h.write("gate", "") // ends the command
 	a, b := <-first, <-second
 	if a.err != nil || b.err != nil || !proto.Equal(a.resp, b.resp) {
 		t.Fatalf("%v and %v", a, b)
 	}
-	is(t, h.execute(req), ended, false, "line\n[exit code 0]")
+	expect(t, h.execute(req), done, false, "line\n[exit code 0]")
 	if got := h.read("out"); got != "line\n" {
-		t.Fatalf("ran more than once: %q", got)
+		t.Fatalf("the call ran more than once: %q", got)
 	}
 }
 
-func TestTheEndOfARequestDoesNotEndTheCall(t *testing.T) {
+func TestCallContinues_WhenItsRequestEnds(t *testing.T) {
 	h := newHost(t, Config{})
-	pass := gate(t, h.dir)
+	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
 	ctx, leave := context.WithCancel(context.Background())
 	first := h.begin(ctx, req)
-	pass()
+	awaitGate()
 	leave()
 	if a := <-first; !errors.Is(a.err, context.Canceled) {
 		t.Fatalf("got %v", a)
@@ -90,13 +108,13 @@ func TestTheEndOfARequestDoesNotEndTheCall(t *testing.T) {
 	second := h.begin(context.Background(), req)
 	h.write("gate", "")
 	a := <-second
-	is(t, a.resp, ended, false)
+	expect(t, a.resp, done, false)
 	if got := h.read("out"); got != "line\n" {
 		t.Fatalf("got %q", got)
 	}
 }
 
-func TestATombstoneStopsWhatHasNotBegun(t *testing.T) {
+func TestCallNeverStarts_WhenCancelledBefore(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	if resp := h.cancel("c", "d"); len(resp.GetKilled())+len(resp.GetFinished()) != 0 {
@@ -104,21 +122,21 @@ func TestATombstoneStopsWhatHasNotBegun(t *testing.T) {
 	}
 	writes := h.request(tools.WriteFile, "d", map[string]any{"path": "x", "content": "y"})
 	runs := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
-	is(t, h.execute(runs), wasKilled, false)
-	is(t, h.execute(writes), wasKilled, false)
+	expect(t, h.execute(runs), cancelled, false)
+	expect(t, h.execute(writes), cancelled, false)
 
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	h2 := newHost(t, Config{Dir: dir})
-	is(t, h2.execute(runs), wasKilled, false)
-	is(t, h2.execute(writes), wasKilled, false)
+	expect(t, h2.execute(runs), cancelled, false)
+	expect(t, h2.execute(writes), cancelled, false)
 	if names, _ := os.ReadDir(h.dir); len(names) != 0 {
-		t.Fatalf("something ran: %v", names)
+		t.Fatalf("the calls ran and left files: %v", names)
 	}
 }
 
-func TestCancelReportsWhatHadFinished(t *testing.T) {
+func TestCancelReportsFinishedCalls(t *testing.T) {
 	h := newHost(t, Config{})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": "echo done"})
 	h.execute(req)
@@ -127,21 +145,21 @@ func TestCancelReportsWhatHadFinished(t *testing.T) {
 	if !slices.Equal(resp.GetFinished(), []string{"c", "d"}) || len(resp.GetKilled()) != 0 {
 		t.Fatalf("got %v", resp)
 	}
-	is(t, h.execute(req), ended, false, "done")
+	expect(t, h.execute(req), done, false, "done")
 }
 
-func TestResultsOutliveTheHost(t *testing.T) {
+func TestResultsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir, Sync: true})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "exit 3"})
 	first := h.execute(req)
-	is(t, first, ended, true, "[exit code 3]")
+	expect(t, first, done, true, "[exit code 3]")
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	h2 := newHost(t, Config{Dir: dir})
 	if h2.ledger.id != h.ledger.id {
-		t.Fatal("another ledger")
+		t.Fatalf("ledger %s became %s", h.ledger.id, h2.ledger.id)
 	}
 	if again := h2.execute(req); !proto.Equal(first, again) || again.GetExitCode() != 3 {
 		t.Fatalf("got %v, then %v", first, again)
@@ -151,7 +169,7 @@ func TestResultsOutliveTheHost(t *testing.T) {
 	}
 }
 
-func TestOldResultsAreForgottenAndNeverRunAgain(t *testing.T) {
+func TestForgottenCallsNeverRunAgain(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
@@ -159,7 +177,7 @@ func TestOldResultsAreForgottenAndNeverRunAgain(t *testing.T) {
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := openLedger(dir, false, -time.Hour, h.log) // all that is older than in an hour
+	l, err := openLedger(dir, false, -time.Hour, h.log) // forgets results from before the next hour
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,25 +185,25 @@ func TestOldResultsAreForgottenAndNeverRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	h2 := newHost(t, Config{Dir: dir})
-	is(t, h2.execute(req), unknown, false)
+	expect(t, h2.execute(req), unknown, false)
 	if resp := h2.cancel("c"); !slices.Equal(resp.GetFinished(), []string{"c"}) {
 		t.Fatalf("got %v", resp)
 	}
 }
 
-func TestAnotherLedgerMeansUnknown(t *testing.T) {
+func TestCallUnderAnotherLedgerIsUnknown(t *testing.T) {
 	h := newHost(t, Config{})
 	runs := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	runs.LedgerId = "another"
-	is(t, h.execute(runs), unknown, false)
+	expect(t, h.execute(runs), unknown, false)
 	lists := h.request(tools.ListDirectory, "d", nil)
 	lists.LedgerId = "another"
-	is(t, h.execute(lists), ended, false, "[The folder is empty.]")
+	expect(t, h.execute(lists), done, false, "[The folder is empty.]")
 	runs.LedgerId = h.ledger.id
-	is(t, h.execute(runs), ended, false)
+	expect(t, h.execute(runs), done, false)
 }
 
-func TestRunsOfTheSameNameAreToldApart(t *testing.T) {
+func TestRunsWithTheSameNameAreSeparate(t *testing.T) {
 	h := newHost(t, Config{})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	h.execute(req)
@@ -196,33 +214,33 @@ func TestRunsOfTheSameNameAreToldApart(t *testing.T) {
 	}
 }
 
-func TestCloseKillsAndTheNextHostDoesNotKnow(t *testing.T) {
+func TestCallIsUnknown_WhenItsHostWasClosed(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
-	pass, sleep := gate(t, h.dir), uniqueSleep()
+	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; sleep " + sleep})
 	first := h.begin(context.Background(), req)
-	pass()
+	awaitGate()
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-first; code(a.err) != codes.Unavailable {
 		t.Fatalf("got %v", a)
 	}
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there: %v", left)
+	if left := sleeping(sleep); left != nil {
+		t.Fatalf("processes left: %v", left)
 	}
 	if _, err := h.ExecuteTool(context.Background(), req); code(err) != codes.Unavailable {
 		t.Fatalf("got %v", err)
 	}
 	h2 := newHost(t, Config{Dir: dir})
-	is(t, h2.execute(req), unknown, false)
+	expect(t, h2.execute(req), unknown, false)
 }
 
-func TestOneHostALedger(t *testing.T) {
+func TestLedgerHasOneHost(t *testing.T) {
 	dir := t.TempDir()
 	newHost(t, Config{Dir: dir})
-	refused := func() {
+	expectInUse := func() {
 		t.Helper()
 		begin := time.Now()
 		_, err := New(Config{Dir: dir})
@@ -233,34 +251,34 @@ func TestOneHostALedger(t *testing.T) {
 			t.Fatalf("took %v", took)
 		}
 	}
-	refused()
-	// Nor does one take the place of a host that lives because its file is gone.
+	expectInUse()
+	// Deleting the file of a running host does not let another one start.
 	if err := os.Remove(filepath.Join(dir, ledgerFile)); err != nil {
 		t.Fatal(err)
 	}
-	refused()
+	expectInUse()
 }
 
-func TestADamagedLedgerIsPutAside(t *testing.T) {
+func TestDamagedLedgerIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, ledgerFile), []byte(strings.Repeat("no ledger ", 5000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h := newHost(t, Config{Dir: dir})
-	is(t, h.command("true"), ended, false)
+	expect(t, h.command("true"), done, false)
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestResultCacheIsBounded(t *testing.T) {
 	m := newResultCache(10_000)
 	for i := range 1000 {
 		m.add(string(rune('a'+i%26))+randomHex(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
 		if m.size > m.limit || len(m.order) > 100 {
-			t.Fatalf("%d bytes, %d in order", m.size, len(m.order))
+			t.Fatalf("%d bytes, %d keys in order", m.size, len(m.order))
 		}
 	}
 	m.add("last", &harnessv1.ExecuteToolResponse{Result: "x"})
 	if m.get("last") == nil {
-		t.Fatal("the newest is gone")
+		t.Fatal("the newest result is not cached")
 	}
 }
 
@@ -292,7 +310,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestTheListingIsCapped(t *testing.T) {
+func TestListingIsCapped(t *testing.T) {
 	h := newHost(t, Config{Limits: toolhost.Limits{ListingEntries: 20}})
 	for _, folder := range "abcdefghij" {
 		for _, file := range "0123456789" {

@@ -14,14 +14,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
-func TestChangesOutliveTheHost(t *testing.T) {
+func TestChangesSurviveARestart(t *testing.T) {
 	dir, workspace := t.TempDir(), t.TempDir()
 	for life := range uint32(3) {
 		h := newHost(t, Config{Dir: dir})
 		h.dir = workspace
-		h.changed(life)
+		h.checkChanges(life)
 		h.call(tools.WriteFile, map[string]any{"path": fmt.Sprint("file", life), "content": "x"})
-		h.changed(life + 1)
+		h.checkChanges(life + 1)
 		h.close()
 	}
 	h := newHost(t, Config{Dir: dir})
@@ -29,26 +29,26 @@ func TestChangesOutliveTheHost(t *testing.T) {
 		Workspace: workspace, Namespace: "n", RunId: "r", FirstSequence: 8,
 	})
 	if err != nil || resp.GetFilesChanged() != 0 {
-		t.Fatalf("another run of the same name: %v, %v", resp, err)
+		t.Fatalf("another run with the same name: %v, %v", resp, err)
 	}
 }
 
-func TestTheSameFileIsOneChange(t *testing.T) {
+func TestChangesCountAFileOnce(t *testing.T) {
 	h := newHost(t, Config{})
 	h.write("dir/file", "one two three")
 	if err := os.Symlink("dir", filepath.Join(h.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"dir/file", "./dir/file", h.dir + "/dir/file", "link/file"} {
-		is(t, h.call(tools.WriteFile, map[string]any{"path": path, "content": path}), ended, false)
+		expect(t, h.call(tools.WriteFile, map[string]any{"path": path, "content": path}), done, false)
 	}
-	h.changed(1)
-	is(t, h.call(tools.EditFile, map[string]any{"path": "dir/file", "old": "nothing of it", "new": ""}), ended, true)
+	h.checkChanges(1)
+	expect(t, h.call(tools.EditFile, map[string]any{"path": "dir/file", "old": "not in the file", "new": ""}), done, true)
 	h.check(checkRequest(h.dir, "k", "echo x > made by a check"))
-	h.changed(1)
+	h.checkChanges(1)
 }
 
-func TestChangesOfARunAreBoundedAndDroppedWithItsResults(t *testing.T) {
+func TestChangesAreBoundedAndForgottenWithResults(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	run, err := runKey("n", "r", 7)
@@ -64,8 +64,8 @@ func TestChangesOfARunAreBoundedAndDroppedWithItsResults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.changed(maxChanges)
-	last := func(age time.Duration) {
+	h.checkChanges(maxChanges)
+	setLastChange := func(age time.Duration) {
 		t.Helper()
 		if err := h.ledger.db.Update(func(tx *bbolt.Tx) error {
 			return tx.Bucket(changesBucket).Bucket([]byte(run)).Put(stampKey, header(0, time.Now().Add(-age))[1:])
@@ -73,17 +73,17 @@ func TestChangesOfARunAreBoundedAndDroppedWithItsResults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again := func() {
+	restart := func() {
 		h.close()
 		h = newHost(t, Config{Dir: dir})
 	}
-	last(31 * 24 * time.Hour)
-	if err := h.ledger.storeChanges(run, paths[:1]); err != nil { // a run that still works
+	setLastChange(31 * 24 * time.Hour)
+	if err := h.ledger.storeChanges(run, paths[:1]); err != nil { // the run is still active
 		t.Fatal(err)
 	}
-	again()
-	h.changed(maxChanges)
-	last(31 * 24 * time.Hour)
-	again()
-	h.changed(0)
+	restart()
+	h.checkChanges(maxChanges)
+	setLastChange(31 * 24 * time.Hour)
+	restart()
+	h.checkChanges(0)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
-// checkRequest is a check of run r.
+// checkRequest returns a check of run r.
 func checkRequest(workspace, key, command string) *harnessv1.CheckCommandRequest {
 	return &harnessv1.CheckCommandRequest{
 		Namespace: "n", RunId: "r", Key: key, FirstSequence: 7, Command: command, Workspace: workspace,
@@ -31,27 +31,27 @@ func (h *host) check(req *harnessv1.CheckCommandRequest) *harnessv1.CheckCommand
 	return resp
 }
 
-type checked struct {
+type checkOutcome struct {
 	resp *harnessv1.CheckCommandResponse
 	err  error
 }
 
-// beginCheck checks in the background and hands over what came of it.
-func (h *host) beginCheck(req *harnessv1.CheckCommandRequest) <-chan checked {
-	answers := make(chan checked, 1)
+// beginCheck runs a check in the background.
+func (h *host) beginCheck(req *harnessv1.CheckCommandRequest) <-chan checkOutcome {
+	outcomes := make(chan checkOutcome, 1)
 	go func() {
 		resp, err := h.CheckCommand(context.Background(), req)
-		answers <- checked{resp, err}
+		outcomes <- checkOutcome{resp, err}
 	}()
-	return answers
+	return outcomes
 }
 
-func TestACheckTellsItsStreamsApart(t *testing.T) {
+func TestCheckSeparatesOutputAndErrors(t *testing.T) {
 	h := newHost(t, Config{})
 	req := checkRequest(h.dir, "k", "cat; pwd; echo wrong >&2; exit 3")
 	req.Input = "read this\n"
 	resp := h.check(req)
-	if resp.GetOutcome() != ended || resp.GetExitCode() != 3 || resp.GetError() != "" ||
+	if resp.GetOutcome() != done || resp.GetExitCode() != 3 || resp.GetError() != "" ||
 		resp.GetOutput() != "read this\n"+h.dir+"\n" || resp.GetErrorOutput() != "wrong\n" {
 		t.Fatalf("got %v", resp)
 	}
@@ -60,7 +60,7 @@ func TestACheckTellsItsStreamsApart(t *testing.T) {
 	}
 }
 
-func TestACheckGetsNoCredentials(t *testing.T) {
+func TestCheckInheritsNoCredentials(t *testing.T) {
 	t.Setenv("SOME_API_KEY", "secret")
 	t.Setenv("HARNESS_X", "secret")
 	h := newHost(t, Config{})
@@ -69,7 +69,7 @@ func TestACheckGetsNoCredentials(t *testing.T) {
 	}
 }
 
-func TestTheInputOfACheckMayBeLargerThanAPipe(t *testing.T) {
+func TestCheckInputCanBeLargerThanAPipe(t *testing.T) {
 	h := newHost(t, Config{})
 	input := strings.Repeat("0123456789abcde\n", 1<<16)
 	for command, want := range map[string]string{
@@ -86,15 +86,15 @@ func TestTheInputOfACheckMayBeLargerThanAPipe(t *testing.T) {
 	}
 }
 
-func TestASecondCheckJoinsAndLaterOnesGetTheResult(t *testing.T) {
+func TestSecondCheckJoinsAndLaterOnesGetTheResult(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
-	pass := gate(t, h.dir)
+	awaitGate := gate(t, h.dir)
 	req := checkRequest(h.dir, "k", appendLine+"echo > gate; cat gate; cat out; exit 7")
 	first := h.beginCheck(req)
-	pass()
+	awaitGate()
 	second := h.beginCheck(req)
-	h.write("gate", "") // lets it end
+	h.write("gate", "") // ends the command
 	a, b := <-first, <-second
 	if a.err != nil || b.err != nil || !proto.Equal(a.resp, b.resp) || a.resp.GetExitCode() != 7 {
 		t.Fatalf("%v and %v", a, b)
@@ -103,34 +103,34 @@ func TestASecondCheckJoinsAndLaterOnesGetTheResult(t *testing.T) {
 	h.close()
 	h = newHost(t, Config{Dir: dir})
 	if resp := h.check(req); !proto.Equal(resp, a.resp) {
-		t.Fatalf("got %v instead of %v", resp, a.resp)
+		t.Fatalf("got %v, want %v", resp, a.resp)
 	}
 	if out, err := os.ReadFile(filepath.Join(workspace, "out")); err != nil || string(out) != "line\n" {
 		t.Fatalf("ran more than once: %q, %v", out, err)
 	}
 }
 
-func TestACheckThatTakesTooLongEndsWith124(t *testing.T) {
+func TestCheckExitCodeIs124_WhenTimeIsUp(t *testing.T) {
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
 	req := checkRequest(h.dir, "k", "echo before; echo wrong >&2; setsid sleep "+sleep+" & sleep "+sleep)
 	req.Timeout = seconds(2)
 	resp := h.check(req)
-	if resp.GetOutcome() != ended || resp.GetExitCode() != 124 || resp.GetOutput() != "before\n" || resp.GetErrorOutput() != "wrong\n" {
+	if resp.GetOutcome() != done || resp.GetExitCode() != 124 || resp.GetOutput() != "before\n" || resp.GetErrorOutput() != "wrong\n" {
 		t.Fatalf("got %v", resp)
 	}
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there: %v", left)
+	if left := sleeping(sleep); left != nil {
+		t.Fatalf("processes left: %v", left)
 	}
 	if again := h.check(req); !proto.Equal(again, resp) {
 		t.Fatalf("got %v", again)
 	}
 }
 
-func TestTheOutputOfACheckIsBounded(t *testing.T) {
+func TestCheckOutputIsBounded(t *testing.T) {
 	h := newHost(t, Config{})
 	for name, source := range map[string]string{
-		"lines": "yes 'a line of some length'", "one line": "tr '\\0' x < /dev/zero", "no text": "cat /dev/zero", "no UTF-8": "yes $(printf '\\377x\\376')",
+		"lines": "yes 'a line of some length'", "one line": "tr '\\0' x < /dev/zero", "NUL bytes": "cat /dev/zero", "invalid UTF-8": "yes $(printf '\\377x\\376')",
 	} {
 		part := source + " | head -c 3000000"
 		resp := h.check(checkRequest(h.dir, name, "echo first; "+part+"; echo last; (echo first; "+part+"; echo last) >&2"))
@@ -146,30 +146,30 @@ func TestTheOutputOfACheckIsBounded(t *testing.T) {
 	}
 }
 
-func TestACheckAndACallOfOneNameAreTwo(t *testing.T) {
+func TestCheckAndCallWithTheSameIDAreSeparate(t *testing.T) {
 	h := newHost(t, Config{})
-	is(t, h.execute(commandRequest(h.dir, "k", "echo call")), ended, false, "call\n")
+	expect(t, h.execute(commandRequest(h.dir, "k", "echo call")), done, false, "call\n")
 	if resp := h.check(checkRequest(h.dir, "k", "echo check")); resp.GetOutput() != "check\n" {
 		t.Fatalf("got %v", resp)
 	}
-	is(t, h.execute(commandRequest(h.dir, "k", "echo call")), ended, false, "call\n")
+	expect(t, h.execute(commandRequest(h.dir, "k", "echo call")), done, false, "call\n")
 }
 
-func TestWhatAModelCallsIsNeverACheck(t *testing.T) {
+func TestModelsCannotRunChecks(t *testing.T) {
 	for _, tool := range tools.All() {
 		if name := tool.Spec.GetName(); strings.Contains(name, "check") {
 			t.Errorf("models can call %s", name)
 		}
 	}
 	h := newHost(t, Config{})
-	// A call id that looks like the ledger key of a check's.
+	// With this call id, the ledger key would be that of a check.
 	req := commandRequest(h.dir, "\x00k", "true")
 	if _, err := h.ExecuteTool(context.Background(), req); code(err) != codes.InvalidArgument {
 		t.Fatalf("got %v", err)
 	}
 }
 
-func TestACheckThatWasCancelledBeforeItBeganNeverStarts(t *testing.T) {
+func TestCheckNeverStarts_WhenCancelledBefore(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	req := checkRequest(h.dir, "k", appendLine)
@@ -178,7 +178,7 @@ func TestACheckThatWasCancelledBeforeItBeganNeverStarts(t *testing.T) {
 			if resp := h.cancel("k"); len(resp.GetKilled())+len(resp.GetFinished())+len(resp.GetUnknown()) != 0 {
 				t.Fatalf("got %v", resp)
 			}
-			if resp := h.check(req); resp.GetOutcome() != wasKilled {
+			if resp := h.check(req); resp.GetOutcome() != cancelled {
 				t.Fatalf("got %v", resp)
 			}
 		}
@@ -188,11 +188,11 @@ func TestACheckThatWasCancelledBeforeItBeganNeverStarts(t *testing.T) {
 		h.dir = workspace
 	}
 	if names, _ := os.ReadDir(h.dir); len(names) != 0 {
-		t.Fatalf("something ran: %v", names)
+		t.Fatalf("the check ran and left files: %v", names)
 	}
 }
 
-func TestCancelReportsAFinishedCheck(t *testing.T) {
+func TestCancelReportsFinishedChecks(t *testing.T) {
 	h := newHost(t, Config{})
 	want := h.check(checkRequest(h.dir, "k", "echo out"))
 	if resp := h.cancel("k"); !slices.Equal(resp.GetFinished(), []string{"k"}) || len(resp.GetKilled())+len(resp.GetUnknown()) != 0 {
@@ -203,20 +203,20 @@ func TestCancelReportsAFinishedCheck(t *testing.T) {
 	}
 }
 
-func TestACancelMeansTheCallTooThatHasTheKeyOfACheck(t *testing.T) {
+func TestCancelCoversCallAndCheckWithTheSameID(t *testing.T) {
 	h := newHost(t, Config{})
 	h.check(checkRequest(h.dir, "k", "true"))
-	pass := gate(t, h.dir)
+	awaitGate := gate(t, h.dir)
 	running := h.begin(context.Background(), commandRequest(h.dir, "k", "echo > gate; sleep "+uniqueSleep()))
-	pass()
+	awaitGate()
 	resp := h.cancel("k")
 	if !slices.Equal(resp.GetFinished(), []string{"k"}) || !slices.Equal(resp.GetKilled(), []string{"k"}) {
 		t.Fatalf("got %v", resp)
 	}
-	is(t, (<-running).resp, wasKilled, false)
+	expect(t, (<-running).resp, cancelled, false)
 }
 
-func TestChecksThatNobodyShouldAskFor(t *testing.T) {
+func TestCheckCommandRejectsInvalidRequests(t *testing.T) {
 	h := newHost(t, Config{})
 	for name, change := range map[string]func(*harnessv1.CheckCommandRequest){
 		"no namespace":       func(r *harnessv1.CheckCommandRequest) { r.Namespace = "" },
@@ -238,19 +238,19 @@ func TestChecksThatNobodyShouldAskFor(t *testing.T) {
 	}
 }
 
-func TestACheckThatCannotBeRunSaysWhy(t *testing.T) {
+func TestCheckReportsWhyItCannotRun(t *testing.T) {
 	h := newHost(t, Config{})
 	resp := h.check(checkRequest(filepath.Join(h.dir, "gone"), "gone", "true"))
-	if resp.GetOutcome() != ended || !strings.Contains(resp.GetError(), "workspace cannot be used") {
+	if resp.GetOutcome() != done || !strings.Contains(resp.GetError(), "workspace cannot be used") {
 		t.Fatalf("got %v", resp)
 	}
 	resp = h.check(checkRequest(h.dir, "long", "true "+strings.Repeat("x", 300_000)))
-	if resp.GetOutcome() != ended || !strings.Contains(resp.GetError(), "could not be started") {
+	if resp.GetOutcome() != done || !strings.Contains(resp.GetError(), "could not be started") {
 		t.Fatalf("got %v", resp)
 	}
 }
 
-func TestADrainingHostStartsNoCheck(t *testing.T) {
+func TestDrainStartsNoCheck(t *testing.T) {
 	h := newHost(t, Config{})
 	before := h.check(checkRequest(h.dir, "before", "echo out"))
 	if err := h.Drain(context.Background()); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
-// stubborn is a command that tries to get away: it ignores signals, forks
-// twice, leaves its session and drops its environment.
-func stubborn(sleep string) string {
-	return strings.ReplaceAll(stubbornText, "SLEEP", sleep)
+// escaping returns a command that tries to escape its supervisor: it ignores signals,
+// forks twice, leaves its session and clears its environment.
+func escaping(sleep string) string {
+	return strings.ReplaceAll(escapingScript, "SLEEP", sleep)
 }
 
-const stubbornText = `trap '' TERM INT HUP
+const escapingScript = `trap '' TERM INT HUP
 (setsid sh -c 'trap "" TERM HUP; (env -i sleep SLEEP &) ; sleep SLEEP' &)
 nohup setsid sleep SLEEP >/dev/null 2>&1 &
 (env -i setsid sh -c 'sleep SLEEP & sleep SLEEP' &)
@@ -26,73 +26,73 @@ echo line >> out
 echo > gate
 while :; do sleep SLEEP; done`
 
-func TestATimeoutKillsEverything(t *testing.T) {
+func TestTimeoutKillsAllProcesses(t *testing.T) {
 	h := newHost(t, Config{})
-	pass, sleep := gate(t, h.dir), uniqueSleep()
-	req := h.request(tools.RunCommand, "c", map[string]any{"command": stubborn(sleep), "timeout_seconds": 1})
+	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": escaping(sleep), "timeout_seconds": 1})
 	first := h.begin(context.Background(), req)
-	pass()
+	awaitGate()
 	a := <-first
-	is(t, a.resp, ended, true, "before\n[Stopped: it had not ended after 1s.")
+	expect(t, a.resp, done, true, "before\n[Stopped: it had not ended after 1s.")
 	if a.resp.GetExitCode() != 124 {
 		t.Errorf("exit code %d", a.resp.GetExitCode())
 	}
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there: %v", left)
+	if left := sleeping(sleep); left != nil {
+		t.Fatalf("processes left: %v", left)
 	}
 }
 
-func TestCancelKillsEverything(t *testing.T) {
+func TestCancelKillsAllProcesses(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
-	pass, sleep := gate(t, h.dir), uniqueSleep()
-	req := h.request(tools.RunCommand, "c", map[string]any{"command": stubborn(sleep)})
+	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
+	req := h.request(tools.RunCommand, "c", map[string]any{"command": escaping(sleep)})
 	first := h.begin(context.Background(), req)
-	pass()
+	awaitGate()
 	begin := time.Now()
 	if resp := h.cancel("c"); !slices.Equal(resp.GetKilled(), []string{"c"}) {
 		t.Fatalf("got %v", resp)
 	}
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there after %v: %v", time.Since(begin), left)
+	if left := sleeping(sleep); left != nil {
+		t.Fatalf("processes left after %v: %v", time.Since(begin), left)
 	}
 	t.Logf("killed in %v", time.Since(begin))
 	a := <-first
-	is(t, a.resp, wasKilled, false)
-	is(t, h.execute(req), wasKilled, false)
+	expect(t, a.resp, cancelled, false)
+	expect(t, h.execute(req), cancelled, false)
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	h2 := newHost(t, Config{Dir: dir})
-	is(t, h2.execute(req), wasKilled, false)
+	expect(t, h2.execute(req), cancelled, false)
 	if got := h.read("out"); got != "line\n" {
 		t.Fatalf("got %q", got)
 	}
 }
 
-func TestWhatACommandLeavesBehindIsKilled(t *testing.T) {
+func TestBackgroundProcessesAreKilled_WhenTheShellEnds(t *testing.T) {
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
-	// The daemon holds standard output open.
+	// The background processes keep standard output open.
 	resp := h.command("setsid sleep " + sleep + " & setsid sleep " + sleep + " & echo hello")
-	is(t, resp, ended, false, "hello\n[exit code 0; killed the processes that it left running: sleep (2)]")
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there: %v", left)
+	expect(t, resp, done, false, "hello\n[exit code 0; killed the processes that it left running: sleep (2)]")
+	if left := sleeping(sleep); left != nil {
+		t.Fatalf("processes left: %v", left)
 	}
 }
 
-func TestTheEndOfAPipelineStillWrites(t *testing.T) {
+func TestOutputOfAPipelineIsComplete(t *testing.T) {
 	h := newHost(t, Config{})
-	is(t, h.command("(sleep 0.02; echo late) & echo early"), ended, false, "early\nlate\n[exit code 0]")
+	expect(t, h.command("(sleep 0.02; echo late) & echo early"), done, false, "early\nlate\n[exit code 0]")
 }
 
-func TestACommandThatKillsItsSupervisor(t *testing.T) {
+func TestCommandKillsItsSupervisor(t *testing.T) {
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
 	resp := h.command("setsid sleep " + sleep + " & kill -9 $PPID; sleep " + sleep)
-	is(t, resp, ended, true, "how far it had come is not known")
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there: %v", left)
+	expect(t, resp, done, true, "how far it had come is not known")
+	if left := sleeping(sleep); left != nil {
+		t.Fatalf("processes left: %v", left)
 	}
 }
 
@@ -105,9 +105,9 @@ func TestCommandResults(t *testing.T) {
 		code  int32
 		parts []string
 	}{
-		"nothing":           {"true", 0, []string{"[exit code 0]"}},
+		"no output":         {"true", 0, []string{"[exit code 0]"}},
 		"output":            {"echo out; echo err >&2", 0, []string{"out\nerr\n[exit code 0]"}},
-		"no end of line":    {"printf x", 0, []string{"x\n[exit code 0]"}},
+		"no final newline":  {"printf x", 0, []string{"x\n[exit code 0]"}},
 		"failure":           {"echo x; exit 3", 3, []string{"x\n[exit code 3]"}},
 		"signal":            {"kill -9 $$", 137, []string{"[exit code 137, killed by signal 9]"}},
 		"not found":         {"no-such-program", 127, []string{"not found"}},
@@ -115,7 +115,7 @@ func TestCommandResults(t *testing.T) {
 		"workspace":         {"pwd; echo $PWD", 0, []string{h.dir + "\n" + h.dir}},
 		"no input":          {"cat; read x || echo eof", 0, []string{"eof"}},
 		"no credentials":    {"env | grep -c leaked", 1, []string{"0\n"}},
-		"signals as usual":  {"sh -c 'kill -TERM $$'; echo $?", 0, []string{"143"}},
+		"default signals":   {"sh -c 'kill -TERM $$'; echo $?", 0, []string{"143"}},
 		"binary":            {`printf 'a\377b\000c'`, 0, []string{"a\uFFFDb\uFFFDc"}},
 		"no open files":     {"ls /proc/self/fd | tr '\\n' ' '", 0, []string{"0 1 2 3 \n[exit"}},
 		"background output": {"echo a & wait; echo b", 0, []string{"a\nb\n"}},
@@ -138,33 +138,33 @@ func TestCommandResults(t *testing.T) {
 func TestLargeOutputIsBounded(t *testing.T) {
 	h := newHost(t, Config{})
 	resp := h.command("echo first; head -c 30000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo last")
-	is(t, resp, ended, false, "first\n", "left out here", "last\n[exit code 0]")
+	expect(t, resp, done, false, "first\n", "left out here", "last\n[exit code 0]")
 	if n := len(resp.GetResult()); n > h.config.Limits.ResultBytes || n < 64<<10 {
 		t.Fatalf("%d bytes", n)
 	}
 }
 
-func TestAnEndlessWriterIsStopped(t *testing.T) {
+func TestEndlessOutputIsStopped(t *testing.T) {
 	h := newHost(t, Config{})
 	req := h.request(tools.RunCommand, "", map[string]any{"command": "yes"})
 	req.Timeout = seconds(1)
-	is(t, h.execute(req), ended, true, "left out here", "[Stopped: it had not ended after 1s.")
+	expect(t, h.execute(req), done, true, "left out here", "[Stopped: it had not ended after 1s.")
 }
 
-func TestAForkBombIsPutOut(t *testing.T) {
+func TestForkBombIsKilled(t *testing.T) {
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
-	pass := gate(t, h.dir)
-	// Bounded, so that a failing test does not take the machine with it.
+	awaitGate := gate(t, h.dir)
+	// Bounded, so that a failing test does not stop the machine.
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": `
 echo > gate
 f() { [ $1 -gt 7 ] && sleep ` + sleep + `; f $(($1+1)) & f $(($1+1)) & wait; }
 f 1`})
 	first := h.begin(context.Background(), req)
-	pass()
+	awaitGate()
 	h.cancel("c")
-	if left := sleepers(sleep); left != nil {
-		t.Fatalf("still there: %v", left)
+	if left := sleeping(sleep); left != nil {
+		t.Fatalf("processes left: %v", left)
 	}
-	is(t, (<-first).resp, wasKilled, false)
+	expect(t, (<-first).resp, cancelled, false)
 }

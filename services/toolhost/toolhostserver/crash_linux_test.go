@@ -15,17 +15,17 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// lives are the hosts of one ledger, one after the other.
-type lives struct {
+// succession has the hosts of one ledger, one after the other.
+type succession struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	host    *hostProcess // nil while none serves
+	host    *hostProcess // nil while no host serves
 	number  int
 	over    bool // no new calls
 }
 
-// next waits for a host after that of the number; the last one it gives again.
-func (l *lives) next(after int) (*hostProcess, int) {
+// next waits for a host with a higher number than after. It returns the last host again.
+func (l *succession) next(after int) (*hostProcess, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.host == nil || l.number <= after && !l.over {
@@ -34,7 +34,7 @@ func (l *lives) next(after int) (*hostProcess, int) {
 	return l.host, l.number
 }
 
-func (l *lives) set(host *hostProcess, over bool) {
+func (l *succession) set(host *hostProcess, over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if host != nil {
@@ -44,43 +44,41 @@ func (l *lives) set(host *hostProcess, over bool) {
 	l.changed.Broadcast()
 }
 
-func (l *lives) ended() bool {
+func (l *succession) ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.over
 }
 
-// tally is what callers were answered.
+// tally counts the responses to callers.
 type tally struct {
 	mu sync.Mutex
-	// Calls by how they were answered; resent are those of the done ones that
-	// had to be sent more than once.
+	// Calls by outcome. resent counts the done ones that were sent more than once.
 	done, resent, unknown int
-	// Lines that a call had when it was answered.
+	// lines has the number of lines of each call at the time of its response.
 	lines map[string]int
 }
 
-// TestAHostThatIsKilledAtAnyMoment kills a host 100 times while callers send it
-// commands that append their id to a file, and send each again, under the same
-// id, until it is answered.
-func TestAHostThatIsKilledAtAnyMoment(t *testing.T) {
+// The test kills a host 100 times. Meanwhile callers send commands that append their id to
+// a file, and send each again, with the same id, until there is a response.
+func TestHostKilledAtAnyMoment(t *testing.T) {
 	const kills, callers = 100, 4
 	begin, ledger, workspace := time.Now(), t.TempDir(), t.TempDir()
 	seed := uint64(begin.UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	l, all := &lives{}, &tally{lines: make(map[string]int)}
+	l, all := &succession{}, &tally{lines: make(map[string]int)}
 	l.changed.L = &l.mu
 	ctx, release := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer release()
 
-	var open atomic.Int64 // requests that wait for their answer
+	var open atomic.Int64 // requests without a response
 	var wait sync.WaitGroup
 	for caller := range callers {
 		wait.Go(func() {
 			for i := 0; !l.ended(); i++ {
 				id := fmt.Sprintf("c-%d-%d", caller, i)
-				answerOf(ctx, t, l, all, workspace, id, i, &open)
+				sendUntilResponse(ctx, t, l, all, workspace, id, i, &open)
 				if ctx.Err() != nil || t.Failed() {
 					return
 				}
@@ -98,7 +96,7 @@ func TestAHostThatIsKilledAtAnyMoment(t *testing.T) {
 				l.set(host, false)
 			}
 		}()
-		// A moment of the host's first 100 ms; of each fourth before it serves too.
+		// Kill in the first 100 ms after the host serves; every fourth time, after its start.
 		if kill%4 != 0 {
 			<-serving
 		}
@@ -120,35 +118,34 @@ func TestAHostThatIsKilledAtAnyMoment(t *testing.T) {
 	l.set(last, true)
 	wait.Wait()
 	if ctx.Err() != nil {
-		t.Fatal("a call was never answered")
+		t.Fatal("a call had no response")
 	}
 
 	t.Logf("%d kills, %d before the host served, %d with a request open, in %v", kills, early, inCall, time.Since(begin))
-	silent := 0
+	withoutLine := 0
 	lines := linesByID(t, workspace)
 	for id, n := range all.lines {
 		if lines[id] != n {
-			t.Errorf("%s: %d lines when it was answered, %d in the end", id, n, lines[id])
+			t.Errorf("%s: %d lines at its response, %d at the end", id, n, lines[id])
 		}
 		if n == 0 {
-			silent++
+			withoutLine++
 		}
 	}
 	for id, n := range lines {
-		if _, answered := all.lines[id]; n > 1 || !answered {
-			t.Errorf("%s: %d lines, answered %v", id, n, answered)
+		if _, responded := all.lines[id]; n > 1 || !responded {
+			t.Errorf("%s: %d lines, response %v", id, n, responded)
 		}
 	}
 	t.Logf("%d calls: %d DONE with one line (%d of them sent again), %d UNKNOWN with one line, %d UNKNOWN with none",
-		len(all.lines), all.done, all.resent, all.unknown-silent, silent)
+		len(all.lines), all.done, all.resent, all.unknown-withoutLine, withoutLine)
 	if all.unknown == 0 {
-		t.Error("no kill met a call that ran")
+		t.Error("no kill interrupted a running call")
 	}
 }
 
-// answerOf sends a call until it is answered and holds the answer against the
-// file.
-func answerOf(ctx context.Context, t *testing.T, l *lives, all *tally, workspace, id string, i int, open *atomic.Int64) {
+// sendUntilResponse sends a call until there is a response and compares it with the file.
+func sendUntilResponse(ctx context.Context, t *testing.T, l *succession, all *tally, workspace, id string, i int, open *atomic.Int64) {
 	line := "echo " + id + " >> lines"
 	req := commandRequest(workspace, id, []string{line, "sleep 0.02; " + line, line + "; sleep 0.02"}[i%3])
 	var host *hostProcess
@@ -166,14 +163,14 @@ func answerOf(ctx context.Context, t *testing.T, l *lives, all *tally, workspace
 		resp, err := host.ExecuteTool(ctx, req)
 		open.Add(-1)
 		if err != nil {
-			continue // nobody knows whether it began
+			continue // the call may have begun
 		}
 		n := linesByID(t, workspace)[id]
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		all.lines[id] = n
 		switch outcome := resp.GetOutcome(); {
-		case outcome == ended && n == 1:
+		case outcome == done && n == 1:
 			all.done++
 			if sent > 1 {
 				all.resent++
@@ -187,7 +184,7 @@ func answerOf(ctx context.Context, t *testing.T, l *lives, all *tally, workspace
 	}
 }
 
-// linesByID counts the lines of each call.
+// linesByID returns the number of lines of each call.
 func linesByID(t *testing.T, workspace string) map[string]int {
 	content, err := os.ReadFile(filepath.Join(workspace, "lines"))
 	if err != nil && !os.IsNotExist(err) {

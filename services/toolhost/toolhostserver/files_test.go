@@ -63,41 +63,41 @@ func TestReadFilePages(t *testing.T) {
 func TestWriteAndEdit(t *testing.T) {
 	h := newHost(t, Config{Sync: true})
 	resp := h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt", "content": "one\ntwo\n"})
-	is(t, resp, ended, false, "Wrote a/b/c.txt: 8 bytes, 2 lines.")
+	expect(t, resp, done, false, "Wrote a/b/c.txt: 8 bytes, 2 lines.")
 	if !slices.Equal(resp.GetFilesChanged(), []string{"a/b/c.txt"}) {
 		t.Errorf("changed %v", resp.GetFilesChanged())
 	}
 	again := h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt", "content": "one\ntwo\n"})
 	if again.GetResult() != resp.GetResult() {
-		t.Errorf("the same effect reads %q, then %q", resp.GetResult(), again.GetResult())
+		t.Errorf("the same effect has the texts %q and %q", resp.GetResult(), again.GetResult())
 	}
 	if err := os.Chmod(filepath.Join(h.dir, "a/b/c.txt"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	is(t, h.call(tools.EditFile, map[string]any{"path": "a/b/c.txt", "old": "two", "new": "2\n3"}), ended, false, "at line 2: 1 lines became 2")
+	expect(t, h.call(tools.EditFile, map[string]any{"path": "a/b/c.txt", "old": "two", "new": "2\n3"}), done, false, "at line 2: 1 lines became 2")
 	if got := h.read("a/b/c.txt"); got != "one\n2\n3\n" {
 		t.Errorf("got %q", got)
 	}
 	if info, _ := os.Stat(filepath.Join(h.dir, "a/b/c.txt")); info.Mode().Perm() != 0o750 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	is(t, h.call(tools.EditFile, map[string]any{"path": "a/b/c.txt", "old": "four", "new": ""}), ended, true, "was not found")
-	is(t, h.call(tools.EditFile, map[string]any{"path": "none", "old": "four", "new": ""}), ended, true, "none: no such file or folder.")
-	is(t, h.call(tools.WriteFile, map[string]any{"path": "a/b", "content": ""}), ended, true, "a/b: is a folder.")
-	is(t, h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt/d", "content": ""}), ended, true, "is a file, not a folder")
-	is(t, h.call(tools.WriteFile, map[string]any{"path": "new/", "content": ""}), ended, true, "names a folder")
+	expect(t, h.call(tools.EditFile, map[string]any{"path": "a/b/c.txt", "old": "four", "new": ""}), done, true, "was not found")
+	expect(t, h.call(tools.EditFile, map[string]any{"path": "none", "old": "four", "new": ""}), done, true, "none: no such file or folder.")
+	expect(t, h.call(tools.WriteFile, map[string]any{"path": "a/b", "content": ""}), done, true, "a/b: is a folder.")
+	expect(t, h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt/d", "content": ""}), done, true, "is a file, not a folder")
+	expect(t, h.call(tools.WriteFile, map[string]any{"path": "new/", "content": ""}), done, true, "names a folder")
 	if left, _ := filepath.Glob(filepath.Join(h.dir, "a/b/.harness-*")); left != nil {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("files left behind: %v", left)
 	}
 }
 
-func TestAnEditHappensOnce(t *testing.T) {
+func TestEditHappensOnce(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	h.write("f", "x")
 	req := h.request(tools.EditFile, "c", map[string]any{"path": "f", "old": "x", "new": "xx y"})
 	first := h.execute(req)
-	is(t, first, ended, false)
+	expect(t, first, done, false)
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,8 @@ func TestAnEditHappensOnce(t *testing.T) {
 	}
 }
 
-// pathCases are paths in a workspace that has a neighbour full of secrets.
+// pathCases returns paths that lead inside the workspace and paths that lead to a secret
+// outside.
 func pathCases(t *testing.T, h *host) (inside, outside []string) {
 	t.Helper()
 	neighbour := t.TempDir()
@@ -138,7 +139,7 @@ func pathCases(t *testing.T, h *host) (inside, outside []string) {
 	return inside, outside
 }
 
-func TestFileToolsStayInside(t *testing.T) {
+func TestFileToolsStayInsideTheWorkspace(t *testing.T) {
 	h := newHost(t, Config{})
 	inside, outside := pathCases(t, h)
 	for _, path := range inside {
@@ -146,11 +147,11 @@ func TestFileToolsStayInside(t *testing.T) {
 		if resp.GetIsError() || resp.GetResult() != "inside" {
 			t.Errorf("%s: got %q", path, resp.GetResult())
 		}
-		is(t, h.call(tools.WriteFile, map[string]any{"path": path, "content": "inside"}), ended, false)
-		is(t, h.call(tools.SearchFiles, map[string]any{"path": path, "pattern": "ins"}), ended, false, "dir/file:1: inside")
+		expect(t, h.call(tools.WriteFile, map[string]any{"path": path, "content": "inside"}), done, false)
+		expect(t, h.call(tools.SearchFiles, map[string]any{"path": path, "pattern": "ins"}), done, false, "dir/file:1: inside")
 	}
 	if info, err := os.Lstat(filepath.Join(h.dir, "in")); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Error("a link was replaced by what was written through it")
+		t.Error("write_file replaced a link")
 	}
 	for _, path := range append(outside, "dangling") {
 		for tool, arguments := range map[string]map[string]any{
@@ -174,14 +175,13 @@ func TestFileToolsStayInside(t *testing.T) {
 	neighbour, _ := os.Readlink(filepath.Join(h.dir, "outdir"))
 	names, _ := os.ReadDir(neighbour)
 	if content, _ := os.ReadFile(neighbour + "/secret"); string(content) != "secret" || len(names) != 1 {
-		t.Errorf("outside is now %q, %v", content, names)
+		t.Errorf("the folder outside changed: %q, %v", content, names)
 	}
-	is(t, h.call(tools.ReadFile, map[string]any{"path": "outdir/secret"}), ended, true, "is outside the workspace")
+	expect(t, h.call(tools.ReadFile, map[string]any{"path": "outdir/secret"}), done, true, "is outside the workspace")
 }
 
-// keepSwapping lets a link of the workspace lead to the one target and to the
-// other, in turn, until stop.
-func keepSwapping(t *testing.T, h *host, name string, targets ...string) (stop func()) {
+// swapLink changes the target of a link in the workspace again and again until stop.
+func swapLink(t *testing.T, h *host, name string, targets ...string) (stop func()) {
 	t.Helper()
 	swap := func(target string) {
 		fresh := filepath.Join(h.dir, "fresh")
@@ -210,15 +210,14 @@ func keepSwapping(t *testing.T, h *host, name string, targets ...string) (stop f
 	}
 }
 
-// A link is swapped all the time while files are read and written through it.
-func TestASwappedLinkLeadsNowhere(t *testing.T) {
+func TestFileToolsStayInside_WhenALinkIsSwapped(t *testing.T) {
 	h := newHost(t, Config{})
 	neighbour := t.TempDir()
 	if err := os.WriteFile(filepath.Join(neighbour, "file"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.write("dir/file", "inside")
-	stop := keepSwapping(t, h, "link", "dir", neighbour)
+	stop := swapLink(t, h, "link", "dir", neighbour)
 	reads := 0
 	for range 1500 {
 		resp := h.call(tools.ReadFile, map[string]any{"path": "link/file"})
@@ -237,10 +236,10 @@ func TestASwappedLinkLeadsNowhere(t *testing.T) {
 	if names, _ := os.ReadDir(neighbour); len(names) != 1 {
 		t.Errorf("written outside: %v", names)
 	}
-	t.Logf("%d of 1500 reads met the link inside", reads)
+	t.Logf("%d of 1500 reads found the link to the inside", reads)
 }
 
-func TestPipesAndBinariesAreRefused(t *testing.T) {
+func TestFileToolsRejectPipesAndBinaries(t *testing.T) {
 	h := newHost(t, Config{})
 	if err := syscall.Mkfifo(filepath.Join(h.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -253,14 +252,14 @@ func TestPipesAndBinariesAreRefused(t *testing.T) {
 			tools.EditFile:  {"path": "pipe", "old": "a", "new": "b"},
 			tools.WriteFile: {"path": "pipe", "content": "b"},
 		}[tool]
-		is(t, h.call(tool, arguments), ended, true, "pipe: is not a regular file.")
+		expect(t, h.call(tool, arguments), done, true, "pipe: is not a regular file.")
 	}
-	is(t, h.call(tools.SearchFiles, map[string]any{"pattern": "a"}), ended, false, "latin:1: caf\uFFFD")
-	is(t, h.call(tools.ReadFile, map[string]any{"path": "binary"}), ended, true, "is a binary file of 3 bytes")
-	is(t, h.call(tools.ReadFile, map[string]any{"path": "latin"}), ended, false, "caf\uFFFD\n")
+	expect(t, h.call(tools.SearchFiles, map[string]any{"pattern": "a"}), done, false, "latin:1: caf\uFFFD")
+	expect(t, h.call(tools.ReadFile, map[string]any{"path": "binary"}), done, true, "is a binary file of 3 bytes")
+	expect(t, h.call(tools.ReadFile, map[string]any{"path": "latin"}), done, false, "caf\uFFFD\n")
 }
 
-func TestExplore(t *testing.T) {
+func TestExploringTools(t *testing.T) {
 	h := newHost(t, Config{Limits: toolhost.Limits{Paths: 3, Matches: 2, LineBytes: 40, FileBytes: 5000}})
 	for name, content := range map[string]string{
 		"a.go": "package a\nfunc A() {}\n", "b/b.go": "package b\r\n", "b/c.txt": "none", ".git/x.go": "package git",

@@ -27,15 +27,15 @@ func (h *host) inspect() *harnessv1.InspectWorkspaceResponse {
 	return resp
 }
 
-// changed expects so many changed files.
-func (h *host) changed(want uint32) {
+// checkChanges checks the number of changed files.
+func (h *host) checkChanges(want uint32) {
 	h.t.Helper()
 	if got := h.inspect().GetFilesChanged(); got != want {
-		h.t.Errorf("%d files changed instead of %d", got, want)
+		h.t.Errorf("%d changed files, want %d", got, want)
 	}
 }
 
-// git runs git as a user does, with the configuration of the repository.
+// git runs git as users do, with the configuration of the repository.
 func git(t testing.TB, dir string, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{
@@ -48,7 +48,7 @@ func git(t testing.TB, dir string, arguments ...string) {
 	}
 }
 
-// replaceByPipe puts a named pipe into the place of a file: who opens it waits.
+// replaceByPipe replaces a file by a named pipe. Opening it blocks.
 func replaceByPipe(h *host, name string) {
 	h.t.Helper()
 	path := filepath.Join(h.dir, name)
@@ -69,45 +69,45 @@ func (h *host) repository() {
 	git(t, h.dir, "commit", "-q", "-m", "m")
 }
 
-func TestChangesAreWhatCallsChangedAndWhatGitNames(t *testing.T) {
+func TestChangesAreThoseOfCallsAndOfGit(t *testing.T) {
 	h := newHost(t, Config{})
 	h.repository()
-	h.changed(0)
+	h.checkChanges(0)
 	h.call(tools.WriteFile, map[string]any{"path": "a.txt", "content": "changed by a call\n"})
-	h.changed(1) // both name it
+	h.checkChanges(1) // in the ledger and named by git
 	h.call(tools.WriteFile, map[string]any{"path": "ignored", "content": "x"})
-	h.changed(2) // only the ledger does
+	h.checkChanges(2) // only in the ledger
 	h.command("echo x > dir/new; echo x > 'dir/with a \"name\" and ä'; rm b.txt")
-	h.changed(5) // only git does
+	h.checkChanges(5) // only named by git
 	h.call(tools.EditFile, map[string]any{"path": "dir/c.txt", "old": "as", "new": "not as"})
-	h.changed(6)
+	h.checkChanges(6)
 	git(t, h.dir, "add", ".")
-	h.changed(6)
+	h.checkChanges(6)
 	git(t, h.dir, "commit", "-q", "-m", "m")
-	h.changed(3) // a.txt, ignored and dir/c.txt are the run's
+	h.checkChanges(3) // a.txt, ignored and dir/c.txt are in the ledger
 	if _, err := os.Stat(filepath.Join(h.dir, ".git", "index.lock")); err == nil {
 		t.Error("the index is locked")
 	}
 	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, standInPrefix+"*")); left != nil {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("files left behind: %v", left)
 	}
 }
 
-func TestChangesOfAFolderOfARepository(t *testing.T) {
+func TestChangesBelowAFolderOfARepository(t *testing.T) {
 	h := newHost(t, Config{})
 	h.repository()
 	h.write("a.txt", "changed outside\n")
 	h.write("dir/c.txt", "changed inside\n")
 	h.dir = filepath.Join(h.dir, "dir")
-	h.changed(1)
+	h.checkChanges(1)
 	h.call(tools.WriteFile, map[string]any{"path": "c.txt", "content": "x"})
-	h.changed(1)
+	h.checkChanges(1)
 	h.call(tools.WriteFile, map[string]any{"path": "new", "content": "x"})
-	h.changed(2)
+	h.checkChanges(2)
 }
 
-func TestChangesInRepositoriesOfAllKinds(t *testing.T) {
-	for name, set := range map[string]func(t *testing.T, h *host){
+func TestChangesInAllKindsOfRepositories(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, h *host){
 		"no commit yet": func(t *testing.T, h *host) {
 			git(t, h.dir, "init", "-q")
 			h.write("a", "x")
@@ -129,19 +129,19 @@ func TestChangesInRepositoriesOfAllKinds(t *testing.T) {
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
-		"a detached head": func(t *testing.T, h *host) {
+		"detached head": func(t *testing.T, h *host) {
 			h.repository()
 			git(t, h.dir, "checkout", "-q", "--detach")
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
-		"a split index": func(t *testing.T, h *host) {
+		"split index": func(t *testing.T, h *host) {
 			h.repository()
 			git(t, h.dir, "update-index", "--split-index")
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
-		"a linked worktree": func(t *testing.T, h *host) {
+		"linked worktree": func(t *testing.T, h *host) {
 			h.repository()
 			linked := filepath.Join(t.TempDir(), "linked")
 			git(t, h.dir, "worktree", "add", "-q", linked)
@@ -150,7 +150,7 @@ func TestChangesInRepositoriesOfAllKinds(t *testing.T) {
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
-		"a submodule": func(t *testing.T, h *host) {
+		"submodule": func(t *testing.T, h *host) {
 			h.repository()
 			above := &host{Server: h.Server, t: t, dir: t.TempDir()}
 			above.repository()
@@ -159,14 +159,14 @@ func TestChangesInRepositoriesOfAllKinds(t *testing.T) {
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
-		"excludes of its own": func(t *testing.T, h *host) {
+		"info/exclude": func(t *testing.T, h *host) {
 			h.repository()
 			h.write(".git/info/exclude", "*.log\n")
 			h.write("a.log", "x")
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
-		"modes that mean nothing": func(t *testing.T, h *host) {
+		"ignored file modes": func(t *testing.T, h *host) {
 			h.repository()
 			git(t, h.dir, "config", "core.fileMode", "false")
 			if err := os.Chmod(filepath.Join(h.dir, "dir/c.txt"), 0o755); err != nil {
@@ -175,7 +175,7 @@ func TestChangesInRepositoriesOfAllKinds(t *testing.T) {
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
-		"a link to the workspace": func(t *testing.T, h *host) {
+		"link to the workspace": func(t *testing.T, h *host) {
 			h.repository()
 			link := filepath.Join(t.TempDir(), "link")
 			if err := os.Symlink(h.dir, link); err != nil {
@@ -188,48 +188,48 @@ func TestChangesInRepositoriesOfAllKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, Config{})
-			set(t, h)
-			h.changed(2)
+			prepare(t, h)
+			h.checkChanges(2)
 		})
 	}
 }
 
-func TestWhereGitCannotSayOnlyCallsCount(t *testing.T) {
-	for name, spoil := range map[string]func(h *host){
+func TestChangesAreThoseOfCalls_WhenGitFails(t *testing.T) {
+	for name, breakGit := range map[string]func(h *host){
 		"no repository":   func(h *host) { _ = os.RemoveAll(filepath.Join(h.dir, ".git")) },
 		"no git":          func(h *host) { h.t.(*testing.T).Setenv("PATH", h.dir) },
-		"a broken index":  func(h *host) { h.write(".git/index", "no index") },
-		"a head of pipes": func(h *host) { replaceByPipe(h, ".git/HEAD") },
-		"a pipe":          func(h *host) { replaceByPipe(h, ".git/index") },
-		"no .git file": func(h *host) {
+		"broken index":    func(h *host) { h.write(".git/index", "no index") },
+		"HEAD is a pipe":  func(h *host) { replaceByPipe(h, ".git/HEAD") },
+		"index is a pipe": func(h *host) { replaceByPipe(h, ".git/index") },
+		"invalid .git file": func(h *host) {
 			_ = os.RemoveAll(filepath.Join(h.dir, ".git"))
 			h.write(".git", "gitdir: nowhere\n")
 		},
-		"a reftable": func(h *host) { h.write(".git/config", "[extensions]\n\trefStorage = reftable\n") },
+		"reftable": func(h *host) { h.write(".git/config", "[extensions]\n\trefStorage = reftable\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, Config{})
 			h.repository()
-			h.write("b.txt", "changed by nobody\n")
+			h.write("b.txt", "not changed by a call\n")
 			h.call(tools.WriteFile, map[string]any{"path": "a.txt", "content": "x"})
-			h.changed(2)
-			spoil(h)
-			h.changed(1)
+			h.checkChanges(2)
+			breakGit(h)
+			h.checkChanges(1)
 		})
 	}
 }
 
-func TestTheToolHostsOwnFilesAreNoChanges(t *testing.T) {
+func TestChangesExcludeTheToolHostsOwnFiles(t *testing.T) {
 	workspace := t.TempDir()
 	h := newHost(t, Config{Dir: filepath.Join(workspace, "state")})
 	h.dir = workspace
 	git(t, workspace, "init", "-q")
-	h.changed(0)
+	h.checkChanges(0)
 	h.write("a", "x")
-	h.changed(1)
+	h.checkChanges(1)
 }
 
-func TestInspectionsThatNobodyShouldAskFor(t *testing.T) {
+func TestInspectWorkspaceRejectsInvalidRequests(t *testing.T) {
 	h := newHost(t, Config{})
 	for name, req := range map[string]*harnessv1.InspectWorkspaceRequest{
 		"no workspace":       {Namespace: "n", RunId: "r"},

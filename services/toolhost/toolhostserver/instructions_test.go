@@ -25,8 +25,8 @@ func (h *host) describe() *harnessv1.Environment {
 	return resp.GetEnvironment()
 }
 
-// instructed expects these instruction files: path and content, in turn.
-func (h *host) instructed(want ...string) {
+// checkInstructions checks the instruction files. want has the path and content of each.
+func (h *host) checkInstructions(want ...string) {
 	h.t.Helper()
 	var got []string
 	files := h.describe().GetInstructionFiles()
@@ -34,15 +34,15 @@ func (h *host) instructed(want ...string) {
 		got = append(got, f.GetPath(), f.GetContent())
 	}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
-		h.t.Errorf("got %q instead of %q", got, want)
+		h.t.Errorf("got %q, want %q", got, want)
 	}
 	now := h.inspect().GetInstructionFiles()
 	if !proto.Equal(&harnessv1.Environment{InstructionFiles: now}, &harnessv1.Environment{InstructionFiles: files}) {
-		h.t.Errorf("%v and %v", files, now)
+		h.t.Errorf("InspectWorkspace returns %v, DescribeWorkspace %v", now, files)
 	}
 }
 
-func TestInstructionFilesAreFoundUpToTheRepositorysRoot(t *testing.T) {
+func TestInstructionFilesUpToTheRepositoryRoot(t *testing.T) {
 	h := newHost(t, Config{})
 	h.write("AGENTS.md", "beyond the repository\n")
 	for name, content := range map[string]string{
@@ -53,36 +53,36 @@ func TestInstructionFilesAreFoundUpToTheRepositorysRoot(t *testing.T) {
 		h.write("repo/"+name, content)
 	}
 	h.dir = filepath.Join(h.dir, "repo/between/here")
-	// The root's AGENTS.md says what that between says, which is nearer.
-	h.instructed("AGENTS.md", "here\n", "../AGENTS.md", "root\n", "../CLAUDE.md", "between\n",
+	// The root's AGENTS.md equals the nearer one in between, so it is left out.
+	h.checkInstructions("AGENTS.md", "here\n", "../AGENTS.md", "root\n", "../CLAUDE.md", "between\n",
 		"../../CLAUDE.md", "root, too\n", "../../.github/copilot-instructions.md", "copilot\n")
 	if got := h.describe().GetInstructionFiles()[0].GetDigest(); got != digest("here\n") {
 		t.Errorf("got digest %s", got)
 	}
 	h.write("AGENTS.md", "here, changed\n")
-	h.instructed("AGENTS.md", "here, changed\n", "CLAUDE.md", "here\n", "../AGENTS.md", "root\n", "../CLAUDE.md", "between\n",
+	h.checkInstructions("AGENTS.md", "here, changed\n", "CLAUDE.md", "here\n", "../AGENTS.md", "root\n", "../CLAUDE.md", "between\n",
 		"../../CLAUDE.md", "root, too\n", "../../.github/copilot-instructions.md", "copilot\n")
 }
 
-func TestWithoutARepositoryOnlyTheWorkspaceCounts(t *testing.T) {
+func TestInstructionFilesOfTheWorkspaceOnly_WithoutRepository(t *testing.T) {
 	h := newHost(t, Config{})
-	h.instructed()
+	h.checkInstructions()
 	h.write("CLAUDE.md", "above\n")
 	h.write("here/CLAUDE.md", "here\n")
 	h.dir = filepath.Join(h.dir, "here")
-	h.instructed("CLAUDE.md", "here\n")
+	h.checkInstructions("CLAUDE.md", "here\n")
 }
 
-func TestAGitFileMakesARepositoryToo(t *testing.T) {
+func TestRepositoryWithAGitFile(t *testing.T) {
 	h := newHost(t, Config{})
 	h.write(".git", "gitdir: elsewhere\n")
 	h.write("AGENTS.md", "above\n")
 	h.write("here/x", "")
 	h.dir = filepath.Join(h.dir, "here")
-	h.instructed("../AGENTS.md", "above\n")
+	h.checkInstructions("../AGENTS.md", "above\n")
 }
 
-func TestInstructionFilesAreNoLinksToTheOutside(t *testing.T) {
+func TestInstructionFilesExcludeLinksToTheOutside(t *testing.T) {
 	h := newHost(t, Config{})
 	h.write("outside/secret", "secret\n")
 	h.write("outside/copilot-instructions.md", "secret\n")
@@ -99,45 +99,45 @@ func TestInstructionFilesAreNoLinksToTheOutside(t *testing.T) {
 	}
 	above := h.dir
 	h.dir = filepath.Join(above, "repo/here")
-	h.instructed("AGENTS.md", "inside\n")
-	// Without the repository the link leads out of the workspace.
+	h.checkInstructions("AGENTS.md", "inside\n")
+	// Without the repository, the link leads out of the workspace.
 	if err := os.RemoveAll(filepath.Join(above, "repo/.git")); err != nil {
 		t.Fatal(err)
 	}
-	h.instructed()
+	h.checkInstructions()
 }
 
-func TestAnInstructionFileThatIsSwappedForALinkShowsNothing(t *testing.T) {
+func TestInstructionFileSwappedForALinkShowsNothing(t *testing.T) {
 	h := newHost(t, Config{})
 	neighbour := t.TempDir()
 	if err := os.WriteFile(filepath.Join(neighbour, "copilot-instructions.md"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.write("inside/copilot-instructions.md", "inside")
-	stop := keepSwapping(t, h, ".github", "inside", neighbour)
+	stop := swapLink(t, h, ".github", "inside", neighbour)
 	defer stop()
-	met := 0
+	inside := 0
 	for range 2000 {
 		for _, f := range h.inspect().GetInstructionFiles() {
 			if f.GetContent() != "inside" {
 				t.Fatalf("got %v", f)
 			}
-			met++
+			inside++
 		}
 	}
-	if met == 0 {
-		t.Error("the link never led inside")
+	if inside == 0 {
+		t.Error("no read found the link to the inside")
 	}
 }
 
-func TestWhatIsNoInstructionFileIsLeftOut(t *testing.T) {
+func TestInstructionFilesMustBeRegularAndSmall(t *testing.T) {
 	h := newHost(t, Config{Limits: toolhost.Limits{FileBytes: 100_000}})
 	h.write("CLAUDE.md", strings.Repeat("x", 100_001))
 	h.write(".github/copilot-instructions.md/x", "")
 	if err := syscall.Mkfifo(filepath.Join(h.dir, "AGENTS.md"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.instructed()
+	h.checkInstructions()
 	whole := strings.Repeat("a line\n", 12_000)
 	h.write("CLAUDE.md", whole)
 	files := h.describe().GetInstructionFiles()
@@ -147,33 +147,33 @@ func TestWhatIsNoInstructionFileIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestARepositoryOfSomebodyElseAboveIsNotBelieved(t *testing.T) {
-	mine := uint32(os.Geteuid())
+func TestRepositoryOfUnrelatedUserIsNotTrusted(t *testing.T) {
+	self := uint32(os.Geteuid())
 	for name, c := range map[string]struct {
 		workspace, git uint32
-		believed       bool
+		trusted        bool
 	}{
-		"mine":                    {workspace: mine, git: mine, believed: true},
-		"mine above another's":    {workspace: 12345, git: mine, believed: true},
-		"root's":                  {workspace: 12345, git: 0, believed: true},
-		"the workspace's owner's": {workspace: 12345, git: 12345, believed: true},
-		"somebody else's":         {workspace: mine, git: 12345},
+		"this user's":                       {workspace: self, git: self, trusted: true},
+		"this user's, workspace of another": {workspace: 12345, git: self, trusted: true},
+		"root's":                            {workspace: 12345, git: 0, trusted: true},
+		"the workspace's owner's":           {workspace: 12345, git: 12345, trusted: true},
+		"unrelated user's":                  {workspace: self, git: 12345},
 	} {
-		if got := isTrusted(owned{uid: c.workspace}, owned{uid: c.git}); got != c.believed {
-			t.Errorf("%s: believed %v", name, got)
+		if got := isTrusted(fakeOwner{uid: c.workspace}, fakeOwner{uid: c.git}); got != c.trusted {
+			t.Errorf("%s: trusted %v", name, got)
 		}
 	}
 }
 
-// owned is a file of a user.
-type owned struct {
+// fakeOwner is the file info of a user's file.
+type fakeOwner struct {
 	os.FileInfo
 	uid uint32
 }
 
-func (o owned) Sys() any { return &syscall.Stat_t{Uid: o.uid} }
+func (o fakeOwner) Sys() any { return &syscall.Stat_t{Uid: o.uid} }
 
-func TestADescriptionNamesTheToolsAndTheirUse(t *testing.T) {
+func TestDescribeWorkspaceHasToolsWithUsage(t *testing.T) {
 	h := newHost(t, Config{})
 	environment := h.describe()
 	if len(environment.GetTools()) != len(tools.All()) {
@@ -181,7 +181,7 @@ func TestADescriptionNamesTheToolsAndTheirUse(t *testing.T) {
 	}
 	for _, spec := range environment.GetTools() {
 		if spec.GetUsage() == "" {
-			t.Errorf("%s: nothing is said of its use", spec.GetName())
+			t.Errorf("%s has no usage", spec.GetName())
 		}
 	}
 }

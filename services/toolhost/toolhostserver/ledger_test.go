@@ -32,7 +32,7 @@ func (h *host) cancelUnder(ledgerID string, ids ...string) *harnessv1.CancelTool
 	return resp
 }
 
-func TestTheLedgersIdSaysWhereItLies(t *testing.T) {
+func TestLedgerIDHasItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(dir, link); err != nil {
@@ -45,7 +45,7 @@ func TestTheLedgersIdSaysWhereItLies(t *testing.T) {
 	h := newHost(t, Config{Dir: dir})
 	first := h.LedgerID()
 	if toolhost.Place(first) == "" || toolhost.Place(first) != toolhost.PlaceOf(hostname, dir) {
-		t.Fatalf("%q is not at its place", first)
+		t.Fatalf("the id %q does not have its place", first)
 	}
 	described, err := h.DescribeHost(context.Background(), nil)
 	if err != nil || described.GetLedgerId() != first {
@@ -66,9 +66,8 @@ func TestTheLedgersIdSaysWhereItLies(t *testing.T) {
 	}
 }
 
-// TestALedgerOfAnEarlierVersion has an id without a place and tombstones that do
-// not say what they bury.
-func TestALedgerOfAnEarlierVersion(t *testing.T) {
+// A ledger of an earlier version has an id without a place and tombstones without a fate.
+func TestLedgerOfAnEarlierVersion(t *testing.T) {
 	const id = "0123456789abcdef0123456789abcdef"
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
@@ -99,20 +98,20 @@ func TestALedgerOfAnEarlierVersion(t *testing.T) {
 	if resp := h.cancelUnder(id, "c"); len(resp.GetKilled())+len(resp.GetFinished())+len(resp.GetUnknown()) > 0 {
 		t.Fatalf("got %v", resp)
 	}
-	is(t, h.execute(h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})), wasKilled, false)
+	expect(t, h.execute(h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})), cancelled, false)
 }
 
-func TestCancelAnswersTheSameAgain(t *testing.T) {
+func TestCancelHasTheSameResponseAgain(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	other := toolhost.LedgerID(toolhost.Place(h.LedgerID()), "0000000000000000")
-	pass := gate(t, h.dir)
+	awaitGate := gate(t, h.dir)
 	first := h.begin(context.Background(), h.request(tools.RunCommand, "killed", map[string]any{"command": "echo > gate; cat gate"}))
-	pass()
+	awaitGate()
 	h.execute(h.request(tools.RunCommand, "done", map[string]any{"command": "true"}))
 	for life := range 2 {
 		for range 2 {
-			// What this ledger knows is known whatever ledger the request names.
+			// The status in this ledger counts, whatever ledger the request names.
 			for ledgerID, never := range map[string]string{"": "never", h.LedgerID(): "never", other: "foreign"} {
 				resp := h.cancelUnder(ledgerID, "killed", "done", never)
 				if !slices.Equal(resp.GetKilled(), []string{"killed"}) || !slices.Equal(resp.GetFinished(), []string{"done"}) {
@@ -124,15 +123,15 @@ func TestCancelAnswersTheSameAgain(t *testing.T) {
 			}
 		}
 		if resp := h.cancelUnder("", "foreign"); !slices.Equal(resp.GetUnknown(), []string{"foreign"}) {
-			t.Fatalf("what was once unknown is known: %v", resp)
+			t.Fatalf("an unknown call is no longer unknown: %v", resp)
 		}
 		if life == 0 {
-			is(t, (<-first).resp, wasKilled, false)
+			expect(t, (<-first).resp, cancelled, false)
 			h.close()
 			h = newHost(t, Config{Dir: dir})
 		}
 	}
-	// It never began here; of there nobody can say.
+	// Unstarted under this ledger, unknown under the other one.
 	if resp := h.cancelUnder(other, "never"); !slices.Equal(resp.GetUnknown(), []string{"never"}) {
 		t.Fatalf("got %v", resp)
 	}
@@ -140,34 +139,34 @@ func TestCancelAnswersTheSameAgain(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	h := newHost(t, Config{})
-	pass := gate(t, h.dir)
+	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
 	old := h.request(tools.RunCommand, "old", map[string]any{"command": "echo old"})
 	h.execute(old)
 	first := h.begin(context.Background(), req)
-	pass()
+	awaitGate()
 
 	gone, leave := context.WithCancel(context.Background())
 	leave()
 	if err := h.Drain(gone); err == nil {
-		t.Fatal("drained while a call runs")
+		t.Fatal("Drain returned no error while a call is running")
 	}
 	for _, tool := range []string{tools.RunCommand, tools.ListDirectory, "no_such_tool"} {
 		if _, err := h.ExecuteTool(context.Background(), h.request(tool, "", nil)); code(err).String() != "Unavailable" {
 			t.Fatalf("%s: got %v", tool, err)
 		}
 	}
-	is(t, h.execute(old), ended, false, "old")
+	expect(t, h.execute(old), done, false, "old")
 	joined := h.begin(context.Background(), req)
 	drained := make(chan error, 1)
 	go func() { drained <- h.Drain(context.Background()) }()
-	h.write("gate", "") // lets it end
+	h.write("gate", "") // ends the command
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}
-	is(t, (<-first).resp, ended, false)
-	is(t, (<-joined).resp, ended, false)
-	is(t, h.execute(req), ended, false)
+	expect(t, (<-first).resp, done, false)
+	expect(t, (<-joined).resp, done, false)
+	expect(t, h.execute(req), done, false)
 	if resp := h.cancel("c", "never"); !slices.Equal(resp.GetFinished(), []string{"c"}) {
 		t.Fatalf("got %v", resp)
 	}
@@ -176,17 +175,17 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestADrainingHostStillKills(t *testing.T) {
+func TestDrainingHostKillsCalls(t *testing.T) {
 	h := newHost(t, Config{})
-	pass := gate(t, h.dir)
+	awaitGate := gate(t, h.dir)
 	first := h.begin(context.Background(), h.request(tools.RunCommand, "c", map[string]any{"command": "echo > gate; cat gate"}))
-	pass()
+	awaitGate()
 	drained := make(chan error, 1)
 	go func() { drained <- h.Drain(context.Background()) }()
 	if resp := h.cancel("c"); !slices.Equal(resp.GetKilled(), []string{"c"}) {
 		t.Fatalf("got %v", resp)
 	}
-	is(t, (<-first).resp, wasKilled, false)
+	expect(t, (<-first).resp, cancelled, false)
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}

@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(socketVariable) != "" {
 		serveUntilKilled()
 	}
-	// Under the race detector a process sleeps for a second as it exits, and each
-	// command has a process of its own to wait for.
+	// Under the race detector a process sleeps for a second before it exits, and each
+	// command waits for its supervisor's exit.
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	goleak.VerifyTestMain(m)
 }
 
-// host is a server with a workspace.
+// host is a Server with a workspace.
 type host struct {
 	*Server
 	t   testing.TB
@@ -53,7 +53,7 @@ func newHost(t testing.TB, config Config) *host {
 	return &host{Server: s, t: t, dir: t.TempDir()}
 }
 
-// request is a call of run r, of a random id where none is given.
+// request returns a call of run r, with a random id if id is empty.
 func (h *host) request(tool, id string, arguments map[string]any) *harnessv1.ExecuteToolRequest {
 	h.t.Helper()
 	text, err := json.Marshal(arguments)
@@ -91,17 +91,17 @@ func (h *host) command(line string) *harnessv1.ExecuteToolResponse {
 	return h.call(tools.RunCommand, map[string]any{"command": line})
 }
 
-// begin executes in the background and hands over what came of it.
-func (h *host) begin(ctx context.Context, req *harnessv1.ExecuteToolRequest) <-chan answer {
-	answers := make(chan answer, 1)
+// begin executes a call in the background.
+func (h *host) begin(ctx context.Context, req *harnessv1.ExecuteToolRequest) <-chan outcome {
+	outcomes := make(chan outcome, 1)
 	go func() {
 		resp, err := h.ExecuteTool(ctx, req)
-		answers <- answer{resp, err}
+		outcomes <- outcome{resp, err}
 	}()
-	return answers
+	return outcomes
 }
 
-type answer struct {
+type outcome struct {
 	resp *harnessv1.ExecuteToolResponse
 	err  error
 }
@@ -134,8 +134,8 @@ func (h *host) read(name string) string {
 	return string(content)
 }
 
-// gate makes a named pipe; pass returns when a command has written to it.
-func gate(t testing.TB, dir string) (pass func()) {
+// gate makes a named pipe. await returns when a command has written to it.
+func gate(t testing.TB, dir string) (await func()) {
 	t.Helper()
 	path := filepath.Join(dir, "gate")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -149,15 +149,15 @@ func gate(t testing.TB, dir string) (pass func()) {
 	}
 }
 
-// uniqueSleep is a time for sleep, of an hour, that no other process sleeps.
+// uniqueSleep returns an argument for sleep, about an hour, that no other process has.
 func uniqueSleep() string {
 	var n uint64
 	_, _ = fmt.Sscanf(randomHex(6), "%x", &n)
 	return fmt.Sprintf("3600.%d", n)
 }
 
-// sleepers are the processes of whose command line text is a part.
-func sleepers(text string) (found []string) {
+// sleeping returns the command lines that contain text.
+func sleeping(text string) (found []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
 		line, err := os.ReadFile(name)
@@ -168,7 +168,8 @@ func sleepers(text string) (found []string) {
 	return found
 }
 
-func is(t testing.TB, resp *harnessv1.ExecuteToolResponse, outcome harnessv1.ToolOutcome, isError bool, parts ...string) {
+// expect checks a response. Each of parts must be in its result.
+func expect(t testing.TB, resp *harnessv1.ExecuteToolResponse, outcome harnessv1.ToolOutcome, isError bool, parts ...string) {
 	t.Helper()
 	if resp.GetOutcome() != outcome || resp.GetIsError() != isError {
 		t.Fatalf("got %v, is_error %v: %q", resp.GetOutcome(), resp.GetIsError(), resp.GetResult())
@@ -183,12 +184,12 @@ func is(t testing.TB, resp *harnessv1.ExecuteToolResponse, outcome harnessv1.Too
 func seconds(n int64) *durationpb.Duration { return &durationpb.Duration{Seconds: n} }
 
 const (
-	ended     = harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
+	done      = harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
 	unknown   = harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
-	wasKilled = harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
+	cancelled = harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 )
 
-// commandRequest is call id of run r.
+// commandRequest returns a call of run r that runs a command.
 func commandRequest(workspace, id, command string) *harnessv1.ExecuteToolRequest {
 	arguments, _ := json.Marshal(map[string]any{"command": command})
 	return &harnessv1.ExecuteToolRequest{

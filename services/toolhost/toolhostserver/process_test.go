@@ -24,8 +24,8 @@ const (
 	socketVariable = "TOOLHOST_TEST_SOCKET"
 )
 
-// serveUntilKilled is a tool host in a process of its own. It ends with the
-// test too, whose end of its standard input the kernel closes.
+// serveUntilKilled runs a tool host in this process. It ends with the test process too:
+// the kernel closes the other end of its standard input.
 func serveUntilKilled() {
 	listener, err := net.Listen("unix", os.Getenv(socketVariable))
 	if err != nil {
@@ -46,7 +46,7 @@ func serveUntilKilled() {
 	panic(server.Serve(listener))
 }
 
-// hostProcess is a tool host in a process of its own, seen from the test.
+// hostProcess is a client of a tool host in a separate process.
 type hostProcess struct {
 	harnessv1.ToolHostServiceClient
 	pid     int
@@ -55,10 +55,10 @@ type hostProcess struct {
 	open    []io.Closer
 }
 
-// launch starts a tool host; it may not serve yet.
+// launch starts a tool host and does not wait until it serves.
 func launch(t testing.TB, ledger string) *hostProcess {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "host") // short: the path of a socket has a limit
+	dir, err := os.MkdirTemp("", "host") // short, because the path of a socket has a limit
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +79,13 @@ func launch(t testing.TB, ledger string) *hostProcess {
 	return p
 }
 
-// serves returns when the host serves, or false when it ended before.
+// serves waits until the host serves, and reports whether it does.
 func (p *hostProcess) serves() bool {
 	line, err := p.lines.ReadString('\n')
 	return err == nil && line == "serving\n"
 }
 
-// kill is SIGKILL, to the host alone. It returns when the process is gone.
+// kill sends SIGKILL to the host only and waits for its end.
 func (p *hostProcess) kill() {
 	_ = p.process.Process.Kill()
 	_ = p.process.Wait()
@@ -94,7 +94,7 @@ func (p *hostProcess) kill() {
 	}
 }
 
-// serve starts a tool host that serves.
+// serve starts a tool host and waits until it serves.
 func serve(t testing.TB, ledger string) *hostProcess {
 	t.Helper()
 	p := launch(t, ledger)
@@ -104,7 +104,7 @@ func serve(t testing.TB, ledger string) *hostProcess {
 	return p
 }
 
-// ledgerID asks a host for it.
+// ledgerID returns the id of the host's ledger.
 func (p *hostProcess) ledgerID(t testing.TB) string {
 	t.Helper()
 	resp, err := p.DescribeHost(context.Background(), &harnessv1.DescribeHostRequest{})
@@ -114,7 +114,7 @@ func (p *hostProcess) ledgerID(t testing.TB) string {
 	return resp.GetLedgerId()
 }
 
-// send executes a call that has to be answered.
+// send executes a call.
 func (p *hostProcess) send(t testing.TB, req *harnessv1.ExecuteToolRequest) *harnessv1.ExecuteToolResponse {
 	t.Helper()
 	resp, err := p.ExecuteTool(context.Background(), req)
@@ -124,7 +124,7 @@ func (p *hostProcess) send(t testing.TB, req *harnessv1.ExecuteToolRequest) *har
 	return resp
 }
 
-// cancel cancels a call as one that was started under a ledger.
+// cancel cancels a call that was started under a ledger.
 func (p *hostProcess) cancel(t testing.TB, ledgerID, id string) *harnessv1.CancelToolsResponse {
 	t.Helper()
 	resp, err := p.CancelTools(context.Background(), &harnessv1.CancelToolsRequest{

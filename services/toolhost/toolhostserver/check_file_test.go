@@ -17,7 +17,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-func (h *host) look(path string, textBytes uint32) *harnessv1.CheckFileResponse {
+func (h *host) checkFile(path string, textBytes uint32) *harnessv1.CheckFileResponse {
 	h.t.Helper()
 	resp, err := h.CheckFile(context.Background(), &harnessv1.CheckFileRequest{Workspace: h.dir, Path: path, TextBytes: textBytes})
 	if err != nil {
@@ -40,19 +40,19 @@ func TestCheckFileDescribesAFile(t *testing.T) {
 		text      string
 		truncated bool
 	}{
-		"whole":           {content: "one\ntwo\n", textBytes: 100, text: "one\ntwo\n"},
-		"exactly":         {content: "one", textBytes: 3, text: "one"},
-		"no text":         {content: "one", truncated: true},
-		"part":            {content: "one", textBytes: 2, text: "on", truncated: true},
-		"empty":           {textBytes: 10},
-		"half a letter":   {content: "aäb", textBytes: 2, text: "a", truncated: true},
-		"no UTF-8":        {content: "a\xff\xfeb", textBytes: 10, text: "a\uFFFDb"},
-		"cut at its end":  {content: "a\xc3", textBytes: 10, text: "a\uFFFD"},
-		"grows":           {content: "\xffa\xffa\xff", textBytes: 5, text: "\uFFFDa", truncated: true},
-		"more than a MiB": {content: large, textBytes: 1 << 30, text: large[:1<<20], truncated: true},
+		"whole":                             {content: "one\ntwo\n", textBytes: 100, text: "one\ntwo\n"},
+		"exact":                             {content: "one", textBytes: 3, text: "one"},
+		"no text":                           {content: "one", truncated: true},
+		"part":                              {content: "one", textBytes: 2, text: "on", truncated: true},
+		"empty":                             {textBytes: 10},
+		"cut character":                     {content: "aäb", textBytes: 2, text: "a", truncated: true},
+		"invalid UTF-8":                     {content: "a\xff\xfeb", textBytes: 10, text: "a\uFFFDb"},
+		"ends in the middle of a character": {content: "a\xc3", textBytes: 10, text: "a\uFFFD"},
+		"replacements are longer":           {content: "\xffa\xffa\xff", textBytes: 5, text: "\uFFFDa", truncated: true},
+		"more than a MiB":                   {content: large, textBytes: 1 << 30, text: large[:1<<20], truncated: true},
 	} {
 		h.write(name, c.content)
-		resp := h.look(name, c.textBytes)
+		resp := h.checkFile(name, c.textBytes)
 		if !resp.GetExists() || resp.GetWhy() != "" || resp.GetSize() != uint64(len(c.content)) || resp.GetDigest() != digest(c.content) {
 			t.Errorf("%s: got %v, size %d, digest %s", name, resp.GetExists(), resp.GetSize(), resp.GetDigest())
 		}
@@ -62,7 +62,7 @@ func TestCheckFileDescribesAFile(t *testing.T) {
 	}
 }
 
-func TestCheckFileHashesWhatDoesNotFitIntoMemory(t *testing.T) {
+func TestCheckFileNeedsLittleMemory(t *testing.T) {
 	h := newHost(t, Config{})
 	const size = 80 << 20
 	path := filepath.Join(h.dir, "sparse")
@@ -72,72 +72,72 @@ func TestCheckFileHashesWhatDoesNotFitIntoMemory(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	resp := h.look("sparse", 4)
+	resp := h.checkFile("sparse", 4)
 	runtime.ReadMemStats(&after)
 	if resp.GetSize() != size || resp.GetText() != "head" || !resp.GetTruncated() || len(resp.GetDigest()) != 64 {
 		t.Fatalf("got %v", resp)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
-		t.Errorf("%d bytes were allocated", n)
+		t.Errorf("%d bytes allocated", n)
 	}
 }
 
-func TestWhatIsNoFileOfTheWorkspaceDoesNotExist(t *testing.T) {
+func TestCheckFileFindsOnlyFilesOfTheWorkspace(t *testing.T) {
 	h := newHost(t, Config{})
 	inside, outside := pathCases(t, h)
 	if err := syscall.Mkfifo(filepath.Join(h.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range inside {
-		if resp := h.look(path, 10); !resp.GetExists() || resp.GetText() != "inside" {
+		if resp := h.checkFile(path, 10); !resp.GetExists() || resp.GetText() != "inside" {
 			t.Errorf("%s: got %v", path, resp)
 		}
 	}
 	for path, why := range map[string]string{
 		"none": "no such file", "dir": "is a folder", "pipe": "not a regular file", ".": "is a folder", "dir/file/x": "a part of the path is a file",
 	} {
-		if resp := h.look(path, 10); resp.GetExists() || !strings.Contains(resp.GetWhy(), why) || strings.Contains(resp.GetWhy(), "\n") {
+		if resp := h.checkFile(path, 10); resp.GetExists() || !strings.Contains(resp.GetWhy(), why) || strings.Contains(resp.GetWhy(), "\n") {
 			t.Errorf("%s: got %v", path, resp)
 		}
 	}
 	for _, path := range append(outside, "dangling", "a\x00b", strings.Repeat("long", 3000)) {
-		resp := h.look(path, 100)
+		resp := h.checkFile(path, 100)
 		if resp.GetExists() || resp.GetWhy() == "" || resp.GetText() != "" || resp.GetDigest() != "" || len(resp.GetWhy()) > 300 || !utf8.ValidString(resp.GetWhy()) {
 			t.Errorf("%.40s: got %v", path, resp)
 		}
 	}
 	h.dir = filepath.Join(h.dir, "gone")
-	if resp := h.look("file", 10); resp.GetExists() || !strings.Contains(resp.GetWhy(), "workspace") {
+	if resp := h.checkFile("file", 10); resp.GetExists() || !strings.Contains(resp.GetWhy(), "workspace") {
 		t.Errorf("got %v", resp)
 	}
 }
 
-func TestCheckFileFollowsNoLinkThatIsSwappedIn(t *testing.T) {
+func TestCheckFileStaysInside_WhenALinkIsSwapped(t *testing.T) {
 	h := newHost(t, Config{})
 	neighbour := t.TempDir()
 	if err := os.WriteFile(filepath.Join(neighbour, "file"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.write("dir/file", "inside")
-	stop := keepSwapping(t, h, "link", "dir", neighbour)
+	stop := swapLink(t, h, "link", "dir", neighbour)
 	defer stop()
-	met := 0
+	inside := 0
 	for range 3000 {
-		resp := h.look("link/file", 100)
+		resp := h.checkFile("link/file", 100)
 		switch {
 		case !resp.GetExists():
 		case resp.GetText() == "inside" && resp.GetDigest() == digest("inside"):
-			met++
+			inside++
 		default:
 			t.Fatalf("got %v", resp)
 		}
 	}
-	if met == 0 {
-		t.Error("the link never led inside")
+	if inside == 0 {
+		t.Error("no read found the link to the inside")
 	}
 }
 
-func TestFilesThatNobodyShouldAskFor(t *testing.T) {
+func TestCheckFileRejectsInvalidRequests(t *testing.T) {
 	h := newHost(t, Config{})
 	for name, req := range map[string]*harnessv1.CheckFileRequest{
 		"no path":            {Workspace: h.dir},
