@@ -15,7 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-func TestHooksThatCannotBeCalledAreRefusedAtTheirField(t *testing.T) {
+func TestCompileRejectsInvalidFields(t *testing.T) {
 	command := func(text string) *harnessv1.Hook { return &harnessv1.Hook{Topic: beforeTool, Command: text} }
 	changed := func(h *harnessv1.Hook, change func(*harnessv1.Hook)) *harnessv1.Hook {
 		change(h)
@@ -25,41 +25,41 @@ func TestHooksThatCannotBeCalledAreRefusedAtTheirField(t *testing.T) {
 		field, message string
 		hook           *harnessv1.Hook
 	}{
-		{"hooks[1].topic", "not set", &harnessv1.Hook{Command: "true"}},
-		{"hooks[1].topic", "no topic", &harnessv1.Hook{Topic: 99, Command: "true"}},
+		{"hooks[1].topic", "is required", &harnessv1.Hook{Command: "true"}},
+		{"hooks[1].topic", "unknown topic", &harnessv1.Hook{Topic: 99, Command: "true"}},
 		{"hooks[1].id", "does not match", changed(command("true"), func(h *harnessv1.Hook) { h.Id = "a b" })},
-		{"hooks[1].id", "another hook", changed(command("true"), func(h *harnessv1.Hook) { h.Id = "first" })},
-		{"hooks[1]", "nobody to call", &harnessv1.Hook{Topic: beforeTool}},
-		{"hooks[1].grpc", "beside cel", changed(cel("", beforeTool, "true", deny, ""), func(h *harnessv1.Hook) { h.Grpc = "h:1" })},
-		{"hooks[1].callback", "beside command", changed(command("true"), func(h *harnessv1.Hook) { h.Callback = true })},
+		{"hooks[1].id", "duplicate hook id", changed(command("true"), func(h *harnessv1.Hook) { h.Id = "first" })},
+		{"hooks[1]", "nothing to call", &harnessv1.Hook{Topic: beforeTool}},
+		{"hooks[1].grpc", "conflicts with cel", changed(cel("", beforeTool, "true", deny, ""), func(h *harnessv1.Hook) { h.Grpc = "h:1" })},
+		{"hooks[1].callback", "conflicts with command", changed(command("true"), func(h *harnessv1.Hook) { h.Callback = true })},
 		{"hooks[1].grpc", "HOST:PORT", &harnessv1.Hook{Topic: beforeTool, Grpc: "localhost"}},
 		{"hooks[1].grpc", "HOST:PORT", &harnessv1.Hook{Topic: beforeTool, Grpc: "http://h:1"}},
 		{"hooks[1].command", "blank", command(" \n")},
-		{"hooks[1].command", "at most 16384", command(strings.Repeat("x", hook.MaxCommand+1))},
+		{"hooks[1].command", "limit of 16384", command(strings.Repeat("x", hook.MaxCommand+1))},
 		{"hooks[1].command", "NUL", command("a\x00b")},
-		{"hooks[1].action", "not set", cel("", beforeTool, "true", unset, "")},
-		{"hooks[1].action", "replace is not for cel", cel("", beforeTool, "true", replace, "")},
-		{"hooks[1].action", "deny is not for after_tool_call", cel("", afterTool, "true", deny, "")},
-		{"hooks[1].action", "block is not for before_tool_call, which allows continue, skip, abort, pause, replan, deny", cel("", beforeTool, "true", block, "")},
-		{"hooks[1].action", "pause is not for on_pause, which allows continue", cel("", onPause, "true", pause, "")},
+		{"hooks[1].action", "is required", cel("", beforeTool, "true", unset, "")},
+		{"hooks[1].action", "replace is not valid with cel", cel("", beforeTool, "true", replace, "")},
+		{"hooks[1].action", "deny is not valid at after_tool_call", cel("", afterTool, "true", deny, "")},
+		{"hooks[1].action", "block is not valid at before_tool_call: expected one of continue, skip, abort, pause, replan, deny", cel("", beforeTool, "true", block, "")},
+		{"hooks[1].action", "pause is not valid at on_pause: expected one of continue", cel("", onPause, "true", pause, "")},
 		{"hooks[1].action", "HOOK_ACTION", nil},
-		{"hooks[1].reason", "at most 4096", cel("", beforeTool, "true", deny, strings.Repeat("x", 5000))},
-		{"hooks[1].context", "not for session_end", changed(cel("", sessionEnd, "true", carryOn, ""), func(h *harnessv1.Hook) { h.Context = "x" })},
-		{"hooks[1].context", "at most 8192", changed(cel("", afterTool, "true", carryOn, ""), func(h *harnessv1.Hook) { h.Context = strings.Repeat("x", 9000) })},
-		{"hooks[1].action", "cel only", changed(command("true"), func(h *harnessv1.Hook) { h.Action = deny })},
-		{"hooks[1].reason", "cel only", changed(command("true"), func(h *harnessv1.Hook) { h.Reason = "x" })},
-		{"hooks[1].context", "cel only", changed(command("true"), func(h *harnessv1.Hook) { h.Context = "x" })},
-		{"hooks[1].on_failure", "neither", changed(command("true"), func(h *harnessv1.Hook) { h.OnFailure = 9 })},
-		{"hooks[1].on_failure", "not for on_complete", changed(remoteHook("", onComplete), func(h *harnessv1.Hook) { h.OnFailure = closed })},
+		{"hooks[1].reason", "limit of 4096", cel("", beforeTool, "true", deny, strings.Repeat("x", 5000))},
+		{"hooks[1].context", "not valid at session_end", changed(cel("", sessionEnd, "true", carryOn, ""), func(h *harnessv1.Hook) { h.Context = "x" })},
+		{"hooks[1].context", "limit of 8192", changed(cel("", afterTool, "true", carryOn, ""), func(h *harnessv1.Hook) { h.Context = strings.Repeat("x", 9000) })},
+		{"hooks[1].action", "only valid with cel", changed(command("true"), func(h *harnessv1.Hook) { h.Action = deny })},
+		{"hooks[1].reason", "only valid with cel", changed(command("true"), func(h *harnessv1.Hook) { h.Reason = "x" })},
+		{"hooks[1].context", "only valid with cel", changed(command("true"), func(h *harnessv1.Hook) { h.Context = "x" })},
+		{"hooks[1].on_failure", "unknown value", changed(command("true"), func(h *harnessv1.Hook) { h.OnFailure = 9 })},
+		{"hooks[1].on_failure", "not valid at on_complete", changed(remoteHook("", onComplete), func(h *harnessv1.Hook) { h.OnFailure = closed })},
 		{"hooks[1].timeout", "from 1ms to 5m", changed(command("true"), func(h *harnessv1.Hook) { h.Timeout = durationpb.New(0) })},
 		{"hooks[1].timeout", "from 1ms to 5m", changed(command("true"), func(h *harnessv1.Hook) { h.Timeout = durationpb.New(5*time.Minute + 1) })},
 		{"hooks[1].timeout", "from 1ms to 5m", changed(command("true"), func(h *harnessv1.Hook) { h.Timeout = &durationpb.Duration{Seconds: 1, Nanos: -1} })},
-		{"hooks[1].tools", "not for before_step", changed(remoteHook("", beforeStep), func(h *harnessv1.Hook) { h.Tools = []string{"x"} })},
-		{"hooks[1].tools[1]", "no name of a tool", changed(command("true"), func(h *harnessv1.Hook) { h.Tools = []string{"x", "a b"} })},
-		{"hooks[1].tools", "at most 64", changed(command("true"), func(h *harnessv1.Hook) { h.Tools = make([]string, 65) })},
+		{"hooks[1].tools", "not valid at before_step", changed(remoteHook("", beforeStep), func(h *harnessv1.Hook) { h.Tools = []string{"x"} })},
+		{"hooks[1].tools[1]", "invalid tool name", changed(command("true"), func(h *harnessv1.Hook) { h.Tools = []string{"x", "a b"} })},
+		{"hooks[1].tools", "limit of 64", changed(command("true"), func(h *harnessv1.Hook) { h.Tools = make([]string, 65) })},
 	} {
 		if c.hook == nil {
-			c.message, c.hook = "99 is not for", cel("", beforeTool, "true", 99, "")
+			c.message, c.hook = "99 is not valid at", cel("", beforeTool, "true", 99, "")
 		}
 		_, err := hook.Compile([]*harnessv1.Hook{remoteHook("first", beforeTool), c.hook})
 		var invalid *fault.FieldError
@@ -69,7 +69,7 @@ func TestHooksThatCannotBeCalledAreRefusedAtTheirField(t *testing.T) {
 	}
 }
 
-func TestAnExpressionIsRefusedWhereItIsWrong(t *testing.T) {
+func TestCompileReportsThePlaceInAnExpression(t *testing.T) {
 	for source, at := range map[string][2]int{
 		`tool == 5`:               {1, 6},
 		"true &&\n  nonsense > 1": {2, 3},
@@ -85,7 +85,7 @@ func TestAnExpressionIsRefusedWhereItIsWrong(t *testing.T) {
 	}
 }
 
-func TestThereAreAtMostSixtyFourHooks(t *testing.T) {
+func TestCompileLimitsTheNumberOfHooks(t *testing.T) {
 	hooks := make([]*harnessv1.Hook, 65)
 	for i := range hooks {
 		hooks[i] = remoteHook("", beforeTool)
@@ -99,7 +99,7 @@ func TestThereAreAtMostSixtyFourHooks(t *testing.T) {
 	}
 }
 
-func TestIdsThatAreMadeUpAreTheTopicAndANumber(t *testing.T) {
+func TestMissingIDsAreTheTopicAndANumber(t *testing.T) {
 	hooks := []*harnessv1.Hook{
 		remoteHook("", beforeTool), remoteHook("", afterTool), remoteHook("before_tool_call-2", beforeTool), remoteHook("", beforeTool),
 		remoteHook("before_tool_call-1", onError), remoteHook("", afterTool),
@@ -108,21 +108,21 @@ func TestIdsThatAreMadeUpAreTheTopicAndANumber(t *testing.T) {
 		h.Grpc = fmt.Sprint("127.0.0.1:", 7000+i)
 	}
 	s := compile(t, hooks...)
-	// What is taken is passed over.
-	for id, of := range map[string]int{"before_tool_call-3": 0, "before_tool_call-4": 3, "after_tool_call-1": 1, "after_tool_call-2": 5, "before_tool_call-2": 2, "before_tool_call-1": 4} {
+	// Numbers that are in use are skipped.
+	for id, index := range map[string]int{"before_tool_call-3": 0, "before_tool_call-4": 3, "after_tool_call-1": 1, "after_tool_call-2": 5, "before_tool_call-2": 2, "before_tool_call-1": 4} {
 		got := s.Hook(id)
-		want := proto.CloneOf(hooks[of])
+		want := proto.CloneOf(hooks[index])
 		want.Id = id
 		if !proto.Equal(got, want) {
 			t.Errorf("%s is %v", id, got)
 		}
 	}
 	if hooks[0].GetId() != "" {
-		t.Error("what was compiled has changed")
+		t.Error("Compile changed its input")
 	}
 }
 
-func TestActionsAreReadInLowerCase(t *testing.T) {
+func TestParseActionAcceptsLowerCase(t *testing.T) {
 	for a := range harnessv1.HookAction_name {
 		action := harnessv1.HookAction(a)
 		if action == unset {
@@ -134,7 +134,7 @@ func TestActionsAreReadInLowerCase(t *testing.T) {
 	}
 	for _, name := range []string{"", "Deny", "DENY", "unspecified", "hook_action_deny", "allow", " deny"} {
 		if got, ok := hook.ParseAction(name); ok {
-			t.Errorf("%q is taken for %v", name, got)
+			t.Errorf("%q: got %v, want none", name, got)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Effects is what the subscribers of one or more points do to the rest of the
-// loop: what a decision stores and acts on.
+// Effects is what the hooks of one or more points do to the rest of the loop: what a
+// decision stores and acts on.
 type Effects struct {
 	// Events are hook.result and hook.error, in order.
 	Events []*harnessv1.Event

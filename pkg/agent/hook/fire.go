@@ -1,7 +1,10 @@
 package hook
 
 import (
+	"cmp"
+
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -14,58 +17,56 @@ type Point struct {
 	// Turn is the turn, from 1; 0 before the first.
 	Turn uint32
 	// Key makes the firing unique among those of its topic in the run, such as
-	// 12/call_3. It is the same when the firing is gone through again.
+	// 12/call_3. A repeated firing has the same key.
 	Key string
-	// Tool is the tool of a call; empty where there is none.
+	// Tool is the tool of a call; empty if the point is no call.
 	Tool string
-	// Payload is what the subscribers are given: what encoding/json can write. It is
+	// Payload is what the hooks receive, of types that encoding/json can write. It is
 	// not changed.
 	Payload map[string]any
 }
 
-// Result is what the subscribers of a point want.
+// Result is what the hooks of a point want.
 type Result struct {
-	// Action is the strongest: DENY or BLOCK, ABORT, PAUSE, SKIP, REPLAN, REPLACE,
-	// CONTINUE.
+	// Action is the strongest one, in the order DENY or BLOCK, ABORT, PAUSE, SKIP,
+	// REPLAN, REPLACE, CONTINUE.
 	Action harnessv1.HookAction
-	// HookID and Reason are those of the hook that decided on Action, the first that
-	// wanted it; empty for CONTINUE. A reason may be empty.
+	// HookID and Reason are those of the first hook that returned Action; empty for
+	// CONTINUE. A reason may be empty.
 	HookID, Reason string
-	// Pause, Skip and Replan are the reasons for which a review, a turn that is passed
-	// over and another plan are wanted, whatever Action is; empty when they are not.
+	// Pause, Skip and Replan are the reasons for a review, for skipping the next turn and
+	// for another plan, whatever Action is; empty if no hook wants that.
 	Pause, Skip, Replan string
-	// Payload is that of the point with what was replaced; the same map when nothing
-	// was.
+	// Payload is that of the point with its replacements; the same map if there are none.
 	Payload map[string]any
-	// Replaced says that something was.
+	// Replaced reports whether a field was replaced.
 	Replaced bool
-	// Context is what the model is to be told, in order.
+	// Context has the notes for the model, in order.
 	Context []Note
-	// Events are hook.result for each subscriber that spoke and hook.error for each
-	// that failed, in order. An expression that does not hold leaves none. What the
-	// loop knows, such as the number of the turn, is left to the caller.
+	// Events are hook.result for each hook with a verdict and hook.error for each that
+	// failed, in order. An expression that is false leaves none. The caller sets the
+	// turn.
 	Events []*harnessv1.Event
 }
 
-// Note is something that a hook tells the model.
+// Note is a text of a hook for the model.
 type Note struct {
 	HookID, Text string
 }
 
-// Fire calls the subscribers of a point, in order, over what was observed. need is not
-// nil when one of them has to be called first: then call it, have its outcome
-// observed under need's idempotency key, and fire again. The result is of use only
-// without a need.
+// Fire evaluates the hooks of a point, in order. observed returns the outcome of the
+// call under a key, nil if the call was not made. If need is not nil the result is
+// empty: make the call and fire again with its outcome under the key of need.
 func (s *Set) Fire(p Point, observed func(key string) *harnessv1.HookOutcome) (result Result, need *harnessv1.HookRequest) {
-	f := firing{point: p, given: given{payload: p.Payload}, result: Result{Action: carryOn, Payload: p.Payload}}
+	f := firing{point: p, input: input{payload: p.Payload}, result: Result{Action: carryOn, Payload: p.Payload}}
 	if s == nil {
 		return f.result, nil
 	}
 	for _, one := range s.byTopic[p.Topic] {
-		if !one.fits(p.Tool) {
+		if !one.includes(p.Tool) {
 			continue
 		}
-		outcome, need := f.ask(one, observed)
+		outcome, need := f.call(one, observed)
 		if need != nil {
 			return Result{}, need
 		}
@@ -76,18 +77,18 @@ func (s *Set) Fire(p Point, observed func(key string) *harnessv1.HookOutcome) (r
 	return f.result, nil
 }
 
-// firing is a firing under way.
+// firing is the state of one Fire.
 type firing struct {
 	point  Point
-	given  given
+	input  input
 	result Result
 }
 
-// ask is how the call of a subscriber went; need is not nil when it was not called
-// yet, and both are nil when it has nothing to say.
-func (f *firing) ask(one *subscriber, observed func(string) *harnessv1.HookOutcome) (outcome *harnessv1.HookOutcome, need *harnessv1.HookRequest) {
+// call returns the outcome of the call of a hook. need is not nil if the call was not
+// made yet; both are nil if the hook is an expression that is false.
+func (f *firing) call(one *subscriber, observed func(string) *harnessv1.HookOutcome) (outcome *harnessv1.HookOutcome, need *harnessv1.HookRequest) {
 	if one.when != nil {
-		holds, err := one.when.Holds(f.given.variables(f.point))
+		holds, err := one.when.Holds(f.input.variables(f.point))
 		switch {
 		case err != nil:
 			return &harnessv1.HookOutcome{Error: "the expression cannot be evaluated: " + err.Error()}, nil
@@ -98,7 +99,7 @@ func (f *firing) ask(one *subscriber, observed func(string) *harnessv1.HookOutco
 			Action: one.GetAction(), Reason: one.GetReason(), Context: one.GetContext(),
 		}}, nil
 	}
-	text, digest, err := f.given.encoded()
+	text, digest, err := f.input.encoded()
 	if err != nil {
 		return &harnessv1.HookOutcome{Error: err.Error()}, nil
 	}
@@ -112,24 +113,22 @@ func (f *firing) ask(one *subscriber, observed func(string) *harnessv1.HookOutco
 	}
 }
 
-// take takes in how the call of a subscriber went; over says that no other is called.
+// take records the outcome of a call. over is true if no other hook is called.
 func (f *firing) take(one *subscriber, outcome *harnessv1.HookOutcome) (over bool) {
-	v, replaced, err := judge(one.rule, f.given.payload, outcome)
+	v, replaced, err := checkVerdict(one.topic, f.input.payload, outcome)
 	if err != nil {
 		return f.failed(one, err.Error())
 	}
-	f.emit(&harnessv1.Event{Event: &harnessv1.Event_HookResult{HookResult: &harnessv1.HookResult{
-		HookId: one.GetId(), Topic: TopicName(f.point.Topic), Action: ActionName(v.GetAction()), Reason: short(v.GetReason()),
-	}}})
+	f.emit(event.HookResult(one.GetId(), one.topic.Name(), ActionName(v.GetAction()), short(v.GetReason())))
 	if v.GetContext() != "" {
 		f.result.Context = append(f.result.Context, Note{HookID: one.GetId(), Text: v.GetContext()})
 	}
 	switch v.GetAction() {
 	case replace:
 		if replaced == nil {
-			return false // with the same
+			return false // replaced with an equal value
 		}
-		f.given = given{payload: replaced}
+		f.input = input{payload: replaced}
 		f.result.Payload, f.result.Replaced = replaced, true
 	case harnessv1.HookAction_HOOK_ACTION_PAUSE:
 		first(&f.result.Pause, v.GetReason(), "The hook "+one.GetId()+" asks for a review.")
@@ -141,19 +140,18 @@ func (f *firing) take(one *subscriber, outcome *harnessv1.HookOutcome) (over boo
 	return f.decide(one, v.GetAction(), v.GetReason())
 }
 
-// failed takes in that a subscriber failed.
+// failed records the failure of a hook.
 func (f *firing) failed(one *subscriber, why string) (over bool) {
 	closed := FailsClosed(one.Hook)
-	f.emit(&harnessv1.Event{Event: &harnessv1.Event_HookError{HookError: &harnessv1.HookError{
-		HookId: one.GetId(), Topic: TopicName(f.point.Topic), Error: short(why), FailedClosed: closed,
-	}}})
+	f.emit(event.HookError(one.GetId(), one.topic.Name(), short(why), closed))
 	if !closed {
 		return false
 	}
-	return f.decide(one, one.rule.closed, "The hook "+one.GetId()+" failed, and nothing goes on without it: "+short(why))
+	return f.decide(one, one.topic.Refusal, "The hook "+one.GetId()+" failed, and nothing goes on without it: "+short(why))
 }
 
-// decide has an action count when it is stronger than those before it.
+// decide records an action that is stronger than those before it. over is true if it
+// ends the firing.
 func (f *firing) decide(one *subscriber, a harnessv1.HookAction, reason string) (over bool) {
 	if strength(a) > strength(f.result.Action) {
 		f.result.Action, f.result.HookID, f.result.Reason = a, one.GetId(), reason
@@ -181,16 +179,10 @@ func strength(a harnessv1.HookAction) int {
 
 func (f *firing) emit(e *harnessv1.Event) { f.result.Events = append(f.result.Events, e) }
 
-// first keeps the reason that came first.
-func first(have *string, reason, otherwise string) {
-	switch {
-	case *have != "":
-	case reason != "":
-		*have = reason
-	default:
-		*have = otherwise
-	}
+// first sets a reason that is not set yet, to otherwise if the hook gave none.
+func first(to *string, reason, otherwise string) {
+	*to = cmp.Or(*to, reason, otherwise)
 }
 
-// short is a text as events hold it.
+// short cuts a text to the length that events have.
 func short(text string) string { return content.Cut(text, content.MaxPreview) }

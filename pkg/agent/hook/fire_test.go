@@ -31,7 +31,7 @@ const (
 	openly, closed = harnessv1.HookFailure_HOOK_FAILURE_OPEN, harnessv1.HookFailure_HOOK_FAILURE_CLOSED
 )
 
-// allowed is the table of what topics allow, as people are told it.
+// allowed has the actions that each topic allows, independently of the table in topic.go.
 var allowed = map[harnessv1.HookTopic][]harnessv1.HookAction{
 	sessionStart: {unset, carryOn},
 	beforePlan:   {unset, carryOn, replace, skip, abort, pause, replan},
@@ -48,14 +48,14 @@ var allowed = map[harnessv1.HookTopic][]harnessv1.HookAction{
 	sessionEnd:   {unset, carryOn},
 }
 
-// replaces is what REPLACE puts into the place of what, by topic.
+// replaces has a valid replacement for each topic that allows one.
 var replaces = map[harnessv1.HookTopic]string{
 	beforePlan: `{"plan":"another"}`, afterPlan: `{"plan":"another"}`,
 	beforeTool: `{"arguments":{"command":"ls"}}`, afterTool: `{"result":"another"}`,
 }
 
-// looksOn are the topics behind which the model is told nothing.
-var looksOn = []harnessv1.HookTopic{onPause, onBudget, onComplete, sessionEnd}
+// observesOnly are the topics at which hooks cannot add context.
+var observesOnly = []harnessv1.HookTopic{onPause, onBudget, onComplete, sessionEnd}
 
 func topics() []harnessv1.HookTopic { return slices.Sorted(maps.Keys(allowed)) }
 
@@ -89,27 +89,27 @@ func verdict(a harnessv1.HookAction, reason, payload, context string) *harnessv1
 
 func failure(text string) *harnessv1.HookOutcome { return &harnessv1.HookOutcome{Error: text} }
 
-// answered fires until nothing is needed, with an outcome for each hook, and returns
-// the requests that were made too.
-func answered(t testing.TB, s *hook.Set, p hook.Point, outcomes map[string]*harnessv1.HookOutcome) (hook.Result, []*harnessv1.HookRequest) {
+// fireAll fires with an outcome for each hook until no call is needed. It also returns
+// the requests.
+func fireAll(t testing.TB, s *hook.Set, p hook.Point, outcomes map[string]*harnessv1.HookOutcome) (hook.Result, []*harnessv1.HookRequest) {
 	t.Helper()
 	observed := map[string]*harnessv1.HookOutcome{}
-	var asked []*harnessv1.HookRequest
+	var requests []*harnessv1.HookRequest
 	for {
 		r, need := s.Fire(p, func(key string) *harnessv1.HookOutcome { return observed[key] })
 		if need == nil {
-			return r, asked
+			return r, requests
 		}
 		if outcomes[need.GetHookId()] == nil || observed[need.GetIdempotencyKey()] != nil {
-			t.Fatalf("%s is asked under %s", need.GetHookId(), need.GetIdempotencyKey())
+			t.Fatalf("%s is called under %s", need.GetHookId(), need.GetIdempotencyKey())
 		}
 		observed[need.GetIdempotencyKey()] = outcomes[need.GetHookId()]
-		asked = append(asked, need)
+		requests = append(requests, need)
 	}
 }
 
-// said are the events of a result in a few words.
-func said(r hook.Result) []string {
+// eventLines describes each event of a result in a line.
+func eventLines(r hook.Result) []string {
 	var lines []string
 	for _, e := range r.Events {
 		if h := e.GetHookResult(); h != nil {
@@ -122,7 +122,7 @@ func said(r hook.Result) []string {
 	return lines
 }
 
-func TestEveryTopicAllowsTheActionsOfItsTableAndFailsOnOthers(t *testing.T) {
+func TestTopicAllowsOnlyItsActions(t *testing.T) {
 	for _, topic := range topics() {
 		for a := range harnessv1.HookAction_name {
 			action := harnessv1.HookAction(a)
@@ -136,13 +136,13 @@ func TestEveryTopicAllowsTheActionsOfItsTableAndFailsOnOthers(t *testing.T) {
 						payload = replaces[topic]
 					}
 				}
-				r, asked := answered(t, compile(t, h), point(topic), map[string]*harnessv1.HookOutcome{"h": verdict(action, "why", payload, "")})
-				if len(asked) != 1 || len(r.Events) != 1 {
-					t.Fatalf("%d calls, %d events", len(asked), len(r.Events))
+				r, requests := fireAll(t, compile(t, h), point(topic), map[string]*harnessv1.HookOutcome{"h": verdict(action, "why", payload, "")})
+				if len(requests) != 1 || len(r.Events) != 1 {
+					t.Fatalf("%d calls, %d events", len(requests), len(r.Events))
 				}
 				if !slices.Contains(allowed[topic], action) {
 					if e := r.Events[0].GetHookError(); e == nil || r.Action != carryOn || e.GetTopic() != hook.TopicName(topic) {
-						t.Fatalf("it is let through: %v, %v", r.Action, r.Events)
+						t.Fatalf("accepted: %v, %v", r.Action, r.Events)
 					}
 					return
 				}
@@ -164,23 +164,23 @@ func TestEveryTopicAllowsTheActionsOfItsTableAndFailsOnOthers(t *testing.T) {
 	}
 }
 
-func TestAFailureCountsAsItsPolicySaysAtEveryTopic(t *testing.T) {
+func TestFailureCountsByPolicy(t *testing.T) {
 	against := map[harnessv1.HookTopic]harnessv1.HookAction{beforeTool: deny, agentStop: block}
 	for _, topic := range topics() {
 		for _, policy := range []harnessv1.HookFailure{harnessv1.HookFailure_HOOK_FAILURE_UNSPECIFIED, openly, closed} {
 			h := remoteHook("h", topic)
 			h.OnFailure = policy
 			s, err := hook.Compile([]*harnessv1.Hook{h})
-			if (topic == sessionStart || slices.Contains(looksOn, topic)) && policy == closed {
+			if (topic == sessionStart || slices.Contains(observesOnly, topic)) && policy == closed {
 				if err == nil {
-					t.Errorf("%v: nothing can be held up there, and closed is taken", topic)
+					t.Errorf("%v: closed was accepted where a hook can stop nothing", topic)
 				}
 				continue
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, _ := answered(t, s, point(topic), map[string]*harnessv1.HookOutcome{"h": failure("it is away")})
+			r, _ := fireAll(t, s, point(topic), map[string]*harnessv1.HookOutcome{"h": failure("it is away")})
 			isClosed := policy == closed || policy != openly && topic == beforeTool
 			want := carryOn
 			if isClosed {
@@ -200,23 +200,23 @@ func TestAFailureCountsAsItsPolicySaysAtEveryTopic(t *testing.T) {
 	}
 }
 
-func TestHooksAreCalledInTheirOrderUntilOneEndsTheTopic(t *testing.T) {
+func TestFireCallsHooksInOrder(t *testing.T) {
 	s := compile(t,
 		remoteHook("a", beforeTool), cel("never", beforeTool, `tool == "read_file"`, deny, "no"), cel("b", beforeTool, `tool == "run_command"`, pause, "look"),
 		remoteHook("elsewhere", afterTool), remoteHook("c", beforeTool), remoteHook("d", beforeTool), remoteHook("e", beforeTool))
-	r, asked := answered(t, s, point(beforeTool), map[string]*harnessv1.HookOutcome{
+	r, requests := fireAll(t, s, point(beforeTool), map[string]*harnessv1.HookOutcome{
 		"a": verdict(carryOn, "", "", "note"), "c": verdict(skip, "", "", ""), "d": verdict(deny, "not here", "", "second note"),
 	})
 	var ids []string
-	for _, req := range asked {
+	for _, req := range requests {
 		ids = append(ids, req.GetHookId())
 	}
 	if !slices.Equal(ids, []string{"a", "c", "d"}) {
-		t.Fatalf("asked %v", ids)
+		t.Fatalf("requests %v", ids)
 	}
 	want := []string{"a before_tool_call continue", "b before_tool_call pause look", "c before_tool_call skip", "d before_tool_call deny not here"}
-	if !slices.Equal(said(r), want) {
-		t.Fatalf("events %q", said(r))
+	if !slices.Equal(eventLines(r), want) {
+		t.Fatalf("events %q", eventLines(r))
 	}
 	if r.Action != deny || r.HookID != "d" || r.Reason != "not here" || r.Pause != "look" || r.Skip == "" || r.Replan != "" {
 		t.Fatalf("got %+v", r)
@@ -226,7 +226,7 @@ func TestHooksAreCalledInTheirOrderUntilOneEndsTheTopic(t *testing.T) {
 	}
 }
 
-func TestDenyBlockAndAbortEndATopicAndTheOthersDoNot(t *testing.T) {
+func TestOnlyDenyBlockAndAbortEndAFiring(t *testing.T) {
 	for _, topic := range topics() {
 		for _, action := range allowed[topic] {
 			s := compile(t, remoteHook("first", topic), remoteHook("second", topic))
@@ -234,17 +234,17 @@ func TestDenyBlockAndAbortEndATopicAndTheOthersDoNot(t *testing.T) {
 			if action == replace {
 				payload = replaces[topic]
 			}
-			_, asked := answered(t, s, point(topic), map[string]*harnessv1.HookOutcome{
+			_, requests := fireAll(t, s, point(topic), map[string]*harnessv1.HookOutcome{
 				"first": verdict(action, "", payload, ""), "second": verdict(carryOn, "", "", ""),
 			})
-			if ends := action == deny || action == block || action == abort; ends != (len(asked) == 1) {
-				t.Errorf("%v, %v: %d were called", topic, action, len(asked))
+			if ends := action == deny || action == block || action == abort; ends != (len(requests) == 1) {
+				t.Errorf("%v, %v: %d were called", topic, action, len(requests))
 			}
 		}
 	}
 }
 
-func TestTheStrongestActionCountsAndOfEqualOnesTheFirst(t *testing.T) {
+func TestStrongestActionDecides(t *testing.T) {
 	order := []harnessv1.HookAction{replace, replan, skip, pause, abort, deny}
 	for i, weak := range order {
 		for _, strong := range order[i:] {
@@ -257,7 +257,7 @@ func TestTheStrongestActionCountsAndOfEqualOnesTheFirst(t *testing.T) {
 				outcomes := map[string]*harnessv1.HookOutcome{
 					"1": verdict(first, "of 1", payloads[first], ""), "2": verdict(second, "of 2", payloads[second], ""),
 				}
-				r, _ := answered(t, compile(t, remoteHook("1", beforeTool), remoteHook("2", beforeTool)), point(beforeTool), outcomes)
+				r, _ := fireAll(t, compile(t, remoteHook("1", beforeTool), remoteHook("2", beforeTool)), point(beforeTool), outcomes)
 				want := "1"
 				if second == strong && first != strong && first != abort && first != deny {
 					want = "2"
@@ -271,39 +271,39 @@ func TestTheStrongestActionCountsAndOfEqualOnesTheFirst(t *testing.T) {
 	}
 }
 
-func TestWhatOneReplacesTheNextIsGivenAndAskedAnew(t *testing.T) {
+func TestReplacedPayloadReachesTheNextHook(t *testing.T) {
 	s := compile(t, remoteHook("a", beforeTool), cel("b", beforeTool, `args.command == "ls -la"`, carryOn, "seen"), remoteHook("c", beforeTool))
 	p := point(beforeTool)
 	before := maps.Clone(p.Payload)
-	r, asked := answered(t, s, p, map[string]*harnessv1.HookOutcome{
+	r, requests := fireAll(t, s, p, map[string]*harnessv1.HookOutcome{
 		"a": verdict(replace, "safer", `{"arguments":{"command":"ls -la","n":12345678901234567890}}`, ""), "c": verdict(carryOn, "", "", ""),
 	})
 	if !r.Replaced || r.Action != replace || r.HookID != "a" || !reflect.DeepEqual(p.Payload, before) {
 		t.Fatalf("got %+v; the point's payload is %v", r, p.Payload)
 	}
-	if !slices.Equal(said(r), []string{"a before_tool_call replace safer", "b before_tool_call continue seen", "c before_tool_call continue"}) {
-		t.Fatalf("events %q", said(r))
+	if !slices.Equal(eventLines(r), []string{"a before_tool_call replace safer", "b before_tool_call continue seen", "c before_tool_call continue"}) {
+		t.Fatalf("events %q", eventLines(r))
 	}
 	text, err := hook.Encode(r.Payload["arguments"])
 	if err != nil || text != `{"command":"ls -la","n":12345678901234567890}` {
 		t.Fatalf("the arguments are %s (%v)", text, err)
 	}
-	if !strings.Contains(asked[1].GetPayload(), "ls -la") || strings.Contains(asked[1].GetPayload(), "rm -rf") {
-		t.Fatalf("c was given %s", asked[1].GetPayload())
+	if !strings.Contains(requests[1].GetPayload(), "ls -la") || strings.Contains(requests[1].GetPayload(), "rm -rf") {
+		t.Fatalf("c was given %s", requests[1].GetPayload())
 	}
 	digest := func(key string) string { return key[strings.LastIndexByte(key, ':'):] }
-	if digest(asked[0].GetIdempotencyKey()) == digest(asked[1].GetIdempotencyKey()) {
+	if digest(requests[0].GetIdempotencyKey()) == digest(requests[1].GetIdempotencyKey()) {
 		t.Fatal("another payload has the same digest")
 	}
-	again, more := answered(t, s, p, map[string]*harnessv1.HookOutcome{
+	again, more := fireAll(t, s, p, map[string]*harnessv1.HookOutcome{
 		"a": verdict(replace, "safer", `{"arguments":{"command":"ls"}}`, ""), "c": verdict(carryOn, "", "", ""),
 	})
-	if more[1].GetIdempotencyKey() == asked[1].GetIdempotencyKey() || len(again.Events) != 2 {
-		t.Fatalf("c is not asked anew about another payload: %s", more[1].GetIdempotencyKey())
+	if more[1].GetIdempotencyKey() == requests[1].GetIdempotencyKey() || len(again.Events) != 2 {
+		t.Fatalf("c is not called again for another payload: %s", more[1].GetIdempotencyKey())
 	}
 }
 
-func TestReplacementsThatCannotBeAreFailures(t *testing.T) {
+func TestInvalidReplacementIsAFailure(t *testing.T) {
 	for _, c := range []struct {
 		topic         harnessv1.HookTopic
 		payload, want string
@@ -323,29 +323,29 @@ func TestReplacementsThatCannotBeAreFailures(t *testing.T) {
 	} {
 		h := remoteHook("h", c.topic)
 		h.OnFailure = openly
-		r, _ := answered(t, compile(t, h), point(c.topic), map[string]*harnessv1.HookOutcome{"h": verdict(replace, "", c.payload, "")})
+		r, _ := fireAll(t, compile(t, h), point(c.topic), map[string]*harnessv1.HookOutcome{"h": verdict(replace, "", c.payload, "")})
 		if e := r.Events[0].GetHookError(); e == nil || !strings.Contains(e.GetError(), c.want) || r.Replaced {
 			t.Errorf("%v %s: %v", c.topic, c.payload, r.Events)
 		}
 	}
 }
 
-func TestAPayloadMayBeRepeatedWithItsOneChange(t *testing.T) {
+func TestReplacementMayRepeatOtherFields(t *testing.T) {
 	s := compile(t, remoteHook("h", beforeTool))
 	whole := `{"tool":"run_command","plan":"the goal","result":"done","arguments":{"command":"ls"}}`
-	if r, _ := answered(t, s, point(beforeTool), map[string]*harnessv1.HookOutcome{"h": verdict(replace, "", whole, "")}); !r.Replaced {
+	if r, _ := fireAll(t, s, point(beforeTool), map[string]*harnessv1.HookOutcome{"h": verdict(replace, "", whole, "")}); !r.Replaced {
 		t.Fatalf("got %v", r.Events)
 	}
 	same := `{"arguments":{"command":"rm -rf /"}}`
 	p := point(beforeTool)
-	r, _ := answered(t, s, p, map[string]*harnessv1.HookOutcome{"h": verdict(replace, "", same, "")})
+	r, _ := fireAll(t, s, p, map[string]*harnessv1.HookOutcome{"h": verdict(replace, "", same, "")})
 	r.Payload["mark"] = true
 	if r.Replaced || p.Payload["mark"] != true {
-		t.Fatal("nothing was replaced, and the payload is another one")
+		t.Fatal("the payload is a copy, but nothing was replaced")
 	}
 }
 
-func TestVerdictsThatSayTooMuchOrNothingAreFailures(t *testing.T) {
+func TestEmptyOrTooLargeVerdictIsAFailure(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for name, o := range map[string]*harnessv1.HookOutcome{
 		"nothing":       {},
@@ -356,30 +356,30 @@ func TestVerdictsThatSayTooMuchOrNothingAreFailures(t *testing.T) {
 		"unknown":       verdict(99, "", "", ""),
 		"error and yes": {Error: "broken", Verdict: &harnessv1.HookVerdict{Action: carryOn}},
 	} {
-		r, _ := answered(t, compile(t, remoteHook("h", beforeTool)), point(beforeTool), map[string]*harnessv1.HookOutcome{"h": o})
+		r, _ := fireAll(t, compile(t, remoteHook("h", beforeTool)), point(beforeTool), map[string]*harnessv1.HookOutcome{"h": o})
 		if len(r.Events) != 1 || r.Events[0].GetHookError() == nil || r.Action != deny {
-			t.Errorf("%s: %v, %v", name, r.Action, said(r))
+			t.Errorf("%s: %v, %v", name, r.Action, eventLines(r))
 		}
 		if n := len(r.Events[0].GetHookError().GetError()); n > 512 {
 			t.Errorf("%s: the event holds %d bytes", name, n)
 		}
 	}
 	fits := verdict(deny, long(hook.MaxReason), "", long(hook.MaxContext))
-	if r, _ := answered(t, compile(t, remoteHook("h", beforeTool)), point(beforeTool), map[string]*harnessv1.HookOutcome{"h": fits}); r.Action != deny || len(r.Reason) != hook.MaxReason || len(r.Context) != 1 {
-		t.Errorf("what fits is refused: %v", said(r))
+	if r, _ := fireAll(t, compile(t, remoteHook("h", beforeTool)), point(beforeTool), map[string]*harnessv1.HookOutcome{"h": fits}); r.Action != deny || len(r.Reason) != hook.MaxReason || len(r.Context) != 1 {
+		t.Errorf("a verdict of the maximum size was rejected: %v", eventLines(r))
 	}
 }
 
-func TestTopicsThatLookOnTellTheModelNothing(t *testing.T) {
+func TestObservingTopicsAddNoContext(t *testing.T) {
 	for _, topic := range topics() {
-		r, _ := answered(t, compile(t, remoteHook("h", topic)), point(topic), map[string]*harnessv1.HookOutcome{"h": verdict(carryOn, "", "", "psst")})
-		if on := slices.Contains(looksOn, topic); on != (len(r.Context) == 0) || on != (r.Events[0].GetHookError() != nil) {
-			t.Errorf("%v: %v, %v", topic, r.Context, said(r))
+		r, _ := fireAll(t, compile(t, remoteHook("h", topic)), point(topic), map[string]*harnessv1.HookOutcome{"h": verdict(carryOn, "", "", "psst")})
+		if on := slices.Contains(observesOnly, topic); on != (len(r.Context) == 0) || on != (r.Events[0].GetHookError() != nil) {
+			t.Errorf("%v: %v, %v", topic, r.Context, eventLines(r))
 		}
 	}
 }
 
-func TestARequestSaysWhatItIsAbout(t *testing.T) {
+func TestRequestNamesItsRunTopicAndKey(t *testing.T) {
 	p := point(beforeTool)
 	p.Payload["args"] = p.Payload["arguments"] // as expressions call them
 	_, need := compile(t, remoteHook("h", beforeTool)).Fire(p, func(string) *harnessv1.HookOutcome { return nil })
@@ -398,16 +398,16 @@ func TestARequestSaysWhatItIsAbout(t *testing.T) {
 	}
 }
 
-func TestAPayloadThatIsTooLargeIsAFailure(t *testing.T) {
+func TestTooLargePayloadIsAFailure(t *testing.T) {
 	p := point(afterTool)
 	p.Payload["result"] = strings.Repeat("x", hook.MaxRequest)
-	r, asked := answered(t, compile(t, remoteHook("h", afterTool), cel("c", afterTool, `result.size() > 1000`, carryOn, "large")), p, nil)
-	if len(asked) != 0 || !slices.Equal(said(r), []string{"h after_tool_call failed closed=false", "c after_tool_call continue large"}) {
-		t.Fatalf("got %q", said(r))
+	r, requests := fireAll(t, compile(t, remoteHook("h", afterTool), cel("c", afterTool, `result.size() > 1000`, carryOn, "large")), p, nil)
+	if len(requests) != 0 || !slices.Equal(eventLines(r), []string{"h after_tool_call failed closed=false", "c after_tool_call continue large"}) {
+		t.Fatalf("got %q", eventLines(r))
 	}
 }
 
-func TestHooksForToolsAreCalledForThoseOnly(t *testing.T) {
+func TestHookIsCalledForItsToolsOnly(t *testing.T) {
 	some := remoteHook("some", beforeTool)
 	some.Tools = []string{"write_file", "run_command"}
 	failed := remoteHook("failed", onError)
@@ -420,7 +420,7 @@ func TestHooksForToolsAreCalledForThoseOnly(t *testing.T) {
 		p := point(beforeTool)
 		p.Tool = tool
 		if _, need := s.Fire(p, func(string) *harnessv1.HookOutcome { return nil }); (need != nil) != want {
-			t.Errorf("%q: asked %v", tool, need)
+			t.Errorf("%q: requests %v", tool, need)
 		}
 	}
 	if s.ForTool("read_file", afterTool, onError, beforeTool) || !s.ForTool("write_file", afterTool, onError) {
@@ -428,7 +428,7 @@ func TestHooksForToolsAreCalledForThoseOnly(t *testing.T) {
 	}
 }
 
-func TestAnExpressionThatCannotBeEvaluatedFails(t *testing.T) {
+func TestFailingExpressionIsAFailure(t *testing.T) {
 	s := compile(t, cel("h", beforeTool, `args.command.contains("rm")`, deny, "no rm"))
 	p := point(beforeTool)
 	for want, args := range map[string]any{
@@ -436,18 +436,18 @@ func TestAnExpressionThatCannotBeEvaluatedFails(t *testing.T) {
 		"h before_tool_call failed closed=true": map[string]any{"command": 7.0},
 	} {
 		p.Payload["arguments"] = args
-		r, _ := answered(t, s, p, nil)
-		if !slices.Equal(said(r), []string{want}) || r.Action != deny {
-			t.Errorf("%v: %v, %q", args, r.Action, said(r))
+		r, _ := fireAll(t, s, p, nil)
+		if !slices.Equal(eventLines(r), []string{want}) || r.Action != deny {
+			t.Errorf("%v: %v, %q", args, r.Action, eventLines(r))
 		}
 	}
 	p.Payload["arguments"] = map[string]any{"path": "x"}
-	if r, _ := answered(t, s, p, nil); r.Action != carryOn || len(r.Events) != 0 {
-		t.Errorf("a call without a command: %v", said(r))
+	if r, _ := fireAll(t, s, p, nil); r.Action != carryOn || len(r.Events) != 0 {
+		t.Errorf("a call without a command: %v", eventLines(r))
 	}
 }
 
-func TestExpressionsSeeThePayload(t *testing.T) {
+func TestExpressionReadsThePayload(t *testing.T) {
 	for when, p := range map[string]hook.Point{
 		`topic == "before_tool_call" && turn == 3 && tool == "run_command" && args.command.startsWith("rm")`:   point(beforeTool),
 		`is_error && call_id == "c1" && result.contains("boom")`:                                               {Topic: afterTool, Payload: map[string]any{"is_error": true, "call_id": "c1", "result": "boom!"}},
@@ -456,16 +456,16 @@ func TestExpressionsSeeThePayload(t *testing.T) {
 		`segment == 2 && goal == "g"`: {Topic: sessionStart, Payload: map[string]any{"segment": uint32(2), "goal": "g"}},
 		`status == "DONE" && accepted && kind == "agent_done" && message != "" && true`: {Topic: sessionEnd, Payload: map[string]any{"status": "DONE", "accepted": true, "kind": "agent_done", "message": "m"}},
 	} {
-		if r, _ := answered(t, compile(t, cel("h", p.Topic, when, carryOn, "")), p, nil); len(r.Events) != 1 || r.Events[0].GetHookResult() == nil {
+		if r, _ := fireAll(t, compile(t, cel("h", p.Topic, when, carryOn, "")), p, nil); len(r.Events) != 1 || r.Events[0].GetHookResult() == nil {
 			t.Errorf("%s: %v", when, r.Events)
 		}
 	}
 }
 
-func TestASetWithoutHooksLetsEverythingGoOn(t *testing.T) {
+func TestEmptySetContinues(t *testing.T) {
 	s := compile(t)
 	if s != nil || s.Any(topics()...) || s.ForTool("x", topics()...) || s.Hook("x") != nil {
-		t.Fatal("nobody is somebody")
+		t.Fatal("an empty set has hooks")
 	}
 	r, need := s.Fire(point(beforeTool), nil)
 	if need != nil || r.Action != carryOn || r.Replaced || len(r.Payload) != 4 || len(r.Events) != 0 {

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// given is a payload with the forms in which subscribers are given it, each made
-// when it is first asked for.
-type given struct {
+// input is a payload in the forms that hooks receive, each made when it is first needed.
+type input struct {
 	payload map[string]any
 	vars    map[string]any
 	text    string
@@ -20,60 +19,60 @@ type given struct {
 	err     error
 }
 
-// aliasArguments is the name that expressions have for arguments.
+// aliasArguments is the name of the arguments in expressions.
 const aliasArguments = "args"
 
-// variables are the payload as expressions see it.
-func (g *given) variables(p Point) map[string]any {
-	if g.vars == nil {
-		g.vars = make(map[string]any, len(g.payload)+4)
-		g.vars["tool"] = p.Tool
-		maps.Copy(g.vars, g.payload)
-		g.vars["topic"], g.vars["turn"] = TopicName(p.Topic), p.Turn
-		if args, ok := g.payload[fieldArguments]; ok {
-			g.vars[aliasArguments] = args
+// variables returns the payload as expressions see it.
+func (in *input) variables(p Point) map[string]any {
+	if in.vars == nil {
+		in.vars = make(map[string]any, len(in.payload)+4)
+		in.vars["tool"] = p.Tool
+		maps.Copy(in.vars, in.payload)
+		in.vars["topic"], in.vars["turn"] = TopicName(p.Topic), p.Turn
+		if args, ok := in.payload[fieldArguments]; ok {
+			in.vars[aliasArguments] = args
 		}
 	}
-	return g.vars
+	return in.vars
 }
 
-// encoded is the payload as a JSON object, with a digest of it: equal for equal
-// payloads.
-func (g *given) encoded() (text, digest string, err error) {
-	if g.digest == "" && g.err == nil {
-		shown := g.payload
-		if _, twice := shown[aliasArguments]; twice {
-			shown = maps.Clone(shown)
-			delete(shown, aliasArguments)
+// encoded returns the payload as a JSON object, with its digest. Equal payloads have
+// equal digests.
+func (in *input) encoded() (text, digest string, err error) {
+	if in.digest == "" && in.err == nil {
+		payload := in.payload
+		if _, both := payload[aliasArguments]; both {
+			payload = maps.Clone(payload)
+			delete(payload, aliasArguments)
 		}
-		if shown == nil {
-			shown = map[string]any{}
+		if payload == nil {
+			payload = map[string]any{}
 		}
-		g.text, g.err = Encode(shown)
-		if g.err == nil && len(g.text) > MaxRequest {
-			g.err = fmt.Errorf("the payload has %d bytes; a hook is given at most %d", len(g.text), MaxRequest)
+		in.text, in.err = Encode(payload)
+		if in.err == nil && len(in.text) > MaxRequest {
+			in.err = fmt.Errorf("the payload has %d bytes; a hook is given at most %d", len(in.text), MaxRequest)
 		}
-		sum := sha256.Sum256([]byte(g.text))
-		g.digest = hex.EncodeToString(sum[:8])
+		sum := sha256.Sum256([]byte(in.text))
+		in.digest = hex.EncodeToString(sum[:8])
 	}
-	return g.text, g.digest, g.err
+	return in.text, in.digest, in.err
 }
 
-// maxKey bounds the part of an idempotency key that the caller gives, in bytes.
+// maxKey bounds the caller's part of an idempotency key, in bytes.
 const maxKey = 256
 
-// key is the idempotency key of a call.
+// key returns the idempotency key of a call.
 func (p Point) key(id, digest string) string {
-	about := p.Key
-	if len(about) > maxKey {
-		sum := sha256.Sum256([]byte(about))
-		about = hex.EncodeToString(sum[:])
+	point := p.Key
+	if len(point) > maxKey {
+		sum := sha256.Sum256([]byte(point))
+		point = hex.EncodeToString(sum[:])
 	}
-	return "hook:" + TopicName(p.Topic) + ":" + about + ":" + id + ":" + digest
+	return "hook:" + TopicName(p.Topic) + ":" + point + ":" + id + ":" + digest
 }
 
-// Encode is a value as JSON on one line, the keys of objects in order; texts are
-// written as they are, without escapes for HTML.
+// Encode returns a value as JSON on one line, with the keys of objects in order and
+// without escapes for HTML.
 func Encode(v any) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -84,8 +83,8 @@ func Encode(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// Decode is the JSON value of a text. Numbers are of type json.Number, so that they
-// can be written again as they were.
+// Decode returns the JSON value of a text. Numbers are of type json.Number, so encoding
+// them again does not change them.
 func Decode(text string) (any, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -99,9 +98,9 @@ func Decode(text string) (any, error) {
 	return v, nil
 }
 
-// replacement is payload with what a verdict puts in the place of its one field that
-// can be replaced; nil when that is what was there. Fields may be repeated as they
-// are.
+// replacement returns payload with its replaceable field set from text, the payload of a
+// verdict; nil if the field already has the value. The verdict may repeat other fields
+// unchanged.
 func replacement(field string, payload map[string]any, text string) (map[string]any, error) {
 	v, err := Decode(text)
 	if err != nil {
@@ -135,13 +134,13 @@ func replacement(field string, payload map[string]any, text string) (map[string]
 	}
 	replaced := maps.Clone(payload)
 	replaced[field] = change
-	if _, twice := replaced[aliasArguments]; twice && field == fieldArguments {
+	if _, both := replaced[aliasArguments]; both && field == fieldArguments {
 		replaced[aliasArguments] = change
 	}
 	return replaced, nil
 }
 
-// same says whether two values are the same JSON.
+// same reports whether two values encode to the same JSON.
 func same(a, b any) bool {
 	one, err := Encode(a)
 	other, err2 := Encode(b)

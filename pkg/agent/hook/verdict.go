@@ -7,9 +7,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// judge is the verdict of an outcome, and the payload with what it replaced, nil for
-// nothing. The error says why the subscriber failed.
-func judge(r rule, payload map[string]any, outcome *harnessv1.HookOutcome) (*harnessv1.HookVerdict, map[string]any, error) {
+// checkVerdict returns the verdict of an outcome, and the payload with its replacement;
+// nil if there is none. The error says why the hook failed: it becomes the reason of a
+// refusal, which the model reads.
+func checkVerdict(topic *Topic, payload map[string]any, outcome *harnessv1.HookOutcome) (*harnessv1.HookVerdict, map[string]any, error) {
 	outcome = Limit(outcome)
 	if outcome.GetError() != "" {
 		return nil, nil, fmt.Errorf("%s", outcome.GetError())
@@ -22,12 +23,12 @@ func judge(r rule, payload map[string]any, outcome *harnessv1.HookOutcome) (*har
 	switch {
 	case harnessv1.HookAction_name[int32(a)] == "":
 		return nil, nil, fmt.Errorf("it wants %d, which is no action", int32(a))
-	case !r.allows(a):
-		return nil, nil, fmt.Errorf("it wants %s, which is not for this topic; that allows %s", ActionName(a), r.list(harnessv1.HookAction_HOOK_ACTION_UNSPECIFIED))
-	case v.GetContext() != "" && r.looksOn:
+	case !topic.allows(a):
+		return nil, nil, fmt.Errorf("it wants %s, which is not for this topic; that allows %s", ActionName(a), topic.actionNames(harnessv1.HookAction_HOOK_ACTION_UNSPECIFIED))
+	case v.GetContext() != "" && topic.ObservesOnly:
 		return nil, nil, fmt.Errorf("it has context, and the model is told nothing behind this topic")
 	case a == replace:
-		replaced, err := replacement(r.replaces, payload, v.GetPayload())
+		replaced, err := replacement(topic.Replaceable, payload, v.GetPayload())
 		return v, replaced, err
 	case v.GetPayload() != "":
 		return nil, nil, fmt.Errorf("it has a payload, which is for replace only, and wants %s", ActionName(a))
@@ -35,8 +36,8 @@ func judge(r rule, payload map[string]any, outcome *harnessv1.HookOutcome) (*har
 	return v, nil, nil
 }
 
-// Limit is an outcome that can be stored: one that holds too much, or nothing, is a
-// failure that says so.
+// Limit returns an outcome that can be stored. An outcome that is empty or too large
+// becomes a failure.
 func Limit(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
 	v := o.GetVerdict()
 	fail := func(format string, args ...any) *harnessv1.HookOutcome {
