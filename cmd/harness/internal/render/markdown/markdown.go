@@ -1,57 +1,48 @@
-// Package markdown renders what a model writes as Markdown into lines for a
+// Package markdown renders the Markdown that a model writes into lines for a
 // terminal, block by block, also while it is being written.
 //
-// What comes out holds no control characters but SGR sequences, and those only
-// where colour is allowed; whatever a text does to sneak others in, as characters
-// or as entities, becomes visible. Each line is complete: what it switches on it
-// switches off.
+// A line contains text and, where colour is allowed, SGR sequences, and no other
+// control characters: those in the text, as characters or as entities, are made
+// visible. A line ends with all of its sequences switched off.
 package markdown
 
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
-	"charm.land/glamour/v2"
-	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/formatters"
-	"github.com/alecthomas/chroma/v2/lexers"
-	"github.com/alecthomas/chroma/v2/styles"
 	"github.com/charmbracelet/x/ansi"
+	"github.com/yuin/goldmark/parser"
 )
 
 // Look is how text looks.
 type Look struct {
-	// Width is that of a line, in columns, at least 10. Code, and a word that does not
-	// fit, may be longer: broken they could not be copied.
+	// Width is the width of a line in columns, at least 10. Code, and a word that does
+	// not fit, may exceed it: they could not be copied if they were broken.
 	Width int
-	// Colour allows SGR sequences. Without them, marks say what colour would.
+	// Colour allows SGR sequences. Without them, marks replace the colours.
 	Colour bool
 	// UTF8 allows marks beyond ASCII.
 	UTF8 bool
 }
 
-// Renderer renders. It keeps what it has set up; one goroutine at a time.
+// Renderer renders Markdown. It is used by one goroutine at a time.
 type Renderer struct {
-	look Look
-	// prose does not break lines; tables does, at tableWidth.
-	prose, tables *glamour.TermRenderer
-	tableWidth    int
-	// lexer is the one of language, kept for the frames in which a block grows.
-	language string
-	lexer    chroma.Lexer
+	look   Look
+	parser parser.Parser // nil before its first use
 }
 
-// New makes a renderer.
+// New returns a renderer.
 func New(look Look) *Renderer {
 	look.Width = max(look.Width, 10)
 	return &Renderer{look: look}
 }
 
-// Look is how it renders.
+// Look returns the look that New was called with.
 func (r *Renderer) Look() Look { return r.look }
 
-// Render renders a whole text, its blocks apart by a blank line.
+// Render renders a whole text. A blank line separates its blocks.
 func (r *Renderer) Render(text string) []string {
 	var lines []string
 	for _, block := range Blocks(Clean(text)) {
@@ -70,42 +61,29 @@ func (r *Renderer) Block(text string) []string {
 	if opening, _, _ := strings.Cut(text, "\n"); fence(opening) != "" && indent(opening) < 4 {
 		return r.code(text)
 	}
-	term, width, table := &r.prose, 0, table(text)
-	if table {
-		term, width = &r.tables, min(natural(text), r.look.Width)
-		if width != r.tableWidth {
-			r.tables, r.tableWidth = nil, width
-		}
-	}
-	rendered, ok := r.render(term, width, entities(text))
+	rendered, ok := r.render(entities(text))
 	switch {
 	case !ok:
 		return lines(ansi.Wrap(text, r.look.Width, ""), false)
-	case table:
+	case hasTable(text):
 		return lines(rendered, r.look.Colour)
 	}
 	return lines(r.wrap(rendered), r.look.Colour)
 }
 
-// render is what the library makes of a text; !ok when it cannot. It is given what
-// anybody may write, so a panic of its own must not end the program.
-func (r *Renderer) render(term **glamour.TermRenderer, width int, text string) (rendered string, ok bool) {
+// render prints a text without breaking its lines. It returns !ok if a library
+// panics: the text is not trusted, and must not end the program.
+func (r *Renderer) render(text string) (rendered string, ok bool) {
 	defer func() {
 		if recover() != nil {
 			rendered, ok = "", false
 		}
 	}()
-	if *term == nil {
-		made, err := glamour.NewTermRenderer(
-			glamour.WithStyles(style(r.look)), glamour.WithWordWrap(width), glamour.WithChromaFormatter(formatter),
-		)
-		if err != nil {
-			return "", false
-		}
-		*term = made
+	if r.parser == nil {
+		r.parser = newParser()
 	}
-	rendered, err := (*term).Render(text)
-	return rendered, err == nil
+	p := &printer{look: r.look, source: []byte(text), width: min(natural(text), r.look.Width), code: r.highlight}
+	return strings.Join(p.blocks(parse(r.parser, p.source)), "\n"), true
 }
 
 // code renders a fenced block.
@@ -130,8 +108,8 @@ func (r *Renderer) code(text string) []string {
 	return all
 }
 
-// maxHighlighted bounds the code that is highlighted, in bytes: what is longer is
-// shown as it is.
+// maxHighlighted bounds the code that is highlighted, in bytes; longer code has no
+// colours.
 const maxHighlighted = 64 << 10
 
 // highlight colours code in a language that is known.
@@ -139,27 +117,15 @@ func (r *Renderer) highlight(code, language string) string {
 	if !r.look.Colour || language == "" || len(code) > maxHighlighted {
 		return code
 	}
-	if r.lexer == nil || r.language != language {
-		r.language, r.lexer = language, lexers.Get(language) // looks through hundreds
-		if r.lexer == nil {
-			r.lexer = lexers.Fallback
-		}
-	}
-	tokens, err := r.lexer.Tokenise(nil, code)
-	if err != nil {
-		return code
-	}
-	var out strings.Builder
-	if formatters.Get(formatter).Format(&out, styles.Get(theme), tokens) != nil {
-		return code
-	}
-	return out.String()
+	return highlight(code, language)
 }
 
-// lead is what stands before the words of a line: marks of quotes and items.
-var lead = regexp.MustCompile(`^(?: |│ |\| )*(?:(?:• |\* |[0-9]+\. |✓ |○ |\[x\] |\[ \] )(?:✓ |○ |\[x\] |\[ \] )?)?`)
+// lead matches the marks of quotes and items in front of the words of a line.
+var lead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?: |│ |\| )*(?:(?:• |\* |[0-9]+\. |✓ |○ |\[x\] |\[ \] )(?:✓ |○ |\[x\] |\[ \] )?)?`)
+})
 
-// wrap breaks lines at spaces; what goes on stands under the words above it.
+// wrap breaks lines at spaces. A continuation is aligned with the words above it.
 func (r *Renderer) wrap(rendered string) string {
 	var out []string
 	for line := range strings.SplitSeq(rendered, "\n") {
@@ -167,7 +133,7 @@ func (r *Renderer) wrap(rendered string) string {
 			out = append(out, line)
 			continue
 		}
-		mark := lead.FindString(ansi.Strip(line))
+		mark := lead().FindString(ansi.Strip(line))
 		hang := ansi.StringWidth(mark)
 		if hang > r.look.Width/2 {
 			mark, hang = "", 0
@@ -191,7 +157,7 @@ func (r *Renderer) wrap(rendered string) string {
 }
 
 // fold breaks text at spaces. A word that does not fit stays whole, so that it can
-// be copied, unless it is written without spaces as a matter of course.
+// be copied, unless its script has no spaces.
 func fold(text string, width int) string {
 	var out []string
 	for line := range strings.SplitSeq(ansi.Wordwrap(text, width, ""), "\n") {
@@ -203,8 +169,8 @@ func fold(text string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// table says that a block holds a table.
-func table(text string) bool {
+// hasTable reports whether a block contains a table.
+func hasTable(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.Contains(line, "|") && strings.Contains(line, "-") && strings.Trim(line, "|-: ") == "" {
@@ -214,8 +180,8 @@ func table(text string) bool {
 	return false
 }
 
-// natural is the width that a table takes when no cell is broken, and not less: marks
-// that are not shown are counted too. Tables are stretched to the width they are given.
+// natural returns at least the width that a table needs so that no cell is broken:
+// marks that are not shown count too. Tables are stretched to the width they get.
 func natural(text string) int {
 	var columns []int
 	for line := range strings.Lines(text) {
@@ -237,7 +203,7 @@ func natural(text string) int {
 	return max(width, 10)
 }
 
-// expand puts spaces in place of tabs, at stops of four columns.
+// expand replaces tabs by spaces, with stops at four columns.
 func expand(text string) string {
 	if !strings.Contains(text, "\t") {
 		return text

@@ -178,3 +178,31 @@ func TestWordsStayWithinTheWidth(t *testing.T) {
 		}
 	}
 }
+
+func TestBlocksInItemsKeepTheirPlace(t *testing.T) {
+	for text, want := range map[string][]string{
+		"- a\n  b\n- c":                {"• a b", "• c"},
+		"- a\n\n  b\n- c":              {"• a", "", "  b", "• c"},
+		"- a\n  ```go\n  x\n  ```\n":   {"• a", "  x"},
+		"- a\n\n  > q\n":               {"• a", "  │ q"},
+		"9. a\n   - b\n10. c":          {"9. a", "  • b", "10. c"},
+		"> - a\n>\n> b":                {"│ • a", "│", "│ b"},
+		"***a*** **b *c* d**":          {"***a*** **b *c* d**"},
+		"[t](p \"x\") ![i](u) <m@x.y>": {"t p i u m@x.y"},
+		"<b>a</b><!-- c --> b":         {"a b"},
+		"T\n: d\n: e":                  {"T", "  d", "  e"},
+		"\\*a\\* &amp; `\\*`":          {"*a* & `\\*`"},
+	} {
+		if got := New(Look{Width: 60, UTF8: true}).Render(text); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestLinksOfATableFollowIt(t *testing.T) {
+	got := New(Look{Width: 60, UTF8: true}).Render("| l | i |\n|---|---|\n| [t](http://a.b) | ![i](http://x/y.png) |\n| [t](http://a.b) | https://c.d/e |\n")
+	want := []string{"[1]: t http://a.b", "[2]: c.d https://c.d/e", "", "[1]: i http://x/y.png"}
+	if len(got) < len(want) || !slices.Equal(got[len(got)-len(want):], want) {
+		t.Errorf("got %q, want it to end with %q", got, want)
+	}
+}

@@ -4,15 +4,16 @@ import (
 	"html"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Clean takes the teeth out of text that others wrote: control characters, which
-// could move the cursor or rename the window, become visible, and so do those that
-// make text read in another order than it is written.
+// Clean makes text from outside safe to print. It makes control characters visible,
+// which could move the cursor or rename the window, and characters that change the
+// order in which text reads.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -27,21 +28,23 @@ func Clean(text string) string {
 	}, text)
 }
 
-// Reorders says that a character overrides the order in which text around it reads.
-// Marks that only say the direction of a word are fine.
+// Reorders reports whether a character overrides the order in which the text around
+// it reads. Marks of the direction of one word do not.
 func Reorders(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u2028' || r == '\u2029'
 }
 
-var entity = regexp.MustCompile(`&(#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z0-9]+);?`)
+var entity = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`&(#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z0-9]+);?`)
+})
 
-// entities leaves those as they are written that stand for a character that Clean
-// would not let through.
+// entities escapes the entities of characters that Clean replaces, so that they
+// appear as they are written.
 func entities(text string) string {
 	if !strings.Contains(text, "&") {
 		return text
 	}
-	return entity.ReplaceAllStringFunc(text, func(e string) string {
+	return entity().ReplaceAllStringFunc(text, func(e string) string {
 		for _, r := range html.UnescapeString(strings.TrimSuffix(e, ";") + ";") {
 			if unicode.IsControl(r) || Reorders(r) || r == utf8.RuneError {
 				return "&amp;" + e[1:]
@@ -51,14 +54,15 @@ func entities(text string) string {
 	})
 }
 
-// lines cuts what was rendered into lines: nothing but text and SGR sequences,
-// without spaces at their ends and blank lines around them, each complete in itself.
+// lines splits rendered text into lines of text and SGR sequences, without
+// trailing spaces and without blank lines at the start and the end. Each line
+// switches on what it needs and off what it switched on.
 func lines(rendered string, colour bool) []string {
 	var out []string
-	on := "" // the sequences that hold for what comes next
+	on := "" // the sequences in force
 	for line := range strings.SplitSeq(rendered, "\n") {
 		var b strings.Builder
-		is, spaces := "", 0 // the sequences that are written, and the spaces that are not
+		is, spaces := "", 0 // the sequences in force in the output, and the spaces not yet written
 		var state byte
 		for line != "" {
 			seq, _, n, next := ansi.DecodeSequence(line, state, nil)

@@ -1,81 +1,70 @@
 package markdown
 
 import (
-	"charm.land/glamour/v2/ansi"
-	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/styles"
+	"strconv"
+	"strings"
 )
 
-// theme is the name under which the colours of code are known. They are the sixteen
-// that the user's terminal has its own idea of, so that they can be read on light
-// and on dark ground.
-const theme = "harnessmesh"
+// colour is one of the sixteen colours of a terminal, as the parameter of an SGR
+// sequence. The user's terminal defines them, so that they can be read on a light
+// and on a dark background.
+type colour int
 
-// formatter writes those sixteen.
-const formatter = "terminal16"
+const (
+	noColour colour = 0
+	red      colour = 31
+	green    colour = 32
+	blue     colour = 34
+	magenta  colour = 35
+	cyan     colour = 36
+	grey     colour = 90
+)
 
-func init() {
-	styles.Register(chroma.MustNewStyle(theme, chroma.StyleEntries{
-		chroma.Text:            "",
-		chroma.Comment:         "#ansidarkgray",
-		chroma.Keyword:         "#ansipurple",
-		chroma.KeywordType:     "#ansiteal",
-		chroma.NameBuiltin:     "#ansiteal",
-		chroma.NameFunction:    "#ansidarkblue",
-		chroma.NameTag:         "#ansidarkblue",
-		chroma.NameAttribute:   "#ansiteal",
-		chroma.LiteralNumber:   "#ansiteal",
-		chroma.LiteralString:   "#ansidarkgreen",
-		chroma.GenericDeleted:  "#ansidarkred",
-		chroma.GenericInserted: "#ansidarkgreen",
-		chroma.GenericHeading:  "bold",
-	}))
+// style is how text looks in colour.
+type style struct {
+	colour                          colour
+	underline, bold, italic, strike bool
 }
 
-// style is a look in the words of the library. Without colour the marks of Markdown
-// itself stay.
-func style(look Look) ansi.StyleConfig {
-	mark := func(utf8, ascii string) string {
-		if look.UTF8 {
-			return utf8
-		}
-		return ascii
-	}
-	s := ansi.StyleConfig{
-		BlockQuote:            ansi.StyleBlock{Indent: ptr(uint(1)), IndentToken: ptr(mark("│ ", "| "))},
-		List:                  ansi.StyleList{LevelIndent: 2},
-		HorizontalRule:        ansi.StylePrimitive{Format: "\n" + mark("────────", "--------") + "\n"},
-		Item:                  ansi.StylePrimitive{BlockPrefix: mark("• ", "* ")},
-		Enumeration:           ansi.StylePrimitive{BlockPrefix: ". "},
-		Task:                  ansi.StyleTask{Ticked: mark("✓ ", "[x] "), Unticked: mark("○ ", "[ ] ")},
-		CodeBlock:             ansi.StyleCodeBlock{StyleBlock: ansi.StyleBlock{Margin: ptr(uint(2))}},
-		ImageText:             ansi.StylePrimitive{Format: "{{.text}}"},
-		DefinitionDescription: ansi.StylePrimitive{BlockPrefix: "\n  "},
-		Table:                 ansi.StyleTable{CenterSeparator: ptr(mark("┼", "+")), ColumnSeparator: ptr(mark("│", "|")), RowSeparator: ptr(mark("─", "-"))},
-	}
-	for i, h := range []*ansi.StyleBlock{&s.H1, &s.H2, &s.H3, &s.H4, &s.H5, &s.H6} {
-		h.Prefix = "######"[:i+1] + " "
-	}
-	if !look.Colour {
-		s.Code = ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: "`", Suffix: "`"}}
-		s.Emph = ansi.StylePrimitive{BlockPrefix: "*", BlockSuffix: "*"}
-		s.Strong = ansi.StylePrimitive{BlockPrefix: "**", BlockSuffix: "**"}
-		s.Strikethrough = ansi.StylePrimitive{BlockPrefix: "~~", BlockSuffix: "~~"}
-		return s
-	}
-	for _, h := range []*ansi.StyleBlock{&s.H1, &s.H2} {
-		h.Prefix = ""
-		h.Underline = ptr(true)
-	}
-	s.Heading = ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Bold: ptr(true), Color: ptr("4")}}
-	s.BlockQuote.Faint = ptr(true)
-	s.Code = ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Color: ptr("6")}}
-	s.CodeBlock.Theme = theme
-	s.Emph.Italic, s.Strong.Bold, s.Strikethrough.CrossedOut = ptr(true), ptr(true), ptr(true)
-	s.HorizontalRule.Faint = ptr(true)
-	s.Link = ansi.StylePrimitive{Color: ptr("4"), Underline: ptr(true)}
-	s.LinkText = ansi.StylePrimitive{Bold: ptr(true)}
+// code returns the style of code within text of style s.
+func (s style) code() style {
+	s.colour = cyan
 	return s
 }
 
-func ptr[T any](v T) *T { return &v }
+// link returns the style of an address within text of style s.
+func (s style) link() style {
+	s.colour, s.underline = blue, true
+	return s
+}
+
+// linkText returns the style of a link's text within text of style s.
+func (s style) linkText() style {
+	s.bold = true
+	return s
+}
+
+// paint puts the sequences of the style around text.
+func (s style) paint(text string) string {
+	var parameters []string
+	for _, p := range []struct {
+		on    bool
+		value int
+	}{{s.colour != noColour, int(s.colour)}, {s.underline, 4}, {s.bold, 1}, {s.italic, 3}, {s.strike, 9}} {
+		if p.on {
+			parameters = append(parameters, strconv.Itoa(p.value))
+		}
+	}
+	if len(parameters) == 0 {
+		return text
+	}
+	return "\x1b[" + strings.Join(parameters, ";") + "m" + text + reset
+}
+
+// mark returns a mark, or its substitute on a terminal without UTF-8.
+func (l Look) mark(utf8, ascii string) string {
+	if l.UTF8 {
+		return utf8
+	}
+	return ascii
+}
