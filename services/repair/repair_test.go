@@ -177,8 +177,8 @@ func TestSystemPrompt(t *testing.T) {
 	}
 }
 
-// TestWake: the one rule for everything that can wake a run.
-func TestWake(t *testing.T) {
+// TestWakingStep: one rule for all messages that can wake a run.
+func TestWakingStep(t *testing.T) {
 	entry := func(sequence uint64, to string, cursor uint64) runlog.Entry {
 		rec := &harnessv1.Record{Version: sequence, Body: &harnessv1.Record_Step{Step: &harnessv1.Step{
 			To: to, Snapshot: &harnessv1.Snapshot{InboxCursor: cursor, GoalPreview: "kept"},
@@ -205,7 +205,7 @@ func TestWake(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := proto.CloneOf(c.step.Record)
-			step := repair.Wake(runlog.View{Newest: c.newest, Step: c.step, InboxSequence: c.inbox})
+			step := repair.WakingStep(runlog.View{Newest: c.newest, Step: c.step, InboxSequence: c.inbox})
 			if (step != nil) != c.wakes {
 				t.Fatalf("woken by %v", step)
 			}

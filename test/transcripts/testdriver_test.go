@@ -140,7 +140,7 @@ func (d *driver) rest() {
 			d.execute(step, version)
 			continue
 		}
-		wake := repair.Wake(d.view())
+		wake := repair.WakingStep(d.view())
 		if wake == nil {
 			return
 		}

@@ -33,18 +33,18 @@ var repairRole = &roleSpec{
 	name: workflow.Repair, needsToolHost: true,
 	open: func(n *Node, d *dependencies) (*service, error) {
 		return serviceOf(repairserver.New(repairserver.Config{
-			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Logger: n.cfg.Logger, Attended: n.attended(),
+			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Logger: n.cfg.Logger, Scope: n.scope(),
 		})), nil
 	},
 }
 
 // attended returns the runs that repair may wake in a node that was started for the
 // sake of one run; nil for a node that serves all runs.
-func (n *Node) attended() *repairserver.Attended {
+func (n *Node) scope() *repairserver.Scope {
 	if !n.cfg.Interrupt {
 		return nil
 	}
-	a := &repairserver.Attended{Since: time.Now()}
+	a := &repairserver.Scope{Since: time.Now()}
 	for _, keep := range n.cfg.Keep {
 		namespace, id, _ := strings.Cut(keep, "/")
 		a.Runs = append(a.Runs, runlog.Run{Namespace: namespace, ID: id})

@@ -1,0 +1,182 @@
+package repairserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/services/repair"
+)
+
+// bind returns the decision for one task and what fetches its observations.
+func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
+	var definition *agent.Definition
+	var err error
+	if spec := task.Step().GetRepairTrigger().GetSpec(); spec != nil {
+		definition, err = s.definitions.LoadSpec(ctx, task.Run, spec)
+	} else {
+		definition, err = s.definitions.Load(ctx, task.Run, task.Step().GetSnapshot())
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return repair.DecideWith(in, definition) }
+	before := task.Step().GetSnapshot()
+	o := &observer{
+		s: s, task: task, definition: definition, limit: &agent.OutcomeLimit{},
+		read: &harnessv1.Snapshot{InboxCursor: before.GetInboxCursor(), DrainedItems: before.GetDrainedItems()},
+	}
+	return decide, o.observe, nil
+}
+
+// observer fetches the observations of one decision.
+type observer struct {
+	s          *Server
+	task       *executor.Task
+	definition *agent.Definition
+	limit      *agent.OutcomeLimit
+	read       *harnessv1.Snapshot // the cursor after the items that the decision has read
+}
+
+func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
+	var observed []*harnessv1.Observation
+	if len(needs.GetHooks()) > 0 {
+		// An interrupt or a cancel that arrives while hooks are called, after the items
+		// of this decision, stops the calls: the next decision takes it in.
+		watched, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		_, stop := o.s.interrupts.Inbox(watched, cancel, o.task.Run, o.read)
+		defer stop()
+		ctx = watched
+	}
+	for _, key := range needs.GetKeys() {
+		value, err := o.fetch(ctx, needs, key)
+		if err != nil {
+			return nil, fmt.Errorf("observe %s: %w", key, err)
+		}
+		value.Key = key
+		o.read.InboxCursor = max(o.read.GetInboxCursor(), value.GetInbox().GetCursor())
+		observed = append(observed, value)
+	}
+	return observed, nil
+}
+
+// fetch fetches one observation.
+func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
+	spec := o.task.Step().GetRepairTrigger().GetSpec()
+	for _, request := range needs.GetHooks() {
+		if request.GetIdempotencyKey() == key {
+			return o.callHook(ctx, request)
+		}
+	}
+	if name, ok := strings.CutPrefix(key, repair.NeedContext); ok {
+		return &harnessv1.Observation{Value: &harnessv1.Observation_Context{Context: o.s.context(ctx, o.task.Run, spec, name)}}, nil
+	}
+	if digest, ok := strings.CutPrefix(key, repair.NeedText); ok {
+		data, err := o.s.log.Blob(ctx, o.task.Run, digest)
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Value: &harnessv1.Observation_Context{Context: &harnessv1.ContextText{Text: content.Inline(string(data))}}}, nil
+	}
+	switch key {
+	case repair.NeedInbox:
+		batch, err := o.s.inbox(ctx, o.task)
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Value: &harnessv1.Observation_Inbox{Inbox: batch}}, nil
+	case repair.NeedEnvironment:
+		environment, err := o.s.environment(ctx, spec.GetWorkspace())
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Value: &harnessv1.Observation_Environment{Environment: environment}}, nil
+	}
+	return nil, fmt.Errorf("unknown observation %q", key)
+}
+
+func (o *observer) callHook(ctx context.Context, request *harnessv1.HookRequest) (*harnessv1.Observation, error) {
+	snapshot, spec := o.task.Step().GetSnapshot(), o.task.Step().GetRepairTrigger().GetSpec()
+	run := hookcaller.RunInfo{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence(), Timeout: snapshot.GetConfig().GetHooks().GetTimeout().AsDuration()}
+	if spec != nil {
+		run = hookcaller.RunInfo{Workspace: spec.GetWorkspace(), FirstSequence: o.task.Entry.Sequence, Timeout: spec.GetConfig().GetHooks().GetTimeout().AsDuration()}
+	}
+	outcome := o.s.hooks.Call(ctx, o.definition.Hooks.Hook(request.GetHookId()), request, run)
+	if err := context.Cause(ctx); err != nil && !interrupt.Stopped(ctx) {
+		return nil, err
+	}
+	return &harnessv1.Observation{Value: &harnessv1.Observation_Hook{Hook: o.limit.Apply(outcome)}}, nil
+}
+
+// contextTimeout bounds a call of a ContextService, and maxContext its text, in bytes.
+const (
+	contextTimeout = 5 * time.Second
+	maxContext     = 64 << 10
+)
+
+// context returns the text of a context provider, or its error.
+func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.RunSpec, name string) *harnessv1.ContextText {
+	ctx, cancel := context.WithTimeout(ctx, contextTimeout)
+	defer cancel()
+	for _, p := range spec.GetAgent().GetContextProviders() {
+		if p.GetName() != name {
+			continue
+		}
+		conn, err := s.remote.Dial(p.GetGrpc())
+		if err != nil {
+			return &harnessv1.ContextText{Error: err.Error()}
+		}
+		r, err := harnessv1.NewContextServiceClient(conn).ProvideContext(ctx, &harnessv1.ProvideContextRequest{
+			Namespace: run.Namespace, RunId: run.ID, Provider: name, Goal: content.Text(spec.GetGoal()), Workspace: spec.GetWorkspace(),
+		})
+		if err != nil {
+			return &harnessv1.ContextText{Error: remote.Reason(err)}
+		}
+		return &harnessv1.ContextText{Text: content.Inline(content.Cut(r.GetText(), maxContext))}
+	}
+	return &harnessv1.ContextText{Error: fmt.Sprintf("context provider %q not found in the agent", name)}
+}
+
+// environment describes a workspace; an empty one has no environment.
+func (s *Server) environment(ctx context.Context, workspace string) (*harnessv1.Environment, error) {
+	if workspace == "" {
+		return &harnessv1.Environment{}, nil
+	}
+	r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
+	switch status.Code(err) {
+	case codes.OK:
+		return r.GetEnvironment(), nil
+	case codes.InvalidArgument, codes.NotFound:
+		return nil, err
+	}
+	return nil, executor.Retry("tool host", err)
+}
+
+// inbox reads the part of the inbox that a decision takes in.
+func (s *Server) inbox(ctx context.Context, task *executor.Task) (*harnessv1.InboxBatch, error) {
+	switch end := repair.Run(repair.InboxRead{Trigger: task.Entry}, s.on(ctx, executor.Config{}, task.Run)).(type) {
+	case repair.Observe:
+		return end.Batch, nil
+	case repair.Finish:
+		if errors.Is(end.Err, repair.ErrUnknownInput) {
+			return nil, executor.Retry("inbox", end.Err)
+		}
+		return nil, end.Err
+	default:
+		return nil, rejected(end)
+	}
+}

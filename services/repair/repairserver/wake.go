@@ -1,0 +1,87 @@
+package repairserver
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/repair"
+)
+
+const (
+	wakeConcurrency = 64
+	// maxErasures bounds the runs that one process erases at the same time.
+	maxErasures = 4
+)
+
+// wake handles a message that may wake a run, or that has it erased.
+func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Delivery) {
+	run, release := d.Entry().Run, func() {}
+	end := repair.Run(repair.Wake{Message: d.Entry().Sequence, KeepDeleted: s.keepDeleted}, func(a repair.Action) repair.Event {
+		switch a.(type) {
+		case repair.Append:
+			failpoint.Hit(repair.Name, "wake_seen")
+		case repair.Erase:
+			select {
+			case s.erasures <- struct{}{}:
+			default:
+				return repair.Busy{}
+			}
+			stop := s.keepDelivery(ctx, d)
+			release = func() { stop(); <-s.erasures }
+		case repair.SetTimer:
+			failpoint.Hit(repair.Name, "erased")
+		}
+		e := s.do(ctx, cfg, run, a)
+		if _, appends := a.(repair.Append); appends {
+			if _, stored := e.(repair.Done); stored {
+				failpoint.Hit(repair.Name, "woken")
+			}
+		}
+		return e
+	})
+	release()
+	switch end := end.(type) {
+	case repair.Ack:
+		_ = d.Ack()
+	case repair.PutBack:
+		if end.Err != nil && ctx.Err() == nil {
+			s.logger.Warn("message put back", "run", run.ID, "namespace", run.Namespace, "error", end.Err)
+		}
+		delay := end.Delay
+		if end.Spread > 0 {
+			delay += rand.N(end.Spread) //nolint:gosec // spreads the load
+		}
+		_ = d.Nak(delay)
+	default:
+		s.logger.Error("message put back", "run", run.ID, "namespace", run.Namespace, "error", rejected(end))
+		_ = d.Nak(time.Second)
+	}
+}
+
+// keepDelivery delays the redelivery of d until stop is called: two workers that
+// erase the same run do no harm, but twice the work.
+func (s *Server) keepDelivery(ctx context.Context, d runlog.Delivery) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for {
+			timer := time.NewTimer(runlog.Lapse(s.log.AckWait()))
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+				_ = d.InProgress()
+			}
+		}
+	})
+	return func() {
+		cancel()
+		beating.Wait()
+	}
+}
