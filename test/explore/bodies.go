@@ -26,6 +26,8 @@ type body struct {
 	asked   uint64            // the same, a bit each
 	pending map[string]bool   // calls that the snapshot holds, awaited or allowed
 	rest    bool              // a step to park or end
+	reads   bool              // the look into the inbox must contain the step
+	overdue bool              // a park that outlasts its timer
 	effects effects           // what the record makes happen
 	twice   string            // an effect that it holds more than once
 	cause   harnessv1.TriggerCause
@@ -52,6 +54,9 @@ func (b *bodies) step(step *harnessv1.Step, appended []*harnessv1.Message, event
 		step: step, cursor: seq(step.GetSnapshot().GetInboxCursor()), rest: runlog.IsRest(step.GetTo()),
 		cause: step.GetRepairTrigger().GetCause(), pending: map[string]bool{}, segment: step.GetSnapshot().GetSegment(),
 	}
+	_, first := repair.InboxRead{Trigger: runlog.Entry{Record: &harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}}}}.Start()
+	_, n.reads = first.(repair.ReadView)
+	n.overdue = outlasts(step)
 	for _, c := range step.GetSnapshot().GetPendingToolCalls() {
 		n.pending[c.GetCallId()] = true
 	}

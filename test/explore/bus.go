@@ -129,7 +129,7 @@ func (m *Model) wakeDeliveries(s *state, n seq, who uint8, into []action) []acti
 	if m.Fine || m.Mutation == RestsNotDelivered {
 		return append(into, action{do: deliverWake, who: who, message: n})
 	}
-	return s.looks(action{do: wakeTake, who: who, message: n}, m.wakeFrom(n), into)
+	return s.reads(action{do: wakeTake, who: who, message: n}, m.wakeFrom(n), into)
 }
 
 func (m *Model) stepDeliveries(s *state, n seq, who uint8, into []action) []action {
@@ -138,9 +138,9 @@ func (m *Model) stepDeliveries(s *state, n seq, who uint8, into []action) []acti
 	case m.Fine:
 		into = append(into, action{do: deliverStep, who: who, message: n})
 	case again:
-		into = s.looks(action{do: stepTake, who: who, message: n}, n, into)
+		into = s.reads(action{do: stepTake, who: who, message: n}, n, into)
 	default:
-		into = s.looks(action{do: stepTake, who: who, message: n}, m.observeFrom(s, n), into)
+		into = s.reads(action{do: stepTake, who: who, message: n}, m.observeFrom(s, n), into)
 	}
 	if again && s.left.Crashes > 0 { // of the server, which forgets what it has delivered
 		into = append(into, action{do: deliverStep, who: who, message: n, cost: crash})
@@ -166,7 +166,7 @@ func (m *Model) deliver(s *state, a action) error {
 			msg.status = acked
 			return nil
 		}
-		w.at = looking
+		w.at = viewing
 		msg.status = held
 		if m.Mutation == AckFirst {
 			msg.status = acked
@@ -210,19 +210,19 @@ func (s *state) ack(w *worker, how seq) {
 }
 
 // ackAtOnce acknowledges where that is part of the action before it.
-func (m *Model) ackAtOnce(s *state, w *worker) {
+func (m *Model) ackImmediately(s *state, w *worker) {
 	if m.whole(s) {
 		s.ack(w, answered)
 	}
 }
 
 // goOn is what follows on an append that was stored.
-func (m *Model) goOn(s *state, w *worker, how seq) {
+func (m *Model) proceed(s *state, w *worker, how seq) {
 	switch how {
 	case thenDies, thenUnacked:
 		s.release(w)
 	default:
-		m.ackAtOnce(s, w)
+		m.ackImmediately(s, w)
 	}
 }
 

@@ -78,7 +78,7 @@ type verb uint8
 const (
 	deliverWake verb = iota
 	wakeTake         // delivered, and looks
-	wakeLook
+	wakeView
 	wakeAppend
 	wakeAck
 	wakeCrash
@@ -102,7 +102,7 @@ const (
 	vanish
 	loopTurn
 	loopStop
-	sweepLook
+	sweepView
 	sweepAppend
 	sweepTimer
 )
@@ -200,7 +200,7 @@ func (m *Model) carryOut(s *state, a action) error {
 	switch a.do {
 	case deliverWake, deliverStep:
 		return m.deliver(s, a)
-	case wakeTake, wakeLook, wakeAppend, wakeAck, wakeCrash, wakeLapse:
+	case wakeTake, wakeView, wakeAppend, wakeAck, wakeCrash, wakeLapse:
 		return m.wake(s, &s.wakers[a.who], a)
 	case stepTake, stepCheck, stepObserve, stepCommit, stepAck, stepCrash, stepLapse:
 		return m.repair(s, &s.repairers[a.who], a)
@@ -215,8 +215,8 @@ func (m *Model) carryOut(s *state, a action) error {
 		return nil
 	case loopTurn, loopStop:
 		return m.loop(s, a)
-	case sweepLook, sweepAppend, sweepTimer:
-		return m.sweeps(s, a)
+	case sweepView, sweepAppend, sweepTimer:
+		return m.sweep(s, a)
 	}
 	return fmt.Errorf("the model has no action %d", a.do)
 }
@@ -228,7 +228,7 @@ func (m *Model) whole(s *state) bool { return !m.Fine && s.left.Lapses == 0 }
 
 // looks appends an action for every answer that a replica may give to a read that
 // must contain the message with sequence from.
-func (s *state) looks(a action, from seq, into []action) []action {
+func (s *state) reads(a action, from seq, into []action) []action {
 	a.arg = s.newest()
 	into = append(into, a)
 	if s.left.Stale == 0 {

@@ -22,8 +22,9 @@ func (s *state) now() time.Time { return noon.Add(time.Duration(s.clock) * time.
 
 // decision is what a decision came to.
 type decision struct {
-	body bodyID
-	err  error
+	body   bodyID
+	action repair.Action // of a machine; body is what it appends
+	err    error
 }
 
 // repairerActions appends what a worker of the executor repair may do. It stands for
@@ -34,9 +35,9 @@ func (m *Model) repairerActions(s *state, who uint8, into []action) []action {
 	case idle:
 		return into
 	case checking:
-		into = s.looks(action{do: stepCheck, who: who}, w.message, into)
+		into = s.reads(action{do: stepCheck, who: who}, w.message, into)
 	case observing:
-		into = s.looks(action{do: stepObserve, who: who}, m.observeFrom(s, w.message), into)
+		into = s.reads(action{do: stepObserve, who: who}, m.observeFrom(s, w.message), into)
 	case committing:
 		if m.blocked(s, flight{item: noItem, fence: w.fence}) {
 			if s.left.Lost > 0 {
@@ -60,7 +61,7 @@ func (m *Model) repairerActions(s *state, who uint8, into []action) []action {
 // observeFrom is how far a replica must be for the look into the inbox of the worker
 // with trigger n. For one that is no wake any replica is asked for the newest item.
 func (m *Model) observeFrom(s *state, n seq) seq {
-	if m.wakes(s, n) && m.Mutation != DrainUnvalidated {
+	if m.all[s.at(n).body].reads && m.Mutation != DrainUnvalidated {
 		return n
 	}
 	return m.floor
@@ -81,7 +82,7 @@ func (m *Model) repair(s *state, w *worker, a action) error {
 		w.at = observing
 		if m.stepAt(s, a.arg) > w.message {
 			w.at = acking // done before
-			m.ackAtOnce(s, w)
+			m.ackImmediately(s, w)
 		}
 	case stepObserve:
 		d := m.repairDecision(s, w.message, s.item(a.arg))
@@ -106,7 +107,7 @@ func (m *Model) repair(s *state, w *worker, a action) error {
 			s.release(w)
 		case m.fits(s, f):
 			*w = worker{at: acking, message: w.message, owns: w.owns}
-			m.goOn(s, w, a.arg)
+			m.proceed(s, w, a.arg)
 			return m.take(s, f)
 		default: // ErrFenced: it falls silent, and the step comes again
 			s.release(w)
@@ -126,11 +127,6 @@ func (m *Model) repair(s *state, w *worker, a action) error {
 	return nil
 }
 
-// wakes says whether a step is a trigger of a wake.
-func (m *Model) wakes(s *state, n seq) bool {
-	return m.all[s.at(n).body].cause == harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE
-}
-
 // repairDecision is repair.Decide on the trigger at n, when last is the newest item
 // that the worker sees: repairserver.Server.inbox.
 func (m *Model) repairDecision(s *state, n, last seq) decision {
@@ -148,9 +144,9 @@ func (m *Model) repairDecision(s *state, n, last seq) decision {
 	if d, known := m.made[key]; known {
 		return d
 	}
-	batch := &harnessv1.InboxBatch{Cursor: uint64(cursor)}
-	for _, i := range items {
-		batch.Items = append(batch.Items, m.stored(s, i))
+	batch, err := m.readInbox(s, n, last)
+	if err != nil {
+		return decision{err: err}
 	}
 	observed := []*harnessv1.Observation{
 		{Key: repair.NeedInbox, Value: &harnessv1.Observation_Inbox{Inbox: batch}},
@@ -159,6 +155,30 @@ func (m *Model) repairDecision(s *state, n, last seq) decision {
 	d := m.decide(repair.Decide, s, n, observed)
 	m.made[key] = d
 	return d
+}
+
+// readInbox drives repair.InboxRead for the trigger at n, when last is the newest
+// item that the replica has.
+func (m *Model) readInbox(s *state, n, last seq) (*harnessv1.InboxBatch, error) {
+	end := repair.Run(repair.InboxRead{Trigger: m.entry(s, n)}, func(a repair.Action) repair.Event {
+		switch a := a.(type) {
+		case repair.ReadView:
+			return repair.Viewed{View: runlog.View{InboxSequence: uint64(last)}}
+		case repair.ReadLastItem:
+			return repair.Newest{Sequence: uint64(last)}
+		case repair.ReadItems:
+			var items []*harnessv1.InboxItem
+			for _, i := range m.inbox(s, seq(a.After), seq(a.UpTo), m.Batch) {
+				items = append(items, m.stored(s, i))
+			}
+			return repair.Items{Items: items}
+		}
+		return repair.Failed{Err: errImpossible}
+	})
+	if end, ok := end.(repair.Observe); ok {
+		return end.Batch, nil
+	}
+	return nil, errImpossible
 }
 
 // decide makes a pure decision on the step at n, and what executor.Task.commit makes
@@ -234,7 +254,7 @@ func (m *Model) setsTimer(id bodyID, version uint8) bool {
 // setTimer sets the timer of a park; one whose time is over fires at once.
 func (m *Model) setTimer(s *state, id bodyID) {
 	step := m.all[id].step
-	item := m.item(timer(step.GetSnapshot().GetParkVersion()))
+	item := m.item(repair.TimerItem(step.GetSnapshot().GetParkVersion()))
 	due := max(s.clock, uint8(step.GetParked().GetWakeAt().AsTime().Sub(noon)/time.Hour)) //nolint:gosec // some hours
 	for i, c := range s.senders {
 		if c.item != item {

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"cmp"
-	"strconv"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/repair"
@@ -15,21 +14,21 @@ func (m *Model) senderActions(s *state, who uint8, into []action) []action {
 	c := s.senders[who]
 	switch c.at {
 	case idle:
-		return s.looks(action{do: sendStart, who: who}, m.floor, into)
+		return s.reads(action{do: sendStart, who: who}, m.floor, into)
 	case finished:
 		switch {
 		case !m.comesAgain(s, c):
 		case m.fires(c.item): // its acknowledgement is lost, or a bus that was restarted fires it again
 			into = append(into, action{do: fireTimer, who: who, cost: lost})
 		default:
-			into = s.looks(action{do: sendStart, who: who}, m.floor, into)
+			into = s.reads(action{do: sendStart, who: who}, m.floor, into)
 		}
 		return into
 	case doubting:
 		into = append(into, action{do: sendDoubt, who: who})
 	case seeking:
 		if m.apart() {
-			into = s.looks(action{do: sendSeek, who: who}, m.floor, into)
+			into = s.reads(action{do: sendSeek, who: who}, m.floor, into)
 			break
 		}
 		c.behind = s.item(s.newest())
@@ -191,25 +190,22 @@ func (m *Model) same(s *state, item itemID, after, upTo seq) seq {
 // fires says that an item is a timer that fired.
 func (m *Model) fires(item itemID) bool { return m.items[item].GetTimerFired() != nil }
 
-// timer is the item that repairserver makes of a fired timer.
-func timer(parkVersion uint64) *harnessv1.InboxItem {
-	return &harnessv1.InboxItem{
-		Id:    "timer " + strconv.FormatUint(parkVersion, 10),
-		Input: &harnessv1.InboxItem_TimerFired{TimerFired: &harnessv1.TimerFired{ParkVersion: parkVersion}},
-	}
-}
-
-// fired is repairserver.Server.fired up to the append.
+// fired is what a repair.Timer does after a view of a replica that has the stream
+// up to u.
 func (m *Model) fired(s *state, c *sender, u seq) error {
-	view := m.view(s, u)
-	if repair.StaleTimer(view, m.items[c.item].GetTimerFired().GetParkVersion()) {
+	view, park := m.view(s, u), m.items[c.item].GetTimerFired().GetParkVersion()
+	_, a := repair.Timer{ParkVersion: park}.Next(repair.Viewed{View: view})
+	switch a := a.(type) {
+	case repair.Finish:
 		return m.finish(s, c, timerIsStale)
+	case repair.AppendItem:
+		c.after = seq(a.After)
+		if m.Mutation == TimersFoundEarlier {
+			c.after = seq(view.Step.Header.InboxCursor)
+		}
+		return nil
 	}
-	c.after = seq(repair.TimerAfter(view, m.items[c.item].GetTimerFired().GetParkVersion()))
-	if m.Mutation == TimersFoundEarlier {
-		c.after = seq(view.Step.Header.InboxCursor)
-	}
-	return nil
+	return errImpossible
 }
 
 // give is gatewayserver.Server.give up to the append, on a view of the stream up to u.

@@ -43,7 +43,7 @@ type pc uint8
 const (
 	idle pc = iota
 	// A wake worker.
-	looking
+	viewing
 	appending
 	// A repair worker.
 	checking

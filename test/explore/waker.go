@@ -6,15 +6,15 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
-// wakerActions appends what a wake worker may do. It stands for
-// repairserver.Server.wake: look, decide, append, acknowledge.
+// wakerActions appends the results that the pending action of a wake worker, a
+// repair.Wake, can have.
 func (m *Model) wakerActions(s *state, who uint8, into []action) []action {
 	w := s.wakers[who]
 	switch w.at {
 	case idle:
 		return into
-	case looking:
-		into = s.looks(action{do: wakeLook, who: who}, m.wakeFrom(w.message), into)
+	case viewing:
+		into = s.reads(action{do: wakeView, who: who}, m.wakeFrom(w.message), into)
 	case appending:
 		if m.blocked(s, flight{item: noItem, fence: w.fence}) {
 			if m.Mutation == AckOnConflict {
@@ -35,7 +35,8 @@ func (m *Model) wakerActions(s *state, who uint8, into []action) []action {
 	return s.common(w, action{do: wakeCrash, who: who}, action{do: wakeLapse, who: who}, into)
 }
 
-// wakeFrom is how far a replica must be for the view of a wake worker with message n.
+// wakeFrom returns the message that the view of a wake worker with message n must
+// contain.
 func (m *Model) wakeFrom(n seq) seq {
 	if m.Mutation == WakeUnvalidated {
 		return m.floor
@@ -49,33 +50,31 @@ func (m *Model) wake(s *state, w *worker, a action) error {
 		if err := m.deliver(s, a); err != nil {
 			return err
 		}
-		a.do = wakeLook
+		a.do = wakeView
 		return m.wake(s, w, a)
-	case wakeLook:
-		d := m.wakeDecision(s, a.arg)
-		if d.body < 0 {
-			w.at = acking
-			m.ackAtOnce(s, w)
-			return nil
-		}
+	case wakeView:
+		d := m.wakeViewed(s, a.arg)
 		newest := s.record(a.arg)
-		w.at, w.body, w.fence, w.version = appending, d.body, newest, s.at(newest).version+1
+		m.pend(s, w, d, newest)
+		if w.at == acking {
+			m.ackImmediately(s, w)
+		}
 	case wakeAppend:
 		f := flight{item: noItem, body: w.body, fence: w.fence, version: w.version}
+		var result repair.Event = repair.Fenced{}
 		switch {
-		case a.arg == abandoned:
-			s.release(w)
-		case a.arg == unknown: // ErrUnavailable: nothing is known, the message is put back
+		case a.arg == unknown: // the append may still arrive
 			s.flights = append(s.flights, f)
-			s.release(w)
+			result = repair.Failed{}
+		case a.arg == abandoned:
+			result = repair.Failed{}
 		case m.fits(s, f) && !m.blocked(s, f):
-			*w = worker{at: acking, message: w.message, owns: w.owns}
-			m.goOn(s, w, a.arg)
+			result = repair.Done{}
+		}
+		m.pend(s, w, decision{action: m.wakeNext(repair.WakeAppending, result)}, 0)
+		if _, stored := result.(repair.Done); stored {
+			m.proceed(s, w, a.arg)
 			return m.take(s, f)
-		case m.Mutation == AckOnConflict, m.Mutation == AckSettled:
-			*w = worker{at: acking, message: w.message, owns: w.owns}
-		default: // ErrFenced: look again
-			*w = worker{at: looking, message: w.message, owns: w.owns}
 		}
 	case wakeAck:
 		if m.Mutation == AckFirst {
@@ -92,18 +91,47 @@ func (m *Model) wake(s *state, w *worker, a action) error {
 	return nil
 }
 
-// wakeDecision is repair.Wake on the view of a replica that has the stream up to u;
-// its body is negative when there is nothing to do.
-func (m *Model) wakeDecision(s *state, u seq) decision {
+// wakeNext returns the action of a repair.Wake that follows a result, as far as it
+// does not depend on the view.
+func (m *Model) wakeNext(state repair.WakeState, result repair.Event) repair.Action {
+	if _, fenced := result.(repair.Fenced); fenced && (m.Mutation == AckOnConflict || m.Mutation == AckSettled) {
+		return repair.Ack{}
+	}
+	_, a := repair.Wake{State: state}.Next(result)
+	return a
+}
+
+// pend makes the action of a decision the pending one of a worker. An append is
+// fenced on the record at fence.
+func (m *Model) pend(s *state, w *worker, d decision, fence seq) {
+	next := worker{message: w.message, owns: w.owns}
+	switch d.action.(type) {
+	case repair.ReadView:
+		next.at = viewing
+	case repair.Append:
+		next.at, next.body, next.fence, next.version = appending, d.body, fence, s.at(fence).version+1
+	case repair.Ack:
+		next.at = acking
+	default: // put back
+		s.release(w)
+		return
+	}
+	*w = next
+}
+
+// wakeViewed is what a repair.Wake does after a view of a replica that has the
+// stream up to u. Every run is attended.
+func (m *Model) wakeViewed(s *state, u seq) decision {
 	newest := s.record(u)
-	key := fmt.Sprintf("wake %d %d %d", s.at(newest).body, newest, s.item(u))
-	if d, known := m.made[key]; known {
+	return m.remembered(fmt.Sprintf("wake %d %d %d", s.at(newest).body, newest, s.item(u)), func() decision {
+		w, a := repair.Wake{}.Next(repair.Viewed{View: m.view(s, u)})
+		if _, ok := a.(repair.CheckAttended); ok {
+			_, a = w.Next(repair.Attended{Yes: true})
+		}
+		d := decision{action: a}
+		if a, ok := a.(repair.Append); ok {
+			d.body = m.step(a.Record.GetStep(), nil, nil)
+		}
 		return d
-	}
-	d := decision{body: -1}
-	if step := repair.Wake(m.view(s, u)); step != nil {
-		d.body = m.step(step, nil, nil)
-	}
-	m.made[key] = d
-	return d
+	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
 // Say puts an action that led from s to next into words.
@@ -21,7 +22,7 @@ func (m *Model) subject(s *state, a action) string {
 	switch a.do {
 	case deliverWake, deliverStep, wakeTake, stepTake:
 		return "bus:"
-	case wakeLook, wakeAppend, wakeAck, wakeCrash, wakeLapse:
+	case wakeView, wakeAppend, wakeAck, wakeCrash, wakeLapse:
 		return fmt.Sprintf("wake worker with %d (%s):", s.wakers[a.who].message, m.describe(s, s.wakers[a.who].message))
 	case stepCheck, stepObserve, stepCommit, stepAck, stepCrash, stepLapse:
 		return fmt.Sprintf("repair worker with %d (%s):", s.repairers[a.who].message, m.describe(s, s.repairers[a.who].message))
@@ -34,7 +35,7 @@ func (m *Model) subject(s *state, a action) string {
 	case land, vanish:
 		return "append without an answer (" + m.flying(s.flights[a.who]) + "):"
 	}
-	if a.do == sweepLook || a.do == sweepAppend || a.do == sweepTimer {
+	if a.do == sweepView || a.do == sweepAppend || a.do == sweepTimer {
 		return "sweeper:"
 	}
 	return "loop:"
@@ -61,7 +62,7 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 			return text + fmt.Sprintf(", which looks, %s; %s", m.sight(s, a), m.stepSees(s, a, a.message))
 		}
 		return text + fmt.Sprintf(", which looks into the inbox, %s, and decides", m.sight(s, a))
-	case wakeLook:
+	case wakeView:
 		return fmt.Sprintf("looks, %s; %s", m.sight(s, a), m.wakeSees(s, a))
 	case stepCheck:
 		return fmt.Sprintf("looks, %s; %s", m.sight(s, a), m.stepSees(s, a, s.repairers[a.who].message))
@@ -99,7 +100,7 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 		return "is lost for good"
 	case sweepTimer:
 		return "finds the park overdue and sets its timer anew"
-	case sweepLook:
+	case sweepView:
 		return fmt.Sprintf("looks, %s: the newest step is acknowledged, and nothing follows it", m.sight(s, a))
 	case loopTurn:
 		if a.arg == broken {
@@ -141,7 +142,7 @@ func (m *Model) sees(s *state, a action) string {
 }
 
 func (m *Model) wakeSees(s *state, a action) string {
-	if d := m.wakeDecision(s, a.arg); d.body < 0 {
+	if _, nothing := m.wakeViewed(s, a.arg).action.(repair.Ack); nothing {
 		return m.sees(s, a) + ": nothing to do"
 	}
 	return m.sees(s, a) + fmt.Sprintf(": to be woken, behind %d", s.record(a.arg))

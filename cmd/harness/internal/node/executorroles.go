@@ -38,18 +38,18 @@ var repairRole = &roleSpec{
 	},
 }
 
-// attended returns the runs that repair may wake in a node that was started for the
+// scope returns the runs that repair may wake in a node that was started for the
 // sake of one run; nil for a node that serves all runs.
 func (n *Node) scope() *repairserver.Scope {
 	if !n.cfg.Interrupt {
 		return nil
 	}
-	a := &repairserver.Scope{Since: time.Now()}
+	scope := &repairserver.Scope{Since: time.Now()}
 	for _, keep := range n.cfg.Keep {
 		namespace, id, _ := strings.Cut(keep, "/")
-		a.Runs = append(a.Runs, runlog.Run{Namespace: namespace, ID: id})
+		scope.Runs = append(scope.Runs, runlog.Run{Namespace: namespace, ID: id})
 	}
-	return a
+	return scope
 }
 
 var compactionRole = &roleSpec{
