@@ -11,8 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// BenchmarkTurn is what a turn with one tool call costs in measuring: four steps and
-// its eight records.
+// BenchmarkTurn measures the cost of the metrics of a turn with one tool call: four
+// steps and their eight records.
 func BenchmarkTurn(b *testing.B) {
 	provider := meters(b, prometheus.NewRegistry())
 	defer func() { _ = provider.Shutdown(context.Background()) }()

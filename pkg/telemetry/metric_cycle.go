@@ -13,17 +13,17 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// cycle is what a sample of the loop shows.
+// cycle is the measurement of one cycle of the loop.
 type cycle struct {
 	whole    time.Duration
-	overhead time.Duration // whole, less model, tools and the making of the request
+	overhead time.Duration // whole, minus model, tools and the building of the request
 }
 
-// measure takes the times of a cycle from its records, oldest first: from the
-// RepairTrigger that began it to the step that ended it. ok is false for one that
-// shows no usual turn: no model answered, one was given up, or another worker took
-// the turn over, so that some of the model's time stands nowhere; or programs of
-// somebody else's took part, whose time stands nowhere either.
+// measure computes the times of a cycle from its records, oldest first: from the
+// RepairTrigger that started it to the step that ended it. ok is false for an unusual
+// turn, whose model time is not recorded (no model answered, a model was given up,
+// another worker took over), and for a turn with custom programs, whose time is not
+// recorded either.
 func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 	if len(records) == 0 {
 		return cycle{}, false
@@ -33,7 +33,7 @@ func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 	for i, r := range records {
 		j := r.GetJournal()
 		switch {
-		case i > 0 && (handedOnByOthers(r.GetStep()) || asksOutside(r)): // the first belongs to the cycle before
+		case i > 0 && (fromCustomExecutor(r.GetStep()) || waitsForCustomPrograms(r)): // the first record belongs to the cycle before
 			return cycle{}, false
 		case j.GetTurnStarted().GetAttempt() > 1, j.GetModelRetried().GetLast(), j.GetExecutorFailed() != nil:
 			return cycle{}, false
@@ -50,16 +50,16 @@ func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 	return c, ok
 }
 
-// handedOnByOthers says that a step is that of an executor of one's own.
-func handedOnByOthers(step *harnessv1.Step) bool {
+// fromCustomExecutor reports whether a step comes from a custom executor.
+func fromCustomExecutor(step *harnessv1.Step) bool {
 	return step != nil && !slices.Contains(workflow.Default(), step.GetFrom())
 }
 
-// contextKey begins the key of what a context provider gave.
+// contextKey is the key prefix of observations of context providers.
 const contextKey = "context:"
 
-// asksOutside says that hooks, checks or context providers were waited for.
-func asksOutside(r *harnessv1.Record) bool {
+// waitsForCustomPrograms reports whether the record waited for hooks, checks or context providers.
+func waitsForCustomPrograms(r *harnessv1.Record) bool {
 	return r.GetJournal().GetTurnAdmitted() != nil || r.GetJournal().GetCallsJudged() != nil ||
 		slices.ContainsFunc(r.GetEvents(), func(e *harnessv1.Event) bool {
 			return e.GetHookResult() != nil || e.GetHookError() != nil
@@ -71,7 +71,7 @@ func asksOutside(r *harnessv1.Record) bool {
 
 type span struct{ from, to time.Time }
 
-// covered is the time in at least one of the spans: calls run beside each other.
+// covered returns the time in at least one of the spans: calls run in parallel.
 func covered(spans []span) (sum time.Duration) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from.UnixNano(), b.from.UnixNano()) })
 	var until time.Time
@@ -88,18 +88,18 @@ func covered(spans []span) (sum time.Duration) {
 }
 
 const (
-	// samplesPerSecond bounds the samples, of which sampleBurst may come at once:
-	// reading a cycle back costs a read for each of its records where others wrote
-	// them. A mesh with little to do is measured whole.
+	// samplesPerSecond bounds the samples, of which sampleBurst may follow each other:
+	// reading a cycle back costs a read for each record of another process. A mesh with
+	// little work is measured completely.
 	samplesPerSecond = 5
 	sampleBurst      = 10
-	// sampleTime bounds the reading of one.
+	// sampleTime bounds the reading of one sample.
 	sampleTime = 2 * time.Second
-	// sampleRecords bounds the records of one; a cycle has about 10.
+	// sampleRecords bounds the records of one sample; a cycle has about 10.
 	sampleRecords = 200
 )
 
-// cycles measures cycles of the loop beside the work, one at a time.
+// cycles measures cycles of the loop in the background, one at a time.
 type cycles struct {
 	log     runlog.Reader
 	m       *Metrics
@@ -108,7 +108,7 @@ type cycles struct {
 	running sync.WaitGroup
 
 	mu   sync.Mutex
-	left float64 // samples that may be taken at last
+	left float64 // samples available at the time last
 	last time.Time
 }
 
@@ -133,8 +133,8 @@ func (s *cycles) close() {
 	s.running.Wait()
 }
 
-// offer has a cycle measured that ended with e, unless too many were of late.
-func (s *cycles) offer(e runlog.Entry, now time.Time) {
+// sampleEnd queues the cycle that ended with e, unless there were too many recently.
+func (s *cycles) sampleEnd(e runlog.Entry, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = min(s.left+samplesPerSecond*max(now.Sub(s.last), 0).Seconds(), sampleBurst)
@@ -148,7 +148,7 @@ func (s *cycles) offer(e runlog.Entry, now time.Time) {
 	}
 }
 
-// sample reads a cycle back. What cannot be read is no sample.
+// sample reads a cycle back. A cycle that cannot be read is not measured.
 func (s *cycles) sample(ctx context.Context, end runlog.Entry) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTime)
 	defer cancel()

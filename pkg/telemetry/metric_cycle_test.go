@@ -15,14 +15,14 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 const ms = time.Millisecond
 
-// at is a record that was made so long after noon.
+// at returns a record that was made the given time after noon.
 func at(after time.Duration, entry *harnessv1.Journal) *harnessv1.Record {
 	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Journal{Journal: entry}}
 }
 
 func step(after time.Duration) *harnessv1.Record { return stepOf("stopdecision", after) }
 
-// stepOf is a step that an executor hands on, and what it saw.
+// stepOf returns a step of an executor, with its observations.
 func stepOf(executor string, after time.Duration, saw ...*harnessv1.Observation) *harnessv1.Record {
 	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Step{Step: &harnessv1.Step{From: executor, Observed: saw}}}
 }
@@ -52,7 +52,7 @@ func withEvent(r *harnessv1.Record, e *harnessv1.Event) *harnessv1.Record {
 	return r
 }
 
-func TestTheOverheadOfACycleIsWhatModelAndToolsLeave(t *testing.T) {
+func TestOverheadOfACycle(t *testing.T) {
 	for name, c := range map[string]struct {
 		records         []*harnessv1.Record
 		whole, overhead time.Duration
@@ -137,13 +137,13 @@ func TestTheOverheadOfACycleIsWhatModelAndToolsLeave(t *testing.T) {
 	}
 }
 
-func TestABusyMeshIsSampledAndAQuietOneMeasuredWhole(t *testing.T) {
+func TestBusyMeshIsSampled(t *testing.T) {
 	s := &cycles{ends: make(chan runlog.Entry, 1000), left: sampleBurst}
 	now := noon
-	offer := func(n int, pause time.Duration) (taken int) {
+	sample := func(n int, pause time.Duration) (taken int) {
 		for range n {
 			now = now.Add(pause)
-			s.offer(runlog.Entry{}, now)
+			s.sampleEnd(runlog.Entry{}, now)
 		}
 		taken = len(s.ends)
 		for range taken {
@@ -151,10 +151,10 @@ func TestABusyMeshIsSampledAndAQuietOneMeasuredWhole(t *testing.T) {
 		}
 		return taken
 	}
-	if got := offer(100, time.Second); got != 100 {
+	if got := sample(100, time.Second); got != 100 {
 		t.Errorf("%d of 100 at one a second", got)
 	}
-	if got := offer(10_000, ms); got < 10*samplesPerSecond || got > 10*samplesPerSecond+sampleBurst {
+	if got := sample(10_000, ms); got < 10*samplesPerSecond || got > 10*samplesPerSecond+sampleBurst {
 		t.Errorf("%d samples in ten busy seconds", got)
 	}
 }

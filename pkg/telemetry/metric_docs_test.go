@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// shownAs is an instrument's name as Prometheus has it.
+// shownAs returns an instrument's name in Prometheus.
 func shownAs(i Instrument) string {
 	name := strings.ReplaceAll(i.Name, ".", "_")
 	switch i.Unit {
@@ -32,10 +32,10 @@ func row(i Instrument) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |", shownAs(i), kind, strings.Trim(i.Unit, "{}"), labels, i.Description)
 }
 
-// instrumentRow is a row of a table of names.
+// instrumentRow matches a row of a table of names.
 var instrumentRow = regexp.MustCompile("^\\| `[a-zA-Z_]+` \\|")
 
-func TestTheDocumentationHasEachInstrumentAsItIs(t *testing.T) {
+func TestDocumentationListsEachInstrument(t *testing.T) {
 	data, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

@@ -8,17 +8,17 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// maxSets bounds the combinations of labels that one instrument has in a process.
-// What comes beyond them is counted under Other: a client that makes up names of
-// models or tools must not fill the memory of everybody who collects.
+// maxSets bounds the combinations of labels of one instrument in a process. Further
+// values are counted under Other: a client that invents names of models or tools must
+// not fill the memory of the collectors.
 const maxSets = 400
 
-// Other is the label of what has no label of its own.
+// Other is the label of values without a label.
 const Other = "other"
 
 type values [4]string
 
-// family makes the labels of one instrument, each combination once.
+// family creates the labels of one instrument, each combination once.
 type family struct {
 	keys []string
 

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Handler serves what is looked at from outside:
+// Handler serves what monitoring reads:
 //
 //	/metrics   the registry, as Prometheus text
-//	/healthz   200 while the process answers at all
-//	/readyz    200 when no role waits, else 503 and a line for each that does: ROLE: REASON
+//	/healthz   200 while the process answers
+//	/readyz    200 if every role is ready, else 503 and a line for each that is not: ROLE: REASON
 //
-// reasons returns why roles wait, empty for those that do not.
+// reasons returns why roles are not ready, empty for those that are.
 func (m *Metrics) Handler(registry *prometheus.Registry, reasons func() map[string]string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
@@ -38,8 +38,8 @@ func (m *Metrics) Handler(registry *prometheus.Registry, reasons func() map[stri
 	return m.HTTP(mux)
 }
 
-// HTTP counts the requests to next, by the pattern under which a mux inside has
-// served them. A nil m returns next.
+// HTTP counts the requests to next, by the pattern with which a mux inside has served
+// them. A nil m returns next.
 func (m *Metrics) HTTP(next http.Handler) http.Handler {
 	if m == nil {
 		return next
@@ -56,7 +56,7 @@ func (m *Metrics) HTTP(next http.Handler) http.Handler {
 	})
 }
 
-// route is a pattern without its method; empty where nothing matched.
+// route returns a pattern without its method; empty if nothing matched.
 func route(pattern string) string {
 	for i := range pattern {
 		if pattern[i] == '/' {
@@ -66,29 +66,29 @@ func route(pattern string) string {
 	return ""
 }
 
-// statusWriter remembers the status of an answer.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
 	wrote  bool
 }
 
-// WriteHeader notes the first status.
+// WriteHeader records the first status.
 func (w *statusWriter) WriteHeader(status int) {
 	if !w.wrote {
-		w.status, w.wrote = status, status >= http.StatusOK // 1xx are followed by another
+		w.status, w.wrote = status, status >= http.StatusOK // another status follows a 1xx
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write makes the status 200 where none was set.
+// Write sets the status 200 if none was set.
 func (w *statusWriter) Write(p []byte) (int, error) {
 	w.wrote = true
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController flush streams.
+// Unwrap allows http.ResponseController to flush streams.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what is buffered, for handlers that look for http.Flusher.
+// Flush sends what is buffered, for handlers that require http.Flusher.
 func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }

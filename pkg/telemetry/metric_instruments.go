@@ -2,15 +2,15 @@ package telemetry
 
 import "slices"
 
-// Kind is what an instrument does with its values.
+// Kind is the kind of an instrument.
 type Kind string
 
 // The kinds of instruments.
 const (
-	Counter   Kind = "counter"   // what has happened so far; a float only where the unit is money
-	UpDown    Kind = "updown"    // what is under way in this process
-	Histogram Kind = "histogram" // how values are spread
-	Gauge     Kind = "gauge"     // how something stands when it is looked at
+	Counter   Kind = "counter"   // a total; a float only for money
+	UpDown    Kind = "updown"    // what is in progress in this process
+	Histogram Kind = "histogram" // the distribution of values
+	Gauge     Kind = "gauge"     // a value at the time of collection
 )
 
 // Instrument describes one instrument. Prometheus shows it under its name with
@@ -18,11 +18,10 @@ const (
 type Instrument struct {
 	Name string
 	Kind Kind
-	// Unit in UCUM: s, By, or a word in braces, which no name shows.
+	// Unit in UCUM: s, By, or a word in braces, which does not become part of the name.
 	Unit        string
 	Description string
-	// Attributes that a value can have, at most 4, none of them unbounded. One
-	// that is empty is left out.
+	// Attributes of a value, at most 4, all of them bounded. An empty one is left out.
 	Attributes []string
 	// Buckets are the upper bounds of a histogram.
 	Buckets []float64
@@ -30,9 +29,9 @@ type Instrument struct {
 
 // Upper bounds of histograms.
 var (
-	// quick is for what the mesh does itself: 100 µs to a minute.
+	// quick covers the mesh's own work: 100 µs to a minute.
 	quick = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
-	// long is for what models and tools do: 1 ms to an hour.
+	// long covers the work of models and tools: 1 ms to an hour.
 	long = []float64{0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 	// answers and tokens are those of the GenAI conventions.
 	answers = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
@@ -55,33 +54,33 @@ const (
 // The instruments. docs/metrics.md has them as a table.
 var (
 	stepDuration = Instrument{Name: "harness.step.duration", Kind: Histogram, Unit: "s", Buckets: long,
-		Description: "Time from the begin of a step to its commit, with the model and the tools of a turn.", Attributes: []string{"executor", "outcome"}}
+		Description: "Time from the start of a step to its commit, including the model and the tools of a turn.", Attributes: []string{"executor", "outcome"}}
 	hopLatency = Instrument{Name: "harness.hop.latency", Kind: Histogram, Unit: "s", Buckets: quick,
-		Description: "Time from a record's commit to the begin of the step by the executor that it is addressed to; first deliveries only.", Attributes: []string{"executor"}}
+		Description: "Time from a record's commit to the start of the step by its executor; first deliveries only.", Attributes: []string{"executor"}}
 	redeliveries = Instrument{Name: "harness.step.redeliveries", Kind: Counter, Unit: "{delivery}",
-		Description: "Steps that came to a worker and had been delivered before.", Attributes: []string{"executor"}}
+		Description: "Deliveries of steps that had been delivered before.", Attributes: []string{"executor"}}
 	takeovers = Instrument{Name: "harness.step.takeovers", Kind: Counter, Unit: "{takeover}",
-		Description: "Turns that a worker has taken over from another one.", Attributes: []string{"executor"}}
+		Description: "Turns that a worker took over from another one.", Attributes: []string{"executor"}}
 	deadLetters = Instrument{Name: "harness.step.dead_letters", Kind: Counter, Unit: "{step}",
-		Description: "Steps that nobody can execute or read: their runs were failed as poison.", Attributes: []string{"executor"}}
+		Description: "Steps that cannot be executed or read: their runs failed as poison.", Attributes: []string{"executor"}}
 	failures = Instrument{Name: "harness.step.failures", Kind: Counter, Unit: "{failure}",
 		Description: "Errors and panics of executors; five at one step make a dead letter.", Attributes: []string{"executor"}}
 
 	turns = Instrument{Name: "harness.turns", Kind: Counter, Unit: "{turn}",
 		Description: "Turns by outcome: completed, or the kind of their error.", Attributes: []string{"outcome"}}
 	turnOverhead = Instrument{Name: "harness.turn.overhead", Kind: Histogram, Unit: "s", Buckets: quick,
-		Description: "Time of a cycle of the loop less that of its model, tools and making of the request; a sample of the cycles.", Attributes: nil}
+		Description: "Time of a cycle of the loop minus the time of its model, its tools and the building of the request; a sample of the cycles.", Attributes: nil}
 	turnDuration = Instrument{Name: "harness.turn.duration", Kind: Histogram, Unit: "s", Buckets: long,
-		Description: "Time of a cycle of the loop, all of it; the same sample.", Attributes: nil}
+		Description: "Total time of a cycle of the loop; the same sample.", Attributes: nil}
 
 	runsStarted = Instrument{Name: "harness.run.started", Kind: Counter, Unit: "{run}",
 		Description: "Runs that were started.", Attributes: nil}
 	runsEnded = Instrument{Name: "harness.run.ended", Kind: Counter, Unit: "{run}",
 		Description: "Ends of runs. A run that a message reopens ends again.", Attributes: []string{"status", "reason"}}
 	runsParked = Instrument{Name: "harness.run.parked", Kind: Counter, Unit: "{park}",
-		Description: "Times that a run came to rest to wait for something.", Attributes: []string{"reason"}}
+		Description: "Parks of runs.", Attributes: []string{"reason"}}
 	runs = Instrument{Name: "harness.runs", Kind: Gauge, Unit: "{run}",
-		Description: "Runs by how they stand, deleted ones left out; from each gateway, so take the max.", Attributes: []string{"status", "reason"}}
+		Description: "Runs by state, without deleted ones; exposed by each gateway, so use max.", Attributes: []string{"status", "reason"}}
 
 	modelDuration = Instrument{Name: "gen_ai.client.operation.duration", Kind: Histogram, Unit: "s", Buckets: answers,
 		Description: "Time of one try at a model.", Attributes: []string{attrOperation, attrProvider, attrModel, attrError}}
@@ -90,41 +89,41 @@ var (
 	modelCached = Instrument{Name: "harness.model.cached_tokens", Kind: Counter, Unit: "{token}",
 		Description: "Input tokens that the provider served from its cache.", Attributes: []string{attrProvider, attrModel}}
 	modelCost = Instrument{Name: "harness.model.cost_usd", Kind: Counter, Unit: "{USD}",
-		Description: "Price of the answers; nothing for models whose price is not known.", Attributes: []string{attrProvider, attrModel}}
+		Description: "Price of the answers; nothing for models without a known price.", Attributes: []string{attrProvider, attrModel}}
 	modelRetries = Instrument{Name: "harness.model.retries", Kind: Counter, Unit: "{try}",
-		Description: "Tries at a model that failed. outcome: retried, or given_up where the next model is asked or the turn fails.", Attributes: []string{attrProvider, attrModel, attrError, "outcome"}}
+		Description: "Failed tries at a model. outcome: retried, or given_up if the next model is used or the turn fails.", Attributes: []string{attrProvider, attrModel, attrError, "outcome"}}
 
 	toolDuration = Instrument{Name: "gen_ai.execute_tool.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time that a tool ran. error.type: error, cancelled or unknown.", Attributes: []string{attrTool, attrError}}
 	toolUnknown = Instrument{Name: "harness.tool.unknown_ends", Kind: Counter, Unit: "{call}",
-		Description: "Calls of which nobody knows how they ended.", Attributes: nil}
+		Description: "Calls with an unknown end.", Attributes: nil}
 	toolCalls = Instrument{Name: "harness.tool.calls", Kind: Counter, Unit: "{call}",
-		Description: "Calls in the models' answers by what becomes of them. A tool that is not offered is other.", Attributes: []string{attrTool, "disposition"}}
+		Description: "Calls in the models' answers by result. An unknown tool is other.", Attributes: []string{attrTool, "disposition"}}
 
 	appends = Instrument{Name: "harness.bus.append.duration", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time of a write to a run's log. outcome: stored, fenced_off, unsettled, refused.", Attributes: []string{"executor", "outcome"}}
 	unsettled = Instrument{Name: "harness.bus.unsettled", Kind: Counter, Unit: "{append}",
-		Description: "Writes to a run's log of which the bus did not say in time what became of them.", Attributes: []string{"executor"}}
+		Description: "Writes to a run's log whose result the bus did not return in time.", Attributes: []string{"executor"}}
 	undecided = Instrument{Name: "harness.bus.undecided", Kind: Counter, Unit: "{append}",
-		Description: "Writes whose first answer decided nothing, by cause: conflict, conflict_replicated, unanswered.", Attributes: []string{"cause"}}
+		Description: "Writes without a decisive first answer, by cause: conflict, conflict_replicated, unanswered.", Attributes: []string{"cause"}}
 	settled = Instrument{Name: "harness.bus.settled", Kind: Counter, Unit: "{append}",
-		Description: "What undecided writes came to: landed, resent.", Attributes: []string{"outcome"}}
+		Description: "Results of undecided writes: landed, resent.", Attributes: []string{"outcome"}}
 	stale = Instrument{Name: "harness.bus.stale_reads", Kind: Counter, Unit: "{read}",
-		Description: "Answers of replicas that were behind and were asked again.", Attributes: nil}
+		Description: "Answers of replicas that lag; the read was repeated.", Attributes: nil}
 	connected = Instrument{Name: "harness.bus.connected", Kind: Gauge, Unit: "{connection}",
 		Description: "1 while this process is connected to NATS.", Attributes: nil}
 	reconnects = Instrument{Name: "harness.bus.reconnects", Kind: Counter, Unit: "{reconnect}",
-		Description: "Times that this process had to connect to NATS again.", Attributes: nil}
+		Description: "Reconnects of this process to NATS.", Attributes: nil}
 	pending = Instrument{Name: "harness.consumer.pending", Kind: Gauge, Unit: "{message}",
-		Description: "Steps that wait for their executor and were never delivered: its lag. From each gateway, so take the max; wake and timers are consumers of repair.", Attributes: []string{"executor"}}
+		Description: "Steps that wait for their executor and were never delivered: its lag. Exposed by each gateway, so use max; wake and timers are consumers of repair.", Attributes: []string{"executor"}}
 	ackPending = Instrument{Name: "harness.consumer.ack_pending", Kind: Gauge, Unit: "{message}",
-		Description: "Steps that were delivered and are not done.", Attributes: []string{"executor"}}
+		Description: "Steps that were delivered and not acknowledged.", Attributes: []string{"executor"}}
 	redelivering = Instrument{Name: "harness.consumer.redelivered", Kind: Gauge, Unit: "{message}",
-		Description: "Of those, steps that were delivered more than once.", Attributes: []string{"executor"}}
+		Description: "Of these, steps that were delivered more than once.", Attributes: []string{"executor"}}
 	waiting = Instrument{Name: "harness.consumer.waiting", Kind: Gauge, Unit: "{request}",
-		Description: "Requests for steps that workers have open: 0 where nobody serves, or all are full.", Attributes: []string{"executor"}}
+		Description: "Open requests of workers for steps: 0 if there are no workers, or all are busy.", Attributes: []string{"executor"}}
 	streamBytes = Instrument{Name: "harness.stream.size", Kind: Gauge, Unit: "By",
-		Description: "Bytes that a stream holds; from each gateway.", Attributes: []string{"stream"}}
+		Description: "Bytes stored in a stream; exposed by each gateway.", Attributes: []string{"stream"}}
 	streamLimit = Instrument{Name: "harness.stream.limit", Kind: Gauge, Unit: "By",
 		Description: "Bytes at which a stream refuses new records.", Attributes: []string{"stream"}}
 
@@ -138,12 +137,12 @@ var (
 		Description: "Time of an HTTP request to this process, streams included.", Attributes: []string{attrMethod, attrRoute, attrStatus}}
 
 	roleReady = Instrument{Name: "harness.role.ready", Kind: Gauge, Unit: "{role}",
-		Description: "1 while a role of this process can do its work, else 0; /readyz says why. A bridge also shows its executor's name.", Attributes: []string{"role"}}
+		Description: "1 while a role of this process is ready, else 0; /readyz has the reason. A bridge also shows its executor's name.", Attributes: []string{"role"}}
 	buildInfo = Instrument{Name: "harness.build.info", Kind: Gauge, Unit: "{process}",
-		Description: "Always 1; which program this process is.", Attributes: []string{"version", "goversion"}}
+		Description: "Always 1; the version of this program.", Attributes: []string{"version", "goversion"}}
 )
 
-// Instruments are all that a process can have, by name.
+// Instruments returns all instruments of a process, by name.
 func Instruments() []Instrument {
 	all := []Instrument{
 		stepDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,

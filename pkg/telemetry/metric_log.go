@@ -9,20 +9,20 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Log is a run log that counts what is stored through it. Close it when nobody
-// appends any more.
+// Log is a run log that counts what is stored through it. Close it after the last
+// append.
 type Log struct {
 	runlog.Log
 	m      *Metrics
 	cycles *cycles
 }
 
-// NewLog counts what is stored through log.
+// NewLog returns a log that counts what is stored through log.
 func NewLog(log runlog.Log, m *Metrics) *Log {
 	return &Log{Log: log, m: m, cycles: startCycles(log, m)}
 }
 
-// Close ends what the log does beside the work.
+// Close ends the log's background work.
 func (l *Log) Close() { l.cycles.close() }
 
 // Append appends and counts.
@@ -47,7 +47,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	}
 	l.m.stored(ctx, rec)
 	if step := rec.GetStep(); step != nil && endsCycle(step) {
-		l.cycles.offer(runlog.Entry{
+		l.cycles.sampleEnd(runlog.Entry{
 			Run:      runlog.Run{Namespace: rec.GetNamespace(), ID: rec.GetRunId()},
 			Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec,
 		}, now)

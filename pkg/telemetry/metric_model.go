@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// Provider counts the tries at the model ref of p. A nil m returns p.
+// Provider returns p with its tries counted under ref. A nil m returns p.
 func (m *Metrics) Provider(ref string, p model.Provider) model.Provider {
 	if m == nil {
 		return p
@@ -32,7 +32,7 @@ func (p *countedProvider) Complete(ctx context.Context, req *model.Request, delt
 	return response, err
 }
 
-// failureOf names a failed try: its HTTP status, or what kept it from one.
+// failureOf returns the label of a failed try: its HTTP status, or what prevented one.
 func failureOf(ctx context.Context, err error) string {
 	if err == nil {
 		return ""

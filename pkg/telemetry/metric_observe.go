@@ -10,42 +10,41 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// BusCounters are what a process has counted on its connection since its start.
+// BusCounters are the counters of a process's connection since its start.
 type BusCounters struct {
 	Connected                                  bool
 	Reconnects                                 uint64
-	Conflicts, ConflictsReplicated, Unanswered uint64 // writes whose first answer decided nothing
-	Landed, Resent                             uint64 // what they came to
-	Stale                                      uint64 // answers of replicas that were behind
+	Conflicts, ConflictsReplicated, Unanswered uint64 // writes without a decisive first answer
+	Landed, Resent                             uint64 // the results of such writes
+	Stale                                      uint64 // answers of replicas that lag
 }
 
-// BusState is how the bus stands, the same for everybody who looks.
+// BusState is the state of the bus, the same for all processes.
 type BusState struct {
 	Consumers []ConsumerState
 	Streams   []StreamState
 }
 
-// ConsumerState is how the consumer of an executor stands, over all partitions.
+// ConsumerState is the state of an executor's consumer, over all partitions.
 type ConsumerState struct {
 	Executor                                  string
 	Pending, AckPending, Redelivered, Waiting uint64
 }
 
-// StreamState is how a stream stands, in bytes. Limit 0: none.
+// StreamState is the state of a stream, in bytes. Limit 0: none.
 type StreamState struct {
 	Name        string
 	Size, Limit uint64
 }
 
-// RunsState is how many runs stand so. Reason is empty for those that work.
+// RunsState is the number of runs in a state. Reason is empty for running ones.
 type RunsState struct {
 	Status, Reason string
 	Count          uint64
 }
 
-// observed makes gauges and counters whose values are asked for when somebody
-// collects.
-func (m *Metrics) observed(all []Instrument, look func(ctx context.Context, set func(of Instrument, value uint64, labels ...string))) error {
+// observed creates gauges and counters whose values are read at each collection.
+func (m *Metrics) observed(all []Instrument, read func(ctx context.Context, set func(of Instrument, value uint64, labels ...string))) error {
 	if m == nil {
 		return nil
 	}
@@ -64,26 +63,26 @@ func (m *Metrics) observed(all []Instrument, look func(ctx context.Context, set 
 			o.to, err = m.meter.Int64ObservableGauge(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description))
 		}
 		if err != nil {
-			return fmt.Errorf("make instrument %s: %w", of.Name, err)
+			return fmt.Errorf("create instrument %s: %w", of.Name, err)
 		}
 		made[of.Name] = o
 		list = append(list, o.to)
 	}
 	_, err := m.meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
-		look(ctx, func(of Instrument, value uint64, labels ...string) {
+		read(ctx, func(of Instrument, value uint64, labels ...string) {
 			o := made[of.Name]
 			to.ObserveInt64(o.to, int64(value), o.with(labels...)) //nolint:gosec // far below the bound
 		})
 		return nil
 	}, list...)
 	if err != nil {
-		return fmt.Errorf("make instruments: %w", err)
+		return fmt.Errorf("create instruments: %w", err)
 	}
 	return nil
 }
 
-// ObserveProcess shows what this program is and which of its roles are ready.
-// ready is called at each collection.
+// ObserveProcess exposes the program's version and which of its roles are ready. ready
+// is called at each collection.
 func (m *Metrics) ObserveProcess(version string, ready func() map[string]bool) error {
 	return m.observed([]Instrument{buildInfo, roleReady}, func(_ context.Context, set func(Instrument, uint64, ...string)) {
 		set(buildInfo, 1, version, runtime.Version())
@@ -100,7 +99,7 @@ func one(yes bool) uint64 {
 	return 0
 }
 
-// ObserveConnection shows what this process counts on its connection to the bus.
+// ObserveConnection exposes the counters of this process's connection to the bus.
 func (m *Metrics) ObserveConnection(read func() BusCounters) error {
 	return m.observed([]Instrument{connected, reconnects, undecided, settled, stale}, func(_ context.Context, set func(Instrument, uint64, ...string)) {
 		c := read()
@@ -115,7 +114,7 @@ func (m *Metrics) ObserveConnection(read func() BusCounters) error {
 	})
 }
 
-// ObserveRuns shows how many runs stand how. read is called at each collection.
+// ObserveRuns exposes the number of runs by state. read is called at each collection.
 func (m *Metrics) ObserveRuns(read func() []RunsState) error {
 	return m.observed([]Instrument{runs}, func(_ context.Context, set func(Instrument, uint64, ...string)) {
 		for _, r := range read() {
@@ -125,15 +124,15 @@ func (m *Metrics) ObserveRuns(read func() []RunsState) error {
 }
 
 const (
-	// lookEvery is the least time between two looks at the bus, however often
-	// somebody collects.
-	lookEvery = 5 * time.Second
-	// lookTime bounds a look.
-	lookTime = 2 * time.Second
+	// readEvery is the minimum time between two reads of the bus, however often the
+	// metrics are collected.
+	readEvery = 5 * time.Second
+	// readTime bounds one read.
+	readTime = 2 * time.Second
 )
 
-// ObserveBus shows how the bus stands, at most every 5 s anew. While it cannot be
-// asked nothing is shown: old figures would look like new ones.
+// ObserveBus exposes the state of the bus, read at most every 5 s. While the bus is
+// unavailable nothing is exposed: old figures would look current.
 func (m *Metrics) ObserveBus(read func(ctx context.Context) (BusState, error)) error {
 	var mu sync.Mutex
 	var last BusState
@@ -141,8 +140,8 @@ func (m *Metrics) ObserveBus(read func(ctx context.Context) (BusState, error)) e
 	return m.observed([]Instrument{pending, ackPending, redelivering, waiting, streamBytes, streamLimit}, func(ctx context.Context, set func(Instrument, uint64, ...string)) {
 		mu.Lock()
 		defer mu.Unlock()
-		if now := time.Now(); at.IsZero() || now.Sub(at) >= lookEvery {
-			ctx, cancel := context.WithTimeout(ctx, lookTime)
+		if now := time.Now(); at.IsZero() || now.Sub(at) >= readEvery {
+			ctx, cancel := context.WithTimeout(ctx, readTime)
 			defer cancel()
 			state, err := read(ctx)
 			if err != nil {

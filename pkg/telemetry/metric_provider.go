@@ -13,14 +13,13 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 )
 
-// SendsMetrics says whether the environment asks for metrics by OTLP: an exporter or an
-// endpoint is named.
+// SendsMetrics reports whether the environment names an exporter or an endpoint for
+// metrics by OTLP.
 func (t *Telemetry) SendsMetrics() bool { return t != nil && t.metrics.sends }
 
-// NewMeterProvider makes a provider that shows what it measures in registry, unless
-// that is nil, and sends it by OTLP where the environment asks for that. The registry
-// also gets figures of the Go runtime and of the process. Shut it down; it sends what it
-// has.
+// NewMeterProvider returns a provider that exposes measurements in registry, unless
+// that is nil, and sends them by OTLP if the environment requests that. The registry also
+// gets metrics of the Go runtime and of the process. Shutdown sends the rest.
 func (t *Telemetry) NewMeterProvider(ctx context.Context, registry *prometheus.Registry) (*sdkmetric.MeterProvider, error) {
 	options := []sdkmetric.Option{sdkmetric.WithResource(t.resource)}
 	if registry != nil {
@@ -46,8 +45,8 @@ func (t *Telemetry) NewMeterProvider(ctx context.Context, registry *prometheus.R
 	return sdkmetric.NewMeterProvider(options...), nil
 }
 
-// otlp makes the exporter. It connects when it first sends, and a receiver that is
-// away costs what was measured, never the work.
+// otlp creates the exporter. It connects when it first sends. If the receiver is away,
+// measurements are lost and the work is not affected.
 func otlp(ctx context.Context, to target) (sdkmetric.Exporter, error) {
 	if to.protocol == protocolGRPC {
 		return otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithEndpointURL(to.endpoint))

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// meters makes a provider as an environment of VARIABLE=VALUE asks for it.
+// meters returns the provider for an environment of VARIABLE=VALUE.
 func meters(tb testing.TB, registry *prometheus.Registry, vars ...string) *sdkmetric.MeterProvider {
 	tb.Helper()
 	t, err := Start(tb.Context(), Config{Env: env(append(vars, "OTEL_TRACES_EXPORTER=none")...)})
@@ -29,7 +29,7 @@ func meters(tb testing.TB, registry *prometheus.Registry, vars ...string) *sdkme
 	return provider
 }
 
-func TestTheEnvironmentSaysWhetherMetricsAreSent(t *testing.T) {
+func TestEnvironmentSelectsMetricsExport(t *testing.T) {
 	for _, c := range []struct {
 		env   []string
 		sends bool
@@ -54,7 +54,7 @@ func TestTheEnvironmentSaysWhetherMetricsAreSent(t *testing.T) {
 	}
 }
 
-// receiver takes metrics by OTLP.
+// receiver receives metrics by OTLP.
 type receiver struct {
 	collector.UnimplementedMetricsServiceServer
 	names chan []string
@@ -73,7 +73,7 @@ func (r receiver) Export(_ context.Context, req *collector.ExportMetricsServiceR
 	return &collector.ExportMetricsServiceResponse{}, nil
 }
 
-func TestMetricsGoToAReceiverBesidePrometheus(t *testing.T) {
+func TestMetricsAreSentInAdditionToPrometheus(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestMetricsGoToAReceiverBesidePrometheus(t *testing.T) {
 	}
 }
 
-func TestReadinessSaysWhichRolesWaitAndWhy(t *testing.T) {
+func TestReadinessListsWaitingRoles(t *testing.T) {
 	m, registry := measured(t)
 	reasons := map[string]string{}
 	server := httptest.NewServer(m.Handler(registry, func() map[string]string {

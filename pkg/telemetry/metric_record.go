@@ -10,13 +10,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// chat is the operation of the GenAI conventions that a turn asks of a model.
+// chat is the operation of the GenAI conventions for a turn.
 const chat = "chat"
 
-// micros is how many of a usage's units are a US dollar.
+// micros is the number of price units in a US dollar.
 const micros = 1e6
 
-// stored counts what a record tells that this process has stored.
+// stored counts what a record that this process has stored reports.
 func (m *Metrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	for _, e := range rec.GetEvents() {
 		if e.GetWorkerTakeover() != nil {
@@ -72,14 +72,14 @@ func (m *Metrics) handedOff(ctx context.Context, rec *harnessv1.Record, step *ha
 	}
 }
 
-type ended struct{ status, reason string }
+type runEnd struct{ status, reason string }
 
-// ends are the ends that runs have; docs/events.md says what they mean.
-func ends() []ended {
+// ends returns the ends of runs; docs/events.md explains them.
+func ends() []runEnd {
 	done, stalled := StatusName(harnessv1.RunStatus_RUN_STATUS_DONE), StatusName(harnessv1.RunStatus_RUN_STATUS_STALLED)
 	cancelled := runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED)
 	noPlan := runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN)
-	all := []ended{
+	all := []runEnd{
 		{done, "agent_done"},
 		{done, "max_turns"},
 		{done, noPlan},
@@ -94,13 +94,13 @@ func ends() []ended {
 			harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE, // the run waits
 			harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED, harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN:
 		default:
-			all = append(all, ended{failed, runstate.ErrorKind(harnessv1.TurnErrorKind(kind))})
+			all = append(all, runEnd{failed, runstate.ErrorKind(harnessv1.TurnErrorKind(kind))})
 		}
 	}
 	return all
 }
 
-// StatusName is a run's status as labels have it: running, parked, done and so on.
+// StatusName returns a run's status as a label: running, parked, done and so on.
 func StatusName(s harnessv1.RunStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "RUN_STATUS_"))
 }
@@ -129,8 +129,8 @@ func (m *Metrics) called(ctx context.Context, calls []*harnessv1.PreparedCall) {
 	}
 }
 
-// toolEnded counts the end of a call, whose tool stands in the message that answers
-// it. One that nobody knows the end of has none yet.
+// toolEnded counts the end of a call, whose tool is named in the message with its
+// result. A call with an unknown end has no such message yet.
 func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appended []*harnessv1.Message) {
 	tool, failed := Other, ""
 	for _, a := range appended {
@@ -151,7 +151,7 @@ func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appe
 	m.toolDuration.record(ctx, f.GetDuration().AsDuration().Seconds(), tool, failed)
 }
 
-// endsCycle says that a step is the last of its cycle of the loop.
+// endsCycle reports whether a step is the last of its cycle of the loop.
 func endsCycle(step *harnessv1.Step) bool {
 	return step.GetFrom() == workflow.StopDecision && (step.GetRepairTrigger() != nil || runlog.IsRest(step.GetTo()))
 }

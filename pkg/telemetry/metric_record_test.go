@@ -19,7 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// measured are metrics that a registry shows.
+// measured returns metrics and the registry that exposes them.
 func measured(t *testing.T) (*Metrics, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -32,14 +32,14 @@ func measured(t *testing.T) (*Metrics, *prometheus.Registry) {
 	return m, registry
 }
 
-// shown are the values of the harness's own metrics: NAME{label="value"} VALUE, of
-// histograms the count and the sum, those that are 0 left out.
+// shown returns the values of the harness's own metrics, without those that are 0:
+// NAME{label="value"} VALUE, of histograms the count and the sum.
 func shown(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	return slices.DeleteFunc(shownAll(t, registry), func(line string) bool { return strings.HasSuffix(line, "} 0") })
 }
 
-// shownAll are those and the ones that are 0.
+// shownAll includes those that are 0.
 func shownAll(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -74,7 +74,7 @@ func handed(from, to string, s *harnessv1.Snapshot, set func(*harnessv1.Step)) *
 	return &harnessv1.Record{Version: 7, Writer: &harnessv1.Writer{Executor: from}, Body: &harnessv1.Record_Step{Step: step}}
 }
 
-func TestRecordsCountAsWhatTheySay(t *testing.T) {
+func TestRecordsAreCounted(t *testing.T) {
 	result := func(s *harnessv1.Step) {
 		s.Message = &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{
 			Status: harnessv1.RunStatus_RUN_STATUS_DONE, Reason: &harnessv1.StopReason{Kind: "agent_done"},
@@ -158,7 +158,7 @@ func TestRecordsCountAsWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestMadeUpNamesAreOther(t *testing.T) {
+func TestInventedNamesAreOther(t *testing.T) {
 	m, registry := measured(t)
 	for i := range 2 * maxSets {
 		m.DeadLetter(t.Context(), fmt.Sprintf("made-up-%d", i))
@@ -170,7 +170,7 @@ func TestMadeUpNamesAreOther(t *testing.T) {
 	}
 }
 
-func TestNoMetricsCountNothing(t *testing.T) {
+func TestNilMetricsCountNothing(t *testing.T) {
 	var m *Metrics
 	m.Serves(t.Context(), "turn")
 	m.Writes(t.Context(), "gateway")
@@ -187,7 +187,7 @@ func TestNoMetricsCountNothing(t *testing.T) {
 	}
 }
 
-func TestAnExecutorShowsWhatItCanCountAs0(t *testing.T) {
+func TestExecutorExposesItsCountersAs0(t *testing.T) {
 	of := func(executor string) []string {
 		return []string{
 			"harness_bus_unsettled_total{executor=" + executor + "} 0",
@@ -217,10 +217,10 @@ func TestAnExecutorShowsWhatItCanCountAs0(t *testing.T) {
 	}
 }
 
-// endRow is a row of the table of ends: | `kind` | STATUS | …
+// endRow matches a row of the table of ends: | `kind` | STATUS | …
 var endRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (DONE|STALLED|CANCELLED|FAILED) \\|")
 
-// documentedEnds are the ends of runs that docs/events.md has, each as 0.
+// documentedEnds returns the ends of runs that docs/events.md lists, each as 0.
 func documentedEnds(t *testing.T) (all []string) {
 	t.Helper()
 	data, err := os.ReadFile("../../docs/events.md")
@@ -236,16 +236,16 @@ func documentedEnds(t *testing.T) (all []string) {
 	return all
 }
 
-// unanswered is a log whose bus does not say what became of a write.
-type unanswered struct{ runlog.Log }
+// unansweredLog is a log whose bus does not return the result of a write.
+type unansweredLog struct{ runlog.Log }
 
-func (unanswered) Append(context.Context, *harnessv1.Record) (uint64, error) {
+func (unansweredLog) Append(context.Context, *harnessv1.Record) (uint64, error) {
 	return 0, fmt.Errorf("no answer: %w", runlog.ErrUnavailable)
 }
 
-func TestAWriteThatTheBusLeavesOpenCounts(t *testing.T) {
+func TestUndecidedWriteIsCounted(t *testing.T) {
 	m, registry := measured(t)
-	log := NewLog(unanswered{}, m)
+	log := NewLog(unansweredLog{}, m)
 	defer log.Close()
 	if _, err := log.Append(t.Context(), &harnessv1.Record{Writer: &harnessv1.Writer{Executor: "turn"}}); err == nil {
 		t.Fatal("the write is stored")
@@ -255,10 +255,10 @@ func TestAWriteThatTheBusLeavesOpenCounts(t *testing.T) {
 	}
 }
 
-func TestADeliveryCountsAsAHopOrARedelivery(t *testing.T) {
+func TestDeliveryIsHopOrRedelivery(t *testing.T) {
 	m, registry := measured(t)
 	m.StepReceived(t.Context(), "turn", false, noon, noon.Add(2*time.Second))
-	m.StepReceived(t.Context(), "turn", false, noon, noon.Add(-time.Second)) // a clock that is behind
+	m.StepReceived(t.Context(), "turn", false, noon, noon.Add(-time.Second)) // a clock that lags
 	m.StepReceived(t.Context(), "turn", true, noon, noon.Add(time.Hour))
 	m.StepReceived(t.Context(), "turn", false, time.Time{}, noon)
 	want := []string{"harness_hop_latency_seconds{executor=turn} 2 2", "harness_step_redeliveries_total{executor=turn} 1"}
@@ -267,14 +267,14 @@ func TestADeliveryCountsAsAHopOrARedelivery(t *testing.T) {
 	}
 }
 
-// fails is a provider whose tries fail so.
+// fails is a provider whose tries fail with err.
 type fails struct{ err error }
 
 func (f fails) Complete(context.Context, *model.Request, func(string)) (*model.Response, error) {
 	return nil, f.err
 }
 
-func TestAFailedTryCountsByWhatItWas(t *testing.T) {
+func TestFailedTryIsCountedByCause(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for want, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ServerOptions count the gRPC calls of a server, by method and code. They belong
-// before what turns errors into statuses. A nil m gives none.
+// ServerOptions returns options that count the gRPC calls of a server, by method and
+// code. They must precede the conversion of errors into statuses. A nil m returns none.
 func (m *Metrics) ServerOptions() []grpc.ServerOption {
 	if m == nil {
 		return nil

@@ -11,13 +11,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// Metrics are the instruments of one process. Whoever has something to count is
-// given them; a nil one counts nothing. The methods are safe for concurrent use
-// and do not block.
+// Metrics are the instruments of one process. A nil value counts nothing. The methods
+// are safe for concurrent use and do not block.
 //
 // What happens to runs, turns, models and tools is counted from the records that a
-// process has stored (see Log): a record is stored once, whoever crashes or is
-// fenced off, so each thing counts once over all processes.
+// process has stored (see Log). A record is stored once, despite crashes and fenced-off
+// workers, so everything counts once over all processes.
 type Metrics struct {
 	meter metric.Meter
 
@@ -32,8 +31,8 @@ type Metrics struct {
 	rpcOpen                                              upDown
 }
 
-// NewMetrics makes the instruments on a meter. Those that are observed come with
-// the Observe methods.
+// NewMetrics creates the instruments on a meter. The Observe methods add those that are
+// read at each collection.
 func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m := &Metrics{meter: meter}
 	var errs []error
@@ -72,12 +71,12 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m.rpcOpen.to, err = meter.Int64UpDownCounter(rpcOpen.Name, metric.WithUnit(rpcOpen.Unit), metric.WithDescription(rpcOpen.Description))
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("make instruments: %w", err)
+		return nil, fmt.Errorf("create instruments: %w", err)
 	}
 	return m, nil
 }
 
-// Outcome says what became of a step that came to a worker.
+// Outcome is the result of a step's delivery to a worker.
 type Outcome string
 
 // The outcomes of steps.
@@ -89,9 +88,8 @@ const (
 	NotMine   Outcome = "not_mine"   // done before, or in work here already
 )
 
-// Serves says that this process is an executor: what seldom happens to its steps, and
-// what only this executor counts, is shown as 0 from now on, so that the first time is
-// seen as a change.
+// Serves registers this process as an executor: its rare counters are exposed as 0 from
+// now on, so that the first event is visible as a change.
 func (m *Metrics) Serves(ctx context.Context, executor string) {
 	if m == nil {
 		return
@@ -110,28 +108,28 @@ func (m *Metrics) Serves(ctx context.Context, executor string) {
 	}
 }
 
-// Writes says that this process writes to runs' logs under this name: writes that the
-// bus leaves open are shown as 0 from now on. Serves implies it.
+// Writes registers this process as a writer to runs' logs: undecided writes are exposed
+// as 0 from now on. Serves includes it.
 func (m *Metrics) Writes(ctx context.Context, executor string) {
 	if m != nil {
 		m.unsettled.add(ctx, 0, executor)
 	}
 }
 
-// StepReceived counts a delivery to an executor. committed is when the record was
-// made, zero where nobody knows.
+// StepReceived counts a delivery to an executor. committed is when the record was made,
+// zero if unknown.
 func (m *Metrics) StepReceived(ctx context.Context, executor string, redelivered bool, committed, now time.Time) {
 	switch {
 	case m == nil:
 	case redelivered:
 		m.redeliveries.add(ctx, 1, executor)
 	case !committed.IsZero():
-		// The clocks of two machines differ by a little.
+		// The clocks of two machines differ a little.
 		m.hopLatency.record(ctx, max(now.Sub(committed), 0).Seconds(), executor)
 	}
 }
 
-// StepEnded counts what became of a delivery.
+// StepEnded counts the result of a delivery.
 func (m *Metrics) StepEnded(ctx context.Context, executor string, outcome Outcome, took time.Duration) {
 	if m != nil {
 		m.stepDuration.record(ctx, max(took, 0).Seconds(), executor, string(outcome))

@@ -22,11 +22,11 @@ const (
 	envContent    = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 )
 
-// signal is a kind of telemetry: how the variables of its own are called, and its path.
+// signal is a kind of telemetry: the names of its variables, and its path.
 type signal struct {
 	exporter, endpoint, protocol string
 	path                         string
-	hint                         string // said of an exporter that is not known
+	hint                         string // added to the error for an unknown exporter
 }
 
 var (
@@ -40,11 +40,11 @@ var (
 	}
 )
 
-// target is where a signal goes.
+// target is where a signal is sent.
 type target struct {
 	sends    bool
 	protocol string
-	endpoint string // URL, whole
+	endpoint string // the complete URL
 }
 
 // Protocols of OTLP.
@@ -53,7 +53,7 @@ const (
 	protocolHTTP = "http/protobuf"
 )
 
-// settings is what the environment says.
+// settings are the settings of the environment.
 type settings struct {
 	traces   target
 	metrics  target
@@ -63,8 +63,8 @@ type settings struct {
 	content  bool
 }
 
-// readSettings reads the environment. What nothing is exported for is checked too: a
-// wrong value is not to show months later.
+// readSettings reads the environment. It also checks settings of signals that are not
+// exported, so that an invalid value is found early.
 func readSettings(env func(string) string) (settings, error) {
 	s := settings{service: env(envService)}
 	disabled, err := flag(env, envDisabled)
@@ -97,7 +97,7 @@ const (
 	portHTTP = "4318"
 )
 
-// readTarget reads where a signal goes and how.
+// readTarget reads where a signal is sent and how.
 func readTarget(env func(string) string, of signal) (target, error) {
 	protocolName := envProtocol
 	if env(of.protocol) != "" {
@@ -115,7 +115,7 @@ func readTarget(env func(string) string, of signal) (target, error) {
 		t.sends = true
 	case "none":
 	default:
-		return t, fmt.Errorf("%s: %q: want otlp or none%s", of.exporter, exporter, of.hint)
+		return t, fmt.Errorf("%s: %q: expected otlp or none%s", of.exporter, exporter, of.hint)
 	}
 	at := &url.URL{Scheme: "http", Host: "localhost:" + portHTTP}
 	if t.protocol == protocolGRPC {
@@ -124,7 +124,7 @@ func readTarget(env func(string) string, of signal) (target, error) {
 	if t.endpoint != "" {
 		var err error
 		if at, err = url.Parse(t.endpoint); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" {
-			return t, fmt.Errorf("%s: %q: want http://HOST:PORT or https://HOST:PORT, such as http://localhost:%s", name, t.endpoint, portGRPC)
+			return t, fmt.Errorf("%s: %q: expected http://HOST:PORT or https://HOST:PORT, such as http://localhost:%s", name, t.endpoint, portGRPC)
 		}
 	}
 	switch t.protocol {
@@ -135,7 +135,7 @@ func readTarget(env func(string) string, of signal) (target, error) {
 		}
 	case protocolGRPC, protocolHTTP:
 	default:
-		return t, fmt.Errorf("%s: %q: want %s or %s", protocolName, t.protocol, protocolGRPC, protocolHTTP)
+		return t, fmt.Errorf("%s: %q: expected %s or %s", protocolName, t.protocol, protocolGRPC, protocolHTTP)
 	}
 	if t.protocol == protocolHTTP && !whole {
 		at = at.JoinPath("v1", of.path)
@@ -151,7 +151,7 @@ func sampler(env func(string) string) (sdktrace.Sampler, error) {
 	if text != "" {
 		var err error
 		if ratio, err = strconv.ParseFloat(text, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
-			return nil, fmt.Errorf("%s: %q: want a number from 0 to 1", envSamplerArg, text)
+			return nil, fmt.Errorf("%s: %q: expected a number from 0 to 1", envSamplerArg, text)
 		}
 	}
 	switch name {
@@ -168,7 +168,7 @@ func sampler(env func(string) string) (sdktrace.Sampler, error) {
 	case "traceidratio":
 		return sdktrace.TraceIDRatioBased(ratio), nil
 	}
-	return nil, fmt.Errorf("%s: %q: want always_on, always_off, traceidratio, or one of these with parentbased_ before it", envSampler, name)
+	return nil, fmt.Errorf("%s: %q: expected always_on, always_off, traceidratio, or one of these with parentbased_ before it", envSampler, name)
 }
 
 // resourceAttributes reads KEY=VALUE,KEY=VALUE, values percent-encoded.
@@ -181,7 +181,7 @@ func resourceAttributes(text string) ([]attribute.KeyValue, error) {
 		key, value, ok := strings.Cut(pair, "=")
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
 		if key = strings.TrimSpace(key); !ok || key == "" || err != nil {
-			return nil, fmt.Errorf("%s: %q: want KEY=VALUE,KEY=VALUE, values percent-encoded", envResource, pair)
+			return nil, fmt.Errorf("%s: %q: expected KEY=VALUE,KEY=VALUE, values percent-encoded", envResource, pair)
 		}
 		out = append(out, attribute.String(key, decoded))
 	}
@@ -195,6 +195,6 @@ func flag(env func(string) string, name string) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, fmt.Errorf("%s: %q: want true or false", name, text)
+		return false, fmt.Errorf("%s: %q: expected true or false", name, text)
 	}
 }

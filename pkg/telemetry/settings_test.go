@@ -14,7 +14,7 @@ func env(pairs ...string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-func TestNothingIsExportedUnlessItIsSaidWhere(t *testing.T) {
+func TestNothingIsExportedByDefault(t *testing.T) {
 	for vars, want := range map[string]bool{
 		"":                    false,
 		"OTEL_SERVICE_NAME=x": false,
@@ -34,7 +34,7 @@ func TestNothingIsExportedUnlessItIsSaidWhere(t *testing.T) {
 	}
 }
 
-func TestWhereSpansGoAndHow(t *testing.T) {
+func TestSpanTarget(t *testing.T) {
 	for vars, want := range map[string][2]string{
 		"OTEL_TRACES_EXPORTER=otlp":                                                                                                {protocolHTTP, "http://localhost:4318/v1/traces"},
 		"OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc":                                                               {protocolGRPC, ""},
@@ -55,7 +55,7 @@ func TestWhereSpansGoAndHow(t *testing.T) {
 	}
 }
 
-func TestWhereMetricsGoAndHow(t *testing.T) {
+func TestMetricTarget(t *testing.T) {
 	for vars, want := range map[string]target{
 		"": {false, protocolHTTP, "http://localhost:4318/v1/metrics"},
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317":                                {true, protocolGRPC, "http://c:4317"},
@@ -73,21 +73,21 @@ func TestWhereMetricsGoAndHow(t *testing.T) {
 	}
 }
 
-func TestWrongValuesAreRefusedInOneLine(t *testing.T) {
+func TestInvalidValuesAreRefusedInOneLine(t *testing.T) {
 	for vars, want := range map[string]string{
-		"OTEL_TRACES_EXPORTER=zipkin":                                  `OTEL_TRACES_EXPORTER: "zipkin": want otlp or none`,
-		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json":                        `OTEL_EXPORTER_OTLP_PROTOCOL: "http/json": want grpc or http/protobuf`,
-		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=udp":                       `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "udp": want grpc or http/protobuf`,
-		"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4317":                   `OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4317": want http://HOST:PORT or https://HOST:PORT, such as http://localhost:4317`,
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://":                   `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://": want`,
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:port":                    `OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:port": want`,
-		"OTEL_TRACES_SAMPLER=sometimes":                                `OTEL_TRACES_SAMPLER: "sometimes": want always_on, always_off, traceidratio`,
-		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=7":   `OTEL_TRACES_SAMPLER_ARG: "7": want a number from 0 to 1`,
-		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN": `OTEL_TRACES_SAMPLER_ARG: "NaN": want a number from 0 to 1`,
-		"OTEL_RESOURCE_ATTRIBUTES=team":                                `OTEL_RESOURCE_ATTRIBUTES: "team": want KEY=VALUE`,
-		"OTEL_RESOURCE_ATTRIBUTES=a=%zz":                               `OTEL_RESOURCE_ATTRIBUTES: "a=%zz": want KEY=VALUE`,
-		"OTEL_SDK_DISABLED=1":                                          `OTEL_SDK_DISABLED: "1": want true or false`,
-		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=yes":       `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "yes": want true or false`,
+		"OTEL_TRACES_EXPORTER=zipkin":                                  `OTEL_TRACES_EXPORTER: "zipkin": expected otlp or none`,
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json":                        `OTEL_EXPORTER_OTLP_PROTOCOL: "http/json": expected grpc or http/protobuf`,
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=udp":                       `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "udp": expected grpc or http/protobuf`,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4317":                   `OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4317": expected http://HOST:PORT or https://HOST:PORT, such as http://localhost:4317`,
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://":                   `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://": expected`,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:port":                    `OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:port": expected`,
+		"OTEL_TRACES_SAMPLER=sometimes":                                `OTEL_TRACES_SAMPLER: "sometimes": expected always_on, always_off, traceidratio`,
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=7":   `OTEL_TRACES_SAMPLER_ARG: "7": expected a number from 0 to 1`,
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN": `OTEL_TRACES_SAMPLER_ARG: "NaN": expected a number from 0 to 1`,
+		"OTEL_RESOURCE_ATTRIBUTES=team":                                `OTEL_RESOURCE_ATTRIBUTES: "team": expected KEY=VALUE`,
+		"OTEL_RESOURCE_ATTRIBUTES=a=%zz":                               `OTEL_RESOURCE_ATTRIBUTES: "a=%zz": expected KEY=VALUE`,
+		"OTEL_SDK_DISABLED=1":                                          `OTEL_SDK_DISABLED: "1": expected true or false`,
+		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=yes":       `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "yes": expected true or false`,
 	} {
 		_, err := Start(t.Context(), Config{Env: env(strings.Fields(vars)...)})
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -96,7 +96,7 @@ func TestWrongValuesAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestAProcessSaysWhoItIs(t *testing.T) {
+func TestResourceIdentifiesProcess(t *testing.T) {
 	who := func(cfg Config, vars ...string) string {
 		s, err := readSettings(env(vars...))
 		if err != nil {

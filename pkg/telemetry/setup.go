@@ -1,13 +1,13 @@
-// Package telemetry is what a process tells of its work beside its logs: spans, which
-// package spans makes, and figures (see Metrics), to whoever collects them by OTLP, and
-// figures to Prometheus. Where OTLP goes is set up by the standard environment variables
-// alone; docs/tracing.md and docs/metrics.md name them.
+// Package telemetry exports what a process reports about its work in addition to its
+// logs: spans, which package spans creates, and metrics (see Metrics). OTLP receives
+// both, Prometheus the metrics. Only the standard environment variables configure OTLP;
+// docs/tracing.md and docs/metrics.md list them.
 //
-// # Failing
+// # Failures
 //
-// A value that cannot be meant is an error of Start, in one line. From then on nothing
-// fails: spans are handed over in batches behind the work, what a collector that is away
-// does not take is dropped, and that is logged once a minute at most.
+// Start returns an error of one line for an invalid value. Afterwards nothing fails:
+// spans are exported in batches in the background, what an unavailable collector does
+// not accept is dropped, and the loss is logged at most once a minute.
 package telemetry
 
 import (
@@ -24,34 +24,34 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
-// Config says who a process is.
+// Config identifies a process.
 type Config struct {
-	// Role is the role that it has; empty for several.
+	// Role is the process's role; empty for several.
 	Role string
-	// Instance names it among all that live.
+	// Instance identifies the process among all that live.
 	Instance string
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
-	// Env is the environment. Default os.Getenv. Certificates, headers, compression and
-	// time-outs of the exporters are read from the process's own environment.
+	// Env reads the environment. Default os.Getenv. Certificates, headers, compression
+	// and timeouts of the exporters are read from the process's environment.
 	Env func(string) string
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
 
-// Telemetry is the telemetry of a process. A nil one is switched off.
+// Telemetry is the telemetry of a process. A nil value is switched off.
 type Telemetry struct {
-	traces   *sdktrace.TracerProvider // nil when nothing is traced
+	traces   *sdktrace.TracerProvider // nil if nothing is traced
 	content  bool
 	resource *resource.Resource
 	metrics  target
 }
 
-// FlushTime bounds the last hand-over.
+// FlushTime bounds the last export.
 const FlushTime = 3 * time.Second
 
-// Start sets the telemetry of this process up. It does not wait for a collector. The
-// error is one line that names the variable and says what it has to be.
+// Start configures the telemetry of this process. It does not wait for a collector. The
+// error is one line that names the variable and the expected value.
 func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	if cfg.Env == nil {
 		cfg.Env = os.Getenv
@@ -80,7 +80,7 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// Tracer makes spans; nil when nothing is traced.
+// Tracer returns the tracer; nil if nothing is traced.
 func (t *Telemetry) Tracer() trace.Tracer {
 	if t == nil || t.traces == nil {
 		return nil
@@ -88,11 +88,11 @@ func (t *Telemetry) Tracer() trace.Tracer {
 	return t.traces.Tracer(spans.Scope)
 }
 
-// Content says whether spans may hold what models and tools are told and say.
+// Content reports whether spans may contain the texts of models and tools.
 func (t *Telemetry) Content() bool { return t != nil && t.content }
 
-// Shutdown hands over what is left, for 3 s at most. What a collector does not take in
-// that time is lost, which is no error.
+// Shutdown exports the rest, for at most 3 s. What a collector does not accept in that
+// time is lost, without an error.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	if t == nil || t.traces == nil {
 		return nil

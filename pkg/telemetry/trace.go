@@ -22,7 +22,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
-// resourceOf says who this process is. What the environment says goes before.
+// resourceOf returns the resource of this process. Attributes of the environment take
+// precedence.
 func resourceOf(cfg Config, s settings) *resource.Resource {
 	service := "harness"
 	if cfg.Role != "" {
@@ -37,7 +38,7 @@ func resourceOf(cfg Config, s settings) *resource.Resource {
 	if s.service != "" {
 		attributes = append(attributes, attribute.String("service.name", s.service))
 	}
-	return resource.NewSchemaless(attributes...) // of two with one key the later one counts
+	return resource.NewSchemaless(attributes...) // of two attributes with the same key the later one counts
 }
 
 func newExporter(ctx context.Context, s target) (*otlptrace.Exporter, error) {
@@ -54,7 +55,7 @@ func newExporter(ctx context.Context, s target) (*otlptrace.Exporter, error) {
 	return exporter, nil
 }
 
-// ids gives a span the id that its context demands, and any other one a random id.
+// ids gives a span the id that its context requires, and any other one a random id.
 type ids struct{}
 
 func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
@@ -62,7 +63,7 @@ func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 		return trace.TraceID(ref.Trace), trace.SpanID(ref.Span)
 	}
 	var id trace.TraceID
-	binary.NativeEndian.PutUint64(id[:8], rand.Uint64()) //nolint:gosec // tells traces apart, keeps no secret
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64()) //nolint:gosec // identifies traces, protects nothing
 	binary.NativeEndian.PutUint64(id[8:], rand.Uint64()|1)
 	return id, randomSpan()
 }
@@ -75,13 +76,13 @@ func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 }
 
 func randomSpan() (id trace.SpanID) {
-	binary.NativeEndian.PutUint64(id[:], rand.Uint64()|1) //nolint:gosec // tells spans apart, keeps no secret
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64()|1) //nolint:gosec // identifies spans, protects nothing
 	return id
 }
 
-// entrance is a sampler that lets traces begin where they may: with a call of the gateway,
-// and at the chapters of a run that is traced. Else every question that one process asks
-// another beside its runs would be a trace.
+// entrance is a sampler that restricts where traces start: with a call of the gateway,
+// and at the chapters of a run that is traced. Otherwise every internal call that
+// belongs to no run would be a trace.
 type entrance struct{ next sdktrace.Sampler }
 
 var gatewayCalls = harnessv1.GatewayService_ServiceDesc.ServiceName + "/"
@@ -100,10 +101,11 @@ func (e entrance) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 
 func (e entrance) Description() string { return "entrance{" + e.next.Description() + "}" }
 
-// complaintPause is the time between two lines about a collector that does not take spans.
+// complaintPause is the time between two log lines about a collector that does not
+// accept spans.
 const complaintPause = time.Minute
 
-// patient is an exporter whose failures are logged now and then and are nobody's business.
+// patient is an exporter that logs its failures at intervals and does not return them.
 type patient struct {
 	next     sdktrace.SpanExporter
 	logger   *slog.Logger

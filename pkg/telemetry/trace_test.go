@@ -20,7 +20,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
-// recorded is a tracer as Start makes it whose spans are kept.
+// recorded returns a tracer as Start makes it, and its spans.
 func recorded(t *testing.T, s sdktrace.Sampler) (trace.Tracer, *tracetest.SpanRecorder) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -31,16 +31,16 @@ func recorded(t *testing.T, s sdktrace.Sampler) (trace.Tracer, *tracetest.SpanRe
 
 var parent = runtrace.Ref{Trace: runtrace.TraceID{7}, Span: runtrace.SpanID{8}}
 
-func TestSpansThatSpanProcessesHaveTheIdsThatWereDerived(t *testing.T) {
+func TestSpansAcrossProcessesHaveDerivedIDs(t *testing.T) {
 	tracer, recorder := recorded(t, sdktrace.NeverSample()) // it was decided when the run was started
 	began := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	state := runtrace.Begin(parent, "teller", began)
+	state := runtrace.New(parent, "teller", began)
 	state.Chapter, state.ChapterVersion, state.PreviousStretchVersion, state.StretchVersion = 1, 5, 1, 5
 	under := runtrace.Current(state)
 	step := &harnessv1.Step{To: runlog.End, Snapshot: &harnessv1.Snapshot{
 		Trace: state, Status: harnessv1.RunStatus_RUN_STATUS_FAILED, StopReason: &harnessv1.StopReason{Kind: "poison"}, Turn: &harnessv1.TurnState{Number: 101},
 	}}
-	_, ended := runtrace.Next(state, step, 9, began.Add(-time.Second)) // a clock that is behind
+	_, ended := runtrace.Next(state, step, 9, began.Add(-time.Second)) // a clock that lags
 	spans.End(tracer, runlog.Run{Namespace: "n", ID: "r"}, step, ended)
 	got := recorder.Ended()
 	if len(got) != 2 {
@@ -58,7 +58,7 @@ func TestSpansThatSpanProcessesHaveTheIdsThatWereDerived(t *testing.T) {
 	}
 }
 
-func TestIdsAreRandomWhereNoneIsDemanded(t *testing.T) {
+func TestIDsAreRandomByDefault(t *testing.T) {
 	a, s := ids{}.NewIDs(t.Context())
 	b, _ := ids{}.NewIDs(t.Context())
 	if !a.IsValid() || !s.IsValid() || a == b || s == (ids{}).NewSpanID(t.Context(), a) {
@@ -66,7 +66,7 @@ func TestIdsAreRandomWhereNoneIsDemanded(t *testing.T) {
 	}
 }
 
-func TestTracesBeginAtTheGatewayOnly(t *testing.T) {
+func TestTracesStartOnlyAtTheGateway(t *testing.T) {
 	tracer, _ := recorded(t, sdktrace.ParentBased(sdktrace.AlwaysSample()))
 	for name, want := range map[string]bool{
 		spans.StartRun: true, "harness.v1.GatewayService/StartRun": true,
@@ -81,7 +81,7 @@ func TestTracesBeginAtTheGatewayOnly(t *testing.T) {
 	}
 }
 
-func TestCallsThatOnlyLookHaveNoSpan(t *testing.T) {
+func TestReadsHaveNoSpan(t *testing.T) {
 	for method, want := range map[string]bool{
 		harnessv1.GatewayService_StartRun_FullMethodName: true, harnessv1.GatewayService_SendInput_FullMethodName: true,
 		harnessv1.GatewayService_GetRun_FullMethodName: false, harnessv1.GatewayService_ListRuns_FullMethodName: false,
@@ -95,18 +95,18 @@ func TestCallsThatOnlyLookHaveNoSpan(t *testing.T) {
 	}
 }
 
-type failing struct{ calls int }
+type failingExporter struct{ calls int }
 
-func (f *failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
+func (f *failingExporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
 	f.calls++
 	return errors.New("no route")
 }
-func (f *failing) Shutdown(context.Context) error { return nil }
+func (f *failingExporter) Shutdown(context.Context) error { return nil }
 
-func TestACollectorThatIsAwayIsLoggedOnceAMinute(t *testing.T) {
+func TestUnavailableCollectorIsLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	f := &failing{}
+	f := &failingExporter{}
 	p := &patient{next: f, logger: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }, endpoint: "http://c"}
 	batch := make([]sdktrace.ReadOnlySpan, 10)
 	for range 7 { // over 60 s
@@ -120,7 +120,7 @@ func TestACollectorThatIsAwayIsLoggedOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestLinesUnderASpanNameIt(t *testing.T) {
+func TestLogLinesNameTheirSpan(t *testing.T) {
 	var out bytes.Buffer
 	logger := slog.New(Handler(slog.NewTextHandler(&out, nil))).With("run", "r")
 	logger.InfoContext(t.Context(), "without")
@@ -134,7 +134,7 @@ func TestLinesUnderASpanNameIt(t *testing.T) {
 	}
 }
 
-func TestWithoutTracingNothingIsMade(t *testing.T) {
+func TestNoSpansWithoutTracing(t *testing.T) {
 	var off *Telemetry
 	if off.Tracer() != nil || off.ServerOptions() != nil || off.DialOptions() != nil || off.Shutdown(t.Context()) != nil || off.Content() {
 		t.Error("a nil Telemetry does something")

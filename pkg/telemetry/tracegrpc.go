@@ -12,9 +12,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// ServerOptions have the calls of a gRPC server traced: those that change something, and
-// those that a span has made. Health, reflection and what only looks are left out, and so
-// are streams of the gateway: their span would show when somebody leaves.
+// ServerOptions returns options that trace the calls of a gRPC server: those that
+// change something, and those that are made under a span. Health, reflection and reads
+// are excluded, and so are streams of the gateway, whose spans would only show when
+// clients disconnect.
 func (t *Telemetry) ServerOptions() []grpc.ServerOption {
 	if t == nil || t.traces == nil {
 		return nil
@@ -22,8 +23,8 @@ func (t *Telemetry) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(t.handler(served)...))}
 }
 
-// DialOptions have the calls of a gRPC client traced that are made under a span, and
-// carry it to the server.
+// DialOptions returns options that trace the calls of a gRPC client that are made under
+// a span, and propagate it to the server.
 func (t *Telemetry) DialOptions() []grpc.DialOption {
 	if t == nil || t.traces == nil {
 		return nil
@@ -40,7 +41,7 @@ func (t *Telemetry) handler(filter otelgrpc.Filter) []otelgrpc.Option {
 	}
 }
 
-// streams of the gateway.
+// streams are the streams of the gateway.
 var streams = func() map[string]bool {
 	names := map[string]bool{}
 	for _, s := range harnessv1.GatewayService_ServiceDesc.Streams {
@@ -57,8 +58,8 @@ func served(info *stats.RPCTagInfo) bool {
 	return called(info)
 }
 
-// called leaves out DescribeHost too: a worker asks it for itself and remembers the answer,
-// under whichever run comes first.
+// called excludes DescribeHost too: a worker calls it once and caches the answer, under
+// whichever run is first.
 func called(info *stats.RPCTagInfo) bool {
 	return info.FullMethodName != harnessv1.ToolHostService_DescribeHost_FullMethodName && !strings.HasPrefix(info.FullMethodName, "/grpc.")
 }

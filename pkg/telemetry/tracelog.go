@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Handler writes logs through next. A line that is written under a span names it, as
-// trace_id and span_id.
+// Handler returns a handler that adds trace_id and span_id to a line that is logged
+// under a span.
 func Handler(next slog.Handler) slog.Handler { return handler{next} }
 
 type handler struct{ slog.Handler }

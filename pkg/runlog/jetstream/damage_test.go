@@ -158,10 +158,10 @@ func TestDamagedBlob(t *testing.T) {
 		headers []string
 		says    string
 	}{
-		"other bytes":     {runlog.Run{Namespace: "a", ID: "1"}, "what it is", nil, "damaged"},
-		"parts missing":   {runlog.Run{Namespace: "a", ID: "2"}, "", []string{headerChunks, "2"}, "not found"},
-		"number of parts": {runlog.Run{Namespace: "a", ID: "3"}, "", []string{headerChunks, "many"}, "parts"},
-		"less than none":  {runlog.Run{Namespace: "a", ID: "4"}, "", []string{headerChunks, "-5"}, "damaged"},
+		"other bytes":      {runlog.Run{Namespace: "a", ID: "1"}, "what it is", nil, "damaged"},
+		"parts missing":    {runlog.Run{Namespace: "a", ID: "2"}, "", []string{headerChunks, "2"}, "not found"},
+		"number of chunks": {runlog.Run{Namespace: "a", ID: "3"}, "", []string{headerChunks, "many"}, "chunks"},
+		"less than none":   {runlog.Run{Namespace: "a", ID: "4"}, "", []string{headerChunks, "-5"}, "damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,29 +1,29 @@
-// Package runtrace says where a run stands in its trace, and which of the spans that
-// span processes end with a record. It is pure: whoever commits a record asks it, and
-// what it says travels in the snapshot (harnessv1.TraceState).
+// Package runtrace computes a run's position in its trace, and which of the spans that
+// cross processes end with a record. It is pure: the process that commits a record
+// calls it and stores the result in the snapshot (harnessv1.TraceState).
 //
-// # The picture
+// # Spans
 //
-//	invoke_agent            one stretch of work: from the start or a wake to the next rest
-//	  turn 7                one cycle: from one RepairTrigger to the next, or to the rest
+//	invoke_agent            one stretch of work: from the start or a wake to the next park or end
+//	  turn 7                one cycle: from one RepairTrigger to the next, or to the park or end
 //	    repair, turn, …     one execution of a step; made by the executor's process
 //
-// Stretches and cycles begin in one process and end in another, and nobody may be there
-// in between. So their ids are derived, from the trace and the version of the record that
-// they begin with: whoever has the snapshot knows what to hang a span on, and whoever
-// commits their end makes them, with their true start.
+// Stretches and cycles start in one process and end in another, and no process may live
+// in between. So their ids are derived from the trace and the version of the record
+// that they start with: the snapshot is enough to create child spans, and the process
+// that commits their end creates them with their true start.
 //
 // # Chapters
 //
-// A trace holds 100 turns of a run. The one after them has an id derived from the first
-// one's; its root is linked to the chapter before it and to the first.
+// A trace has 100 turns of a run. The next one has an id derived from the first one's.
+// Its root is linked to the previous chapter and to the first.
 //
 // # Invariants
 //
-//   - A stretch is under way exactly while a cycle is, and exactly while the run does not
-//     rest.
-//   - A record ends a cycle before it begins one. A stretch ends with its cycle, at a rest
-//     or where a chapter begins.
+//   - A stretch is open exactly while a cycle is, and exactly while the run is neither
+//     parked nor ended.
+//   - A record ends a cycle before it starts one. A stretch ends with its cycle, when
+//     the run parks or ends or when a chapter starts.
 package runtrace
 
 import (
@@ -43,25 +43,25 @@ import (
 // ChapterTurns is how many turns of a run are in one trace.
 const ChapterTurns = 100
 
-// TraceID and SpanID are ids as in W3C Trace Context. All zeros is none.
+// TraceID and SpanID are ids as in W3C Trace Context. All zeros means none.
 type (
 	TraceID [16]byte
 	SpanID  [8]byte
 )
 
-// String is the id in lower-case hexadecimal.
+// String returns the id in lower-case hexadecimal.
 func (t TraceID) String() string { return hex.EncodeToString(t[:]) }
 
-// String is the id in lower-case hexadecimal.
+// String returns the id in lower-case hexadecimal.
 func (s SpanID) String() string { return hex.EncodeToString(s[:]) }
 
-// Ref names a span.
+// Ref identifies a span.
 type Ref struct {
 	Trace TraceID
 	Span  SpanID
 }
 
-// Kind is a kind of span that spans processes.
+// Kind is a kind of span that crosses processes.
 type Kind byte
 
 // The kinds.
@@ -87,9 +87,9 @@ type Span struct {
 // maxName bounds TraceState.agent_name, in bytes.
 const maxName = 64
 
-// Begin is the state at the first record of a run of an agent. parent is the span that
-// starts the run; without one the run is not traced, and the state is nil.
-func Begin(parent Ref, agent string, at time.Time) *harnessv1.TraceState {
+// New returns the state at the first record of a run of an agent. parent is the span
+// that starts the run. Without a parent the run is not traced, and the state is nil.
+func New(parent Ref, agent string, at time.Time) *harnessv1.TraceState {
 	if parent.Trace == (TraceID{}) {
 		return nil
 	}
@@ -104,27 +104,28 @@ func Begin(parent Ref, agent string, at time.Time) *harnessv1.TraceState {
 	return s
 }
 
-// Next is the state at a record that holds step, with the given version and commit time,
-// and what ends with it, inner spans first. before is the state at the step before; nil,
-// as that of a run that is not traced, stays nil. Nothing that it is given is changed.
+// Next returns the state at a record that contains step, with the given version and
+// commit time, and the spans that end with it, inner spans first. before is the state
+// at the step before. A run that is not traced has the state nil. Next modifies none of
+// its arguments.
 func Next(before *harnessv1.TraceState, step *harnessv1.Step, version uint64, at time.Time) (after *harnessv1.TraceState, ended []Span) {
-	rests, begins := runlog.IsRest(step.GetTo()), step.GetRepairTrigger() != nil
-	if before == nil || !rests && !begins {
+	stops, starts := runlog.IsRest(step.GetTo()), step.GetRepairTrigger() != nil
+	if before == nil || !stops && !starts {
 		return before, nil
 	}
 	after = proto.CloneOf(before)
 	chapter := step.GetSnapshot().GetTurnCount() / ChapterTurns
-	turns := !rests && chapter > before.GetChapter()
+	turns := !stops && chapter > before.GetChapter()
 	if before.GetTurnVersion() != 0 {
 		ended = append(ended, endTurn(before, at))
 	}
-	if before.GetStretchVersion() != 0 && (rests || turns) {
+	if before.GetStretchVersion() != 0 && (stops || turns) {
 		ended = append(ended, endStretch(before, at))
 		after.PreviousStretchVersion = before.GetStretchVersion()
 		after.StretchVersion, after.StretchTime = 0, nil
 	}
 	after.TurnVersion, after.TurnTime = 0, nil
-	if rests {
+	if stops {
 		return after, ended
 	}
 	if turns {
@@ -137,8 +138,8 @@ func Next(before *harnessv1.TraceState, step *harnessv1.Step, version uint64, at
 	return after, ended
 }
 
-// Current is the cycle that is under way: the parent of what is done for it. While the
-// run rests it is the newest stretch. Zero when the run is not traced.
+// Current returns the open cycle, the parent of its work. While the run is parked or
+// ended it returns the newest stretch. It returns zero if the run is not traced.
 func Current(s *harnessv1.TraceState) Ref {
 	switch {
 	case s == nil:
@@ -149,7 +150,8 @@ func Current(s *harnessv1.TraceState) Ref {
 	return previous(s)
 }
 
-// IDs are the ids of all traces of a run so far, oldest first; none when it is not traced.
+// IDs returns the ids of all traces of a run so far, oldest first; none if it is not
+// traced.
 func IDs(s *harnessv1.TraceState) []TraceID {
 	if s == nil {
 		return nil
@@ -161,7 +163,7 @@ func IDs(s *harnessv1.TraceState) []TraceID {
 	return ids
 }
 
-// ID is the id of the trace that a run is in, zero when it is not traced.
+// ID returns the id of a run's current trace, zero if it is not traced.
 func ID(s *harnessv1.TraceState) TraceID {
 	if s == nil {
 		return TraceID{}
@@ -169,7 +171,7 @@ func ID(s *harnessv1.TraceState) TraceID {
 	return traceOf(s, s.GetChapter())
 }
 
-// ChapterID is the id of a chapter of the run whose first trace is first.
+// ChapterID returns the id of a chapter of the run whose first trace is first.
 func ChapterID(first TraceID, chapter uint32) TraceID {
 	if chapter == 0 {
 		return first
@@ -194,7 +196,7 @@ func endStretch(s *harnessv1.TraceState, now time.Time) Span {
 	}
 	first := at(s, 0, Stretch, 1)
 	switch {
-	case s.GetStretchVersion() != s.GetChapterVersion(): // it goes on where the chapter has begun
+	case s.GetStretchVersion() != s.GetChapterVersion(): // it continues where the chapter has started
 		span.Parent = at(s, s.GetChapter(), Stretch, s.GetChapterVersion()).Span
 	case s.GetChapter() == 0:
 		copy(span.Parent[:], s.GetParentSpanId())
@@ -208,8 +210,8 @@ func endStretch(s *harnessv1.TraceState, now time.Time) Span {
 	return span
 }
 
-// previous is the stretch before the one under way. It is in the chapter before when the
-// one under way is the first of its chapter.
+// previous returns the stretch before the current one. It is in the previous chapter if
+// the current one is the first of its chapter.
 func previous(s *harnessv1.TraceState) Ref {
 	version, chapter := s.GetPreviousStretchVersion(), s.GetChapter()
 	if version == 0 {
@@ -221,8 +223,8 @@ func previous(s *harnessv1.TraceState) Ref {
 	return at(s, chapter, Stretch, version)
 }
 
-// chapterBefore is the chapter that the one under way follows. Turns are counted one by
-// one, so none is left out.
+// chapterBefore returns the previous chapter. Turns are counted one by one, so none is
+// skipped.
 func chapterBefore(s *harnessv1.TraceState) uint32 { return max(s.GetChapter(), 1) - 1 }
 
 func at(s *harnessv1.TraceState, chapter uint32, kind Kind, version uint64) Ref {
@@ -236,7 +238,8 @@ func traceOf(s *harnessv1.TraceState, chapter uint32) TraceID {
 	return ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), chapter)
 }
 
-// digest is what ids are cut from. It is never all zeros in practice, as ids must not be.
+// digest returns the bytes that ids are cut from. In practice they are never all zeros,
+// which ids must not be.
 func digest(trace TraceID, kind byte, n uint64) []byte {
 	var in [len(trace) + 1 + 8]byte
 	copy(in[:], trace[:])
@@ -246,7 +249,7 @@ func digest(trace TraceID, kind byte, n uint64) []byte {
 	return sum[:]
 }
 
-// pad is b with exactly n bytes: what somebody else has stored may be anything.
+// pad returns b with exactly n bytes: stored bytes may have any length.
 func pad(b []byte, n int) []byte {
 	out := make([]byte, n)
 	copy(out, b)

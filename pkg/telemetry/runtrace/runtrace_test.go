@@ -17,7 +17,7 @@ var (
 	parent = runtrace.Ref{Trace: runtrace.TraceID{1, 2, 3}, Span: runtrace.SpanID{9}}
 )
 
-// step is a step to an executor after so many turns.
+// step returns a step to an executor after the given number of turns.
 func step(to string, turns uint32) *harnessv1.Step {
 	s := &harnessv1.Step{To: to, Snapshot: &harnessv1.Snapshot{TurnCount: turns}}
 	if to == "repair" {
@@ -26,19 +26,19 @@ func step(to string, turns uint32) *harnessv1.Step {
 	return s
 }
 
-// walk commits steps from version 2 on, a second apart, and returns where the run stands
-// behind each, and what ended with each.
+// walk commits steps from version 2 on, one second apart, and returns the state and the
+// ended spans after each.
 func walk(t *testing.T, steps ...*harnessv1.Step) (states []*harnessv1.TraceState, ended [][]runtrace.Span) {
 	t.Helper()
-	state := runtrace.Begin(parent, "teller", began)
+	state := runtrace.New(parent, "teller", began)
 	for i, s := range steps {
 		kept := proto.CloneOf(state)
 		next, spans := runtrace.Next(state, s, uint64(i+2), began.Add(time.Duration(i+1)*time.Second))
 		if !proto.Equal(state, kept) {
 			t.Fatalf("step %d changes the state that it is given", i)
 		}
-		if resting := next.GetStretchVersion() == 0; resting != runlog.IsRest(s.GetTo()) || resting != (next.GetTurnVersion() == 0) {
-			t.Fatalf("behind step %d to %s the state is %v", i, s.GetTo(), next)
+		if stopped := next.GetStretchVersion() == 0; stopped != runlog.IsRest(s.GetTo()) || stopped != (next.GetTurnVersion() == 0) {
+			t.Fatalf("after step %d to %s the state is %v", i, s.GetTo(), next)
 		}
 		state = next
 		states, ended = append(states, state), append(ended, spans)
@@ -46,8 +46,8 @@ func walk(t *testing.T, steps ...*harnessv1.Step) (states []*harnessv1.TraceStat
 	return states, ended
 }
 
-func TestARunThatIsNotTracedStaysSo(t *testing.T) {
-	if s := runtrace.Begin(runtrace.Ref{}, "a", began); s != nil {
+func TestUntracedRunStaysUntraced(t *testing.T) {
+	if s := runtrace.New(runtrace.Ref{}, "a", began); s != nil {
 		t.Errorf("without a span it begins with %v", s)
 	}
 	next, ended := runtrace.Next(nil, step("repair", 3), 7, began)
@@ -60,7 +60,7 @@ func TestARunThatIsNotTracedStaysSo(t *testing.T) {
 }
 
 func TestStepsBetweenChangeNothing(t *testing.T) {
-	state := runtrace.Begin(parent, "", began)
+	state := runtrace.New(parent, "", began)
 	for _, to := range []string{"compaction", "turn", "stopdecision", "custom"} {
 		if next, ended := runtrace.Next(state, step(to, 0), 2, began); next != state || ended != nil {
 			t.Errorf("a step to %s makes it %v and ends %v", to, next, ended)
@@ -68,9 +68,9 @@ func TestStepsBetweenChangeNothing(t *testing.T) {
 	}
 }
 
-func TestACycleEndsWhereTheNextBegins(t *testing.T) {
+func TestCycleEndsWhereTheNextStarts(t *testing.T) {
 	states, ended := walk(t, step("turn", 0), step("repair", 1), step("turn", 1), step(runlog.End, 2))
-	first := runtrace.Current(runtrace.Begin(parent, "teller", began))
+	first := runtrace.Current(runtrace.New(parent, "teller", began))
 	if len(ended[0]) != 0 || len(ended[1]) != 1 || len(ended[3]) != 2 {
 		t.Fatalf("ended: %v", ended)
 	}
@@ -88,26 +88,26 @@ func TestACycleEndsWhereTheNextBegins(t *testing.T) {
 	}
 }
 
-func TestAWokenRunGoesOnBelowWhereItBegan(t *testing.T) {
+func TestWokenRunContinuesItsTrace(t *testing.T) {
 	states, ended := walk(t, step(runlog.Park, 0), step("repair", 0), step(runlog.Park, 0), step("repair", 0), step(runlog.End, 1))
 	first, second, third := ended[0][1], ended[2][1], ended[4][1]
 	for i, s := range []runtrace.Span{second, third} {
 		if s.Parent != first.Span || s.Trace != first.Trace {
-			t.Errorf("stretch %d stands below %v", i+2, s.Parent)
+			t.Errorf("stretch %d has parent %v", i+2, s.Parent)
 		}
 	}
 	if len(second.Links) != 1 || second.Links[0] != first.Ref || len(third.Links) != 1 || third.Links[0] != second.Ref {
 		t.Errorf("links: %v, %v", second.Links, third.Links)
 	}
 	if at := runtrace.Current(states[0]); at != first.Ref {
-		t.Errorf("at rest it stands at %v", at)
+		t.Errorf("a parked run is at %v", at)
 	}
 	if len(ended[1]) != 0 || len(ended[3]) != 0 {
 		t.Errorf("a wake ends %v, %v", ended[1], ended[3])
 	}
 }
 
-func TestAHundredTurnsAreAChapter(t *testing.T) {
+func TestChapterHas100Turns(t *testing.T) {
 	var steps []*harnessv1.Step
 	for turns := uint32(1); turns <= 205; turns++ {
 		steps = append(steps, step("repair", turns))
@@ -158,22 +158,22 @@ func TestAHundredTurnsAreAChapter(t *testing.T) {
 	}
 }
 
-func TestTheStateIsSmall(t *testing.T) {
-	state := runtrace.Begin(parent, "teller", time.Now())
+func TestStateIsSmall(t *testing.T) {
+	state := runtrace.New(parent, "teller", time.Now())
 	for version := uint64(1 << 20); version < 1<<20+300; version++ {
 		state, _ = runtrace.Next(state, step("repair", uint32(version%1000)), version, time.Now())
 	}
 	if n := proto.Size(state); n > 100 {
 		t.Errorf("%d bytes", n)
 	}
-	if n := proto.Size(runtrace.Begin(parent, strings.Repeat("ü", 500), began)); n > 160 {
+	if n := proto.Size(runtrace.New(parent, strings.Repeat("ü", 500), began)); n > 160 {
 		t.Errorf("%d bytes with a long name", n)
 	}
 }
 
-func TestDamagedIdsDoNoHarm(t *testing.T) {
+func TestDamagedIDsAreHarmless(t *testing.T) {
 	for _, id := range [][]byte{nil, {1}, make([]byte, 400)} {
-		state := runtrace.Begin(parent, "", began)
+		state := runtrace.New(parent, "", began)
 		state.TraceId = id
 		if _, ended := runtrace.Next(state, step(runlog.End, 1), 2, began); len(ended) != 2 {
 			t.Errorf("%d bytes of id: %v", len(id), ended)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Header is the key of a traceparent, in NATS headers as in those of HTTP and gRPC. NATS
-// does not change the case of keys; other programs look for it in lower case.
+// Header is the key of a traceparent, in headers of NATS, HTTP and gRPC. NATS does not
+// change the case of keys, and other programs expect lower case.
 const Header = "traceparent"
 
-// Traceparent is ref as a W3C traceparent, sampled; empty for none.
+// Traceparent returns ref as a W3C traceparent, sampled; empty for none.
 func Traceparent(ref Ref) string {
 	if ref.Trace == (TraceID{}) || ref.Span == (SpanID{}) {
 		return ""
@@ -17,7 +17,7 @@ func Traceparent(ref Ref) string {
 	return "00-" + ref.Trace.String() + "-" + ref.Span.String() + "-01"
 }
 
-// Parse reads a W3C traceparent. ok is false when it is none, or not sampled.
+// Parse parses a W3C traceparent. ok is false if it is invalid or not sampled.
 func Parse(text string) (ref Ref, ok bool) {
 	const v0 = 55
 	switch {

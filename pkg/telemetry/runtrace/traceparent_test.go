@@ -9,7 +9,7 @@ import (
 
 const example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-func TestATraceparentIsReadAsItIsWritten(t *testing.T) {
+func TestTraceparentRoundTrip(t *testing.T) {
 	ref, ok := runtrace.Parse(example)
 	if !ok || ref.Trace.String() != "4bf92f3577b34da6a3ce929d0e0e4736" || ref.Span.String() != "00f067aa0ba902b7" {
 		t.Fatalf("%v %v", ref, ok)

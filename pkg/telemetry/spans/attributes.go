@@ -36,7 +36,7 @@ const (
 	ErrorType        = attribute.Key("error.type")
 )
 
-// Attributes of our own.
+// Attributes of this project.
 const (
 	RunID         = attribute.Key("harness.run.id")
 	Namespace     = attribute.Key("harness.namespace")
@@ -71,12 +71,12 @@ const (
 	ExecuteTool = "execute_tool"
 )
 
-// RunAttributes are those by which spans of a run are found.
+// RunAttributes returns the attributes that identify the spans of a run.
 func RunAttributes(run runlog.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{RunID.String(run.ID), Namespace.String(run.Namespace), ConversationID.String(run.ID)}
 }
 
-// Usage are the attributes of a usage.
+// Usage returns the attributes of a usage.
 func Usage(u *harnessv1.Usage) []attribute.KeyValue {
 	out := []attribute.KeyValue{
 		InputTokens.Int64(int64(u.GetInputTokens())), OutputTokens.Int64(int64(u.GetOutputTokens())), //nolint:gosec // far below
@@ -90,7 +90,7 @@ func Usage(u *harnessv1.Usage) []attribute.KeyValue {
 	return out
 }
 
-// grouping are the attributes of a span that spans processes.
+// grouping returns the attributes of a span that crosses processes.
 func grouping(s runtrace.Span, step *harnessv1.Step) []attribute.KeyValue {
 	snapshot := step.GetSnapshot()
 	out := []attribute.KeyValue{Chapter.Int(int(s.Chapter)), Status.String(StatusName(snapshot.GetStatus()))}
@@ -107,7 +107,7 @@ func grouping(s runtrace.Span, step *harnessv1.Step) []attribute.KeyValue {
 	return out
 }
 
-// failed is the kind of the error that a step ends its run with, empty for none.
+// failed returns the kind of the error with which a step ends its run, empty for none.
 func failed(step *harnessv1.Step) string {
 	if s := step.GetSnapshot(); step.GetTo() == runlog.End && s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_FAILED {
 		return s.GetStopReason().GetKind()
@@ -115,18 +115,18 @@ func failed(step *harnessv1.Step) string {
 	return ""
 }
 
-// StatusName is a status as people write it, such as done.
+// StatusName returns a status for display, such as done.
 func StatusName(s harnessv1.RunStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "RUN_STATUS_"))
 }
 
-// Provider is the provider's part of PROVIDER:NAME.
+// Provider returns the provider in PROVIDER:NAME.
 func Provider(ref string) string {
 	provider, _, _ := strings.Cut(ref, ":")
 	return provider
 }
 
-// ModelName is the name in PROVIDER:NAME, without the folders of a file.
+// ModelName returns the name in PROVIDER:NAME, without the folders of a file.
 func ModelName(ref string) string {
 	name := ref
 	if _, after, ok := strings.Cut(ref, ":"); ok {

@@ -1,9 +1,10 @@
-// Package spans makes the spans of a run. It needs the API of OpenTelemetry alone: what
-// becomes of spans is package telemetry's.
+// Package spans creates the spans of a run. It needs only the API of OpenTelemetry:
+// package telemetry exports the spans.
 //
-// Whether there are spans is in the context: under a span that is recorded Start makes
-// a child of it, with the same provider, and elsewhere it does nothing. So code that works
-// on a run needs no configuration, and costs nothing where the run is not traced.
+// The context decides whether there are spans: under a recorded span Start creates a
+// child of it, with the same provider, and otherwise it does nothing. So code that
+// works on a run needs no configuration, and costs nothing for a run that is not
+// traced.
 package spans
 
 import (
@@ -26,18 +27,18 @@ import (
 // Scope is the name of the instrumentation.
 const Scope = "github.com/harnessmesh/harnessmesh"
 
-// StartRun is the name of the span that starts a run: but for calls of the gateway the
-// only one that a trace may begin with.
+// StartRun is the name of the span that starts a run. Apart from calls of the gateway,
+// only this span may start a trace.
 const StartRun = "start_run"
 
-// none is what there is without a span.
+// none is the span where there is no other.
 var none trace.Span = noop.Span{}
 
-// Recording says whether what happens under ctx is recorded.
+// Recording reports whether the span of ctx is recorded.
 func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// Start begins a span under the one of ctx. Without one, or when that is not recorded,
-// it returns ctx and a span that does nothing. attributes may be nil.
+// Start starts a span under the one of ctx. Without a recorded span it returns ctx and
+// a span that does nothing. attributes may be nil.
 func Start(ctx context.Context, name string, kind trace.SpanKind, attributes func() []attribute.KeyValue) (context.Context, trace.Span) {
 	above := trace.SpanFromContext(ctx)
 	if !above.IsRecording() {
@@ -50,8 +51,8 @@ func Start(ctx context.Context, name string, kind trace.SpanKind, attributes fun
 	return above.TracerProvider().Tracer(Scope).Start(ctx, name, options...) //nolint:spancheck // the caller ends it
 }
 
-// Fail marks a span as failed: kind is one of few words, such as timeout, message is for
-// people.
+// Fail marks a span as failed: kind is one of few words, such as timeout, message is
+// for people.
 func Fail(span trace.Span, kind, message string) {
 	if span.IsRecording() {
 		span.SetStatus(codes.Error, content.Cut(message, content.MaxPreview))
@@ -59,7 +60,7 @@ func Fail(span trace.Span, kind, message string) {
 	}
 }
 
-// Ref is the span of ctx, zero when there is none or it is not sampled.
+// Ref returns the span of ctx, zero if there is none or it is not sampled.
 func Ref(ctx context.Context) runtrace.Ref {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsSampled() || !sc.IsValid() {
@@ -68,7 +69,7 @@ func Ref(ctx context.Context) runtrace.Ref {
 	return runtrace.Ref{Trace: runtrace.TraceID(sc.TraceID()), Span: runtrace.SpanID(sc.SpanID())}
 }
 
-// Under is ctx under a span that somebody else makes; ctx itself for none.
+// Under returns ctx under a span of another process; ctx itself for none.
 func Under(ctx context.Context, ref runtrace.Ref) context.Context {
 	if ref == (runtrace.Ref{}) {
 		return ctx
@@ -76,20 +77,20 @@ func Under(ctx context.Context, ref runtrace.Ref) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, contextOf(ref))
 }
 
-// Incoming is ctx under the caller's span that the metadata of a call names. A call that
-// a handler of OpenTelemetry has seen is under a span already.
+// Incoming returns ctx under the caller's span that the metadata of a call names. A
+// call that a handler of OpenTelemetry has handled is already under a span.
 func Incoming(ctx context.Context) context.Context {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
 	}
 	if values := metadata.ValueFromIncomingContext(ctx, runtrace.Header); len(values) > 0 {
-		// Also under one that is not sampled: then this one is not either.
+		// This includes a span that is not sampled, so that ctx is not sampled either.
 		return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{runtrace.Header: values[0]})
 	}
 	return ctx
 }
 
-// Link is a link to a span by its traceparent; ok is false when it names none.
+// Link returns a link to a span by its traceparent; ok is false for an invalid one.
 func Link(traceparent string, attributes ...attribute.KeyValue) (link trace.Link, ok bool) {
 	ref, ok := runtrace.Parse(traceparent)
 	if !ok {
@@ -106,13 +107,13 @@ func contextOf(ref runtrace.Ref) trace.SpanContext {
 
 type idsKey struct{}
 
-// Given is the id that the next span of ctx has to have, for a generator of ids.
+// Given returns the id that the next span of ctx must have, for a generator of ids.
 func Given(ctx context.Context) (runtrace.Ref, bool) {
 	ref, ok := ctx.Value(idsKey{}).(runtrace.Ref)
 	return ref, ok
 }
 
-// End makes the spans that a committed step ends. step holds the state behind them.
+// End creates the spans that a committed step ends. step contains the state after them.
 func End(tracer trace.Tracer, run runlog.Run, step *harnessv1.Step, ended []runtrace.Span) {
 	if tracer == nil {
 		return
