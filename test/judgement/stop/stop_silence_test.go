@@ -1,0 +1,252 @@
+package stop
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/live"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// A silent response is nudged by a user message that forbids repeating and gives three
+// ways to choose one from.
+func TestStopSilenceIsNudgedByAUserMessage(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("I have looked at everything."), live.Says("As I said."), live.Done()), stopNoRules)
+	s.Want("DONE agent_done accepted")
+	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2")
+	stopSame(t, "rejections", stopRejected(s))
+	for n := 1; n <= 2; n++ {
+		m := stopLast(s, n)
+		if m.Role != "user" {
+			t.Fatalf("request %d ends with a message of %s", n+1, m.Role)
+		}
+		text := strings.ToLower(m.Content)
+		for _, w := range []string{"do not repeat", "summari", "exactly one", "work_complete", "next tool call", "another way"} {
+			if !strings.Contains(text, w) {
+				t.Errorf("the nudge does not say %q: %s", w, m.Content)
+			}
+		}
+	}
+	if stopLast(s, 1).Content != stopLast(s, 2).Content {
+		t.Error("the nudge is not the same text each time")
+	}
+	stopStable(t, s)
+}
+
+// The text of the nudge can be set, and then nothing of the built-in one is said.
+func TestStopNudgeSaysAnOwnText(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("hm"), live.Says("hm hm"), live.Done()), stopNoRules, func(spec *harnessv1.RunSpec) {
+		spec.Config.Continuation = &harnessv1.ContinuationConfig{Text: "Weiter, bitte."}
+	})
+	s.Want("DONE agent_done accepted")
+	for n := 1; n <= 2; n++ {
+		if m := stopLast(s, n); m.Role != "user" || m.Content != "Weiter, bitte." {
+			t.Errorf("request %d ends with %s %q", n+1, m.Role, m.Content)
+		}
+		if got := strings.Count(s.Text(n), "Weiter, bitte."); got != n {
+			t.Errorf("request %d has the text %d times", n+1, got)
+		}
+	}
+	if strings.Contains(s.Added(2), "Do not repeat") {
+		t.Error("the built-in text is there too")
+	}
+}
+
+// Where nudges are off silence counts as done at once: three rejections, then it is
+// taken at turn four, not accepted.
+func TestStopWithoutNudgesASilentAgentEndsAtItsFourthTurn(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("done, I think")), stopNudges(false, 2))
+	s.Want("DONE agent_done")
+	if s.Result.GetTurnCount() != 4 {
+		t.Errorf("%d turns", s.Result.GetTurnCount())
+	}
+	stopSame(t, "nudges", stopNudged(s))
+	stopSame(t, "rejections", stopRejected(s), "1 work_complete_not_called 1", "2 work_complete_not_called 2", "3 work_complete_not_called 3")
+}
+
+// Where moreover work_complete is not required the first silence ends the work, and it
+// counts.
+func TestStopWithoutNudgesAndGateTheFirstSilenceIsTheEnd(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("The answer is 4.")), stopNudges(false, 2), stopNotRequired)
+	s.Want("DONE agent_done accepted")
+	if s.Result.GetTurnCount() != 1 || len(s.Names("stop.rejected", "continuation.prompt")) != 0 {
+		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.Names())
+	}
+	if s.Result.GetReason().GetDetails().GetWorkCompleteCalled() {
+		t.Error("the details say that work_complete was called")
+	}
+}
+
+// Where work_complete is not required, silence after the nudges is taken and counts.
+func TestStopNotRequiredSilenceAfterTheNudgesCounts(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("The answer is 4.")), stopNotRequired)
+	s.Want("DONE agent_done accepted")
+	if s.Result.GetTurnCount() != 3 {
+		t.Errorf("%d turns", s.Result.GetTurnCount())
+	}
+}
+
+// The number of nudges can be set; none is none.
+func TestStopNumberOfNudges(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]uint32{"none": 0, "one": 1, "five": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := live.Play(t, live.Replies(live.Says("quiet")), stopNudges(true, most))
+			s.Want("DONE agent_done")
+			if s.Result.GetTurnCount() != most+4 || len(stopNudged(s)) != int(most) || len(stopRejected(s)) != 3 {
+				t.Errorf("%d turns, nudges %v, rejections %v", s.Result.GetTurnCount(), stopNudged(s), stopRejected(s))
+			}
+		})
+	}
+}
+
+// A tool call lets the count of nudges begin anew; the count of rejections for a missing
+// work_complete goes on through the segment.
+func TestStopACallResetsTheNudgesAndNotTheRejections(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(
+		live.Says("1"), live.Says("2"), live.Says("3"), // two nudges, a rejection
+		live.Calls(stopRead("a.txt")),
+		live.Says("5"), live.Says("6"), live.Says("7"), live.Says("8"), live.Says("9"), // two nudges, two rejections, taken
+	), stopFiles(t, map[string]string{"a.txt": "a"}))
+	s.Want("DONE agent_done")
+	if s.Result.GetTurnCount() != 9 {
+		t.Errorf("%d turns", s.Result.GetTurnCount())
+	}
+	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2", "5: 1 of 2", "6: 2 of 2")
+	stopSame(t, "rejections", stopRejected(s), "3 work_complete_not_called 1", "7 work_complete_not_called 2", "8 work_complete_not_called 3")
+	stopStable(t, s)
+}
+
+// A call that comes to nothing is a call as well: the nudges begin anew.
+func TestStopACallOfAnUnknownToolResetsTheNudges(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("1"), live.Says("2"), live.Calls(live.Call("no_such_tool", live.Args{})), live.Says("4"), live.Done()))
+	s.Want("DONE agent_done accepted")
+	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2", "4: 1 of 2")
+}
+
+// A text that the length limit cut off is silence like any other.
+func TestStopACutTextIsSilence(t *testing.T) {
+	t.Parallel()
+	cut := live.Says("I was about to")
+	cut.FinishReason = "length"
+	s := live.Play(t, live.Replies(cut, live.Done()))
+	s.Want("DONE agent_done accepted")
+	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2")
+}
+
+// An end without work_complete is refused three times with what to do, each time in the
+// next request, then taken; that the retries are used up is in the details.
+func TestStopMissingWorkCompleteIsRefusedThreeTimes(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("done")), stopNudges(true, 0), stopNoRules)
+	s.Want("DONE agent_done")
+	for n := 1; n <= 3; n++ {
+		m := stopLast(s, n)
+		if m.Role != "user" || !strings.Contains(m.Content, "work_complete") || !strings.Contains(m.Content, "tool call") {
+			t.Errorf("request %d ends with %s %q", n+1, m.Role, m.Content)
+		}
+	}
+	if len(s.Requests) != 4 {
+		t.Errorf("%d requests", len(s.Requests))
+	}
+	d := s.Result.GetReason().GetDetails()
+	if d.GetTurn() != 4 || d.GetWorkCompleteCalled() || !d.GetWorkCompleteRetriesExhausted() {
+		t.Errorf("details %v", d)
+	}
+	if got := s.State().GetWorkCompleteRetries(); got != 4 {
+		t.Errorf("the state counts %d ends without work_complete, want 4", got)
+	}
+	if s.State().GetPhase() != harnessv1.Phase_PHASE_DONE || s.State().GetAccepted() {
+		t.Errorf("the state is %s, accepted %t", s.State().GetPhase(), s.State().GetAccepted())
+	}
+}
+
+// An agent that calls work_complete after a rejection is accepted, and nothing was used up.
+func TestStopWorkCompleteAfterARejectionIsAccepted(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("done"), live.Says("done"), live.Says("done"), live.Done()), stopNudges(true, 0))
+	s.Want("DONE agent_done accepted")
+	d := s.Result.GetReason().GetDetails()
+	if s.Result.GetTurnCount() != 4 || !d.GetWorkCompleteCalled() || d.GetWorkCompleteRetriesExhausted() {
+		t.Errorf("%d turns, details %v", s.Result.GetTurnCount(), d)
+	}
+}
+
+// The number of rejections can be set; none means that the first end is taken.
+func TestStopNumberOfRejections(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]uint32{"none": 0, "one": 1, "five": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := live.Play(t, live.Replies(live.Says("done")), stopNudges(true, 0), stopRetries(most))
+			s.Want("DONE agent_done")
+			if s.Result.GetTurnCount() != most+1 || len(stopRejected(s)) != int(most) || !s.Result.GetReason().GetDetails().GetWorkCompleteRetriesExhausted() {
+				t.Errorf("%d turns, rejections %v, %v", s.Result.GetTurnCount(), stopRejected(s), s.Result.GetReason())
+			}
+		})
+	}
+}
+
+// A strict run takes no end without work_complete: it goes on to max_turns.
+func TestStopStrictRunsToItsLastTurn(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("done")), stopStrict, stopMaxTurns(9), stopNoRules)
+	s.Want("DONE max_turns")
+	if s.Result.GetTurnCount() != 9 {
+		t.Errorf("%d turns", s.Result.GetTurnCount())
+	}
+	stopSame(t, "rejections", stopRejected(s),
+		"3 work_complete_not_called 1", "4 work_complete_not_called 2", "5 work_complete_not_called 3",
+		"6 work_complete_required_strict 4", "7 work_complete_required_strict 5", "8 work_complete_required_strict 6")
+	for n := 6; n <= 8; n++ {
+		if m := stopLast(s, n); m.Role != "user" || !strings.Contains(m.Content, "work_complete") {
+			t.Errorf("request %d ends with %s %q", n+1, m.Role, m.Content)
+		}
+	}
+	stopStable(t, s)
+}
+
+// A strict run in which work_complete comes late is accepted.
+func TestStopStrictAcceptsWorkCompleteThatComesLate(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("1"), live.Says("2"), live.Says("3"), live.Says("4"), live.Says("5"), live.Says("6"), live.Says("7"), live.Done()), stopStrict)
+	s.Want("DONE agent_done accepted")
+	if s.Result.GetTurnCount() != 8 || !s.Result.GetReason().GetDetails().GetWorkCompleteCalled() {
+		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.Result.GetReason())
+	}
+}
+
+// Without a limit of one's own a run has fifty turns.
+func TestStopFiftyTurnsIsTheDefault(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Says("done")), stopStrict)
+	s.Want("DONE max_turns")
+	if s.Result.GetTurnCount() != 50 || len(s.Requests) != 50 {
+		t.Errorf("%d turns, %d requests", s.Result.GetTurnCount(), len(s.Requests))
+	}
+}
+
+// The next message of the user begins with all nudges and rejections again.
+func TestStopTheNextMessageBeginsAnew(t *testing.T) {
+	t.Parallel()
+	first := live.Play(t, live.Replies(live.Says("quiet")))
+	first.Want("DONE agent_done")
+	stopSay(first.Run, "Do more.")
+	second := first.WaitAfter(stopVersion(first))
+	second.Want("DONE agent_done")
+	if second.Result.GetTurnCount() != 12 {
+		t.Errorf("%d turns", second.Result.GetTurnCount())
+	}
+	stopSame(t, "nudges", stopNudged(second), "7: 1 of 2", "8: 2 of 2")
+	stopSame(t, "rejections", stopRejected(second), "9 work_complete_not_called 1", "10 work_complete_not_called 2", "11 work_complete_not_called 3")
+	stopStable(t, second)
+}

@@ -1,0 +1,128 @@
+package work
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/live"
+)
+
+// Flagging an item adds a child that says what it revises and why, is HIGH and PENDING
+// and has the role of its parent; the parent, though DONE, is open until a child is
+// finished, and both are named to an agent that wants to stop.
+func TestItemsFlaggedItemIsOpenUntilItsRevisionIsFinished(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(
+		live.Calls(live.Call("work_item_add", live.Args{"title": "Report", "role": "DELIVERABLE", "priority": "LOW"})),
+		live.Calls(itemsArtifact("w1", "Draft", "DELIVERABLE"), itemsSet("w1", "DONE")),
+		live.Calls(itemsFlag("w1", "the numbers of March are missing")),
+		live.Calls(live.Call("work_complete", live.Args{"summary": "one"})),
+		live.Calls(itemsArtifact("w2", "Final", "DELIVERABLE"), itemsSet("w2", "DONE")),
+		live.Done(),
+	), itemsOn)
+	s.Want("DONE agent_done accepted")
+	flagged := itemsAnswers(t, s, 2)[0]
+	if flagged.id() != "w2" || flagged.fields["role"] != "DELIVERABLE" || flagged.fields["status"] != "PENDING" || flagged.fields["priority"] != "HIGH" {
+		t.Fatalf("flagging answered %s", flagged.text)
+	}
+	child := itemsFind(t, s.State(), "w2")
+	if child.GetRevisionOf() != "w1" || child.GetNotes() != "the numbers of March are missing" {
+		t.Errorf("the revision is %v", child)
+	}
+	if !itemsFind(t, s.State(), "w1").GetRequiresRevision() {
+		t.Error("the flagged item does not say that it requires a revision")
+	}
+	itemsEqual(t, "the changes of turn 3 and after", itemsChanges(s)[3:],
+		"flagged w1 DONE 1/2", "added w2 PENDING 1/2", "artifact w2 PENDING 1/2", "updated w2 DONE 2/2")
+	itemsHas(t, "the request behind the rejected stop", itemsReminder(s, 4), "w1", "w2", "the numbers of March are missing")
+	itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Report: Draft", "w2 Revise: Report: Final")
+}
+
+// itemsReminder is what request n tells an agent whose stop was rejected.
+func itemsReminder(s *live.Transcript, n int) string {
+	for _, e := range s.Events {
+		if r := e.GetStopRejected(); r != nil && r.GetKind() == "work_items_incomplete" && e.GetTurnNumber() == uint32(n) {
+			if text := s.Added(n); strings.Contains(text, r.GetMessage()) {
+				return r.GetMessage()
+			}
+		}
+	}
+	return ""
+}
+
+// One finished revision settles an item that was flagged twice; the other revision is
+// open for itself. A skipped revision counts as finished.
+func TestItemsOneFinishedRevisionSettlesTheItem(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(
+		live.Calls(itemsAdd("Report"), itemsSet("w1", "DONE")),
+		live.Calls(itemsFlag("w1", "too long"), itemsFlag("w1", "no source")),
+		live.Calls(live.Call("work_complete", live.Args{"summary": "one"})),
+		live.Calls(itemsSet("w3", "SKIPPED")),
+		live.Calls(live.Call("work_complete", live.Args{"summary": "two"})),
+		live.Calls(itemsSet("w2", "DONE")),
+		live.Done(),
+	), itemsOn)
+	s.Want("DONE agent_done accepted")
+	itemsHas(t, "the first reminder", itemsReminder(s, 3), `w1 "Report"`, `w2 "Revise: Report"`, `w3 "Revise: Report"`)
+	second := itemsReminder(s, 5)
+	itemsHas(t, "the second reminder", second, `w2 "Revise: Report"`)
+	itemsLacks(t, "the second reminder", second, `w1 "Report"`, `w3 "Revise: Report"`)
+}
+
+// A failed control artifact without any revision is told to the model in its next
+// request with the checks that failed, once; when a revision is there nothing is said.
+func TestItemsFailedControlAsksForARevision(t *testing.T) {
+	t.Parallel()
+	audit := func(summary string) string {
+		return `{"verdict":"fail","checks":[{"name":"figures","result":"fail","detail":"March is missing"},` +
+			`{"name":"spelling","result":"pass","detail":"no errors found"},{"name":"sources","result":"fail","detail":"two are dead links"}],"summary":"` + summary + `"}`
+	}
+	s := live.Play(t, live.Replies(
+		live.Calls(itemsAdd("Report"), live.Call("work_item_add", live.Args{"title": "Audit", "role": "CONTROL"})),
+		live.Calls(itemsSet("w1", "DONE"), itemsArtifact("w2", audit("first"), "CONTROL")),
+		live.Calls(itemsList()), // told: request 3
+		live.Calls(itemsFlag("w1", "March and the links")),
+		live.Calls(itemsArtifact("w2", audit("second"), "CONTROL")),
+		live.Calls(itemsSet("w3", "DONE"), itemsSet("w2", "DONE")),
+		live.Done(),
+	), itemsOn)
+	s.Want("DONE agent_done accepted")
+	told := itemsTold(s, 2)
+	itemsHas(t, "the request behind the audit", told, "figures", "March is missing", "sources", "two are dead links", "work_item_flag_revision")
+	itemsLacks(t, "the request behind the audit", told, "no errors found")
+	for n := 3; n < len(s.Requests); n++ {
+		itemsLacks(t, "a later request", itemsTold(s, n), "March is missing")
+	}
+	for turn, want := range map[uint32]bool{2: false, 3: true, 4: false, 5: false, 6: false, 7: false} {
+		got := false
+		for _, kind := range itemsGuided(s, turn) {
+			got = got || kind == "control"
+		}
+		if got != want {
+			t.Errorf("turn %d is told of a failed audit: %t, want %t", turn, got, want)
+		}
+	}
+}
+
+// An audit that failed again with other words is told again, as long as nobody has
+// flagged a revision; a passed one is not.
+func TestItemsAnotherFailedControlIsToldToo(t *testing.T) {
+	t.Parallel()
+	audit := func(verdict, check string) string {
+		return `{"verdict":"` + verdict + `","checks":[{"name":"` + check + `","result":"` + verdict + `","detail":"seen"}],"summary":"s"}`
+	}
+	s := live.Play(t, live.Replies(
+		live.Calls(itemsAdd("Audit")),
+		live.Calls(itemsArtifact("w1", audit("fail", "alpha"), "CONTROL")),
+		live.Calls(itemsArtifact("w1", audit("fail", "beta"), "CONTROL")),
+		live.Calls(itemsArtifact("w1", audit("pass", "gamma"), "CONTROL")),
+		live.Calls(itemsSet("w1", "DONE")),
+		live.Done(),
+	), itemsOn)
+	s.Want("DONE agent_done accepted")
+	itemsHas(t, "request 3", itemsTold(s, 2), "alpha")
+	itemsHas(t, "request 4", itemsTold(s, 3), "beta")
+	itemsLacks(t, "request 4", itemsTold(s, 3), "alpha")
+	itemsLacks(t, "request 5", itemsTold(s, 4), "gamma", "audit failed")
+}
