@@ -44,9 +44,9 @@ func Build(root, dir string) (Binaries, error) {
 	return b, err
 }
 
-// Touch looks at what a binary is built from. The go command cannot see that a
-// test that drives the binary depends on it and would show an old result
-// otherwise; it does keep account of the files that a test looks at.
+// Touch reads the metadata of all files below roots. The go command does not see that a
+// test depends on a binary that it runs, and would show a cached result; it does
+// track the files whose metadata a test reads.
 func Touch(roots ...string) error {
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -62,17 +62,40 @@ func Touch(roots ...string) error {
 	return nil
 }
 
+// moduleRoot returns the nearest folder with a go.mod, from the working directory
+// upwards. It fails with fs.ErrNotExist outside of a module.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("go.mod above the working directory: %w", fs.ErrNotExist)
+		}
+		dir = parent
+	}
+}
+
 var touched sync.Once
 
-// touch is Touch from within a test: what is looked at before is not kept account of.
+// touch is Touch during a test: the go command tracks only reads during a test.
 func touch(tb testing.TB) {
 	tb.Helper()
-	if err := Touch("../../cmd", "../../pkg", "../../services"); err != nil {
+	root, err := moduleRoot()
+	if err == nil {
+		err = Touch(filepath.Join(root, "cmd"), filepath.Join(root, "pkg"), filepath.Join(root, "services"))
+	}
+	if err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// Rely says that a test depends on the binary that is built from this module.
+// Rely declares that a test depends on the binary that is built from this module.
 func Rely(tb testing.TB) {
 	tb.Helper()
 	touched.Do(func() { touch(tb) })
