@@ -3,13 +3,10 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
-
-var nameFormat = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Set is an ordered collection of tool specs with unique names and compiled
 // schemas. It is immutable, so many goroutines may use it at the same time.
@@ -28,7 +25,7 @@ func NewSet(specs []*harnessv1.ToolSpec) (*Set, error) {
 	}
 	for i, spec := range s.specs {
 		name := spec.GetName()
-		if !nameFormat.MatchString(name) {
+		if !ValidName(name) {
 			return nil, fmt.Errorf("tool %d: name %q does not match [A-Za-z0-9_-]{1,64}", i, content.Clip(name, 80))
 		}
 		if _, duplicate := s.byName[name]; duplicate {

@@ -157,3 +157,14 @@ func FuzzValidate(f *testing.F) {
 		}
 	})
 }
+
+func TestValidName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"read_file": true, "A-9": true, strings.Repeat("a", 64): true,
+		"": false, "a b": false, "a.b": false, "é": false, "a\n": false, "*": false, strings.Repeat("a", 65): false,
+	} {
+		if got := ValidName(name); got != want {
+			t.Errorf("ValidName(%q) = %v", name, got)
+		}
+	}
+}

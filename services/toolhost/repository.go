@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // GitFolder returns the folder that the content of a .git file names, or "" if it names
@@ -18,23 +19,28 @@ func GitFolder(content string) string {
 }
 
 var (
-	sha256Format = regexp.MustCompile(`(?mi)^[ \t]*objectformat[ \t]*=[ \t]*"?sha256"?[ \t\r]*$`)
-	otherRefs    = regexp.MustCompile(`(?mi)^[ \t]*refstorage[ \t]*=[ \t]*"?reftable"?[ \t\r]*$`)
-	ignoredModes = regexp.MustCompile(`(?mi)^[ \t]*filemode[ \t]*=[ \t]*"?(false|no|off|0)"?[ \t\r]*$`)
+	sha256Format = pattern(`(?mi)^[ \t]*objectformat[ \t]*=[ \t]*"?sha256"?[ \t\r]*$`)
+	otherRefs    = pattern(`(?mi)^[ \t]*refstorage[ \t]*=[ \t]*"?reftable"?[ \t\r]*$`)
+	ignoredModes = pattern(`(?mi)^[ \t]*filemode[ \t]*=[ \t]*"?(false|no|off|0)"?[ \t\r]*$`)
 )
+
+// pattern returns a function that compiles an expression at its first call.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // GitConfig returns a safe configuration to use instead of a repository's own, theirs. It
 // copies only how files are stored, so no setting in it can run a program. It returns an
 // error if references are not stored as files: they cannot be read through links.
 func GitConfig(theirs string) (string, error) {
-	if otherRefs.MatchString(theirs) {
+	if otherRefs().MatchString(theirs) {
 		return "", errors.New("unsupported repository: its references are in a reftable")
 	}
 	config := "[core]\n\trepositoryformatversion = 1\n\tbare = false\n"
-	if ignoredModes.MatchString(theirs) {
+	if ignoredModes().MatchString(theirs) {
 		config += "\tfilemode = false\n"
 	}
-	if sha256Format.MatchString(theirs) {
+	if sha256Format().MatchString(theirs) {
 		config += "[extensions]\n\tobjectformat = sha256\n"
 	}
 	return config, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	tools "github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 // Bounds of a predicate.
@@ -31,8 +32,6 @@ const (
 	custom       = harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM
 	alwaysTrue   = harnessv1.PredicateType_PREDICATE_TYPE_ALWAYS_TRUE
 )
-
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // output is an output with its predicate ready for use. A nil one is nothing.
 type output struct {
@@ -154,7 +153,7 @@ func checkFields(field string, p *harnessv1.Predicate) error {
 }
 
 func (o *output) compileTool(field string, p *harnessv1.Predicate) error {
-	if !toolName.MatchString(p.GetTool()) {
+	if !tools.ValidName(p.GetTool()) {
 		return fault.Invalid(field+".tool", "%q does not match [A-Za-z0-9_-]{1,64}", clip(p.GetTool(), 80))
 	}
 	if n := len(p.GetArguments()); n > maxArguments {

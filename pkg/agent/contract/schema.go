@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
-	schemas "github.com/harnessmesh/harnessmesh/pkg/tool"
+	tools "github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 // maxFindings is how many are named of a document that is not valid.
@@ -34,7 +34,7 @@ func compileSchema(field, text string) (*jsonschema.Schema, error) {
 	default:
 		return nil, fault.Invalid(field, "is no JSON Schema: it has to be an object")
 	}
-	if err := schemas.CheckNumbers(doc); err != nil {
+	if err := tools.CheckNumbers(doc); err != nil {
 		return nil, fault.Invalid(field, "%s", err)
 	}
 	const url = "contract:///schema.json"
@@ -60,7 +60,7 @@ func validateDocument(schema *jsonschema.Schema, text string) string {
 	if err != nil {
 		return "is not valid JSON: " + err.Error()
 	}
-	if err := schemas.CheckNumbers(doc); err != nil {
+	if err := tools.CheckNumbers(doc); err != nil {
 		return err.Error()
 	}
 	err = schema.Validate(doc)

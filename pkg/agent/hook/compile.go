@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 )
 
@@ -29,8 +30,7 @@ type subscriber struct {
 }
 
 var (
-	idFormat   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-	toolFormat = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 )
 
 // Compile checks hooks and compiles their expressions. No hooks make a nil Set. The
@@ -241,8 +241,8 @@ func (c compiler) checkTools(topic *Topic) error {
 		return c.invalid("tools", "%d tools exceed the limit of %d", len(tools), MaxTools)
 	}
 	for i, name := range tools {
-		if !toolFormat.MatchString(name) {
-			return c.invalid("tools["+strconv.Itoa(i)+"]", "invalid tool name %s: it must match %s", strconv.Quote(name), toolFormat)
+		if !tool.ValidName(name) {
+			return c.invalid("tools["+strconv.Itoa(i)+"]", "invalid tool name %s: it must match ^[A-Za-z0-9_-]{1,64}$", strconv.Quote(name))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 const (
@@ -20,7 +21,6 @@ const (
 
 var (
 	nameFormat = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
-	toolFormat = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
 // Check refuses custom modes that are invalid. The error is a *fault.FieldError.
@@ -53,12 +53,12 @@ func wrong(m *harnessv1.ModeSpec, before []*harnessv1.ModeSpec) (field, message 
 	case len(m.GetTools()) > maxTools:
 		return "tools", fmt.Sprintf("has %d tools; at most %d are allowed", len(m.GetTools()), maxTools)
 	}
-	for i, tool := range m.GetTools() {
+	for i, allowed := range m.GetTools() {
 		switch {
-		case !toolFormat.MatchString(tool):
-			return fmt.Sprintf("tools[%d]", i), fmt.Sprintf("%q does not match [A-Za-z0-9_-]{1,64}", content.Cut(tool, 80))
-		case slices.Contains(m.GetTools()[:i], tool):
-			return fmt.Sprintf("tools[%d]", i), fmt.Sprintf("%q is there twice", tool)
+		case !tool.ValidName(allowed):
+			return fmt.Sprintf("tools[%d]", i), fmt.Sprintf("%q does not match [A-Za-z0-9_-]{1,64}", content.Cut(allowed, 80))
+		case slices.Contains(m.GetTools()[:i], allowed):
+			return fmt.Sprintf("tools[%d]", i), fmt.Sprintf("%q is there twice", allowed)
 		}
 	}
 	return "", ""

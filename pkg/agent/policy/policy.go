@@ -20,6 +20,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 const (
@@ -31,9 +32,6 @@ const (
 	maxPath    = 4 << 10
 	maxFolders = 64
 )
-
-// toolName is the form of a tool's name.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Policy is the tool policy of an agent. A nil Policy has no rules.
 //
@@ -76,7 +74,7 @@ func Compile(rules []*harnessv1.ToolRule) (*Policy, error) {
 func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 	rule := policyRule{name: given.GetName(), policy: given.GetPolicy(), reason: given.GetReason()}
 	switch {
-	case rule.name != "*" && !toolName.MatchString(rule.name):
+	case rule.name != "*" && !tool.ValidName(rule.name):
 		return rule, fault.Invalid("name", "%q is neither * nor the name of a tool, which matches [A-Za-z0-9_-]{1,64}", content.Clip(rule.name, 80))
 	case harnessv1.ToolDecision_name[int32(rule.policy)] == "":
 		return rule, fault.Invalid("policy", "%d is no policy; it must be ALLOW, ASK or DENY", rule.policy)

@@ -2,7 +2,6 @@ package agentfile
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
@@ -22,14 +21,12 @@ var looks = []func(*harnessv1.RunSpec) error{
 	checkRules, checkClientTools, checkTemplates, checkJit, checkHooks, checkModes, checkMode, checkContract,
 }
 
-var toolName = regexp.MustCompile(`^(\*|[A-Za-z0-9_-]{1,64})$`)
-
 func checkRules(spec *harnessv1.RunSpec) error {
 	rules := spec.GetAgent().GetTools()
 	for i, rule := range rules {
 		field := at("spec.agent.tools", i)
 		switch {
-		case !toolName.MatchString(rule.GetName()):
+		case rule.GetName() != "*" && !tool.ValidName(rule.GetName()):
 			return fault.Invalid(field+".name", "%q: want the name of a tool, or *", clip(rule.GetName()))
 		case rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED:
 			return fault.Invalid(field+".policy", "missing: want allow, ask or deny")
@@ -45,7 +42,7 @@ func checkClientTools(spec *harnessv1.RunSpec) error {
 		switch {
 		case t.GetName() == "":
 			return fault.Invalid(field+".name", "missing")
-		case t.GetName() == "*" || !toolName.MatchString(t.GetName()):
+		case !tool.ValidName(t.GetName()):
 			return fault.Invalid(field+".name", "%q: want letters, digits, - and _, at most 64", clip(t.GetName()))
 		case strings.TrimSpace(t.GetDescription()) == "":
 			return fault.Invalid(field+".description", "missing: the model chooses %s by it", t.GetName())
