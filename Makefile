@@ -8,12 +8,12 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 
 # Set to use another Go: GO=go1.27rc1 make test
 GO ?= go
-# What test, test-short and race look at, and flags for go test.
+# The packages of test, test-short and race, and flags for go test.
 PKGS ?= ./...
 TESTFLAGS ?=
-# How long fuzz searches for each function: 30s, or 1000x for so many inputs.
+# How long fuzz searches for each function: 30s, or 1000x for 1,000 inputs.
 FUZZTIME ?= 30s
-# What language looks at, also where it is pending; empty: all that is not pending.
+# The paths that language checks; empty: all that are not pending.
 PATHS ?=
 # Flags for soak.
 SOAKFLAGS ?=
@@ -26,7 +26,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*?## "} /^[a-z-]+:.*?## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## See an agent mend a program, without an API key
+demo: ## See an agent fix a program, without an API key
 	@$(GO) run ./cmd/harness demo
 
 .PHONY: mesh
@@ -78,7 +78,7 @@ generate: ## Regenerate pkg/gen and the stubs of the clients from proto/ (needs 
 	@tools/generate.sh
 
 .PHONY: drift
-drift: ## Fail unless pkg/gen and the clients' stubs are what proto/ gives
+drift: ## Fail unless pkg/gen and the clients' stubs match proto/
 	@tools/generate.sh --check
 
 .PHONY: lint
@@ -94,7 +94,7 @@ fmt: ## Format protobuf and Go
 	@tools/format.sh
 
 .PHONY: lint-test
-lint-test: ## Prove that the lint rules bite, and test the tools
+lint-test: ## Prove that each lint rule reports its breach, and test the tools
 	$(GO) -C tools test -count=1 ./...
 
 .PHONY: breaking

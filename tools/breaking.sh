@@ -3,7 +3,7 @@
 #
 # Compared with the commit AGAINST, if given; else with the newest tag; else with
 # the newest commit that can differ: HEAD while proto/ has uncommitted changes, and
-# its parent otherwise. With nothing to compare with it says so and passes.
+# its parent otherwise. Without a commit to compare with it passes, with a message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -4,8 +4,8 @@
 #   tools/install.sh tools         buf, protoc-gen-go, protoc-gen-go-grpc
 #   tools/install.sh tools/lint    golangci-lint
 #
-# The folder is named by the module's contents and the Go version, so a second
-# call costs nothing and a changed pin builds anew.
+# The name of the folder is a hash of the module's contents and the Go version, so a
+# second call costs nothing and a changed pin causes a new build.
 set -euo pipefail
 module=${1:?usage: tools/install.sh MODULE}
 cd "$(dirname "$0")/.."

@@ -13,7 +13,7 @@ failed=0
 "$buf" lint || failed=1
 go -C tools run ./language check || failed=1
 "$golangci" run ./... || failed=1
-# Modules of their own, so that what they need stays out of the product.
+# Separate modules, so that the product does not depend on what they need.
 for module in tools deploy/observe deploy/k8s/verify; do
 	(cd "$module" && "$golangci" run --config "$root/.golangci.yml" ./...) || failed=1
 done

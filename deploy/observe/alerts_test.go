@@ -57,7 +57,7 @@ func TestEachAlertSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-// situations are what each alert is for, a value a minute, and what it is not for.
+// situations are series, a value a minute, for which each alert fires and for which it does not.
 var situations = map[string]struct{ wrong, fine []string }{
 	"HarnessRoleNotReady":      {[]string{`harness_role_ready{job="h",instance="a",role="turn"} 1 0x60`}, []string{`harness_role_ready{job="h",instance="a",role="turn"} 1x60`}},
 	"HarnessNobodyListsRuns":   {[]string{`harness_role_ready{role="turn"} 1x60`}, []string{`harness_runs{status="running"} 0x60`}},
@@ -90,29 +90,29 @@ func TestEachAlertComesWhenItShouldAndNotElse(t *testing.T) {
 			}
 			s, known := situations[r.Alert]
 			if !known {
-				t.Errorf("%s: nobody has tried it", r.Alert)
+				t.Errorf("%s: has no situation that tests it", r.Alert)
 				continue
 			}
 			if !r.comes(t, s.wrong...) {
-				t.Errorf("%s: does not come where it should", r.Alert)
+				t.Errorf("%s: does not fire where it should", r.Alert)
 			}
 			if r.comes(t, s.fine...) {
-				t.Errorf("%s: comes where nothing is wrong", r.Alert)
+				t.Errorf("%s: fires where nothing is wrong", r.Alert)
 			}
 		}
 	}
 }
 
-// comes says whether the alert comes with such series.
+// comes reports whether the alert fires with such series.
 func (r rule) comes(t *testing.T, list ...string) bool {
 	t.Helper()
-	hold, _ := time.ParseDuration(r.For) // tested above; empty is at once
+	hold, _ := time.ParseDuration(r.For) // tested above; empty is no wait
 	series := samples{}
 	series.described(t, list...)
 	return series.fires(t, r.Expr, hold)
 }
 
-// consumer is how one stands.
+// consumer is the state of a consumer.
 func consumer(executor, pending, inWork, waiting string) []string {
 	return []string{
 		`harness_consumer_pending{executor="` + executor + `"} ` + pending, `harness_consumer_ack_pending{executor="` + executor + `"} ` + inWork,
@@ -120,7 +120,7 @@ func consumer(executor, pending, inWork, waiting string) []string {
 	}
 }
 
-func TestAnExecutorIsUnservedWhereNobodyHasItsStepsInWork(t *testing.T) {
+func TestExecutorIsUnserved_WhenNoWorkerHasItsSteps(t *testing.T) {
 	var alert rule
 	for _, g := range readAlerts(t) {
 		for _, r := range g.Rules {

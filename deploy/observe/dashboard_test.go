@@ -75,11 +75,11 @@ func TestEachPanelSaysWhatItShowsAndWhereFrom(t *testing.T) {
 			continue
 		}
 		if p.Description == "" || len(p.Targets) == 0 || p.Datasource.UID != "${datasource}" {
-			t.Errorf("%s: has no description, no query or a data source of its own", p.Title)
+			t.Errorf("%s: has no description, no query or a fixed data source", p.Title)
 		}
 		for _, target := range p.Targets {
 			if target.Datasource.UID != "${datasource}" || target.LegendFormat == "" || target.RefID == "" {
-				t.Errorf("%s: %s: has no legend, no id or a data source of its own", p.Title, target.Expr)
+				t.Errorf("%s: %s: has no legend, no id or a fixed data source", p.Title, target.Expr)
 			}
 			if !strings.Contains(target.Expr, `job=~"$job"`) {
 				t.Errorf("%s: %s: is not of the job that was chosen", p.Title, target.Expr)

@@ -1,5 +1,5 @@
-// Package observe holds what a mesh is watched with: dashboard.json for Grafana and
-// alerts.yaml for Prometheus. Its tests run a mesh, scrape it, and ask Prometheus's
-// engine each query of the dashboard and each expression of the alerts; and they
-// bring about, in made-up series, what each alert is for.
+// Package observe contains the monitoring of a mesh: dashboard.json for Grafana and
+// alerts.yaml for Prometheus. Its tests run a mesh, scrape it, and evaluate each
+// query of the dashboard and each expression of the alerts with Prometheus's engine.
+// They also test each alert with made-up series in which it has to fire.
 package observe

@@ -24,8 +24,8 @@ import (
 
 var promQL = parser.NewParser(parser.Options{})
 
-// start is the time of the first scrape. Scrapes are so far apart: when a test
-// scrapes is its own affair, what it scrapes is real.
+// start is the time of the first scrape, step the time between two. The times are
+// made up; what is scraped is real.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const every = 15 * time.Second
@@ -130,7 +130,7 @@ func (q querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Mat
 }
 
 func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	set := &selected{}
+	set := &seriesSet{}
 	for _, key := range slices.Sorted(maps.Keys(q.samples)) {
 		one := q.samples[key]
 		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(one.labels.Get(m.Name)) }) {
@@ -141,15 +141,15 @@ func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, match
 	return set
 }
 
-type selected struct {
+type seriesSet struct {
 	series []storage.Series
 	next   int
 }
 
-func (s *selected) Next() bool                        { s.next++; return s.next <= len(s.series) }
-func (s *selected) At() storage.Series                { return s.series[s.next-1] }
-func (s *selected) Err() error                        { return nil }
-func (s *selected) Warnings() annotations.Annotations { return nil }
+func (s *seriesSet) Next() bool                        { s.next++; return s.next <= len(s.series) }
+func (s *seriesSet) At() storage.Series                { return s.series[s.next-1] }
+func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
 // evaluate evaluates an expression from start to until.
 func (s samples) evaluate(t *testing.T, expr string, until time.Time, step time.Duration) promql.Matrix {
@@ -235,8 +235,8 @@ func (s samples) strangers(t *testing.T, expr string, rare map[string][]string) 
 	return slices.Compact(strange)
 }
 
-// fires says whether an alert would come: whether its expression holds for so long
-// without a gap, looked at each minute until the last sample.
+// fires reports whether an alert would fire: whether its expression is true for the
+// duration without a gap, evaluated each minute until the last sample.
 func (s samples) fires(t *testing.T, expr string, hold time.Duration) bool {
 	t.Helper()
 	last := start

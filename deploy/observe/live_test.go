@@ -18,7 +18,7 @@ import (
 )
 
 // script makes an agent do a bit of everything: a try that fails, tools that work
-// and fail, one that does not exist, one that somebody has to allow.
+// and fail, one that does not exist, one that needs an approval.
 const script = `turns:
   - {error: {status: 429, retry_after: 0}}
   - {text: Looking., calls: [{name: read_file, arguments: {path: a.txt}}, {name: read_file, arguments: {path: missing.txt}}, {name: nonesuch, arguments: {}}], usage: {input_tokens: 900, output_tokens: 20}}
@@ -26,7 +26,7 @@ const script = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}], usage: {input_tokens: 990, output_tokens: 20}}
 `
 
-// live is a mesh in a process of its own, as it is shipped.
+// live is a mesh in a separate process, built like a release.
 type live struct {
 	t                *testing.T
 	harness, dir     string
@@ -141,8 +141,8 @@ func (l *live) scrape() (cut time.Time) {
 	return cut
 }
 
-// park starts a run, which stops at the command that somebody has to allow; finish
-// allows it and waits for the end.
+// park starts a run, which parks at the command that needs an approval; finish
+// approves it and waits for the end.
 func (l *live) park(run string) {
 	l.t.Helper()
 	l.do(4, "run", "--server", l.gateway, "--run-id", run, "--model", "script:"+filepath.Join(l.dir, "script.yaml"), "--workspace", l.dir, "go")
@@ -205,7 +205,7 @@ func TestALiveMesh(t *testing.T) {
 				}
 				hold, _ := time.ParseDuration(r.For)
 				if r.Alert != "HarnessModelErrors" && l.seen.fires(t, r.Expr, hold) { // one try in four fails here
-					t.Errorf("%s: comes in a mesh that is well", r.Alert)
+					t.Errorf("%s: fires in a healthy mesh", r.Alert)
 				}
 			}
 		}

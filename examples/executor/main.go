@@ -1,5 +1,5 @@
-// Command executor is an executor of one's own: it stands between turn and
-// stopdecision and, every few turns, reminds the agent of its goal.
+// Command executor is a custom executor: it runs between turn and stopdecision and
+// reminds the agent of its goal every few turns.
 //
 //	harness provision --nats nats://127.0.0.1:4222 --executor reminder
 //	harness serve --nats nats://127.0.0.1:4222
@@ -31,12 +31,12 @@ const name = "reminder"
 // every is the number of turns between two reminders.
 const every = 3
 
-// decide is pure: the same step gives the same outcome. It passes the message
-// on as it is, because the next in the cycle expects what this one got.
+// decide is pure: the same step has the same outcome. It passes the message on
+// unchanged, because the next executor in the cycle expects that message.
 func decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	turn := in.GetStep().GetTurnComplete()
 	if turn == nil {
-		return nil, errors.New("reminder: the step holds no TurnComplete: it belongs behind turn")
+		return nil, errors.New("reminder: expected a step with a TurnComplete; place this executor after turn")
 	}
 	s := proto.CloneOf(in.GetStep().GetSnapshot()) // never changed in place
 	outcome := &harnessv1.Outcome{Step: &harnessv1.Step{

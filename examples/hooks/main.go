@@ -1,9 +1,8 @@
-// Command hooks is a HookService of one's own: it keeps an agent out of folders that
-// are not its business, takes keys out of what commands print, and writes down how
-// runs end.
+// Command hooks is a custom HookService: it denies an agent write access to some
+// folders, removes keys from the output of commands, and logs how runs end.
 //
 //	go run ./examples/hooks --listen 127.0.0.1:7700 --keep-out vendor,.git
-//	harness run --agent examples/hooks/agent.yaml "Mend the program."
+//	harness run --agent examples/hooks/agent.yaml "Fix the program."
 package main
 
 import (
@@ -24,7 +23,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// payload is what this service looks at, of all topics.
+// payload has the fields that this service reads, of all topics.
 type payload struct {
 	Arguments struct {
 		Path string `json:"path"`
@@ -34,8 +33,8 @@ type payload struct {
 	Accepted bool   `json:"accepted"`
 }
 
-// service is the HookService. It may be asked again with the same idempotency key, and
-// then says the same, because it looks at nothing but the request.
+// service is the HookService. A request may be repeated with the same idempotency key.
+// Its verdict is then the same, because it depends on nothing but the request.
 type service struct {
 	harnessv1.UnimplementedHookServiceServer
 	keepOut []string
@@ -70,11 +69,12 @@ func (s *service) HandleHook(_ context.Context, r *harnessv1.HandleHookRequest) 
 		verdict.Context = "Keys are taken out of results. Do not look for them."
 	case harnessv1.HookTopic_HOOK_TOPIC_SESSION_END:
 		log.Printf("%s/%s ended %s, accepted: %v", r.GetHook().GetNamespace(), r.GetHook().GetRunId(), p.Status, p.Accepted)
+	default: // other topics continue
 	}
 	return &harnessv1.HandleHookResponse{Verdict: verdict}, nil
 }
 
-// within is the folder to keep out of that name is in; empty when it is in none.
+// within returns the protected folder that contains name, or "".
 func (s *service) within(name string) string {
 	for _, folder := range s.keepOut {
 		if name = path.Clean(name); name == folder || strings.HasPrefix(name, folder+"/") {
@@ -94,6 +94,6 @@ func main() {
 	}
 	server := grpc.NewServer()
 	harnessv1.RegisterHookServiceServer(server, &service{keepOut: strings.Split(*keepOut, ",")})
-	log.Printf("hooks are answered on %s", listener.Addr())
+	log.Printf("serving hooks on %s", listener.Addr())
 	log.Fatal(server.Serve(listener))
 }

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	toolhostserver.Supervise()
 	// Under the race detector a process sleeps for a second as it exits, and each
-	// command has a process of its own to wait for.
+	// command has its own process to wait for.
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	os.Exit(m.Run())
 }

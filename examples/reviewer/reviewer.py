@@ -1,8 +1,8 @@
-"""An executor of one's own, in Python: it stands between turn and stopdecision.
+"""A custom executor, in Python, which runs between turn and stopdecision.
 
-An agent that says it is done, has changed files, and has run nothing since, is sent
-back to run what proves its work; twice at most. What it knows of the run it reads from
-the gateway; what it answers, a bridge checks and commits.
+An agent that declares that it is done, has changed files and has run nothing since, is
+sent back to run what proves its work; twice at most. The executor reads the run's
+conversation from the gateway; a bridge checks and commits its outcome.
 
     python reviewer.py --listen 127.0.0.1:7700 --gateway 127.0.0.1:7447
     harness serve --roles all,bridge --executor reviewer --target 127.0.0.1:7700
@@ -38,7 +38,7 @@ ASK = (
 
 
 def unproven(messages: list[conversation_pb2.Message]) -> bool:
-    """Whether a file was changed and nothing that succeeded was run behind that."""
+    """Reports whether a file was changed and no command succeeded after that."""
     tools = {call.id: call.name for m in messages for call in m.tool_calls}
     open_change = False
     for m in messages:

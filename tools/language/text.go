@@ -40,10 +40,12 @@ func extract(file string, content []byte) (texts []text, err error) {
 		return python(source), nil
 	case ext == ".svg":
 		return svg(source), nil
-	case ext == ".json":
+	case strings.HasPrefix(file, "deploy/") && ext == ".json":
 		return values(source), nil
-	case ext == ".yaml" || ext == ".yml":
+	case strings.HasPrefix(file, "deploy/") && ext == ".yaml":
 		return append(hashComments(source), values(source)...), nil
+	case ext == ".yaml" || ext == ".yml":
+		return hashComments(source), nil
 	case ext == ".sh" || ext == ".toml" || ext == ".conf" || ext == ".env",
 		base == "Makefile" || base == "Dockerfile" || base == "Procfile" || base == ".gitignore" || base == ".dockerignore",
 		strings.HasPrefix(source, "#!"):

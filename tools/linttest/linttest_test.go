@@ -1,6 +1,6 @@
-// Package linttest breaks every rule of .golangci.yml that says who may import
-// what and what deciding code may call, and expects to be caught; and it keeps
-// each rule's exceptions, and expects not to be.
+// Package linttest breaks every rule of .golangci.yml on imports and on the calls of
+// deciding code, and expects the linter to report it. It also uses each rule's
+// exceptions, and expects no report.
 //
 // All cases are written into one small module with the repository's own
 // configuration and linted in one run, so the test costs seconds. Foreign
@@ -49,10 +49,10 @@ type breach struct {
 	file string // path of the file, from the root of the module
 	path string // what it imports
 	call string // what it refers to; empty: a blank import
-	want string // the linter that objects; empty: nobody does
+	want string // the linter that reports it; empty: none
 }
 
-func TestRulesBite(t *testing.T) {
+func TestEachRuleReportsItsBreach(t *testing.T) {
 	cases := directions()
 	for _, name := range services(t) {
 		cases = append(cases, isolation(name)...)
@@ -113,7 +113,7 @@ func TestRulesBite(t *testing.T) {
 	}
 }
 
-// directions holds the cases about who may import what, services among each other aside.
+// directions returns the cases on imports, except for those between services.
 func directions() []breach {
 	const depguard = "depguard"
 	return []breach{
@@ -161,7 +161,7 @@ func directions() []breach {
 	}
 }
 
-// isolation holds the cases for one service: nothing of it imports another service.
+// isolation returns the cases for one service: nothing of it imports another service.
 func isolation(name string) []breach {
 	server := "services/" + name + "/" + name + "server"
 	return []breach{
@@ -177,7 +177,7 @@ func isolation(name string) []breach {
 	}
 }
 
-// purity holds the cases about deciding code, which one service stands for.
+// purity returns the cases on deciding code, with one service as the example.
 func purity() []breach {
 	var cases []breach
 	add := func(path, call, want string) {

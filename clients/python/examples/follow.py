@@ -62,7 +62,7 @@ async def follow(run: Run) -> int:
                 print(f"{result.status.value} · {result.reason}: {result.message}")
                 return 0 if result.accepted else 1
             case Result() as rest:
-                # The run rests now, and nothing runs for it: there is time to think.
+                # The run is parked and uses no process: there is time to think.
                 for waiting in rest.pending:
                     if waiting.call_id in asked:
                         continue  # the answer is on its way

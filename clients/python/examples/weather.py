@@ -5,9 +5,9 @@
     python examples/weather.py
 
 The program keeps the run's id and the id of the last event that it has shown in a file. With
---crash it dies in the middle of its second call, as a power failure would have it. Started again, it
-attaches to the run and goes on behind that event: nothing is shown twice, nothing is left out, and
-the call that was open is made again. The run itself noticed nothing; it waited.
+--crash it kills itself in the middle of its second call, like a power failure. Started again, it
+attaches to the run and continues after that event: each event is shown once, and the call that was
+open is made again. The run itself only waited.
 """
 
 import argparse

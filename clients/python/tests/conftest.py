@@ -64,9 +64,9 @@ class Server:
 
 
 class Wire:
-    """The way to a server that itself goes on: a port that passes bytes on, until it is cut.
+    """A proxy to a server that keeps running: a port that forwards bytes until it is cut.
 
-    breaks_after: bytes towards the client after which its connection breaks, once; None for never.
+    breaks_after: bytes towards the client after which its connection breaks once; None for never.
     """
 
     def __init__(self, server: Server) -> None:

@@ -112,7 +112,7 @@ async def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_sen
     with pytest.raises(InvalidError, match="tls: .*missing.pem cannot be read: No such file"):
         await Client.connect(tls=tmp_path / "missing.pem")
     (tmp_path / "empty.pem").write_text("no certificate")
-    with pytest.raises(InvalidError, match="holds no certificate in PEM form"):
+    with pytest.raises(InvalidError, match="contains no certificate in PEM form"):
         await Client.connect(tls=tmp_path / "empty.pem")
     with pytest.raises(InvalidError, match="traceparent: 'trace' is not VERSION-TRACE-SPAN-FLAGS"):
         await Client.connect(traceparent="trace")

@@ -251,7 +251,7 @@ async def test_wrong_input_is_one_clear_exception(client: Client, script: Script
     with pytest.raises(InvalidError, match='agent: .*no field named "nmae"') as agent:
         await client.start("look", model=script(TALK), workspace=workspace, agent={"nmae": "x"})
     assert agent.value.field == "agent"
-    with pytest.raises(InvalidError, match="statuses: 'FINISHED' is none: want RUNNING, PARKED"):
+    with pytest.raises(InvalidError, match="statuses: unknown status 'FINISHED'; expected one of RUNNING, PARKED"):
         [run async for run in client.runs("FINISHED")]
     run = await client.start("look", model=script(TALK), workspace=workspace)
     await run.result()

@@ -57,9 +57,9 @@ def test_what_cannot_be_a_tool_is_refused_with_its_place() -> None:
     for function, text in ((bare, "parameter city has no annotation"), (strange, "complex"), (many, "passed by name")):
         with pytest.raises(TypeError, match=text):
             tool(function)
-    with pytest.raises(TypeError, match="two have the name same"):
+    with pytest.raises(TypeError, match="duplicate name same"):
         by_name([tool(name="same")(lambda: None), tool(name="same")(lambda: None)])
-    with pytest.raises(TypeError, match="the tool b stands under the name a"):
+    with pytest.raises(TypeError, match="the tool b is listed as a"):
         by_name({"a": tool(name="b")(lambda: None)})
 
 

@@ -64,7 +64,7 @@ async function follow(run: Run): Promise<number> {
           console.log(`${update.status} · ${update.reason}: ${update.message}`);
           return update.accepted ? 0 : 1;
         }
-        // The run rests now, and nothing runs for it: there is time to think.
+        // The run is parked and uses no process: there is time to think.
         const fresh = update.pending.filter((call) => !asked.has(call.callId)); // else the answer is on its way
         let waits = update.pending.length === 0;
         for (const call of fresh) {

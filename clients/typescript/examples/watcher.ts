@@ -1,11 +1,11 @@
 /**
- * Copy the events of a run into a file, whoever started it, and survive everything.
+ * Copy the events of a run into a file, across crashes. Any client may have started the run.
  *
  *     npm run watcher -- RUN --into events.jsonl
  *
- * The file is the place in the run, too: started again, after a kill -9 or a power failure, it goes on
- * behind the last whole line. Each event stands there once, in order, none is left out. The run itself
- * notices nothing. Without RUN it lists the runs that there are.
+ * The last complete line of the file is also the position in the run: started again, after a kill -9 or
+ * a power failure, the program continues after it. The file contains each event once and in order. The
+ * run is not affected. Without RUN the program lists the runs.
  */
 
 import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";

@@ -16,13 +16,13 @@ export interface ConnectOptions extends Signal {
   token?: string | undefined;
   /** True to trust the certificate authorities that Node trusts, or a PEM file with those to trust. Default false. */
   tls?: boolean | string | undefined;
-  /** Whose runs are meant where nothing else is said. Default "default". */
+  /** The namespace of runs where a call names no other. Default "default". */
   namespace?: string | undefined;
-  /** W3C trace context that goes with each call, or a function that gives the present one. */
+  /** W3C trace context that is sent with each call, or a function that returns the current one. */
   traceparent?: string | (() => string | undefined) | undefined;
   /**
    * Milliseconds for which the gateway may be out of reach before a call or an iteration fails. Default
-   * 60,000. Whatever it is, each try has 5 s to connect, and a call 30 s in all.
+   * 60,000. Independent of it, each attempt has 5 s to connect and 30 s in total.
    */
   patience?: number | undefined;
   /** The same for the first call. Default 5,000. */
@@ -32,43 +32,43 @@ export interface ConnectOptions extends Signal {
 export interface StartOptions extends Signal {
   /** What the agent is to achieve. */
   goal: string;
-  /** Who the agent is: the fields of an agent file. */
+  /** The fields of an agent file. */
   agent?: MessageInitShape<typeof pb.AgentSpecSchema>;
-  /** PROVIDER:NAME; stands over that of the agent. */
+  /** PROVIDER:NAME; takes precedence over the model of the agent. */
   model?: string | undefined;
   /** The folder that the agent works in, on the machine of the tool host. A relative one, as the default ".", is taken from the current folder. */
   workspace?: string | undefined;
-  /** Functions that the run may call here, while somebody iterates over `events` or awaits `result`. */
+  /** Functions that the run may call in this process, while `events` is iterated or `result` awaited. */
   tools?: readonly Tool[];
-  /** What has to be there before the run counts as done. */
+  /** What has to exist before the run counts as done. */
   contract?: MessageInitShape<typeof pb.TaskContractSchema>;
   /** Numbers of the loop, such as `{ stop: { maxTurns: 20 } }`. */
   config?: MessageInitShape<typeof pb.LoopConfigSchema>;
   workflow?: string[];
-  /** The run's name; made from the request id when it is left out. */
+  /** The run's name. Default: derived from the request id. */
   runId?: string;
   /** The same request sent again, also by another process, starts no second run. Default: a new one. */
   requestId?: string;
   namespace?: string;
-  /** W3C trace context of this run, over that of the client. */
+  /** W3C trace context of this run; takes precedence over that of the client. */
   traceparent?: string;
 }
 
 export interface AttachOptions extends Signal {
   /**
-   * Functions for the calls of tools that the run was started with. Calls that wait already are made
-   * too, as soon as somebody iterates over `events` or awaits `result`.
+   * Functions for the client tools that the run was started with. Calls that are waiting already are
+   * made too, as soon as `events` is iterated or `result` awaited.
    */
   tools?: readonly Tool[];
   namespace?: string;
 }
 
 export interface RunsOptions extends Signal {
-  /** Only runs that stand so; default all. */
+  /** Only runs with these statuses; default all. */
   statuses?: readonly Status[];
   /** "*" means all. */
   namespace?: string;
-  /** Runs that are fetched at once, from 1 to 1,000. Default 100. */
+  /** Runs in one request, from 1 to 1,000. Default 100. */
   pageSize?: number;
 }
 
@@ -91,7 +91,7 @@ export class HarnessClient implements AsyncDisposable {
     const { namespace = "default", patience = 60_000, connectTimeout = 5_000, tls = false, token, traceparent } = options;
     const connection = new Connection(address, { token, tls, traceparent, patience });
     try {
-      // A question that costs little shows whether address, TLS, token and namespace are right.
+      // A cheap call checks address, TLS, token and namespace.
       const { signal } = options;
       await connection.call((rpc, call) => rpc.listRuns({ namespace, pageSize: 1 }, call), { patience: connectTimeout, signal });
     } catch (error) {
@@ -101,13 +101,13 @@ export class HarnessClient implements AsyncDisposable {
     return new HarnessClient(connection, namespace);
   }
 
-  /** Every call of the protocol, with types, for what has no method here. Token and trace context go along. */
+  /** Every call of the protocol, with types, for what has no method here. Sends token and trace context. */
   get rpc(): Client<typeof pb.GatewayService> {
     return this.connection.rpc;
   }
 
   /**
-   * Starts a run. When this returns it is stored, and goes on whatever becomes of this process.
+   * Starts a run. When this returns the run is stored and continues, also when this process ends.
    *
    * @throws InvalidError with the field that is wrong, ExistsError when another run has the name,
    * PreconditionError when an executor of the workflow is not served.
@@ -135,7 +135,11 @@ export class HarnessClient implements AsyncDisposable {
     return new Run(this.connection, answer.namespace, answer.runId, answer.existed, tools);
   }
 
-  /** A run that exists, whoever started it. NotFoundError when there is none. */
+  /**
+   * Attaches to an existing run, which any client may have started.
+   *
+   * @throws NotFoundError when there is none.
+   */
   async attach(runId: string, options: AttachOptions = {}): Promise<Run> {
     const tools = byName(options.tools ?? []);
     const run = new Run(this.connection, options.namespace ?? this.namespace, runId, true, tools);
@@ -157,8 +161,8 @@ export class HarnessClient implements AsyncDisposable {
   }
 
   /**
-   * Closes the connection. Runs go on. What is under way here, or is asked for later, fails with a
-   * HarnessError that says that the client is closed.
+   * Closes the connection. Runs continue. Calls that have not returned, and all later ones, fail with
+   * a HarnessError of code CANCELLED.
    */
   async close(): Promise<void> {
     this.connection.close();
@@ -173,7 +177,7 @@ const STATUSES = Object.keys(pb.RunStatus).filter((name) => /^[A-Z]+$/.test(name
 
 function statusNumber(status: Status): pb.RunStatus {
   if (!STATUSES.includes(status)) {
-    throw invalid("statuses", `${JSON.stringify(status)} is none: want ${STATUSES.join(", ")}`);
+    throw invalid("statuses", `${JSON.stringify(status)} is not one of ${STATUSES.join(", ")}`);
   }
   return pb.RunStatus[status];
 }

@@ -1,4 +1,4 @@
-/** The connection to a gateway: address, TLS, token, trace context, and calls that are tried again. */
+/** The connection to a gateway: address, TLS, token, trace context, and calls with retries. */
 
 import { readFileSync } from "node:fs";
 import { connect as connectSocket, isIPv4 } from "node:net";
@@ -10,7 +10,7 @@ import { fromRpc, invalid, isPassing } from "./errors.js";
 import { GatewayService } from "./gen/harness/v1/gateway_pb.js";
 import { Session } from "./session.js";
 
-/** Longest time that one try of a call may take, in milliseconds. */
+/** Limit of one attempt of a call, in milliseconds. */
 const ATTEMPT = 30_000;
 
 export interface ConnectionOptions {
@@ -26,9 +26,9 @@ export interface Call {
   traceparent?: string | undefined;
 }
 
-/** A connection to one gateway and what goes with each call. */
+/** A connection to one gateway, with the headers and the retries of its calls. */
 export class Connection {
-  /** Every call of the protocol. Token and trace context go along. */
+  /** Every call of the protocol. Sends token and trace context. */
   readonly rpc: Client<typeof GatewayService>;
   /** Milliseconds for which the gateway may be out of reach before a call fails. */
   readonly patience: number;
@@ -57,11 +57,11 @@ export class Connection {
   }
 
   /**
-   * Makes a call, again and again while the gateway is out of reach. Every request that changes
+   * Makes a call and retries it while the gateway is out of reach. Every request that changes
    * something carries an id, so that it has one effect.
    */
   async call<T>(make: (rpc: Client<typeof GatewayService>, options: CallOptions) => Promise<T>, call: Call = {}): Promise<T> {
-    const again = new Again(call.patience ?? this.patience);
+    const retry = new Retry(call.patience ?? this.patience);
     const options: CallOptions = { timeoutMs: ATTEMPT };
     if (call.signal) {
       options.signal = call.signal;
@@ -74,44 +74,44 @@ export class Connection {
       try {
         return await make(this.rpc, options);
       } catch (error) {
-        await this.orAgain(error, again, call.signal);
+        await this.waitForRetry(error, retry, call.signal);
       }
     }
   }
 
-  /** Waits for the next try after an error; throws when there is none, as after `close`, or the signal's reason. */
-  async orAgain(error: unknown, again: Again, signal?: AbortSignal): Promise<void> {
+  /** Waits until a failed call may be retried. Throws if it may not, as after `close`, or the signal's reason. */
+  async waitForRetry(error: unknown, retry: Retry, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     if (!(error instanceof ConnectError)) {
       throw error;
     }
     const { closed } = this.#session;
     closed.throwIfAborted();
-    if (!isPassing(error) || !(await again.wait(signal ? AbortSignal.any([signal, closed]) : closed))) {
+    if (!isPassing(error) || !(await retry.wait(signal ? AbortSignal.any([signal, closed]) : closed))) {
       throw fromRpc(error, this.address);
     }
   }
 
-  /** Ends all calls under way, and fails each from now on, with an error that says that the client is closed. */
+  /** Ends all calls, and fails each later one, with an error of code CANCELLED. */
   close(): void {
     this.#session.abort();
   }
 }
 
-/** Counts tries that failed: with growing pauses, for `patience` milliseconds since the last success. */
-export class Again {
+/** Paces the attempts of a call: with growing pauses, for `patience` milliseconds since the last success. */
+export class Retry {
   #end: number | undefined;
   #pause = 100;
 
   constructor(readonly patience: number) {}
 
-  /** Something went well. */
+  /** Records a success. */
   reset(): void {
     this.#end = undefined;
     this.#pause = 100;
   }
 
-  /** Waits for the next try; false, at once, when patience is at its end. */
+  /** Waits until the next attempt is due. Returns false, without waiting, when patience has run out. */
   async wait(signal?: AbortSignal): Promise<boolean> {
     const now = performance.now();
     this.#end ??= now + this.patience;
@@ -138,7 +138,7 @@ export function checkAddress(address: string): void {
   }
 }
 
-/** Says that what is sent to an address does not leave this machine. */
+/** Reports whether what is sent to an address stays on this machine. */
 export function isLocal(address: string): boolean {
   const host = address.slice(0, address.lastIndexOf(":"));
   return address.startsWith("unix:") || host === "localhost" || host === "[::1]" || (isIPv4(host) && host.startsWith("127."));
@@ -146,7 +146,7 @@ export function isLocal(address: string): boolean {
 
 function checkToken(address: string, { token, tls }: ConnectionOptions): void {
   if (tls !== false && address.startsWith("unix:")) {
-    throw invalid("tls", `${address} is a socket of this machine: leave tls out`);
+    throw invalid("tls", `${address} is a socket of this machine, which has no TLS; omit tls`);
   }
   if (token === undefined) {
     return;
@@ -155,7 +155,7 @@ function checkToken(address: string, { token, tls }: ConnectionOptions): void {
     throw invalid("token", "must be one word of visible ASCII characters, without `Bearer` in front");
   }
   if (tls === false && !isLocal(address)) {
-    throw invalid("token", `it would travel to ${address} in clear text; say tls: true or tls: CA_FILE`);
+    throw invalid("token", `it would travel to ${address} in clear text; pass tls: true or tls: CA_FILE`);
   }
 }
 
@@ -163,7 +163,7 @@ function checkTrace(traceparent: string | undefined): string {
   if (traceparent && !/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent)) {
     throw invalid(
       "traceparent",
-      `${JSON.stringify(traceparent)} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, as W3C has it`,
+      `${JSON.stringify(traceparent)} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, the form of W3C`,
     );
   }
   return traceparent ?? "";
@@ -173,7 +173,7 @@ function present(traceparent: ConnectionOptions["traceparent"]): string | undefi
   return typeof traceparent === "function" ? traceparent() : traceparent;
 }
 
-/** Puts token and trace context on each call; a trace context that the call brings along stands. */
+/** Adds token and trace context to each call; keeps a trace context that the call already has. */
 function headers(options: ConnectionOptions): Interceptor {
   return (next) => (request) => {
     request.header.set("user-agent", "harnessmesh-typescript");
@@ -199,7 +199,7 @@ function certificates(file: string): Buffer {
     throw invalid("tls", `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (!roots.includes("-----BEGIN CERTIFICATE-----")) {
-    throw invalid("tls", `${file} holds no certificate in PEM form`);
+    throw invalid("tls", `${file} contains no certificate in PEM form`);
   }
   return roots;
 }

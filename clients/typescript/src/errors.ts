@@ -1,8 +1,8 @@
 /**
  * What can go wrong, as errors.
  *
- * Every error of the package is a {@link HarnessError}. Its message is one line that says what is
- * wrong; `reason` and `field` say it to programs.
+ * Every error of the package is a {@link HarnessError}. Its message is one line for people; `reason`
+ * and `field` are for programs.
  */
 
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -23,7 +23,7 @@ export class HarnessError extends Error {
   readonly code: string;
   /** An ErrorReason without its prefix, such as "RUN_NOT_FOUND"; empty when there is none. */
   readonly reason: string;
-  /** What the gateway says besides; its keys are documented with ErrorReason. */
+  /** Further values of the gateway; its keys are documented with ErrorReason. */
   readonly metadata: Readonly<Record<string, string>>;
 
   constructor(message: string, details: ErrorDetails = {}) {
@@ -34,37 +34,37 @@ export class HarnessError extends Error {
     this.metadata = details.metadata ?? {};
   }
 
-  /** The field that is wrong, such as "spec.agent.model"; empty when no field is meant. */
+  /** The field that is wrong, such as "spec.agent.model"; empty when the error is about no field. */
   get field(): string {
     return this.metadata["field"] ?? "";
   }
 }
 
-/** Something in the request is wrong; `field` says what. Sending it again does not help. */
+/** The request is invalid; `field` names the part. Sending it again does not help. */
 export class InvalidError extends HarnessError {}
 
 /** There is no such run, version or blob. */
 export class NotFoundError extends HarnessError {}
 
-/** Another was first: the run id is in use (RUN_EXISTS), or the call has its answer (CALL_ANSWERED). */
+/** The run id is in use (RUN_EXISTS), or the call already has its answer (CALL_ANSWERED). */
 export class ExistsError extends HarnessError {}
 
-/** The run does not stand so that it can be done, such as CALL_NOT_PENDING, RUN_ENDED or RUN_ACTIVE. */
+/** The state of the run does not allow it, such as CALL_NOT_PENDING, RUN_ENDED or RUN_ACTIVE. */
 export class PreconditionError extends HarnessError {}
 
-/** An input is over its bound; metadata: limit, size. */
+/** An input exceeds its limit; metadata: limit, size. */
 export class TooLargeError extends HarnessError {}
 
-/** The gateway wants a token, or does not know the one that it was given. */
+/** The token is missing or unknown. */
 export class UnauthenticatedError extends HarnessError {}
 
-/** The token may not do this, such as touch that namespace. */
+/** The token does not permit this, such as access to that namespace. */
 export class ForbiddenError extends HarnessError {}
 
-/** The gateway, or what is behind it, was out of reach for all of the time that the client tries. */
+/** The gateway, or the run log that it needs, was out of reach for as long as the client retried. */
 export class UnavailableError extends HarnessError {}
 
-/** An argument that is refused before anything is sent. */
+/** Returns the error for an argument that is refused before anything is sent. */
 export function invalid(field: string, what: string): InvalidError {
   return new InvalidError(`${field}: ${what}`, { metadata: { field } });
 }
@@ -83,29 +83,29 @@ const CLASSES = new Map<Code, typeof HarnessError>([
   [Code.Aborted, UnavailableError],
 ]);
 
-/** The error for a failed call to the gateway at an address. */
+/** Returns the error for a failed call to the gateway at an address. */
 export function fromRpc(error: ConnectError, address: string): HarnessError {
   if (error.cause instanceof HarnessError) {
-    return error.cause; // an argument that turned out wrong on the way
+    return error.cause; // an argument that an interceptor refused
   }
   const { reason, metadata } = details(error);
-  const told = error.rawMessage.replace(/\s+/g, " ").trim() || codeName(error.code);
+  const text = error.rawMessage.replace(/\s+/g, " ").trim() || codeName(error.code);
   let code = error.code;
-  let message = told;
+  let message = text;
   if (code === Code.DeadlineExceeded) {
-    message = `the gateway at ${address} did not answer in time (${told})`;
+    message = `the gateway at ${address} did not answer in time (${text})`;
   } else if (isBroken(error) || (code === Code.Unavailable && reason === "")) {
     code = Code.Unavailable;
     message =
       `no gateway can be reached at ${address}: is \`harness serve\` running there, ` +
-      `and is TLS on at both ends or at neither? (${told})`;
+      `and is TLS on at both ends or at neither? (${text})`;
   } else if (code === Code.Unimplemented || !isAnswer(error)) {
-    message = `what answers at ${address} is no gateway, or an older one (${told})`;
+    message = `the server at ${address} is not a gateway, or an older one (${text})`;
   }
   return new (CLASSES.get(code) ?? HarnessError)(message, { code: codeName(code), reason, metadata });
 }
 
-/** Says that the same request may succeed in a moment. */
+/** Reports whether a retry of the same request may succeed. */
 export function isPassing(error: ConnectError): boolean {
   if (error.cause instanceof HarnessError) {
     return false;
@@ -122,12 +122,12 @@ export function isPassing(error: ConnectError): boolean {
   }
 }
 
-/** Says that a gateway, or a proxy before it, gave this status; else the connection made it. */
+/** Reports whether a gateway or a proxy returned this status; otherwise the connection made it. */
 function isAnswer(error: ConnectError): boolean {
   return error.metadata.has("grpc-status");
 }
 
-/** Says that the connection failed before there was an answer, or in the middle of a stream. */
+/** Reports whether the connection failed before an answer or in the middle of a stream. */
 function isBroken(error: ConnectError): boolean {
   return !isAnswer(error) && (error.code === Code.Internal || error.code === Code.Canceled || error.code === Code.Aborted);
 }

@@ -1,4 +1,4 @@
-/** What an iteration over a run yields: events, pieces of the model's text, and how the run rests. */
+/** What an iteration over a run yields: events, pieces of the model's text, and the run's results. */
 
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import * as pb from "./gen/pb.js";
@@ -17,16 +17,16 @@ type Dotted<S extends string> = S extends `${infer Head}_${infer Tail}`
     : `${Head}.${Tail}`
   : S;
 
-/** What each event of docs/events.md tells, by the event's name. */
+/** The data of each event of docs/events.md, by the event's name. */
 export type EventData = { [C in Case as Dotted<Snake<C["case"]>>]: C["value"] };
 
 /** The names of docs/events.md. */
 export type EventName = keyof EventData;
 
 interface Envelope {
-  /** VERSION-INDEX, unique in the run. Give it to `run.events({ after })` to go on behind this event. */
+  /** VERSION-INDEX, unique in the run. Pass it to `run.events({ after })` to continue after this event. */
   readonly id: string;
-  /** Version of the record that holds it; one record may hold several events. */
+  /** Version of the record that contains it; one record may contain several events. */
   readonly version: number;
   /** When the record was made. */
   readonly time: Date;
@@ -42,7 +42,7 @@ export type EventOf<Name extends EventName> = Envelope & { readonly name: Name; 
 /** An event of a newer server. */
 export type UnknownEvent = Envelope & { readonly name: "unknown"; readonly data: undefined };
 
-/** Something that was committed to the run's log: `name` says what `data` is. */
+/** Something that was committed to the run's log: `name` determines the type of `data`. */
 export type Event = { [Name in EventName]: EventOf<Name> }[EventName] | UnknownEvent;
 
 /**
@@ -52,51 +52,51 @@ export type Event = { [Name in EventName]: EventOf<Name> }[EventName] | UnknownE
 export interface Delta {
   readonly name: "delta";
   readonly turnNumber: number;
-  /** Claim of the turn and try that wrote it; both 0 when it was not seen being written but taken from the response. */
+  /** Claim of the turn and try that wrote it; both 0 when it was not streamed but taken from the response. */
   readonly attempt: number;
   readonly try: number;
   /** Bytes (UTF-8) of the text that came before. */
   readonly offset: number;
   readonly text: string;
   /**
-   * What was yielded of this turn's text before is void, and this piece begins it anew: an earlier
-   * try broke off, or another worker took the turn over.
+   * What was yielded of this turn's text before is void, and this piece starts it again: an earlier
+   * try broke off, or another worker took over the turn.
    */
   readonly rewinds: boolean;
 }
 
-/** How a run stands. */
+/** The status of a run. */
 export type Status = Exclude<keyof typeof pb.RunStatus, "UNSPECIFIED">;
 
-/** A call that waits for somebody outside. */
+/** A call that waits for an answer from outside. */
 export interface PendingCall {
   readonly callId: string;
   readonly tool: string;
-  /** The JSON value that they are, or a string where the model wrote something else. */
+  /** A JSON value, or the text where the model wrote something else. */
   readonly arguments: unknown;
   /** approval, client_tool, question or review. */
   readonly kind: string;
-  /** Why it has to wait, or the question, for the person who is asked. */
+  /** Why it has to wait, or the question, for the person that answers. */
   readonly why: string;
   readonly turnNumber: number;
-  /** When it is answered with an error; undefined means never. */
+  /** When it fails without an answer; undefined means never. */
   readonly deadline: Date | undefined;
 }
 
-/** Something that was made for the user, with its whole text. */
+/** Something that the agent made for the user, with its complete text. */
 export interface Deliverable {
   readonly itemId: string;
   readonly title: string;
   readonly content: string;
 }
 
-/** How a run rests or has ended. Texts are whole. */
+/** The state of a run that is parked or has ended. Texts are complete. */
 export interface Result {
   readonly name: "result";
   readonly status: Status;
-  /** It has ended; only a message, or after a cancel a resume, lets it go on. */
+  /** True if the run has ended: only a message, or after a cancel a resume, reopens it. */
   readonly ended: boolean;
-  /** The work counts as done: the agent said so and no gate objected. */
+  /** The work counts as done: the agent declared it done and no gate rejected it. */
   readonly accepted: boolean;
   /** A kind of docs/events.md, such as agent_done, approval or budget_exceeded:turns. */
   readonly reason: string;
@@ -104,23 +104,23 @@ export interface Result {
   readonly message: string;
   /** The agent's last text. */
   readonly answer: string;
-  /** What the agent said when it said that it is done. */
+  /** The summary with which the agent declared the work done. */
   readonly summary: string;
   readonly turnCount: number;
   readonly toolCalls: number;
   /** The calls that wait, while it is parked. */
   readonly pending: readonly PendingCall[];
-  /** When a parked run goes on by itself; undefined means never. */
+  /** When a parked run resumes by itself; undefined means never. */
   readonly wakeAt: Date | undefined;
   readonly deliverables: readonly Deliverable[];
-  /** The protocol's message, with coverage, usage and the facts behind the reason. */
+  /** The protocol's message, with coverage, usage and the facts of the reason. */
   readonly raw: pb.HarnessResult;
 }
 
-/** What `run.events` yields: `name` says which. */
+/** What `run.events` yields, distinguished by `name`. */
 export type Update = Event | Delta | Result;
 
-/** Fetches a text that may be stored apart. */
+/** Fetches a text that may be stored in a blob. */
 export type Texts = (content: pb.Content | undefined) => Promise<string>;
 
 export function eventOf(event: pb.Event): Event {
@@ -172,7 +172,7 @@ export function nameOf(name: string): string {
   return snake.replace(/_(?=[^_]*$)/, ".");
 }
 
-/** A call's arguments: the JSON value that they are, else the text. */
+/** Returns a call's arguments: the JSON value, or the text if they are not JSON. */
 export function parseArguments(text: string): unknown {
   try {
     return JSON.parse(text);

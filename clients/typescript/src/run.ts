@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { Again, type Connection } from "./connection.js";
+import { type Connection, Retry } from "./connection.js";
 import { HarnessError, UnavailableError } from "./errors.js";
 import { eventOf, type PendingCall, pendingOf, type Result, resultOf, type Update } from "./events.js";
 import * as pb from "./gen/pb.js";
@@ -11,7 +11,7 @@ import { Serving } from "./serving.js";
 import type { Tool } from "./tools.js";
 import { Seen, watch, type Watched } from "./watching.js";
 
-/** When an iteration ends: when the run has ended; when it has ended or rests; when all that is stored was yielded. */
+/** When an iteration ends: when the run has ended; when it has ended or is parked; when all stored events were yielded. */
 export type Until = "end" | "rest" | "now";
 
 const UNTIL = { end: pb.WatchUntil.END, rest: pb.WatchUntil.REST, now: pb.WatchUntil.NOW } as const;
@@ -30,8 +30,8 @@ export interface EventsOptions extends Signal {
    */
   until?: Until;
   /**
-   * Also yield the model's text, while it is written; default true. Until its `model.response` comes,
-   * the deltas of a turn have added up to the whole text, also where it was not seen being written.
+   * Also yield the model's text, while it is written; default true. Before its `model.response` the
+   * deltas of a turn have added up to the complete text, also where it was not streamed.
    */
   deltas?: boolean;
 }
@@ -42,8 +42,8 @@ export interface InputOptions extends Signal {
 }
 
 /**
- * A run, as `client.start` and `client.attach` give it. It belongs to its log and not to this object:
- * any number of them, in any number of processes, may stand for one run.
+ * A run, as `client.start` and `client.attach` return it. The run lives in its log, not in this object:
+ * any number of objects, in any number of processes, may refer to one run.
  */
 export class Run {
   /** Id of the last event that `events` has yielded here, "" before the first. */
@@ -54,20 +54,20 @@ export class Run {
     private readonly connection: Connection,
     readonly namespace: string,
     readonly id: string,
-    /** It had been started before, by the same request. */
+    /** The same request had started it before. */
     readonly existed: boolean,
     private readonly tools: ReadonlyMap<string, Tool>,
   ) {}
 
   /**
    * Yields what happens in the run: stored events from `after` on, then live ones, with the model's
-   * text between them, and a Result whenever the run rests or has ended.
+   * text between them, and a Result whenever the run is parked or has ended.
    *
-   * A connection that breaks is made again, and the iteration goes on where it was: each event is
-   * yielded once, in order, none is left out. Of a text that was under way nothing is yielded twice;
-   * a delta that `rewinds` says that it was written anew.
+   * A connection that breaks is reopened, and the iteration continues where it was: each event is
+   * yielded once and in order. No part of a text is yielded twice, unless the model rewrites it: then
+   * a delta `rewinds`.
    *
-   * While it is iterated, the client's tools are run. A park that waits for them alone yields no
+   * The client's tools run while the iteration does. A park that waits for them alone yields no
    * Result.
    *
    * @throws UnavailableError when the gateway is away for longer than the client's patience,
@@ -90,8 +90,8 @@ export class Run {
           if (update.case === "event" && serving && update.value.version > seen.attached) {
             serving.announced(update.value);
           }
-          yield* this.#told(update, seen, deltas, signal);
-        } else if (!serving?.rests(update.value)) {
+          yield* this.#updates(update, seen, deltas, signal);
+        } else if (!serving?.parked(update.value)) {
           await serving?.finish(signal);
           yield await resultOf(update.value, (content) => this.text(content, { signal }));
           if (serving && until === "rest") {
@@ -105,8 +105,8 @@ export class Run {
   }
 
   /**
-   * Waits until the run has ended or is parked, and says how it stands. The client's tools are run
-   * meanwhile; a park that waits for them alone is not the end of it.
+   * Waits until the run has ended or is parked, and returns its result. The client's tools run
+   * meanwhile; a park that waits for them alone is not a result.
    */
   async result(options: Signal = {}): Promise<Result> {
     const after = Number((await this.info(options)).version);
@@ -117,72 +117,72 @@ export class Run {
       }
     }
     if (!result) {
-      throw new HarnessError(`the gateway ended the watch of ${this.namespace}/${this.id} without a result: ask again`);
+      throw new HarnessError(`the gateway ended the watch of ${this.namespace}/${this.id} without a result; call result again`);
     }
     return result;
   }
 
-  /** How the run stands, without its texts. */
+  /** Returns the state of the run, without its texts. */
   async info(options: Signal = {}): Promise<pb.Run> {
     return (await this.#get(options)).run ?? create(pb.RunSchema, this.#name);
   }
 
-  /** What the run waits for, oldest first; empty while it works. */
+  /** Returns the calls that the run waits for, oldest first; empty while it works. */
   async pending(options: Signal = {}): Promise<PendingCall[]> {
     const { result } = await this.#get(options);
     return Promise.all((result?.pending ?? []).map((call) => pendingOf(call, (content) => this.text(content, options))));
   }
 
-  /** The conversation as it is stored, up to a version; 0 is the newest. */
+  /** Returns the stored conversation up to a version; 0 is the newest. */
   async conversation(options: Signal & { version?: number } = {}): Promise<pb.Message[]> {
     const request = create(pb.GetConversationRequestSchema, { ...this.#name, version: BigInt(options.version ?? 0) });
     return (await this.connection.call((rpc, call) => rpc.getConversation(request, call), options)).messages;
   }
 
   /**
-   * Says something to the run. One that works reads it in its next request to the model, one that is
-   * parked wakes, one that has ended takes up work again. Returns the input's id, which the event
-   * `input.accepted` names.
+   * Sends the run a message. A working run includes it in its next request to the model, a parked one
+   * resumes, one that has ended reopens. Returns the input's id, which the event `input.accepted`
+   * names.
    */
   send(text: string, options: InputOptions = {}): Promise<string> {
     return this.#input({ case: "userMessage", value: { content: inline(text) } }, options);
   }
 
   /**
-   * Gives a call its result: of a tool that a client runs, or a question. `error`: the call failed,
-   * and the text says how.
+   * Answers a call: of a tool that a client runs, or a question. `error`: the call failed, and the text
+   * is the error.
    *
-   * @throws ExistsError when it has an answer, PreconditionError when it does not wait.
+   * @throws ExistsError when the call has an answer, PreconditionError when it does not wait for one.
    */
   answer(callId: string, text: string, options: InputOptions & { error?: boolean } = {}): Promise<string> {
     return this.#input({ case: "toolAnswer", value: { callId, result: inline(text), isError: options.error ?? false } }, options);
   }
 
-  /** Lets a call run; `always`: and all later ones of its tool in this run. */
+  /** Approves a call; with `always`, also all later calls of its tool in this run. */
   approve(callId: string, options: InputOptions & { always?: boolean } = {}): Promise<string> {
     const decision = options.always ? pb.ApprovalDecision.RUN : pb.ApprovalDecision.ONCE;
     return this.#input({ case: "approval", value: { callId, decision } }, options);
   }
 
-  /** Forbids a call. The model is told the reason. */
+  /** Denies a call. The model receives the reason. */
   deny(callId: string, reason = "", options: InputOptions = {}): Promise<string> {
     return this.#input({ case: "approval", value: { callId, decision: pb.ApprovalDecision.DENY, reason } }, options);
   }
 
-  /** Changes the mode of work from the next call on: plan, execute or one of the agent's own. */
+  /** Changes the mode of work from the next call on: plan, execute or a mode that the agent defines. */
   setMode(mode: string, options: InputOptions = {}): Promise<string> {
     return this.#input({ case: "modeChange", value: { mode } }, options);
   }
 
-  /** Kills what the run is doing and parks it. Returns when that is stored; `result` waits for it. */
+  /** Kills the calls that run and parks the run. Returns when the request is stored; `result` waits for its effect. */
   async interrupt(reason = "", options: InputOptions = {}): Promise<string> {
     const request = message(pb.InterruptRunRequestSchema, "interrupt", { ...this.#named(options), reason });
     return (await this.connection.call((rpc, call) => rpc.interruptRun(request, call), options)).requestId;
   }
 
   /**
-   * Lets a parked or cancelled run go on. `budgets` replace the present ones, such as
-   * `{ toolCalls: 600 }`. False when it was running already; then only budgets have an effect.
+   * Resumes a parked or cancelled run. `budgets` replace the current ones, such as
+   * `{ toolCalls: 600 }`. Returns false when it was running already; then only budgets have an effect.
    */
   async resume(
     options: InputOptions & { budgets?: MessageInitShape<typeof pb.BudgetsSchema> } = {},
@@ -192,18 +192,18 @@ export class Run {
     return !(await this.connection.call((rpc, call) => rpc.resumeRun(request, call), options)).alreadyRunning;
   }
 
-  /** Ends the run for good. Returns when that is stored; `result` waits for it. */
+  /** Ends the run. Returns when the request is stored; `result` waits for its effect. */
   async cancel(reason = "", options: InputOptions = {}): Promise<string> {
     const request = message(pb.CancelRunRequestSchema, "cancel", { ...this.#named(options), reason });
     return (await this.connection.call((rpc, call) => rpc.cancelRun(request, call), options)).requestId;
   }
 
-  /** Deletes a run that rests or has ended, and all that is stored of it. */
+  /** Deletes a run that is parked or has ended, with all that is stored of it. */
   async delete(options: Signal = {}): Promise<void> {
     await this.connection.call((rpc, call) => rpc.deleteRun(this.#name, call), options);
   }
 
-  /** The text of a content, fetched where it was too large to travel. */
+  /** Returns the text of a content; fetches it if it is stored in a blob. */
   async text(content: pb.Content | undefined, options: Signal = {}): Promise<string> {
     switch (content?.value.case) {
       case "inline":
@@ -216,7 +216,7 @@ export class Run {
   }
 
   async #blob({ digest }: pb.BlobRef, signal?: AbortSignal): Promise<Buffer> {
-    const again = new Again(this.connection.patience);
+    const retry = new Retry(this.connection.patience);
     for (;;) {
       try {
         const chunks: Uint8Array[] = [];
@@ -225,17 +225,17 @@ export class Run {
         }
         const data = Buffer.concat(chunks);
         if (createHash("sha256").update(data).digest("hex") !== digest) {
-          throw new UnavailableError(`blob ${digest} of ${this.namespace}/${this.id} came with other bytes: ask again`);
+          throw new UnavailableError(`blob ${digest} of ${this.namespace}/${this.id} arrived with other bytes; read it again`);
         }
         return data;
       } catch (error) {
-        await this.connection.orAgain(error, again, signal);
+        await this.connection.waitForRetry(error, retry, signal);
       }
     }
   }
 
-  /** What an iteration yields for an event or a piece of text. */
-  async *#told(
+  /** Yields the updates for an event or a piece of text. */
+  async *#updates(
     update: Exclude<Watched, { case: "result" }>,
     seen: Seen,
     deltas: boolean,

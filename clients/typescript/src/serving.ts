@@ -1,9 +1,9 @@
 /**
- * Running the client's tools while somebody follows the run.
+ * Running the client's tools while the client follows the run.
  *
- * A call is made when the run asks for it: at its `tool.call`, if that happens while the run is
- * followed, and else when the run rests and says that the call still waits. So a client that crashed
- * and attaches again makes the calls that it left open, and none that have their answer.
+ * A call is made at its `tool.call`, if that happens while the run is followed, and otherwise when the
+ * run is parked and still waits for the call. So a client that crashed and attaches again makes the
+ * calls that it left open, and none that have their answer.
  */
 
 import { createHash } from "node:crypto";
@@ -12,7 +12,7 @@ import { parseArguments, type Texts } from "./events.js";
 import type * as pb from "./gen/pb.js";
 import { runTool, type Tool } from "./tools.js";
 
-/** Gives a call its answer. */
+/** Answers a call. */
 export type Answer = (callId: string, text: string, failed: boolean, requestId: string, signal: AbortSignal) => Promise<unknown>;
 
 const CLIENT_TOOL = "client_tool";
@@ -29,20 +29,20 @@ export class Serving {
     private readonly answer: Answer,
   ) {}
 
-  /** Aborts with what kept a call from being answered. */
+  /** Aborts with the error of a call whose result could not be sent. */
   get signal(): AbortSignal {
     return this.#stopping.signal;
   }
 
-  /** An event that happens while the run is followed. */
+  /** Handles an event that happens while the run is followed. */
   announced(event: pb.Event): void {
     if (event.event.case === "toolCall" && event.event.value.awaits === CLIENT_TOOL) {
       this.#make(event.event.value);
     }
   }
 
-  /** How the run rests now; true when all that it waits for is done here. */
-  rests({ pending }: pb.HarnessResult): boolean {
+  /** Handles the result of a parked run. Returns true if this client makes all the calls it waits for. */
+  parked({ pending }: pb.HarnessResult): boolean {
     for (const call of pending) {
       if (call.kind === CLIENT_TOOL) {
         this.#make(call);
@@ -51,7 +51,7 @@ export class Serving {
     return pending.length > 0 && pending.every((call) => call.kind === CLIENT_TOOL && this.#made.has(call.callId));
   }
 
-  /** Waits for the calls under way, or until the signal aborts, and throws its reason. */
+  /** Waits for the calls that run. Throws the reason of the signal if that aborts first. */
   async finish(signal: AbortSignal): Promise<void> {
     let wake = (): void => undefined;
     const aborted = new Promise<void>((resolve) => (wake = resolve));
@@ -63,9 +63,9 @@ export class Serving {
     signal.throwIfAborted();
   }
 
-  /** Tells the calls under way to end; they stay unanswered, and are made again by whoever attaches next. */
+  /** Aborts the calls that run. They stay open; the next client that attaches makes them again. */
   stop(): void {
-    this.#stopping.abort(new DOMException("nobody follows the run here any more", "AbortError"));
+    this.#stopping.abort(new DOMException("this client follows the run no more", "AbortError"));
   }
 
   #make({ callId, tool, arguments: args }: { callId: string; tool: string; arguments?: pb.Content | undefined }): void {
@@ -93,7 +93,7 @@ export class Serving {
         await this.answer(callId, `the result is too large: ${error.message}`, true, requestId, signal);
       } else if (!(error instanceof ExistsError || error instanceof PreconditionError || error instanceof NotFoundError)) {
         throw error;
-      } // else somebody else answered, or nobody waits any more: the run's events say what happened
+      } // else another client answered, or the call waits no more: the run's events have the outcome
     }
   }
 }

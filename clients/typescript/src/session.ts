@@ -1,20 +1,20 @@
 /**
- * The HTTP/2 connection to a gateway: one at a time, made when there is a call, and made anew for the
- * next call when it broke or the gateway said that it goes away.
+ * The HTTP/2 connection to a gateway: one at a time, opened by a call, and reopened by the next call
+ * after it broke or the gateway announced its shutdown.
  *
- * A connection is there once the gateway speaks; it has a few seconds for that. While there are calls,
- * pings notice a machine that vanished without a word. While there are none, the connection keeps no
- * process alive.
+ * A connection counts as open when the gateway's first frame has arrived, within 5 seconds. While there
+ * are calls, pings detect a machine that vanished. While there are none, the connection keeps no process
+ * alive.
  */
 
 import { type ClientHttp2Stream, connect, constants, type OutgoingHttpHeaders, type SecureClientSessionOptions } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { HarnessError } from "./errors.js";
 
-// The gateway takes a ping every 10 s.
+// The gateway accepts a ping every 10 s.
 const PING_INTERVAL = 20_000;
 const PING_TIMEOUT = 10_000;
-// For name, socket, TLS and the first frame together.
+// For name resolution, socket, TLS and the first frame together.
 const CONNECT_TIMEOUT = 5_000;
 const CLOSED = "the client is closed";
 
@@ -23,7 +23,7 @@ export class Session {
   readonly authority: string;
   readonly #options: SecureClientSessionOptions;
   readonly #closing = new AbortController();
-  /** All that are open: the newest, and those that only end what is under way on them. */
+  /** All open links: the newest, and older ones whose streams have not ended. */
   readonly #links = new Set<Link>();
   #link: Link | undefined;
 
@@ -32,7 +32,7 @@ export class Session {
     this.#options = options;
   }
 
-  /** Aborts, with an error that says so, when the session is closed for good. */
+  /** Aborts, with an error of code CANCELLED, when the session is closed. */
   get closed(): AbortSignal {
     return this.#closing.signal;
   }
@@ -50,10 +50,10 @@ export class Session {
   }
 
   notifyResponseByteRead(): void {
-    // Pings go out whether or not something comes in.
+    // Pings are sent whether or not data arrives.
   }
 
-  /** Ends every connection and all that is under way; each request from now on fails. */
+  /** Ends every connection with its streams; each later request fails. */
   abort(): void {
     this.#closing.abort(new HarnessError(CLOSED, { code: "CANCELLED" }));
     for (const link of this.#links) {
@@ -72,15 +72,15 @@ class Link {
   constructor(authority: string, options: SecureClientSessionOptions, ended: () => void) {
     const http2 = connect(authority, options);
     this.#http2 = http2;
-    const silent = new ConnectError("nothing there speaks HTTP/2", Code.Unavailable);
+    const silent = new ConnectError("the server does not speak HTTP/2", Code.Unavailable);
     const late = setTimeout(() => this.abort(silent), CONNECT_TIMEOUT);
-    // The settings are what a server says first. A socket alone may be one that nobody listens to.
+    // A server sends its settings first. An open socket alone does not prove that a server reads it.
     this.#connected = new Promise((resolve, reject) => {
       http2.once("remoteSettings", () => resolve());
       http2.on("error", reject);
       http2.once("close", () => reject(silent));
     });
-    // Whoever waits for the connection, or has a stream on it, is told there of what goes wrong.
+    // A request that waits for the connection, or a stream on it, receives the error there.
     this.#connected.catch(() => undefined);
     http2.once("remoteSettings", () => clearTimeout(late));
     http2.once("close", () => {
@@ -118,7 +118,7 @@ class Link {
     if (this.#http2.destroyed) {
       return;
     }
-    const silent = new ConnectError("the gateway answers no ping", Code.Unavailable);
+    const silent = new ConnectError("the gateway does not respond to pings", Code.Unavailable);
     const late = setTimeout(() => this.abort(silent), PING_TIMEOUT).unref();
     this.#http2.ping(() => clearTimeout(late));
   }

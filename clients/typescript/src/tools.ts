@@ -4,7 +4,7 @@ import { type MessageInitShape } from "@bufbuild/protobuf";
 import { invalid } from "./errors.js";
 import * as pb from "./gen/pb.js";
 
-/** JSON Schema of a value, as far as types are made from it; all else is passed on as it is. */
+/** JSON Schema of a value. Types are made from the keywords below; others are passed on unchanged. */
 export type Schema = { readonly [keyword: string]: unknown };
 
 /** JSON Schema of a tool's arguments. */
@@ -14,7 +14,7 @@ export type Parameters = Schema & {
   readonly required?: readonly string[];
 };
 
-/** The type of the values that a schema describes; `unknown` where it says too little or too much. */
+/** The type of the values that a schema describes; `unknown` where it is too loose or too complex for a type. */
 export type FromSchema<S> = S extends { const: infer Value }
   ? Value
   : S extends { enum: readonly (infer Value)[] }
@@ -43,11 +43,11 @@ type FromObject<Properties, Required> = {
   -readonly [Name in keyof Properties as Name extends Required ? never : Name]?: FromSchema<Properties[Name]>;
 };
 
-/** What a tool gets besides its arguments. */
+/** What a tool receives in addition to its arguments. */
 export interface ToolCall {
   /** Id of the call, the same when it is made again after a crash. */
   readonly callId: string;
-  /** Aborts when nobody follows the run here any more; the call then stays unanswered. */
+  /** Aborts when this client stops following the run; the call then stays open. */
   readonly signal: AbortSignal;
 }
 
@@ -61,13 +61,13 @@ export interface ToolDefinition<P extends Parameters> {
   reads?: boolean;
   writes?: boolean;
   /**
-   * Makes a call. What it returns is the result: text as it is, anything else as JSON. What it throws
-   * is an error that the model is told.
+   * Makes a call. The returned value is the result: text unchanged, anything else as JSON. A thrown
+   * error fails the call; the model receives its message.
    */
   run(args: FromSchema<P>, call: ToolCall): unknown;
 }
 
-/** A function with what the model has to know of it. Made by {@link tool}. */
+/** A function with its description for the model. Made by {@link tool}. */
 export interface Tool {
   readonly name: string;
   readonly description: string;
@@ -83,24 +83,24 @@ export class ToolFailed extends Error {
   override readonly name = "ToolFailed";
 }
 
-/** Makes a function a tool. The types of the arguments come from the schema. */
+/** Turns a function into a tool. The types of the arguments are derived from the schema. */
 export function tool<const P extends Parameters>(definition: ToolDefinition<P>): Tool {
   return { reads: false, writes: false, ...definition };
 }
 
-/** Tools by their names. InvalidError when two have one name. */
+/** Returns the tools by name. Throws InvalidError for a duplicate name. */
 export function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
   const named = new Map<string, Tool>();
   for (const each of tools) {
     if (named.has(each.name)) {
-      throw invalid("tools", `two have the name ${each.name}`);
+      throw invalid("tools", `duplicate name ${each.name}`);
     }
     named.set(each.name, each);
   }
   return named;
 }
 
-/** A tool as a run is told of it. */
+/** Returns the specification of a tool for a run. */
 export function specOf({ name, description, parameters, reads, writes }: Tool): MessageInitShape<typeof pb.ToolSpecSchema> {
   return {
     name,
@@ -111,13 +111,13 @@ export function specOf({ name, description, parameters, reads, writes }: Tool): 
   };
 }
 
-/** Makes a call: its result as text, and whether it failed. */
+/** Makes a call. Returns its result as text, and whether it failed. */
 export async function runTool(tool: Tool, args: unknown, call: ToolCall): Promise<{ text: string; failed: boolean }> {
   if (typeof args !== "object" || args === null || Array.isArray(args)) {
     return { text: `the arguments are no JSON object: ${JSON.stringify(args)}`, failed: true };
   }
   try {
-    // The harness has held the arguments against the schema that the types are made from.
+    // The harness has validated the arguments against the schema that the types are made from.
     const value = await tool.run(args as never, call);
     return { text: typeof value === "string" ? value : (JSON.stringify(value) ?? "null"), failed: false };
   } catch (error) {

@@ -1,13 +1,13 @@
 /**
  * Watching a run over connections that break.
  *
- * A gateway delivers strictly by version. {@link Seen} is what was delivered so far: it says where
- * to go on, and keeps what comes a second time from being yielded twice. {@link watch} is the shell
- * around it.
+ * A gateway delivers strictly by version. {@link Seen} is what was delivered so far: it has the
+ * position to resume at, and drops what is delivered a second time. {@link watch} is the shell around
+ * it.
  */
 
 import { create, equals } from "@bufbuild/protobuf";
-import { Again, type Connection } from "./connection.js";
+import { type Connection, Retry } from "./connection.js";
 import { invalid } from "./errors.js";
 import type { Delta } from "./events.js";
 import * as pb from "./gen/pb.js";
@@ -23,13 +23,13 @@ export type Watched =
 
 /** What was delivered of a run. */
 export class Seen {
-  /** Version of the log when the watch began, or was taken up again; 0 before. What is not above it is history. */
+  /** Version of the log when the watch started or was resumed; 0 before. Events up to it are history. */
   attached = 0;
-  // The text that was delivered last, and what of it.
+  // The text that was delivered last, and how much of it.
   #try: Try = [0, 0, 0];
   #shown = "";
   #shownBytes = 0;
-  /** The rest that was delivered; undefined once something happened. */
+  /** The result that was delivered last; undefined after a later event. */
   #result: pb.HarnessResult | undefined;
 
   private constructor(
@@ -38,7 +38,7 @@ export class Seen {
     private index: number,
   ) {}
 
-  /** Begins behind a version that was seen in full, or behind an event's id. InvalidError for anything else. */
+  /** Starts after a version that was seen in full, or after an event's id. Throws InvalidError for anything else. */
   static after(position: number | string): Seen {
     if (typeof position === "number" && Number.isSafeInteger(position) && position >= 0) {
       return new Seen(position, Infinity);
@@ -53,17 +53,17 @@ export class Seen {
     return new Seen(Number(id[1]), Number(id[2]));
   }
 
-  /** The version to go on behind: the last one may hold more events. */
+  /** The version to resume after: the last one may contain more events. */
   get resume(): number {
     return this.index === Infinity ? this.version : Math.max(this.version - 1, 0);
   }
 
-  /** Says that all up to a version of the log was delivered. */
+  /** Reports whether everything up to a version of the log was delivered. */
   reaches(version: number): boolean {
     return this.version >= version;
   }
 
-  /** Takes an event in; false when it was delivered before. */
+  /** Records an event. Returns false if it was delivered before. */
   event(event: pb.Event): boolean {
     const version = Number(event.version);
     const index = Number(event.id.slice(event.id.lastIndexOf("-") + 1));
@@ -76,7 +76,7 @@ export class Seen {
     return true;
   }
 
-  /** Takes a piece of text in, and returns what is new of it. Undefined when nothing is, or something before it is missing. */
+  /** Records a piece of text and returns the new part. Undefined if nothing is new, or if text before it is missing. */
   delta(delta: pb.Delta): Delta | undefined {
     const at: Try = [delta.turnNumber, delta.attempt, delta.try];
     const offset = Number(delta.offset);
@@ -99,7 +99,7 @@ export class Seen {
     return this.#add(at, skip(delta.text, this.#shownBytes - offset), rewinds);
   }
 
-  /** Takes the whole text of a turn in, and returns what of it was not delivered piece by piece. */
+  /** Records the complete text of a turn and returns the part that was not delivered piece by piece. */
   response(turnNumber: number, text: string): Delta | undefined {
     if (turnNumber !== this.#try[0]) {
       this.#forget();
@@ -109,11 +109,11 @@ export class Seen {
       this.#forget();
     }
     const rest = this.#add([turnNumber, 0, 0], text.slice(this.#shown.length), rewinds);
-    this.#try = [turnNumber, Infinity, Infinity]; // what comes late of this turn is not new
+    this.#try = [turnNumber, Infinity, Infinity]; // pieces of this turn that arrive late are not new
     return rest;
   }
 
-  /** Takes a result in; false when the same rest was delivered before. */
+  /** Records a result. Returns false if the same result was delivered before. */
   result(result: pb.HarnessResult): boolean {
     if (this.#result && equals(pb.HarnessResultSchema, result, this.#result)) {
       return false;
@@ -136,12 +136,12 @@ export class Seen {
 }
 
 /**
- * Yields what happens in a run behind what was seen, each thing once, until the gateway says that
- * the watch is over. A connection that breaks is taken up again, for `patience` milliseconds each
- * time. The signal ends it, with the signal's reason.
+ * Yields what happens in a run after what was seen, each thing once, until the gateway ends the watch.
+ * A connection that breaks is reopened, for up to `patience` milliseconds each time. The signal ends
+ * the watch, with the signal's reason.
  *
- * A result is yielded only if the run rests like that now: one that it has left again is history, of
- * which the events tell.
+ * A result is yielded only if it is current: one that the run has left again is history, and its
+ * events contain it.
  */
 export async function* watch(
   connection: Connection,
@@ -149,7 +149,7 @@ export async function* watch(
   seen: Seen,
   signal: AbortSignal,
 ): AsyncGenerator<Watched, void, undefined> {
-  const again = new Again(connection.patience);
+  const retry = new Retry(connection.patience);
   for (;;) {
     const leaving = new AbortController();
     const from = { ...request, afterVersion: BigInt(seen.resume) };
@@ -157,7 +157,7 @@ export async function* watch(
     try {
       const options = { signal: AbortSignal.any([signal, leaving.signal]) };
       for await (const { update } of connection.rpc.watchRun(from, options)) {
-        again.reset();
+        retry.reset();
         const what = update?.update;
         if (what?.case === "attached") {
           attached = Number(what.value.version);
@@ -170,15 +170,15 @@ export async function* watch(
             yield { case: "delta", value: piece };
           }
         } else if (what?.case === "result") {
-          const stands = seen.reaches(attached) || (await isNow(connection, request, what.value, signal));
-          if (stands && seen.result(what.value)) {
+          const current = seen.reaches(attached) || (await isCurrent(connection, request, what.value, signal));
+          if (current && seen.result(what.value)) {
             yield what;
           }
         }
       }
       return;
     } catch (error) {
-      await connection.orAgain(error, again, signal);
+      await connection.waitForRetry(error, retry, signal);
     } finally {
       leaving.abort();
     }
@@ -186,10 +186,10 @@ export async function* watch(
 }
 
 /**
- * Says that a result is how the run stands. Behind the newest version it always is; before, where
- * results come along with the history, the run is asked.
+ * Reports whether a result is the run's current one. After the newest version it always is; before it,
+ * results are part of the history, so the gateway is queried.
  */
-async function isNow(
+async function isCurrent(
   connection: Connection,
   { namespace, runId }: pb.WatchRunRequest,
   result: pb.HarnessResult,
@@ -200,7 +200,7 @@ async function isNow(
   return now.result !== undefined && equals(pb.HarnessResultSchema, now.result, result);
 }
 
-/** What is left of a text behind so many bytes of UTF-8. */
+/** Returns a text without its first bytes of UTF-8. */
 function skip(text: string, bytes: number): string {
   return bytes === 0 ? text : Buffer.from(text).subarray(bytes).toString();
 }

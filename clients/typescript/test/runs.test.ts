@@ -231,7 +231,7 @@ test("wrong input is one clear error", async () => {
   });
   await assert.rejects(gather(client.runs({ statuses: ["FINISHED" as Status] })), {
     field: "statuses",
-    message: 'statuses: "FINISHED" is none: want RUNNING, PARKED, DONE, STALLED, FAILED, CANCELLED',
+    message: 'statuses: "FINISHED" is not one of RUNNING, PARKED, DONE, STALLED, FAILED, CANCELLED',
   });
   const run = await start(TALK);
   await run.result();
@@ -242,7 +242,7 @@ test("wrong input is one clear error", async () => {
   await assert.rejects(run.send("x".repeat(2 << 20)), { name: "TooLargeError" });
 });
 
-test("two clients can follow one run at once", async () => {
+test("two clients can follow one run at the same time", async () => {
   const run = await start(TALK);
   await using other = await server.connect();
   const attached = await other.attach(run.id);

@@ -56,6 +56,6 @@ test("a call gives text, JSON or an error", async () => {
 
 test("two tools with one name are refused", () => {
   const same = () => tool({ name: "same", description: "", parameters: none, run: () => "" });
-  assert.throws(() => byName([same(), same()]), { name: "InvalidError", field: "tools", message: "tools: two have the name same" });
+  assert.throws(() => byName([same(), same()]), { name: "InvalidError", field: "tools", message: "tools: duplicate name same" });
   assert.equal(typeof HarnessClient.connect, "function");
 });

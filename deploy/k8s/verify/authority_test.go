@@ -16,7 +16,7 @@ import (
 
 var errLate = errors.New("it does not end")
 
-// authority is the mesh's own, as cert-manager would keep it.
+// authority is the certificate authority of the mesh, as cert-manager would keep it.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -41,8 +41,8 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue makes what is in a secret of kind kubernetes.io/tls. Besides its names the
-// certificate has loopback, where these tests reach it.
+// issue makes the contents of a secret of kind kubernetes.io/tls. In addition to its
+// names the certificate has loopback, where these tests reach it.
 func (a *authority) issue(t *testing.T, names []string) map[string]string {
 	t.Helper()
 	raw, key := sign(t, &x509.Certificate{

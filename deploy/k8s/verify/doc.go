@@ -1,8 +1,8 @@
-// Package verify holds the manifests of deploy/k8s to what the program, the NATS
-// server and Kubernetes really accept: each overlay is rendered as kubectl would,
+// Package verify tests the manifests of deploy/k8s against what the program, the NATS
+// server and Kubernetes accept: each overlay is rendered as kubectl would,
 // decoded strictly, checked, and started on loopback with the arguments, the
 // environment and the configuration that it gives to its containers.
 //
-// It is a module of its own, so that what renders and decodes manifests is no
-// dependency of the program.
+// It is a separate module, so that the packages that render and decode manifests are
+// no dependencies of the program.
 package verify

@@ -9,8 +9,8 @@ import (
 
 var loop = regexp.MustCompile(`(?m)^for role in ([a-z ]+); do$`)
 
-// documented are the secrets that a text tells how to make: by name, or in a loop
-// over roles.
+// documented returns the secrets whose creation a text documents: by name, or in a
+// loop over roles.
 func documented(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, part := range strings.Split(text, "create secret generic ")[1:] {
@@ -50,7 +50,7 @@ func TestTheOperatorsPageMakesEverySecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		if missing := undocumented(r, string(text)); len(missing) != 0 {
-			t.Errorf("%s: docs/operate.md does not say how to make %v", overlay, missing)
+			t.Errorf("%s: docs/operate.md does not document how to create %v", overlay, missing)
 		}
 		if overlay == "prod" && len(undocumented(r, strings.ReplaceAll(string(text), "toolhost provision;", "provision;"))) != 1 {
 			t.Error("a role that is left out of the loop is not missed, so this test shows nothing")

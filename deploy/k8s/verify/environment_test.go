@@ -13,14 +13,14 @@ import (
 // setting is a variable of a container's environment.
 type setting struct{ name, value string }
 
-// environment is that of a container as the kubelet makes it: a reference is
-// replaced only by what stands before it.
+// environment returns the environment of a container as the kubelet makes it: a
+// reference is replaced only by a variable that precedes it.
 func (r *rendering) environment(c corev1.Container, secret func(name, key string) string, field func(path string) string) (all []setting, err error) {
 	for _, e := range c.EnvFrom {
 		if e.ConfigMapRef != nil {
 			data, ok := r.configNamed(e.ConfigMapRef.Name)
 			if !ok {
-				return nil, fmt.Errorf("the configuration %s is not there", e.ConfigMapRef.Name)
+				return nil, fmt.Errorf("the configuration %s does not exist", e.ConfigMapRef.Name)
 			}
 			for _, name := range slices.Sorted(maps.Keys(data)) {
 				all = append(all, setting{name, data[name]})
@@ -39,19 +39,19 @@ func (r *rendering) environment(c corev1.Container, secret func(name, key string
 		case from.FieldRef != nil:
 			value = field(from.FieldRef.FieldPath)
 		default:
-			return nil, fmt.Errorf("%s comes from something that these tests do not know", e.Name)
+			return nil, fmt.Errorf("%s comes from a source that these tests do not support", e.Name)
 		}
 		if strings.Contains(value, "$(") {
-			return nil, fmt.Errorf("%s=%s names a variable that does not stand before it", e.Name, value)
+			return nil, fmt.Errorf("%s=%s refers to a variable that does not precede it", e.Name, value)
 		}
 		all = append(all, setting{e.Name, value})
 	}
 	return all, nil
 }
 
-// unknown are the variables and arguments of a rendering that the program does not
-// know. A variable of its own is HARNESS_ and the name of a flag; another one has to
-// be a name that is in the program.
+// unknown returns the variables and arguments of a rendering that the program does
+// not know. A variable of the program is HARNESS_ and the name of a flag; another one
+// must be a name that is in the binary.
 func (p *program) unknown(r *rendering) (found []string) {
 	own := []string{"POD_IP", "NATS_PASSWORD"} // for other variables of the same container
 	for _, w := range r.workloads() {
@@ -111,7 +111,7 @@ func TestAMisspeltVariableOrArgumentIsFound(t *testing.T) {
 		{"HARNESS_REPLICAS:", "HARNESS_DRAIN:", "HARNESS_DRAIN is no flag of harness provision"},
 		{"--drain=60s", "--drian=60s", "harness serve has no flag --drian"},
 		{"name: OPENAI_API_KEY", "name: OPENAI_KEY", "nothing in the program reads OPENAI_KEY"},
-		{"$(POD_IP)", "$(POD_IPS)", "names a variable that does not stand before it"},
+		{"$(POD_IP)", "$(POD_IPS)", "refers to a variable that does not precede it"},
 	} {
 		broken, err := decode(strings.Replace(text, c.old, c.new, 1))
 		if err != nil {

@@ -28,7 +28,7 @@ import (
 // replaced: addresses by those of loopback, mounted paths by directories.
 //
 // The dev overlay has one server and plain connections. The prod overlay has a
-// cluster of three, TLS with certificates of the names that cert-manager is asked
+// cluster of three, TLS with certificates of the names that cert-manager issues them
 // for, a password for each role, and tokens.
 func TestTheRenderedMeshBecomesReady(t *testing.T) {
 	for _, overlay := range []string{"dev", "everything"} {
@@ -56,8 +56,8 @@ func TestTheRenderedMeshBecomesReady(t *testing.T) {
 	}
 }
 
-// work gives the mesh a run with a command in it and deletes it, so everything is
-// asked of NATS that a role may ask of it.
+// work gives the mesh a run with a command in it and deletes it, so that each role
+// sends NATS every kind of request that it makes.
 func (m *mesh) work() {
 	m.t.Helper()
 	dir := m.t.TempDir()
@@ -105,11 +105,11 @@ func (m *mesh) work() {
 	}
 	harness("delete", list.Runs[0].ID)
 	if text := harness("list", "--output", "json"); strings.Contains(text, list.Runs[0].ID) {
-		m.t.Errorf("the run is still there: %s", text)
+		m.t.Errorf("the run still exists: %s", text)
 	}
 }
 
-// probe asks what the kubelet and Prometheus ask.
+// probe sends the requests of the kubelet and of Prometheus.
 func (m *mesh) probe(p *process) {
 	m.t.Helper()
 	w := m.r.workload(p.name)
@@ -170,7 +170,7 @@ func (m *mesh) scaler(t *testing.T) {
 			t.Errorf("trigger %s: consumer %s on %s: %v", trigger.Name, trigger.Metadata.Consumer, trigger.Metadata.Stream, err)
 		}
 		if _, err := js.Consumer(ctx, trigger.Metadata.Stream, trigger.Metadata.Consumer+"s"); err == nil {
-			t.Errorf("a consumer that nobody made is there, so this test shows nothing")
+			t.Errorf("a consumer that was never created exists, so this test proves nothing")
 		}
 	}
 	slices.Sort(streams)
@@ -216,7 +216,7 @@ func (m *mesh) scaler(t *testing.T) {
 	}
 }
 
-// probeNATS asks the servers what the kubelet asks them.
+// probeNATS sends the servers the requests of the kubelet.
 func (m *mesh) probeNATS() {
 	m.t.Helper()
 	c := m.r.workload("nats").main()
@@ -227,8 +227,7 @@ func (m *mesh) probeNATS() {
 	}
 }
 
-// Whoever takes the tool host's password from it, as a command that runs there may
-// try, reads and writes no run with it.
+// A command that steals the tool host's password can read and write no run with it.
 func (m *mesh) passwords(t *testing.T) {
 	record, control, erase := "hm.run.0.default.r-1.log.step.park", "hm.control.default.r-1", "$JS.API.STREAM.DELETE.RUNS_0"
 	for _, c := range []struct {
@@ -253,9 +252,9 @@ func (m *mesh) passwords(t *testing.T) {
 	}
 }
 
-// denied says whether the server refuses what a user does. The server answers in
-// order, so whatever it says of that comes before its refusal of something that
-// nobody may do.
+// denied reports whether the server refuses what a user does. The server responds in
+// order, so its response to that precedes its refusal of something that is forbidden
+// to every user.
 func (m *mesh) denied(user string, try func(*nats.Conn) error) bool {
 	m.t.Helper()
 	refusals := make(chan string, 2)
@@ -267,7 +266,7 @@ func (m *mesh) denied(user string, try func(*nats.Conn) error) bool {
 	case first := <-refusals:
 		return !strings.Contains(first, "nobody.may")
 	case <-time.After(patience):
-		m.t.Fatal("NATS lets everybody do everything")
+		m.t.Fatal("NATS permits everything to every user")
 		return false
 	}
 }

@@ -85,7 +85,7 @@ func checkNetwork(r *rendering) (found []string) {
 	return found
 }
 
-// checkEntries finds who may be connected to by whom it should not.
+// checkEntries finds workloads that accept connections from others that they should not.
 func checkEntries(r *rendering) (found []string) {
 	for _, w := range r.workloads() {
 		for _, to := range r.destinations(w) {
@@ -103,7 +103,7 @@ func checkEntries(r *rendering) (found []string) {
 	return found
 }
 
-// admits says whether an ingress policy of a workload lets another one in.
+// admits reports whether an ingress policy of a workload lets another one in.
 func (r *rendering) admits(target, from workload) bool {
 	for _, p := range r.policies {
 		s, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)

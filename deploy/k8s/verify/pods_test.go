@@ -114,8 +114,8 @@ func flagValue(w workload, flag string) string {
 	return ""
 }
 
-// checkResources finds containers that say nothing of what they need, and volumes
-// in memory or on the node that may grow without a bound.
+// checkResources finds containers without resource requests, and volumes in memory or
+// on the node without a size limit.
 func checkResources(r *rendering) (found []string) {
 	for _, w := range r.workloads() {
 		for _, c := range w.containers() {
@@ -141,8 +141,8 @@ func checkResources(r *rendering) (found []string) {
 	return found
 }
 
-// checkVolumes finds mounts of volumes that are not there, and volumes that nobody
-// mounts.
+// checkVolumes finds mounts of volumes that do not exist, and volumes that no
+// container mounts.
 func checkVolumes(r *rendering) (found []string) {
 	for _, w := range r.workloads() {
 		there, used := map[string]bool{}, map[string]bool{}

@@ -21,7 +21,7 @@ func (r *rendering) service(name string) (*corev1.Service, bool) {
 	return nil, false
 }
 
-// has says whether a pod has a port, by number or by name.
+// has reports whether a pod has a port, by number or by name.
 func (w workload) has(port intstr.IntOrString) bool {
 	for _, c := range w.pod.Spec.Containers {
 		for _, p := range c.Ports {
@@ -43,10 +43,10 @@ func peers(p *networkingv1.NetworkPolicy) (all []networkingv1.NetworkPolicyPeer)
 	return all
 }
 
-// checkPorts finds ports that are spoken of and that no container has.
+// checkPorts finds references to ports that no container has.
 func checkPorts(r *rendering) (found []string) {
 	want := func(who string, s *metav1.LabelSelector, port intstr.IntOrString) {
-		names, _ := r.selected(s) // checkSelectors says what is wrong with it
+		names, _ := r.selected(s) // checkSelectors reports its faults
 		for _, name := range names {
 			if !r.workload(name).has(port) {
 				found = append(found, fmt.Sprintf("%s: %s has no port %s", who, name, port.String()))
@@ -108,8 +108,8 @@ func probePort(p *corev1.Probe) (intstr.IntOrString, bool) {
 	return intstr.IntOrString{}, false
 }
 
-// checkListening compares the ports of containers with the addresses that their
-// processes are told to listen on.
+// checkListening compares the ports of containers with the listen addresses in the
+// arguments of their processes.
 func checkListening(r *rendering) (found []string) {
 	data := r.config("harness")
 	for name, variable := range map[string]string{"grpc": "HARNESS_LISTEN", "probe": "HARNESS_PROBE", "metrics": "HARNESS_METRICS"} {

@@ -19,7 +19,7 @@ type process struct {
 
 	mu    sync.Mutex
 	lines []string
-	grown chan struct{} // closed and made anew with each line
+	grown chan struct{} // closed and replaced with each line
 	over  bool
 }
 
@@ -55,7 +55,7 @@ func (m *mesh) start(w workload) *process {
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			p.note(lines.Text())
+			p.addLine(lines.Text())
 		}
 		err := p.cmd.Wait()
 		p.mu.Lock()
@@ -97,7 +97,7 @@ func (m *mesh) local(e setting, mounts mounts) string {
 	return e.value
 }
 
-func (p *process) note(line string) {
+func (p *process) addLine(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lines = append(p.lines, line)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkSecrets finds secrets where they are not needed, and configuration that is
-// not there. Who may have which secret stands here and nowhere else.
+// checkSecrets finds secrets where they are not needed, and configuration that does
+// not exist. This is the one list of the secrets that each role may have.
 func checkSecrets(r *rendering) (found []string) {
 	for _, w := range r.workloads() {
 		allowed := []string{"tls-" + w.name, "nats-" + w.name}
@@ -94,8 +94,8 @@ func (w workload) configs() (names []string) {
 	return names
 }
 
-// checkCertificates finds secrets of certificates that nobody makes, where
-// certificates are made at all, and certificates that nobody uses.
+// checkCertificates finds secrets of certificates that cert-manager does not issue,
+// in overlays where it issues any, and certificates that no pod uses.
 func checkCertificates(r *rendering) (found []string) {
 	if len(r.certificates) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// checks are pure: what a rendering gets wrong, a line each.
+// checks are pure. Each returns the faults of a rendering, a line each.
 var checks = map[string]func(*rendering) []string{
 	"selectors":    checkSelectors,
 	"ports":        checkPorts,
@@ -47,15 +47,15 @@ func TestEveryOverlayIsSound(t *testing.T) {
 	}
 }
 
-// Each case breaks a rendering at one place and expects to be caught, so no check
-// passes because it looks at nothing.
-func TestEachCheckBites(t *testing.T) {
+// Each case breaks a rendering at one place and expects a check to report it, so no
+// check passes because it checks nothing.
+func TestEachCheckFailsOnABreakage(t *testing.T) {
 	texts := map[string]string{}
 	for _, overlay := range []string{"dev", "prod", "prod-keda", "everything"} {
 		texts[overlay] = rendered(t, overlay)
 	}
 	covered := map[string]bool{}
-	for _, c := range bites {
+	for _, c := range breakages {
 		t.Run(c.check+": "+c.want, func(t *testing.T) {
 			covered[c.check] = true
 			text := texts[c.overlay]
@@ -78,7 +78,7 @@ func TestEachCheckBites(t *testing.T) {
 	}
 	for name := range checks {
 		if !covered[name] {
-			t.Errorf("nothing shows that the check of %s bites", name)
+			t.Errorf("no breakage is detected by the check of %s", name)
 		}
 	}
 }

@@ -40,16 +40,16 @@ class Client:
         connect_timeout: float = 5.0,
     ) -> "Connecting":
         """Connects to the gateway of a mesh, as `async with Client.connect(…) as client` or as
-        `client = await Client.connect(…)`, which wants a `close` in the end.
+        `client = await Client.connect(…)` with a `close` at the end.
 
         address: HOST:PORT or unix:PATH.
         token: a bearer token. Beyond this machine it travels with TLS only.
         tls: True to trust the certificate authorities that grpc trusts, or a file with those to trust.
-        namespace: whose runs are meant where nothing else is said.
-        traceparent: W3C trace context that goes with each call, or a function that gives the present one.
+        namespace: the namespace of runs where a call names no other.
+        traceparent: W3C trace context that is sent with each call, or a function that returns the current one.
         patience: seconds for which the gateway may be out of reach before a call or an iteration fails; with
-            0 nothing is tried again. A try that is under way has up to 30 s of its own.
-        connect_timeout: seconds for the first call, with all of its tries.
+            0 nothing is retried. An attempt that has started has up to 30 s.
+        connect_timeout: seconds for the first call, with all of its attempts.
 
         Raises, when entered or awaited: InvalidError for arguments that do not fit together,
         UnavailableError when no gateway answers, UnauthenticatedError and ForbiddenError for a token
@@ -86,17 +86,17 @@ class Client:
         namespace: str | None = None,
         traceparent: str | None = None,
     ) -> Run:
-        """Starts a run. When this returns it is stored, and goes on whatever becomes of this process.
+        """Starts a run. When this returns the run is stored and continues, also when this process ends.
 
         goal: what the agent is to achieve.
-        agent: who the agent is: the fields of an agent file.
-        model: PROVIDER:NAME; stands over that of the agent.
+        agent: the fields of an agent file.
+        model: PROVIDER:NAME; takes precedence over the model of the agent.
         workspace: the folder that the agent works in, on the machine of the tool host. A relative one is
             taken from the current folder.
-        tools: functions that the run may call here, while somebody iterates over `events` or awaits `result`.
-        contract: what has to be there before the run counts as done.
+        tools: functions that the run may call in this process, while `events` is iterated or `result` awaited.
+        contract: what has to exist before the run counts as done.
         config: numbers of the loop, such as {"stop": {"max_turns": 20}}.
-        run_id: the run's name; made from the request id when it is left out.
+        run_id: the run's name; default: derived from the request id.
         request_id: the same request sent again, also by another process, starts no second run.
 
         Raises InvalidError with the field that is wrong, ExistsError when another run has the name,
@@ -126,10 +126,10 @@ class Client:
         return Run(self._connection, answer.namespace, answer.run_id, answer.existed, own)
 
     async def attach(self, run_id: str, *, tools: Tools = (), namespace: str | None = None) -> Run:
-        """A run that exists, whoever started it. NotFoundError when there is none.
+        """Attaches to an existing run, which any client may have started. Raises NotFoundError when there is none.
 
-        tools: functions for the calls of tools that the run was started with. Calls that wait already
-            are made too, as soon as somebody iterates over `events` or awaits `result`.
+        tools: functions for the client tools that the run was started with. Calls that are waiting
+            already are made too, as soon as `events` is iterated or `result` awaited.
         """
         own = by_name(tools)
         run = Run(self._connection, namespace or self.namespace, run_id, True, own)
@@ -156,7 +156,7 @@ class Client:
             request.page_token = page.next_page_token
 
     async def close(self) -> None:
-        """Closes the connection. Runs go on."""
+        """Closes the connection. Runs continue."""
         await self._connection.close()
 
     async def __aenter__(self) -> "Client":
@@ -191,7 +191,7 @@ class Connecting:
 
     async def _open(self) -> Client:
         client = self._make()
-        try:  # a question that costs little shows whether address, TLS, token and namespace are right
+        try:  # a cheap call checks address, TLS, token and namespace
             connection = client._connection
             request = pb.ListRunsRequest(namespace=client.namespace, page_size=1)
             await connection.call(client.stub.ListRuns, request, within=self._timeout)
@@ -206,4 +206,6 @@ def _status(status: Status | str) -> pb.RunStatus.ValueType:
         return pb.RunStatus.Value(f"RUN_STATUS_{Status(status).value}")
     except ValueError:
         names = ", ".join(each.value for each in Status)
-        raise InvalidError(f"statuses: {status!r} is none: want {names}", metadata={"field": "statuses"}) from None
+        raise InvalidError(
+            f"statuses: unknown status {status!r}; expected one of {names}", metadata={"field": "statuses"}
+        ) from None

@@ -1,4 +1,4 @@
-"""The connection to a gateway: address, TLS, token, trace context, and calls that are tried again."""
+"""The connection to a gateway: address, TLS, token, trace context, and calls with retries."""
 
 import asyncio
 import ipaddress
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 #: Header pairs of a call.
 Metadata = tuple[tuple[str, str], ...]
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-#: Longest time that one try of a call may take, in seconds. Streams have none: pings notice a gateway that is gone.
+#: Limit of one attempt of a call, in seconds. Streams have none: pings detect a gateway that is gone.
 _ATTEMPT = 30.0
-# The gateway takes a ping every 10 s. A machine that vanishes without a word is noticed within
-# half a minute, and one that comes back is found within two seconds.
+# The gateway accepts a ping every 10 s. A machine that vanishes is detected within half a minute,
+# and one that comes back is found within two seconds.
 _OPTIONS: list[tuple[str, str | int]] = [
     ("grpc.primary_user_agent", "harnessmesh-python"),
     ("grpc.max_receive_message_length", 64 << 20),
@@ -43,7 +43,7 @@ _OPTIONS: list[tuple[str, str | int]] = [
 
 
 class Connection:
-    """A channel to one gateway and what goes with each call.
+    """A channel to one gateway, with the headers and the retries of its calls.
 
     patience: seconds for which the gateway may be out of reach before a call fails.
     """
@@ -65,7 +65,7 @@ class Connection:
             if not token or not token.isascii() or not token.isprintable() or " " in token:
                 raise InvalidError("token: must be one word of visible ASCII characters, without `Bearer` in front")
             if not tls and not is_local(address):
-                raise InvalidError(f"token: it would travel to {address} in clear text; say tls=True or tls=CA_FILE")
+                raise InvalidError(f"token: it would travel to {address} in clear text; pass tls=True or tls=CA_FILE")
             self._headers = (("authorization", f"Bearer {token}"),)
         self.metadata()  # a wrong trace context fails here, not at the first call
         options = list(_OPTIONS)
@@ -78,14 +78,14 @@ class Connection:
         self.stub: GatewayServiceAsyncStub = GatewayServiceStub(self.channel)
 
     def metadata(self, traceparent: str | None = None) -> Metadata:
-        """Headers of a call; a trace context given here stands over that of the client."""
+        """Returns the headers of a call. A trace context given here replaces the one of the client."""
         if traceparent is None:
             traceparent = self._traceparent() if callable(self._traceparent) else self._traceparent
         if not traceparent:
             return self._headers
         if not _TRACEPARENT.fullmatch(traceparent):
             raise InvalidError(
-                f"traceparent: {traceparent!r} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, as W3C has it"
+                f"traceparent: {traceparent!r} is not VERSION-TRACE-SPAN-FLAGS in hexadecimal, the form of W3C"
             )
         return (*self._headers, ("traceparent", traceparent))
 
@@ -97,43 +97,43 @@ class Connection:
         within: float | None = None,
         traceparent: str | None = None,
     ) -> Response:
-        """Makes a call, again and again while the gateway is out of reach. Every request that changes
+        """Makes a call and retries it while the gateway is out of reach. Every request that changes
         something carries an id, so that it has one effect.
 
-        within: seconds that stand in for the patience, and bound each try too.
+        within: seconds that replace the patience and also limit each attempt.
         """
         timeout = _ATTEMPT if within is None else min(_ATTEMPT, within)
 
         async def attempt() -> Response:
             return await method(request, metadata=self.metadata(traceparent), timeout=timeout)
 
-        return await self._again(attempt, self.patience if within is None else within)
+        return await self._retry(attempt, self.patience if within is None else within)
 
     async def collect(
         self, method: "grpc.aio.UnaryStreamMultiCallable[Request, Response]", request: Request
     ) -> list[Response]:
-        """The same for a call that is answered with a stream: all of it, from one try."""
+        """Does the same for a call that returns a stream; returns all of it, from one attempt."""
 
         async def attempt() -> list[Response]:
             return [response async for response in method(request, metadata=self.metadata())]
 
-        return await self._again(attempt, self.patience)
+        return await self._retry(attempt, self.patience)
 
-    async def _again(self, attempt: Callable[[], Awaitable[Answer]], patience: float) -> Answer:
-        again = Again(patience)
+    async def _retry(self, attempt: Callable[[], Awaitable[Result]], patience: float) -> Result:
+        retry = Retry(patience)
         while True:
             try:
                 return await attempt()
             except grpc.aio.AioRpcError as error:
-                if not is_passing(error) or not await again.wait():
+                if not is_passing(error) or not await retry.wait():
                     raise from_rpc(error, self.address) from None
 
     async def close(self) -> None:
         await self.channel.close()
 
 
-class Again:
-    """Counts tries that failed: with growing pauses, for `patience` seconds since the last success."""
+class Retry:
+    """Paces the attempts of a call: with growing pauses, for `patience` seconds since the last success."""
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
@@ -141,11 +141,11 @@ class Again:
         self._pause = 0.1
 
     def reset(self) -> None:
-        """Something went well."""
+        """Records a success."""
         self._end, self._pause = None, 0.1
 
     async def wait(self) -> bool:
-        """Waits for the next try; False, at once, when patience is at its end."""
+        """Waits until the next attempt is due. Returns False, without waiting, when patience has run out."""
         now = time.monotonic()
         if self._end is None:
             self._end = now + self.patience
@@ -158,7 +158,7 @@ class Again:
 
 
 def check_address(address: str) -> str:
-    """HOST:PORT or unix:PATH, as it is; else an InvalidError that says what is wanted."""
+    """Returns the address if it is HOST:PORT or unix:PATH; raises InvalidError otherwise."""
     if re.fullmatch(r"unix:.+", address):
         return address
     if (
@@ -170,7 +170,7 @@ def check_address(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Says that what is sent to an address does not leave this machine."""
+    """Reports whether what is sent to an address stays on this machine."""
     if address.startswith("unix:"):
         return True
     host = address.rpartition(":")[0].strip("[]")
@@ -189,5 +189,5 @@ def _credentials(tls: Literal[True] | str | os.PathLike[str]) -> grpc.ChannelCre
     except OSError as error:
         raise InvalidError(f"tls: {os.fspath(tls)} cannot be read: {error.strerror}") from None
     if b"-----BEGIN CERTIFICATE-----" not in roots:
-        raise InvalidError(f"tls: {os.fspath(tls)} holds no certificate in PEM form")
+        raise InvalidError(f"tls: {os.fspath(tls)} contains no certificate in PEM form")
     return grpc.ssl_channel_credentials(root_certificates=roots)

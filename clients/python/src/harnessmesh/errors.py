@@ -1,7 +1,7 @@
 """What can go wrong, as exceptions.
 
-Every exception of the package is a `HarnessError`. Its text is one line that says what is wrong;
-`reason` and `field` say it to programs.
+Every exception of the package is a `HarnessError`. Its text is one line for people; `reason` and
+`field` are for programs.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ class HarnessError(Exception):
 
     code: the gRPC code, such as "NOT_FOUND"; empty when nothing was sent.
     reason: an ErrorReason without its prefix, such as "RUN_NOT_FOUND"; empty when there is none.
-    field: the field that is wrong, such as "spec.agent.model"; empty when no field is meant.
-    metadata: what the gateway says besides; its keys are documented with ErrorReason.
+    field: the field that is wrong, such as "spec.agent.model"; empty when the error is about no field.
+    metadata: further values of the gateway; its keys are documented with ErrorReason.
     """
 
     def __init__(self, message: str, *, code: str = "", reason: str = "", metadata: Mapping[str, str] | None = None):
@@ -36,7 +36,7 @@ class HarnessError(Exception):
 
 
 class InvalidError(HarnessError):
-    """Something in the request is wrong; `field` says what. Sending it again does not help."""
+    """The request is invalid; `field` names the part. Sending it again does not help."""
 
 
 class NotFoundError(HarnessError):
@@ -44,27 +44,27 @@ class NotFoundError(HarnessError):
 
 
 class ExistsError(HarnessError):
-    """Another was first: the run id is in use (RUN_EXISTS), or the call has its answer (CALL_ANSWERED)."""
+    """The run id is in use (RUN_EXISTS), or the call already has its answer (CALL_ANSWERED)."""
 
 
 class PreconditionError(HarnessError):
-    """The run does not stand so that it can be done, such as CALL_NOT_PENDING, RUN_ENDED or RUN_ACTIVE."""
+    """The state of the run does not allow it, such as CALL_NOT_PENDING, RUN_ENDED or RUN_ACTIVE."""
 
 
 class TooLargeError(HarnessError):
-    """An input is over its bound; metadata: limit, size."""
+    """An input exceeds its limit; metadata: limit, size."""
 
 
 class UnauthenticatedError(HarnessError):
-    """The gateway wants a token, or does not know the one that it was given."""
+    """The token is missing or unknown."""
 
 
 class ForbiddenError(HarnessError):
-    """The token may not do this, such as touch that namespace."""
+    """The token does not permit this, such as access to that namespace."""
 
 
 class UnavailableError(HarnessError):
-    """The gateway, or what is behind it, was out of reach for all of the time that the client tries."""
+    """The gateway, or the run log that it needs, was out of reach for as long as the client retried."""
 
 
 _CLASSES: dict[grpc.StatusCode, type[HarnessError]] = {
@@ -83,7 +83,7 @@ _CLASSES: dict[grpc.StatusCode, type[HarnessError]] = {
 
 
 def from_rpc(error: grpc.aio.AioRpcError, address: str) -> HarnessError:
-    """The exception for a failed call to the gateway at an address."""
+    """Returns the exception for a failed call to the gateway at an address."""
     reason, metadata = _details(error)
     code = error.code()
     message = " ".join((error.details() or code.name).split())
@@ -95,12 +95,12 @@ def from_rpc(error: grpc.aio.AioRpcError, address: str) -> HarnessError:
     elif code is grpc.StatusCode.DEADLINE_EXCEEDED:
         message = f"the gateway at {address} did not answer in time ({message})"
     elif code is grpc.StatusCode.UNIMPLEMENTED:
-        message = f"what answers at {address} is no gateway, or an older one ({message})"
+        message = f"the server at {address} is not a gateway, or an older one ({message})"
     return _CLASSES.get(code, HarnessError)(message, code=code.name, reason=reason, metadata=metadata)
 
 
 def is_passing(error: grpc.aio.AioRpcError) -> bool:
-    """Says that the same request may succeed in a moment."""
+    """Reports whether a retry of the same request may succeed."""
     code = error.code()
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return not _details(error)[0]  # with a reason it is TOO_LARGE
@@ -118,5 +118,5 @@ def _details(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
                 if detail.Is(info.DESCRIPTOR) and detail.Unpack(info) and info.domain == DOMAIN:
                     return info.reason, dict(info.metadata)
         except DecodeError:
-            return "", {}  # a proxy's own; code and text are enough
+            return "", {}  # details of a proxy; code and text are enough
     return "", {}

@@ -1,4 +1,4 @@
-"""What an iteration over a run yields: events, pieces of the model's text, and how the run rests."""
+"""What an iteration over a run yields: events, pieces of the model's text, and the run's results."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ EventData: TypeAlias = (
     | pb.DeliverablesUpdated | pb.ContractEvaluated | pb.HookResult | pb.HookError | pb.ModeChanged
 )  # fmt: skip
 
-#: Fetches a text that may be stored apart.
+#: Fetches a text that may be stored in a blob.
 Texts: TypeAlias = Callable[[pb.Content], Awaitable[str]]
 
 
@@ -31,8 +31,8 @@ class Event:
     """Something that was committed to the run's log; docs/events.md lists all of them.
 
     name: the dotted name, such as "tool.call"; "unknown" for an event of a newer server.
-    id: VERSION-INDEX, unique in the run. Give it to `Run.events(after=…)` to go on behind this event.
-    version: version of the record that holds it; one record may hold several events.
+    id: VERSION-INDEX, unique in the run. Pass it to `Run.events(after=…)` to continue after this event.
+    version: version of the record that contains it; one record may contain several events.
     time: when the record was made, UTC.
     turn_number: the turn that it belongs to, 0 before the first.
     max_turns: the turn after which the run ends.
@@ -66,11 +66,11 @@ class Delta:
     """A piece of the model's text. The pieces of a turn, from the last that `rewinds` on, add up to the
     text of its event `model.response`, which follows them.
 
-    attempt, try_number: which try of the turn wrote it; both 0 when it was not seen being written but
-        taken from the response.
+    attempt, try_number: which try of the turn wrote it; both 0 when it was not streamed but taken
+        from the response.
     offset: bytes (UTF-8) of the text that came before.
-    rewinds: what was yielded of this turn's text before is void, and this piece begins it anew: an
-        earlier try broke off, or another worker took the turn over.
+    rewinds: what was yielded of this turn's text before is void, and this piece starts it again: an
+        earlier try broke off, or another worker took over the turn.
     """
 
     turn_number: int
@@ -82,7 +82,7 @@ class Delta:
 
 
 class Status(str, Enum):
-    """How a run stands."""
+    """The status of a run."""
 
     RUNNING = "RUNNING"
     PARKED = "PARKED"
@@ -98,12 +98,12 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class PendingCall:
-    """A call that waits for somebody outside.
+    """A call that waits for an answer from outside.
 
-    arguments: the JSON value that they are, or a string where the model wrote something else.
+    arguments: a JSON value, or the text where the model wrote something else.
     kind: approval, client_tool, question or review.
-    why: why it has to wait, or the question, for the person who is asked.
-    deadline: when it is answered with an error, UTC; None means never.
+    why: why it has to wait, or the question, for the person that answers.
+    deadline: when it fails without an answer, UTC; None means never.
     """
 
     call_id: str
@@ -129,7 +129,7 @@ class PendingCall:
 
 @dataclass(frozen=True)
 class Deliverable:
-    """Something that was made for the user, with its whole text."""
+    """Something that the agent made for the user, with its complete text."""
 
     item_id: str
     title: str
@@ -138,16 +138,16 @@ class Deliverable:
 
 @dataclass(frozen=True)
 class Result:
-    """How a run rests or has ended. Texts are whole.
+    """The state of a run that is parked or has ended. Texts are complete.
 
-    accepted: the work counts as done: the agent said so and no gate objected.
+    accepted: the work counts as done: the agent declared it done and no gate rejected it.
     reason: a kind of docs/events.md, such as agent_done, approval or budget_exceeded:turns.
     message: the same for people, one sentence.
     answer: the agent's last text.
-    summary: what the agent said when it said that it is done.
+    summary: the summary with which the agent declared the work done.
     pending: the calls that wait, while it is parked.
-    wake_at: when a parked run goes on by itself, UTC; None means never.
-    raw: the protocol's message, with coverage, usage and the facts behind the reason.
+    wake_at: when a parked run resumes by itself, UTC; None means never.
+    raw: the protocol's message, with coverage, usage and the facts of the reason.
     """
 
     status: Status
@@ -165,7 +165,7 @@ class Result:
 
     @property
     def ended(self) -> bool:
-        """It has ended; only a message, or after a cancel a resume, lets it go on."""
+        """True if the run has ended: only a message, or after a cancel a resume, reopens it."""
         return self.status is not Status.PARKED
 
     @staticmethod
@@ -196,13 +196,13 @@ Update: TypeAlias = Event | Delta | Result
 
 
 def name_of(case: str) -> str:
-    """The dotted name of a case of Event.event: its last underscore is the dot."""
+    """Returns the dotted name of a case of Event.event: its last underscore is the dot."""
     head, _, tail = case.rpartition("_")
     return f"{head}.{tail}" if head else tail
 
 
 def parse_arguments(text: str) -> Any:
-    """A call's arguments: the JSON value that they are, else the text."""
+    """Returns a call's arguments: the JSON value, or the text if they are not JSON."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Messages of the protocol out of what Python programs have at hand."""
+"""Messages of the protocol from Python mappings."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -12,16 +12,16 @@ M = TypeVar("M", bound=Message)
 
 
 def message(kind: type[M], field: str, value: M | Mapping[str, Any] | None) -> M | None:
-    """The message that a mapping stands for, with the names of the proto's fields; a message as it is.
+    """Converts a mapping with the names of the proto's fields to a message; returns a message unchanged.
 
-    Enum values are written with their full names, durations as "1.5s". An InvalidError names what
-    does not fit.
+    Enum values are written with their full names, durations as "1.5s". Raises InvalidError with
+    the name of a field that does not fit.
     """
     if value is None or isinstance(value, kind):
         return value
     if not isinstance(value, Mapping):
         raise InvalidError(
-            f"{field}: want a mapping or a {kind.__name__}, not {type(value).__name__}", metadata={"field": field}
+            f"{field}: expected a mapping or a {kind.__name__}, not {type(value).__name__}", metadata={"field": field}
         )
     try:
         return ParseDict(dict(value), kind())

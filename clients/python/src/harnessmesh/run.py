@@ -16,17 +16,17 @@ from harnessmesh.serving import Serving
 from harnessmesh.tools import Tool
 from harnessmesh.watching import Seen, Watched, watch
 
-#: When an iteration ends: when the run has ended; when it has ended or rests; when all that is stored was yielded.
+#: When an iteration ends: when the run has ended; when it has ended or is parked; when all stored events were yielded.
 Until: TypeAlias = Literal["end", "rest", "now"]
 _UNTIL = {"end": pb.WATCH_UNTIL_END, "rest": pb.WATCH_UNTIL_REST, "now": pb.WATCH_UNTIL_NOW}
 
 
 class Run:
-    """A run, as `Client.start` and `Client.attach` give it. It belongs to its log and not to this
-    object: any number of them, in any number of processes, may stand for one run.
+    """A run, as `Client.start` and `Client.attach` return it. The run lives in its log, not in this
+    object: any number of objects, in any number of processes, may refer to one run.
 
     id, namespace: which run.
-    existed: it had been started before, by the same request.
+    existed: the same request had started it before.
     position: id of the last event that `events` has yielded here, "" before the first.
     """
 
@@ -46,20 +46,20 @@ class Run:
         self, after: int | str = 0, *, until: Until = "end", deltas: bool = True
     ) -> AsyncGenerator[Update, None]:
         """Yields what happens in the run: stored events from `after` on, then live ones, with the model's
-        text between them, and a Result whenever the run rests or has ended.
+        text between them, and a Result whenever the run is parked or has ended.
 
         after: an event's id, such as "14-0", or a version that was seen in full. 0 is the start.
         until: "end": when the run has ended; a run that is parked is waited for. "rest": when it has
             ended or is parked. "now": when all that is stored has been yielded.
-        deltas: also yield the model's text, while it is written. Until its `model.response` comes, the
-            Deltas of a turn have added up to the whole text, also where it was not seen being written.
+        deltas: also yield the model's text, while it is written. Before its `model.response`
+            the Deltas of a turn have added up to the complete text, also where it was not streamed.
 
-        A connection that breaks is made again, and the iteration goes on where it was: each event is
-        yielded once, in order, none is left out. Of a text that was under way nothing is yielded twice;
-        a Delta that `rewinds` says that it was written anew.
+        A connection that breaks is reopened, and the iteration continues where it was: each event is
+        yielded once and in order. No part of a text is yielded twice, unless the model rewrites it:
+        then a Delta `rewinds`.
 
-        While it is iterated, the client's tools are run. A park that waits for them alone yields
-        no Result.
+        The client's tools run while the iteration does. A park that waits for them alone yields no
+        Result.
 
         Raises UnavailableError when the gateway is away for longer than the client's patience,
         NotFoundError when there is no such run.
@@ -73,7 +73,7 @@ class Run:
             no_deltas=not deltas,
         )
         try:
-            async with aclosing(_beside(watch(self._connection, request, seen), serving)) as updates:
+            async with aclosing(_run_tools_during(watch(self._connection, request, seen), serving)) as updates:
                 async for update in updates:
                     if isinstance(update, Delta):
                         yield update
@@ -87,7 +87,7 @@ class Run:
                                 yield rest
                         self.position = update.id
                         yield Event.of(update)
-                    elif not (serving and serving.rests(update)):
+                    elif not (serving and serving.parked(update)):
                         if serving:
                             await serving.finish()
                         yield await Result.of(update, self.text)
@@ -98,8 +98,8 @@ class Run:
                 await serving.stop()
 
     async def result(self) -> Result:
-        """Waits until the run has ended or is parked, and says how it stands. The client's tools are run
-        meanwhile; a park that waits for them alone is not the end of it."""
+        """Waits until the run has ended or is parked, and returns its result. The client's tools run
+        meanwhile; a park that waits for them alone is not a result."""
         after = (await self.info()).version
         result: Result | None = None
         async with aclosing(self.events(after, until="rest", deltas=False)) as updates:
@@ -107,51 +107,54 @@ class Run:
                 if isinstance(update, Result):
                     result = update
         if result is None:
-            raise HarnessError(f"the gateway ended the watch of {self.namespace}/{self.id} without a result: ask again")
+            raise HarnessError(
+                f"the gateway ended the watch of {self.namespace}/{self.id} without a result; call result again"
+            )
         return result
 
     async def info(self) -> pb.Run:
-        """How the run stands, without its texts."""
+        """Returns the state of the run, without its texts."""
         return (await self._get()).run
 
     async def pending(self) -> list[PendingCall]:
-        """What the run waits for, oldest first; empty while it works."""
+        """Returns the calls that the run waits for, oldest first; empty while it works."""
         answer = await self._get()
         return [await PendingCall.of(call, self.text) for call in answer.result.pending]
 
     async def conversation(self, version: int = 0) -> list[pb.Message]:
-        """The conversation as it is stored, up to a version; 0 is the newest."""
+        """Returns the stored conversation up to a version; 0 is the newest."""
         request = pb.GetConversationRequest(namespace=self.namespace, run_id=self.id, version=version)
         return list((await self._connection.call(self._stub.GetConversation, request)).messages)
 
     async def send(self, text: str, *, request_id: str | None = None) -> str:
-        """Says something to the run. One that works reads it in its next request to the model, one that
-        is parked wakes, one that has ended takes up work again. Returns the input's id, which the
-        event `input.accepted` names."""
+        """Sends the run a message. A working run includes it in its next request to the model, a parked
+        one resumes, one that has ended reopens. Returns the input's id, which the event
+        `input.accepted` names."""
         return await self._input(request_id, user_message=pb.UserMessage(content=pb.Content(inline=text)))
 
     async def answer(self, call_id: str, text: str, *, error: bool = False, request_id: str | None = None) -> str:
-        """Gives a call its result: of a tool that a client runs, or a question. error: the call failed,
-        and text says how. ExistsError when it has an answer, PreconditionError when it does not wait."""
+        """Answers a call: of a tool that a client runs, or a question. error: the call failed, and text is
+        the error. Raises ExistsError when the call has an answer, PreconditionError when it does not
+        wait for one."""
         answer = pb.ToolAnswer(call_id=call_id, result=pb.Content(inline=text), is_error=error)
         return await self._input(request_id, tool_answer=answer)
 
     async def approve(self, call_id: str, *, always: bool = False, request_id: str | None = None) -> str:
-        """Lets a call run; always: and all later ones of its tool in this run."""
+        """Approves a call; with always, also all later calls of its tool in this run."""
         decision = pb.APPROVAL_DECISION_RUN if always else pb.APPROVAL_DECISION_ONCE
         return await self._input(request_id, approval=pb.Approval(call_id=call_id, decision=decision))
 
     async def deny(self, call_id: str, reason: str = "", *, request_id: str | None = None) -> str:
-        """Forbids a call. The model is told the reason."""
+        """Denies a call. The model receives the reason."""
         approval = pb.Approval(call_id=call_id, decision=pb.APPROVAL_DECISION_DENY, reason=reason)
         return await self._input(request_id, approval=approval)
 
     async def set_mode(self, mode: str, *, request_id: str | None = None) -> str:
-        """Changes the mode of work from the next call on: plan, execute or one of the agent's own."""
+        """Changes the mode of work from the next call on: plan, execute or a mode that the agent defines."""
         return await self._input(request_id, mode_change=pb.ModeChange(mode=mode))
 
     async def interrupt(self, reason: str = "", *, request_id: str | None = None) -> str:
-        """Kills what the run is doing and parks it. Returns when that is stored; `result` waits for it."""
+        """Kills the calls that run and parks the run. Returns when the request is stored; `result` waits for its effect."""
         request = pb.InterruptRunRequest(
             namespace=self.namespace, run_id=self.id, request_id=request_id or _new_id(), reason=reason
         )
@@ -160,8 +163,8 @@ class Run:
     async def resume(
         self, *, budgets: pb.Budgets | Mapping[str, Any] | None = None, request_id: str | None = None
     ) -> bool:
-        """Lets a parked or cancelled run go on. budgets replace the present ones, such as
-        {"tool_calls": 600}. False when it was running already; then only budgets have an effect."""
+        """Resumes a parked or cancelled run. budgets replace the current ones, such as
+        {"tool_calls": 600}. Returns False when it was running already; then only budgets have an effect."""
         request = pb.ResumeRunRequest(
             namespace=self.namespace,
             run_id=self.id,
@@ -171,18 +174,18 @@ class Run:
         return not (await self._connection.call(self._stub.ResumeRun, request)).already_running
 
     async def cancel(self, reason: str = "", *, request_id: str | None = None) -> str:
-        """Ends the run for good. Returns when that is stored; `result` waits for it."""
+        """Ends the run. Returns when the request is stored; `result` waits for its effect."""
         request = pb.CancelRunRequest(
             namespace=self.namespace, run_id=self.id, request_id=request_id or _new_id(), reason=reason
         )
         return (await self._connection.call(self._stub.CancelRun, request)).request_id
 
     async def delete(self) -> None:
-        """Deletes a run that rests or has ended, and all that is stored of it."""
+        """Deletes a run that is parked or has ended, with all that is stored of it."""
         await self._connection.call(self._stub.DeleteRun, pb.DeleteRunRequest(namespace=self.namespace, run_id=self.id))
 
     async def text(self, content: pb.Content) -> str:
-        """The text of a content, fetched where it was too large to travel."""
+        """Returns the text of a content; fetches it if it is stored in a blob."""
         if content.WhichOneof("value") != "blob":
             return content.inline
         return (await self._blob(content.blob)).decode()
@@ -191,7 +194,9 @@ class Run:
         request = pb.GetBlobRequest(namespace=self.namespace, run_id=self.id, digest=blob.digest)
         data = b"".join([part.chunk for part in await self._connection.collect(self._stub.GetBlob, request)])
         if hashlib.sha256(data).hexdigest() != blob.digest:
-            raise UnavailableError(f"blob {blob.digest} of {self.namespace}/{self.id} came with other bytes: ask again")
+            raise UnavailableError(
+                f"blob {blob.digest} of {self.namespace}/{self.id} arrived with other bytes; read it again"
+            )
         return data
 
     async def _get(self) -> pb.GetRunResponse:
@@ -208,8 +213,10 @@ class Run:
         return (await self._connection.call(self._stub.SendInput, request)).request_id
 
 
-async def _beside(updates: AsyncGenerator[Watched, None], serving: Serving | None) -> AsyncGenerator[Watched, None]:
-    """The updates of a watch; a tool's call that cannot be answered ends them with its exception."""
+async def _run_tools_during(
+    updates: AsyncGenerator[Watched, None], serving: Serving | None
+) -> AsyncGenerator[Watched, None]:
+    """Yields the updates of a watch. A tool call whose result cannot be sent ends them with its exception."""
     async with aclosing(updates):
         if serving is None:
             async for update in updates:

@@ -1,8 +1,8 @@
-"""Running the client's tools while somebody follows the run.
+"""Running the client's tools while the client follows the run.
 
-A call is made when the run asks for it: at its `tool.call`, if that happens while the run is
-followed, and else when the run rests and says that the call still waits. So a client that crashed
-and attaches again makes the calls that it left open, and none that have their answer.
+A call is made at its `tool.call`, if that happens while the run is followed, and otherwise when the
+run is parked and still waits for the call. So a client that crashed and attaches again makes the
+calls that it left open, and none that have their answer.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from harnessmesh.events import parse_arguments
 from harnessmesh.gen import pb
 from harnessmesh.tools import Tool, ToolFailed
 
-#: Gives a call its answer: call id, text, whether it failed, request id.
+#: Answers a call: call id, text, whether it failed, request id.
 Answer = Callable[[str, str, bool, str], Awaitable[object]]
 
 _CLIENT_TOOL = "client_tool"
@@ -34,35 +34,35 @@ class Serving:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def announced(self, event: pb.Event) -> None:
-        """An event that happens while the run is followed."""
+        """Handles an event that happens while the run is followed."""
         if event.tool_call.awaits == _CLIENT_TOOL:
             self._make(event.tool_call.call_id, event.tool_call.tool, event.tool_call.arguments)
 
-    def rests(self, result: pb.HarnessResult) -> bool:
-        """How the run rests now; True when all that it waits for is done here."""
+    def parked(self, result: pb.HarnessResult) -> bool:
+        """Handles the result of a parked run. Returns True if this client makes all the calls it waits for."""
         for call in result.pending:
             if call.kind == _CLIENT_TOOL:
                 self._make(call.call_id, call.tool, call.arguments)
         return bool(result.pending) and all(c.kind == _CLIENT_TOOL and c.call_id in self._made for c in result.pending)
 
     async def wait(self, coming: "asyncio.Future[Any]") -> None:
-        """Waits until that is there, or a call is over."""
+        """Waits until the next update has arrived or a call has ended."""
         await asyncio.wait({coming, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
 
     def check(self) -> None:
-        """Raises what kept a call from being answered."""
+        """Raises the error of a call whose result could not be sent."""
         for task in [task for task in self._tasks if task.done()]:
             self._tasks.discard(task)
             task.result()
 
     async def finish(self) -> None:
-        """Waits for the calls under way, and raises what kept one from being answered."""
+        """Waits for the calls that run, and raises the error of one whose result could not be sent."""
         while self._tasks:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             self.check()
 
     async def stop(self) -> None:
-        """Cancels the calls under way; they stay unanswered, and are made again by whoever attaches next."""
+        """Cancels the calls that run. They stay open; the next client that attaches makes them again."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -82,11 +82,11 @@ class Serving:
         except TooLargeError as error:
             await self._answer(call_id, f"the result is too large: {error}", True, request_id)
         except (ExistsError, PreconditionError, NotFoundError):
-            pass  # somebody else answered, or nobody waits any more: the run's events say what happened
+            pass  # another client answered, or the call waits no more: the run's events have the outcome
 
 
 async def run_tool(tool: Tool, call_id: str, arguments: Any) -> tuple[str, bool]:
-    """Makes a call: its result as text, and whether it failed."""
+    """Makes a call. Returns its result as text, and whether it failed."""
     if not isinstance(arguments, dict):
         return f"the arguments are no JSON object: {arguments!r}", True
     named = {**arguments, "call_id": call_id} if tool.takes_call_id else arguments
@@ -100,5 +100,5 @@ async def run_tool(tool: Tool, call_id: str, arguments: Any) -> tuple[str, bool]
         return (value if isinstance(value, str) else json.dumps(value)), False
     except ToolFailed as error:
         return str(error), True
-    except Exception as error:  # noqa: BLE001  whatever it is, the model has to be told
+    except Exception as error:  # noqa: BLE001  the model receives every error
         return f"{type(error).__name__}: {error}", True

@@ -20,7 +20,7 @@ class ToolFailed(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """A function with what the model has to know of it. Made by `tool`."""
+    """A function with its description for the model. Made by `tool`."""
 
     name: str
     description: str
@@ -31,7 +31,7 @@ class Tool:
     takes_call_id: bool = False
 
     def spec(self) -> pb.ToolSpec:
-        """The tool as a run is told of it."""
+        """Returns the specification of the tool for a run."""
         return pb.ToolSpec(
             name=self.name,
             description=self.description,
@@ -41,7 +41,7 @@ class Tool:
         )
 
 
-#: What stands for tools in the arguments of the package: tools and functions, or functions by name.
+#: Tools in the arguments of the package: tools and functions, or functions by name.
 Tools: TypeAlias = Iterable[Tool | ToolFunction] | Mapping[str, Tool | ToolFunction]
 
 
@@ -66,7 +66,7 @@ def tool(
     reads: bool = False,
     writes: bool = False,
 ) -> Tool | Callable[[ToolFunction], Tool]:
-    """Makes a function a tool, as `@tool` or `@tool(name=…)`.
+    """Turns a function into a tool, as `@tool` or `@tool(name=…)`.
 
     name: default the function's.
     description: what the model reads about it; default the function's docstring.
@@ -74,11 +74,11 @@ def tool(
         parameters: str, int, float, bool, list[…], dict[str, …], Literal[…], … | None, Any.
     reads, writes: what it does to the world, for the rules of the agent.
 
-    Arguments are passed by name. A parameter `call_id: str` is not shown to the model: it gets the
-    id of the call, the same when the call is made again after a crash.
+    Arguments are passed by name. A parameter `call_id: str` is not shown to the model: it receives
+    the id of the call, the same when the call is made again after a crash.
 
-    What is returned is the result: text as it is, anything else as JSON. An exception is an error
-    that the model is told.
+    The returned value is the result: text unchanged, anything else as JSON. An exception is an error,
+    whose text the model receives.
 
     Raises TypeError when a parameter has no annotation that can be a schema.
     """
@@ -100,18 +100,18 @@ def tool(
 
 
 def by_name(tools: Tools) -> dict[str, Tool]:
-    """Tools by their names. TypeError when two have one name."""
+    """Returns the tools by name. Raises TypeError for a duplicate name."""
     named: dict[str, Tool] = {}
     if isinstance(tools, Mapping):
         for key, entry in tools.items():
             named[key] = entry if isinstance(entry, Tool) else tool(name=key)(entry)
             if named[key].name != key:
-                raise TypeError(f"tools: the tool {named[key].name} stands under the name {key}")
+                raise TypeError(f"tools: the tool {named[key].name} is listed as {key}")
         return named
     for entry in tools:
         made = entry if isinstance(entry, Tool) else tool(entry)
         if made.name in named:
-            raise TypeError(f"tools: two have the name {made.name}")
+            raise TypeError(f"tools: duplicate name {made.name}")
         named[made.name] = made
     return named
 
@@ -124,9 +124,9 @@ def _schema(name: str, function: ToolFunction, signature: inspect.Signature) -> 
             continue
         where = f"tool {name}: parameter {parameter.name}"
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"{where} cannot be passed by name: give parameters=, a JSON Schema")
+            raise TypeError(f"{where} cannot be passed by name; pass parameters=, a JSON Schema")
         if parameter.name not in hints:
-            raise TypeError(f"{where} has no annotation: add one, or give parameters=, a JSON Schema")
+            raise TypeError(f"{where} has no annotation; add one, or pass parameters=, a JSON Schema")
         properties[parameter.name] = _type(where, hints[parameter.name])
         if parameter.default is parameter.empty:
             required.append(parameter.name)
@@ -150,4 +150,4 @@ def _type(where: str, hint: Any) -> dict[str, Any]:
         return {"type": "array", **({"items": _type(where, arguments[0])} if arguments else {})}
     if hint is dict or (origin is dict and arguments[0] is str):
         return {"type": "object", **({"additionalProperties": _type(where, arguments[1])} if arguments else {})}
-    raise TypeError(f"{where}: no JSON Schema can be made from {hint}: give parameters=, a JSON Schema")
+    raise TypeError(f"{where}: unsupported annotation {hint}; pass parameters=, a JSON Schema")

@@ -1,7 +1,7 @@
 """Watching a run over connections that break.
 
-A gateway delivers strictly by version. `Seen` is what was delivered so far: it says where to go on,
-and keeps what comes a second time from being yielded twice. `watch` is the shell around it.
+A gateway delivers strictly by version. `Seen` is what was delivered so far: it has the position to
+resume at, and drops what is delivered a second time. `watch` is the shell around it.
 """
 
 from collections.abc import AsyncGenerator
@@ -10,12 +10,12 @@ from typing import TypeAlias
 
 import grpc
 
-from harnessmesh.connection import Again, Connection
+from harnessmesh.connection import Connection, Retry
 from harnessmesh.errors import InvalidError, from_rpc, is_passing
 from harnessmesh.events import Delta
 from harnessmesh.gen import pb
 
-#: Behind the last event of any version.
+#: An index after the last event of any version.
 _ALL = 1 << 30
 
 #: Turn, attempt and try that wrote a text.
@@ -28,11 +28,11 @@ Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta
 class Seen:
     """What was delivered of a run.
 
-    version, index: the last event; index _ALL when the whole version was.
-    attached: version of the log when the connection at hand began to watch, 0 before any did. What is
-        up to there is history, of which others may have taken care.
+    version, index: the last event; index _ALL when the version was delivered completely.
+    attached: version of the log when the current connection started to watch, 0 before the first.
+        Events up to there are history, which other clients may have handled.
     _try, _shown: the text that was delivered last, and what of it.
-    _result: the rest that was delivered, None once something happened.
+    _result: the result that was delivered last, None after a later event.
     """
 
     version: int = 0
@@ -44,7 +44,7 @@ class Seen:
 
     @staticmethod
     def after(position: int | str) -> "Seen":
-        """Begins behind a version that was seen in full, or behind an event's id. An InvalidError for
+        """Starts after a version that was seen in full, or after an event's id. Raises InvalidError for
         anything else."""
         if isinstance(position, int) and not isinstance(position, bool) and position >= 0:
             return Seen(position)
@@ -56,11 +56,11 @@ class Seen:
 
     @property
     def resume(self) -> int:
-        """The version to go on behind: the last one may hold more events."""
+        """The version to resume after: the last one may contain more events."""
         return self.version if self.index == _ALL else max(self.version - 1, 0)
 
     def event(self, event: pb.Event) -> bool:
-        """Takes an event in; False when it was delivered before."""
+        """Records an event. Returns False if it was delivered before."""
         at = (event.version, int(event.id.rpartition("-")[2] or 0))
         if at <= (self.version, self.index):
             return False
@@ -69,7 +69,7 @@ class Seen:
         return True
 
     def delta(self, delta: pb.Delta) -> Delta | None:
-        """Takes a piece of text in, and returns what is new of it. None when nothing is, or something
+        """Records a piece of text and returns the new part of it. None if nothing is new, or if text
         before it is missing."""
         at = (delta.turn_number, delta.attempt, getattr(delta, "try"))
         if at < self._try:
@@ -85,14 +85,14 @@ class Seen:
         return self._add(at, delta.text.encode()[len(self._shown) - delta.offset :], rewinds)
 
     def response(self, turn_number: int, text: str) -> Delta | None:
-        """Takes the whole text of a turn in, and returns what of it was not delivered piece by piece."""
+        """Records the complete text of a turn and returns the part that was not delivered piece by piece."""
         if turn_number != self._try[0]:
             self._shown = b""
         whole, rewinds = text.encode(), False
         if not whole.startswith(self._shown):
             self._shown, rewinds = b"", True
         rest = self._add((turn_number, 0, 0), whole[len(self._shown) :], rewinds)
-        self._try = (turn_number, _ALL, _ALL)  # what comes late of this turn is not new
+        self._try = (turn_number, _ALL, _ALL)  # pieces of this turn that arrive late are not new
         return rest
 
     def _add(self, at: _Try, new: bytes, rewinds: bool) -> Delta | None:
@@ -101,7 +101,7 @@ class Seen:
         return Delta(*at, offset=offset, text=new.decode(), rewinds=rewinds) if new else None
 
     def result(self, result: pb.HarnessResult) -> bool:
-        """Takes a result in; False when the same rest was delivered before."""
+        """Records a result. Returns False if the same result was delivered before."""
         raw = result.SerializeToString(deterministic=True)
         if raw == self._result:
             return False
@@ -110,20 +110,20 @@ class Seen:
 
 
 async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen) -> AsyncGenerator[Watched, None]:
-    """Yields what happens in a run behind what was seen, each thing once, until the gateway says that
-    the watch is over. A connection that breaks is taken up again, for `patience` seconds each time.
+    """Yields what happens in a run after what was seen, each thing once, until the gateway ends the
+    watch. A connection that breaks is reopened, for up to `patience` seconds each time.
 
-    A result is yielded only if the run rests like that now: one that it has left again is history, of
-    which the events tell.
+    A result is yielded only if it is current: one that the run has left again is history, and its
+    events contain it.
     """
-    again = Again(connection.patience)
+    retry = Retry(connection.patience)
     while True:
         request.after_version = seen.resume
         call = connection.stub.WatchRun(request, metadata=connection.metadata())
         attached = 0
         try:
             async for response in call:
-                again.reset()
+                retry.reset()
                 update = response.update
                 case = update.WhichOneof("update")
                 if case == "attached":
@@ -136,22 +136,22 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
                     if piece is not None:
                         yield piece
                 elif case == "result":
-                    stands = await _stands(connection, request, seen, attached, update.result)
-                    if stands and seen.result(update.result):
+                    current = await _is_current(connection, request, seen, attached, update.result)
+                    if current and seen.result(update.result):
                         yield update.result
             return
         except grpc.aio.AioRpcError as error:
-            if not is_passing(error) or not await again.wait():
+            if not is_passing(error) or not await retry.wait():
                 raise from_rpc(error, connection.address) from None
         finally:
             call.cancel()
 
 
-async def _stands(
+async def _is_current(
     connection: Connection, request: pb.WatchRunRequest, seen: Seen, attached: int, result: pb.HarnessResult
 ) -> bool:
-    """Says that a result is how the run stands. Behind the newest version it is; before, where results
-    come along with the history, the run is asked."""
+    """Reports whether a result is the run's current one. After the newest version it is; before it, results
+    are part of the history, so the gateway is queried."""
     if seen.version >= attached:
         return True
     question = pb.GetRunRequest(namespace=request.namespace, run_id=request.run_id)

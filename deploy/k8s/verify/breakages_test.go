@@ -1,7 +1,7 @@
 package verify
 
-// bites break a rendering: old is replaced once by new, and the check says want.
-var bites = []struct{ overlay, check, old, new, want string }{
+// breakages each break a rendering: old is replaced once by new, and the check reports want.
+var breakages = []struct{ overlay, check, old, new, want string }{
 	{"dev", "decoding", "readOnlyRootFilesystem: true", "readOnlyRootFileSystem: true", "unknown field"},
 	{"dev", "decoding", "kind: PodDisruptionBudget", "kind: PodDisruptionBudgets", "a kind that these tests do not know"},
 	{"dev", "decoding", "replicas: 1", "replicas: one", "cannot unmarshal"},
