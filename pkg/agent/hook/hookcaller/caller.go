@@ -1,13 +1,12 @@
-// Package hookcaller calls the subscribers of runs: HookServices over gRPC, commands
-// on the tool host, and clients over their Run streams. What they say is judged by
-// package hook.
+// Package hookcaller calls the hooks of runs: HookServices over gRPC, commands on the
+// tool host, and clients over their Run streams. Package hook decides what follows from
+// their verdicts.
 //
-// A call has its time and does not outlast it, but for a command, whose process may
-// be cut off from its caller: it goes on until its own time is over, so that whoever
-// takes the run over joins it by its key. A context that ends for the cause ErrKill
-// has it killed.
+// No call outlasts its timeout. If the caller of a command goes away, the command
+// continues until its timeout, so a worker that takes over the run joins it by its key.
+// A context that ends with the cause ErrKill kills the command.
 //
-// A failure is an outcome, never an error: what it amounts to is the hook's policy.
+// A failure is an outcome, never an error: the policy of the hook decides what it means.
 package hookcaller
 
 import (
@@ -30,14 +29,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 )
 
-// ErrKill is the cause, or wrapped by it, of a context whose end has commands killed,
-// as an interrupt does.
+// ErrKill is the cause, possibly wrapped, of a context whose end kills commands, as an
+// interrupt does.
 var ErrKill = errors.New("what the run does is to be killed")
 
 // reachTime is how long Reach waits for a server.
 const reachTime = 2 * time.Second
 
-// Config configures a Caller. A kind of hook whose way is nil fails.
+// Config configures a Caller. Hooks fail if the field that their kind needs is nil.
 type Config struct {
 	// ToolHost runs commands.
 	ToolHost harnessv1.ToolHostServiceClient
@@ -45,17 +44,17 @@ type Config struct {
 	Log runlog.HookCaller
 	// Remote has the connections to HookServices.
 	Remote *remote.Pool
-	// Logger; nil discards.
+	// Logger of failures. Default: discards.
 	Logger *slog.Logger
-	// DefaultTimeout is the time that a call has when neither its hook nor the run says
-	// otherwise. Default hook.DefaultTimeout.
+	// DefaultTimeout applies if neither the hook nor the run sets a timeout. Default
+	// hook.DefaultTimeout.
 	DefaultTimeout time.Duration
 }
 
-// Caller calls subscribers. It is safe for concurrent use.
+// Caller calls hooks. It is safe for concurrent use.
 type Caller struct{ cfg Config }
 
-// New makes a Caller.
+// New returns a Caller.
 func New(cfg Config) *Caller {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -66,28 +65,28 @@ func New(cfg Config) *Caller {
 	return &Caller{cfg: cfg}
 }
 
-// RunInfo is what a call has to know of a run beside its request.
+// RunInfo is what a call needs to know of its run in addition to the request.
 type RunInfo struct {
 	// Workspace is the absolute path in which commands run.
 	Workspace string
-	// FirstSequence is that of the run: tells it from an earlier one of the same name.
+	// FirstSequence is that of the run. It distinguishes the run from an earlier one with
+	// the same name.
 	FirstSequence uint64
-	// Timeout is the time that a call has unless its hook says otherwise; 0 means the
-	// Caller's default.
+	// Timeout applies if the hook sets none. 0 means the default of the Caller.
 	Timeout time.Duration
 }
 
-// Call calls one subscriber and says how that went. It may be called again with the
-// same request. The end of ctx ends it, with an error in the outcome.
-func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, where RunInfo) *harnessv1.HookOutcome {
-	timeout := c.timeout(h, where)
+// Call calls a hook and returns the outcome. It may be repeated with the same request.
+// If ctx ends, so does the call, and the outcome is an error.
+func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, info RunInfo) *harnessv1.HookOutcome {
+	timeout := c.timeout(h, info)
 	ctx, span := spans.Start(ctx, "hook "+req.GetHookId(), trace.SpanKindInternal, func() []attribute.KeyValue {
 		return []attribute.KeyValue{
 			spans.RunID.String(req.GetRunId()), spans.HookID.String(req.GetHookId()), spans.HookTopic.String(hook.TopicName(req.GetTopic())),
 		}
 	})
 	defer span.End()
-	verdict, err := c.ask(ctx, h, req, where, timeout)
+	verdict, err := c.dispatch(ctx, h, req, info, timeout)
 	if err == nil {
 		return hook.Limit(&harnessv1.HookOutcome{Verdict: verdict})
 	}
@@ -103,20 +102,20 @@ func (c *Caller) Call(ctx context.Context, h *harnessv1.Hook, req *harnessv1.Hoo
 	return hook.Limit(&harnessv1.HookOutcome{Error: err.Error()})
 }
 
-func (c *Caller) timeout(h *harnessv1.Hook, where RunInfo) time.Duration {
+func (c *Caller) timeout(h *harnessv1.Hook, info RunInfo) time.Duration {
 	switch {
 	case h.GetTimeout() != nil:
 		return h.GetTimeout().AsDuration()
-	case where.Timeout > 0:
-		return where.Timeout
+	case info.Timeout > 0:
+		return info.Timeout
 	}
 	return c.cfg.DefaultTimeout
 }
 
-func (c *Caller) ask(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, where RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
+func (c *Caller) dispatch(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, info RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
 	switch {
 	case h.GetCommand() != "":
-		return c.command(ctx, h.GetCommand(), req, where, timeout)
+		return c.command(ctx, h.GetCommand(), req, info, timeout)
 	case h.GetGrpc() != "":
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
@@ -129,7 +128,7 @@ func (c *Caller) ask(ctx context.Context, h *harnessv1.Hook, req *harnessv1.Hook
 	return nil, errors.New("this hook is none that is called")
 }
 
-// remote asks a HookService.
+// remote calls a HookService.
 func (c *Caller) remote(ctx context.Context, target string, req *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 	if c.cfg.Remote == nil {
 		return nil, errors.New("no HookService can be called from here")
@@ -149,7 +148,7 @@ func (c *Caller) remote(ctx context.Context, target string, req *harnessv1.HookR
 	return nil, fmt.Errorf("%s: %s", target, remote.Reason(err))
 }
 
-// callback asks a client of the run.
+// callback calls a client of the run.
 func (c *Caller) callback(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 	if c.cfg.Log == nil {
 		return nil, errors.New("no client can be called from here")
@@ -169,22 +168,22 @@ func (c *Caller) callback(ctx context.Context, req *harnessv1.HookRequest) (*har
 	return answer.GetVerdict(), nil
 }
 
-// Fire calls the subscribers of a point, one after another. When ctx ends, those that
-// are left fail: look at ctx before the result counts for anything.
-func (c *Caller) Fire(ctx context.Context, s *hook.Set, p hook.Point, where RunInfo) hook.Result {
+// Fire calls the hooks of a point, one after another. If ctx ends the remaining hooks
+// fail, so check ctx before using the result.
+func (c *Caller) Fire(ctx context.Context, s *hook.Set, p hook.Point, info RunInfo) hook.Result {
 	observed := map[string]*harnessv1.HookOutcome{}
 	for {
 		result, need := s.Fire(p, func(key string) *harnessv1.HookOutcome { return observed[key] })
 		if need == nil {
 			return result
 		}
-		observed[need.GetIdempotencyKey()] = c.Call(ctx, s.Hook(need.GetHookId()), need, where)
+		observed[need.GetIdempotencyKey()] = c.Call(ctx, s.Hook(need.GetHookId()), need, info)
 	}
 }
 
-// Reach tries to reach every HookService of hooks, each for 2 s at most. One that
-// cannot be reached is a warning, or an error of type *fault.FieldError for a hook that
-// fails closed. Hooks are valid.
+// Reach connects to every HookService of hooks, at the same time, for up to 2 s. A
+// service that cannot be reached is a warning; for a hook that fails closed it is a
+// *fault.FieldError. Hooks must be valid.
 func (c *Caller) Reach(ctx context.Context, hooks []*harnessv1.Hook) (warnings []string, err error) {
 	pool := c.cfg.Remote
 	if pool == nil {
@@ -199,14 +198,14 @@ func (c *Caller) Reach(ctx context.Context, hooks []*harnessv1.Hook) (warnings [
 		}
 		at := "hooks[" + strconv.Itoa(i) + "].grpc"
 		if hook.FailsClosed(h) {
-			return warnings, fault.Invalid(at, "%v; start it, or set on_failure to open", err)
+			return warnings, fault.Invalid(at, "%v; start the service, or set on_failure to open", err)
 		}
-		warnings = append(warnings, at+": "+err.Error()+"; it is passed over for as long as it is away")
+		warnings = append(warnings, at+": "+err.Error()+"; the hook is skipped while it cannot be reached")
 	}
 	return warnings, nil
 }
 
-// reachAll is what came of trying to reach the targets of hooks, at the same time.
+// reachAll returns, for the targets of hooks, why they cannot be reached; nil if they can.
 func reachAll(ctx context.Context, pool *remote.Pool, hooks []*harnessv1.Hook) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
@@ -216,13 +215,13 @@ func reachAll(ctx context.Context, pool *remote.Pool, hooks []*harnessv1.Hook) m
 			targets = append(targets, t)
 		}
 	}
-	type tried struct {
+	type result struct {
 		target string
 		err    error
 	}
-	results := make(chan tried, len(targets))
+	results := make(chan result, len(targets))
 	for _, t := range targets {
-		go func() { results <- tried{t, pool.Reach(ctx, t)} }()
+		go func() { results <- result{t, pool.Reach(ctx, t)} }()
 	}
 	reached := map[string]error{}
 	for range targets {

@@ -19,7 +19,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-func TestAHookServiceIsAskedAndAnswers(t *testing.T) {
+func TestCallReturnsTheVerdictOfAHookService(t *testing.T) {
 	b := newBed(t, nil)
 	want := &harnessv1.HookVerdict{Action: deny, Reason: "not here", Context: "Use the trash."}
 	asked := make(chan *harnessv1.HookRequest, 1)
@@ -28,13 +28,13 @@ func TestAHookServiceIsAskedAndAnswers(t *testing.T) {
 		return want, nil
 	})
 	req := request(beforeTool, "k")
-	got := b.Call(t.Context(), &harnessv1.Hook{Grpc: target}, req, b.where)
+	got := b.Call(t.Context(), &harnessv1.Hook{Grpc: target}, req, b.info)
 	if !proto.Equal(got, &harnessv1.HookOutcome{Verdict: want}) || !proto.Equal(<-asked, req) {
 		t.Fatalf("got %v", got)
 	}
 }
 
-func TestAHookServiceThatDoesNotAnswerFails(t *testing.T) {
+func TestCallFails_WhenAHookServiceDoesNotAnswer(t *testing.T) {
 	b := newBed(t, nil)
 	silent := serveHooks(t, func(ctx context.Context, _ *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 		<-ctx.Done()
@@ -42,13 +42,13 @@ func TestAHookServiceThatDoesNotAnswerFails(t *testing.T) {
 	})
 	short := durationpb.New(30 * time.Millisecond)
 	for name, c := range map[string]struct {
-		hook  *harnessv1.Hook
-		where hookcaller.RunInfo
-		want  string
+		hook *harnessv1.Hook
+		info hookcaller.RunInfo
+		want string
 	}{
 		"its own time": {&harnessv1.Hook{Grpc: silent, Timeout: short}, hookcaller.RunInfo{Timeout: time.Hour}, "no answer within 30ms"},
 		"the run's":    {&harnessv1.Hook{Grpc: silent}, hookcaller.RunInfo{Timeout: 40 * time.Millisecond}, "no answer within 40ms"},
-		"nobody there": {&harnessv1.Hook{Grpc: nobody(t)}, hookcaller.RunInfo{}, "connection refused"},
+		"no server":    {&harnessv1.Hook{Grpc: unusedAddress(t)}, hookcaller.RunInfo{}, "connection refused"},
 		"no verdict":   {&harnessv1.Hook{Grpc: serveHooks(t, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) { return nil, nil })}, hookcaller.RunInfo{}, "neither"},
 		"an error": {&harnessv1.Hook{Grpc: serveHooks(t, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
 			return nil, status.Error(codes.Internal, "boom\nbang")
@@ -59,14 +59,14 @@ func TestAHookServiceThatDoesNotAnswerFails(t *testing.T) {
 		"no kind": {&harnessv1.Hook{Cel: "true"}, hookcaller.RunInfo{}, "none that is called"},
 		"no host": {&harnessv1.Hook{Command: "true"}, hookcaller.RunInfo{}, "no command can be run"},
 	} {
-		got := b.Call(t.Context(), c.hook, request(beforeTool, "k"), c.where)
+		got := b.Call(t.Context(), c.hook, request(beforeTool, "k"), c.info)
 		if got.GetVerdict() != nil || !strings.Contains(got.GetError(), c.want) || strings.Contains(got.GetError(), "\n") {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-func TestTheEndOfTheCallersContextEndsTheCall(t *testing.T) {
+func TestCallEndsWithItsContext(t *testing.T) {
 	b := newBed(t, nil)
 	arrived := make(chan struct{})
 	silent := serveHooks(t, func(ctx context.Context, _ *harnessv1.HookRequest) (*harnessv1.HookVerdict, error) {
@@ -77,19 +77,19 @@ func TestTheEndOfTheCallersContextEndsTheCall(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan *harnessv1.HookOutcome)
 	go func() {
-		ended <- b.Call(ctx, &harnessv1.Hook{Grpc: silent, Timeout: durationpb.New(time.Minute)}, request(beforeTool, "k"), b.where)
+		ended <- b.Call(ctx, &harnessv1.Hook{Grpc: silent, Timeout: durationpb.New(time.Minute)}, request(beforeTool, "k"), b.info)
 	}()
 	<-arrived
-	cancel(errors.New("somebody interrupted the run"))
-	if got := <-ended; !strings.Contains(got.GetError(), "somebody interrupted the run") {
+	cancel(errors.New("the run was interrupted"))
+	if got := <-ended; !strings.Contains(got.GetError(), "the run was interrupted") {
 		t.Fatalf("got %v", got)
 	}
 }
 
-func TestAClientIsAskedAndAnswers(t *testing.T) {
+func TestCallReturnsTheVerdictOfAClient(t *testing.T) {
 	b := newBed(t, nil)
 	callback := &harnessv1.Hook{Callback: true}
-	if got := b.Call(t.Context(), callback, request(beforeTool, "k"), b.where); !strings.Contains(got.GetError(), "no client answers") {
+	if got := b.Call(t.Context(), callback, request(beforeTool, "k"), b.info); !strings.Contains(got.GetError(), "no client answers") {
 		t.Fatalf("got %v", got)
 	}
 	stop, err := b.log.ServeHooks(run, func(ctx context.Context, r *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
@@ -108,19 +108,19 @@ func TestAClientIsAskedAndAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	if got := b.Call(t.Context(), callback, request(beforeTool, "k"), b.where); got.GetVerdict().GetAction() != deny {
+	if got := b.Call(t.Context(), callback, request(beforeTool, "k"), b.info); got.GetVerdict().GetAction() != deny {
 		t.Errorf("got %v", got)
 	}
 	late := &harnessv1.Hook{Callback: true, Timeout: durationpb.New(20 * time.Millisecond)}
 	for key, h := range map[string]*harnessv1.Hook{"broken": callback, "empty": callback, "late": late} {
-		if got := b.Call(t.Context(), h, request(beforeTool, key), b.where); got.GetError() == "" || got.GetVerdict() != nil {
+		if got := b.Call(t.Context(), h, request(beforeTool, key), b.info); got.GetError() == "" || got.GetVerdict() != nil {
 			t.Errorf("%s: %v", key, got)
 		}
 	}
 }
 
-// A hook that answers goes by the policy only when it does not.
-func TestFireCallsOneAfterAnother(t *testing.T) {
+// TestFireCallsHooksInOrder: each call that fails follows the policy of its hook.
+func TestFireCallsHooksInOrder(t *testing.T) {
 	b := newBed(t, nil)
 	var order []string
 	say := func(name string, v *harnessv1.HookVerdict) string {
@@ -130,19 +130,19 @@ func TestFireCallsOneAfterAnother(t *testing.T) {
 		})
 	}
 	set := compile(t,
-		&harnessv1.Hook{Id: "open", Topic: beforeTool, Grpc: nobody(t), OnFailure: harnessv1.HookFailure_HOOK_FAILURE_OPEN},
+		&harnessv1.Hook{Id: "open", Topic: beforeTool, Grpc: unusedAddress(t), OnFailure: harnessv1.HookFailure_HOOK_FAILURE_OPEN},
 		&harnessv1.Hook{Id: "safer", Topic: beforeTool, Grpc: say("safer", &harnessv1.HookVerdict{
 			Action: harnessv1.HookAction_HOOK_ACTION_REPLACE, Payload: `{"arguments":{"command":"ls"}}`,
 		})},
 		&harnessv1.Hook{Id: "seen", Topic: beforeTool, Grpc: say("seen", &harnessv1.HookVerdict{Context: "Mind the cat."})},
 		&harnessv1.Hook{Id: "rule", Topic: beforeTool, Cel: `args.command == "ls"`, Action: carryOn},
-		&harnessv1.Hook{Id: "shut", Topic: beforeTool, Grpc: nobody(t)},
+		&harnessv1.Hook{Id: "shut", Topic: beforeTool, Grpc: unusedAddress(t)},
 		&harnessv1.Hook{Id: "never", Topic: beforeTool, Grpc: say("never", nil)},
 	)
 	r := b.Fire(t.Context(), set, hook.Point{
 		Namespace: run.Namespace, RunID: run.ID, Topic: beforeTool, Key: "1/c", Tool: "run_command",
 		Payload: map[string]any{"arguments": map[string]any{"command": "rm"}},
-	}, b.where)
+	}, b.info)
 	if want := []string{`safer {"arguments":{"command":"rm"}}`, `seen {"arguments":{"command":"ls"}}`}; !slices.Equal(order, want) {
 		t.Fatalf("called %q", order)
 	}
@@ -154,8 +154,8 @@ func TestFireCallsOneAfterAnother(t *testing.T) {
 	}
 }
 
-func TestServicesAreReachedBeforeARunBegins(t *testing.T) {
-	there, away := serveHooks(t, nil), nobody(t)
+func TestReachReportsUnreachableServices(t *testing.T) {
+	there, away := serveHooks(t, nil), unusedAddress(t)
 	open := func(target string) *harnessv1.Hook { return &harnessv1.Hook{Topic: afterTool, Grpc: target} }
 	shut := func(target string) *harnessv1.Hook { return &harnessv1.Hook{Topic: beforeTool, Grpc: target} }
 	rule := &harnessv1.Hook{Topic: beforeTool, Cel: "true", Action: deny}

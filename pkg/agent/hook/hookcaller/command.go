@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// grace is how much longer than a command its caller waits, to be told how it ended.
+	// grace is how much longer than its timeout the caller of a command waits for the
+	// result.
 	grace = 2 * time.Second
-	// hostPause is the wait before a tool host that is away is asked again.
+	// hostPause is the wait before a tool host that cannot be reached is called again.
 	hostPause = 100 * time.Millisecond
-	// killTime bounds the wait for a command that is killed.
+	// killTime is how long kill waits until the command is dead.
 	killTime = 5 * time.Second
 
-	refused   = 2   // exit code of a command that stands in the way
-	outOfTime = 124 // exit code of a command whose time was over
+	exitRefused  = 2   // exit code of a command that refuses
+	exitTimedOut = 124 // exit code of a command that exceeded its timeout
 )
 
 // input is a request as a command reads it.
@@ -50,9 +51,9 @@ type output struct {
 	Context string          `json:"context"`
 }
 
-// command runs a command under the request's key. One that was begun by a tool host
-// that has died is run once more.
-func (c *Caller) command(ctx context.Context, command string, req *harnessv1.HookRequest, where RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
+// command runs a command under the key of the request. If the tool host dies while it
+// runs, it runs once more, under another key.
+func (c *Caller) command(ctx context.Context, command string, req *harnessv1.HookRequest, info RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
 	if c.cfg.ToolHost == nil {
 		return nil, errors.New("no command can be run from here")
 	}
@@ -65,7 +66,7 @@ func (c *Caller) command(ctx context.Context, command string, req *harnessv1.Hoo
 	}
 	check := &harnessv1.CheckCommandRequest{
 		Namespace: req.GetNamespace(), RunId: req.GetRunId(), Key: req.GetIdempotencyKey(), Command: command, Input: text + "\n",
-		Workspace: where.Workspace, Timeout: durationpb.New(timeout), FirstSequence: where.FirstSequence,
+		Workspace: info.Workspace, Timeout: durationpb.New(timeout), FirstSequence: info.FirstSequence,
 	}
 	resp, err := c.check(ctx, check, timeout)
 	if err == nil && resp.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
@@ -78,8 +79,8 @@ func (c *Caller) command(ctx context.Context, command string, req *harnessv1.Hoo
 	return verdictOf(req.GetTopic(), resp, timeout)
 }
 
-// check has the tool host run a command. A host that is away is asked again within
-// the command's time.
+// check runs a command on the tool host. A host that cannot be reached is called again
+// within the timeout.
 func (c *Caller) check(ctx context.Context, check *harnessv1.CheckCommandRequest, timeout time.Duration) (*harnessv1.CheckCommandResponse, error) {
 	called, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
@@ -107,7 +108,7 @@ func (c *Caller) check(ctx context.Context, check *harnessv1.CheckCommandRequest
 	}
 }
 
-// kill kills a command when that is what its context has ended for.
+// kill kills a command if its context ended with the cause ErrKill.
 func (c *Caller) kill(ctx context.Context, check *harnessv1.CheckCommandRequest) {
 	if !errors.Is(context.Cause(ctx), ErrKill) {
 		return
@@ -118,14 +119,14 @@ func (c *Caller) kill(ctx context.Context, check *harnessv1.CheckCommandRequest)
 		Namespace: check.GetNamespace(), RunId: check.GetRunId(), CallIds: []string{check.GetKey()}, FirstSequence: check.GetFirstSequence(),
 	})
 	if err != nil {
-		c.cfg.Logger.WarnContext(ctx, "the command of a hook may go on until its time is over", "namespace", check.GetNamespace(), "run", check.GetRunId(),
+		c.cfg.Logger.WarnContext(ctx, "hook command not killed; it may run until its timeout", "namespace", check.GetNamespace(), "run", check.GetRunId(),
 			"key", check.GetKey(), "error", err)
 	}
 }
 
-// verdictOf is what a command says with its exit code and its output.
+// verdictOf returns the verdict that the exit code and the output of a command mean.
 func verdictOf(topic harnessv1.HookTopic, resp *harnessv1.CheckCommandResponse, timeout time.Duration) (*harnessv1.HookVerdict, error) {
-	said := strings.TrimSpace(resp.GetErrorOutput())
+	text := strings.TrimSpace(resp.GetErrorOutput())
 	switch code := resp.GetExitCode(); {
 	case resp.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
 		return nil, errors.New("the tool host died twice while the command ran")
@@ -135,20 +136,21 @@ func verdictOf(topic harnessv1.HookTopic, resp *harnessv1.CheckCommandResponse, 
 		return nil, fmt.Errorf("the command could not be run: %s", resp.GetError())
 	case code == 0:
 		return parse(resp.GetOutput())
-	case code == refused && hook.Refusal(topic) == harnessv1.HookAction_HOOK_ACTION_CONTINUE:
+	case code == exitRefused && hook.Refusal(topic) == harnessv1.HookAction_HOOK_ACTION_CONTINUE:
 		return nil, fmt.Errorf("exit code 2: nothing can be refused at %s", hook.TopicName(topic))
-	case code == refused:
-		return &harnessv1.HookVerdict{Action: hook.Refusal(topic), Reason: content.Cut(said, hook.MaxReason)}, nil
-	case code == outOfTime:
+	case code == exitRefused:
+		return &harnessv1.HookVerdict{Action: hook.Refusal(topic), Reason: content.Cut(text, hook.MaxReason)}, nil
+	case code == exitTimedOut:
 		return nil, fmt.Errorf("the command took longer than %v", timeout)
-	case said != "":
-		return nil, fmt.Errorf("exit code %d: %s", code, said)
+	case text != "":
+		return nil, fmt.Errorf("exit code %d: %s", code, text)
 	default:
 		return nil, fmt.Errorf("exit code %d; 0 lets things go on, 2 does not", code)
 	}
 }
 
-// parse is the verdict that a command has written. What begins no JSON object is talk.
+// parse returns the verdict that a command has written. Output that is no JSON object
+// means CONTINUE.
 func parse(text string) (*harnessv1.HookVerdict, error) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") {

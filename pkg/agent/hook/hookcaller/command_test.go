@@ -20,7 +20,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// host is a tool host that answers as it is told; examples/hooks has a real one.
+// host is a tool host whose answers are a function; the tests of examples/hooks use a real one.
 type host struct {
 	harnessv1.UnimplementedToolHostServiceServer
 	answer func(ctx context.Context, r *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error)
@@ -40,8 +40,8 @@ func serveHost(t testing.TB, h host) harnessv1.ToolHostServiceClient {
 	return harnessv1.NewToolHostServiceClient(client(t, serve(t, func(s *grpc.Server) { harnessv1.RegisterToolHostServiceServer(s, h) })))
 }
 
-// ended is a tool host on which every command ends in one way.
-func ended(t testing.TB, resp *harnessv1.CheckCommandResponse) harnessv1.ToolHostServiceClient {
+// respond is a tool host that gives every command the same response.
+func respond(t testing.TB, resp *harnessv1.CheckCommandResponse) harnessv1.ToolHostServiceClient {
 	return serveHost(t, host{answer: func(context.Context, *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
 		return resp, nil
 	}})
@@ -51,19 +51,19 @@ const done = harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
 
 var command = &harnessv1.Hook{Command: "check"}
 
-func TestACommandIsGivenTheRequestAsJSON(t *testing.T) {
-	asked := make(chan *harnessv1.CheckCommandRequest, 1)
+func TestCommandReadsTheRequestAsJSON(t *testing.T) {
+	requests := make(chan *harnessv1.CheckCommandRequest, 1)
 	b := newBed(t, serveHost(t, host{answer: func(_ context.Context, r *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
-		asked <- r
+		requests <- r
 		return &harnessv1.CheckCommandResponse{Outcome: done}, nil
 	}}))
 	h := &harnessv1.Hook{Command: "check", Timeout: durationpb.New(3 * time.Second)}
-	if got := b.Call(t.Context(), h, request(beforeTool, "k"), b.where); got.GetVerdict().GetAction() != carryOn {
+	if got := b.Call(t.Context(), h, request(beforeTool, "k"), b.info); got.GetVerdict().GetAction() != carryOn {
 		t.Fatalf("got %v", got)
 	}
-	r := <-asked
+	r := <-requests
 	want := &harnessv1.CheckCommandRequest{
-		Namespace: "n", RunId: "r", Key: "k", Command: "check", Workspace: b.where.Workspace, Timeout: h.Timeout, FirstSequence: 7, Input: r.GetInput(),
+		Namespace: "n", RunId: "r", Key: "k", Command: "check", Workspace: b.info.Workspace, Timeout: h.Timeout, FirstSequence: 7, Input: r.GetInput(),
 	}
 	if !proto.Equal(r, want) {
 		t.Errorf("got %v", r)
@@ -74,7 +74,7 @@ func TestACommandIsGivenTheRequestAsJSON(t *testing.T) {
 	}
 }
 
-func TestTheExitCodeOfACommandIsItsVerdict(t *testing.T) {
+func TestExitCodeIsTheVerdict(t *testing.T) {
 	for _, c := range []struct {
 		topic  harnessv1.HookTopic
 		resp   *harnessv1.CheckCommandResponse
@@ -98,8 +98,8 @@ func TestTheExitCodeOfACommandIsItsVerdict(t *testing.T) {
 		if c.resp.GetOutcome() == 0 {
 			c.resp.Outcome = done
 		}
-		b := newBed(t, ended(t, c.resp))
-		got := b.Call(t.Context(), command, request(c.topic, "k"), b.where)
+		b := newBed(t, respond(t, c.resp))
+		got := b.Call(t.Context(), command, request(c.topic, "k"), b.info)
 		if c.action == 0 {
 			if got.GetVerdict() != nil || !strings.Contains(got.GetError(), c.want) {
 				t.Errorf("%v: %v", c.resp, got)
@@ -112,7 +112,7 @@ func TestTheExitCodeOfACommandIsItsVerdict(t *testing.T) {
 	}
 }
 
-func TestTheOutputOfACommandMayBeAVerdict(t *testing.T) {
+func TestOutputMayBeAVerdict(t *testing.T) {
 	for text, want := range map[string]*harnessv1.HookVerdict{
 		"":                                     {Action: carryOn},
 		"checked 3 files\n{}\n":                {Action: carryOn},
@@ -123,8 +123,8 @@ func TestTheOutputOfACommandMayBeAVerdict(t *testing.T) {
 		`{"action":"DENY"}`: nil, `{"action":"allow"}`: nil, `{"verdict":"deny"}`: nil, `{"action":"deny"} {}`: nil, `{"action":"deny"} }`: nil,
 		`{"action":"deny"`: nil, `{"action":2}`: nil, `{"reason":["a"]}`: nil,
 	} {
-		b := newBed(t, ended(t, &harnessv1.CheckCommandResponse{Outcome: done, Output: text}))
-		got := b.Call(t.Context(), command, request(beforeTool, "k"), b.where)
+		b := newBed(t, respond(t, &harnessv1.CheckCommandResponse{Outcome: done, Output: text}))
+		got := b.Call(t.Context(), command, request(beforeTool, "k"), b.info)
 		switch {
 		case want == nil && (got.GetVerdict() != nil || !strings.Contains(got.GetError(), "no verdict")):
 			t.Errorf("%s: %v", text, got)
@@ -134,8 +134,8 @@ func TestTheOutputOfACommandMayBeAVerdict(t *testing.T) {
 	}
 }
 
-// What a tool host that has died had begun is run once more, under another key.
-func TestACommandOfWhichNobodyKnowsIsRunOnceMore(t *testing.T) {
+// TestCommandRunsOnceMore_WhenItsToolHostDied: under another key.
+func TestCommandRunsOnceMore_WhenItsToolHostDied(t *testing.T) {
 	var keys []string
 	b := newBed(t, serveHost(t, host{answer: func(_ context.Context, r *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
 		keys = append(keys, r.GetKey())
@@ -144,13 +144,13 @@ func TestACommandOfWhichNobodyKnowsIsRunOnceMore(t *testing.T) {
 		}
 		return &harnessv1.CheckCommandResponse{Outcome: done, ExitCode: 2, ErrorOutput: "no"}, nil
 	}}))
-	got := b.Call(t.Context(), command, request(beforeTool, "k"), b.where)
+	got := b.Call(t.Context(), command, request(beforeTool, "k"), b.info)
 	if got.GetVerdict().GetAction() != deny || !slices.Equal(keys, []string{"k", "k/2"}) {
 		t.Fatalf("got %v under %v", got, keys)
 	}
 }
 
-func TestAToolHostThatIsAwayIsAskedAgainWithinTheTime(t *testing.T) {
+func TestUnreachableToolHostIsCalledAgainUntilTheTimeout(t *testing.T) {
 	calls := 0
 	b := newBed(t, serveHost(t, host{answer: func(context.Context, *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
 		if calls++; calls < 3 {
@@ -158,24 +158,24 @@ func TestAToolHostThatIsAwayIsAskedAgainWithinTheTime(t *testing.T) {
 		}
 		return &harnessv1.CheckCommandResponse{Outcome: done}, nil
 	}}))
-	if got := b.Call(t.Context(), command, request(beforeTool, "k"), b.where); got.GetVerdict().GetAction() != carryOn || calls != 3 {
+	if got := b.Call(t.Context(), command, request(beforeTool, "k"), b.info); got.GetVerdict().GetAction() != carryOn || calls != 3 {
 		t.Fatalf("got %v after %d calls", got, calls)
 	}
-	away := newBed(t, harnessv1.NewToolHostServiceClient(client(t, nobody(t))))
+	away := newBed(t, harnessv1.NewToolHostServiceClient(client(t, unusedAddress(t))))
 	short := &harnessv1.Hook{Command: "check", Timeout: durationpb.New(50 * time.Millisecond)}
-	if got := away.Call(t.Context(), short, request(beforeTool, "k"), b.where); !strings.Contains(got.GetError(), "tool host cannot be reached") {
+	if got := away.Call(t.Context(), short, request(beforeTool, "k"), b.info); !strings.Contains(got.GetError(), "tool host cannot be reached") {
 		t.Fatalf("got %v", got)
 	}
 	refusing := newBed(t, serveHost(t, host{answer: func(context.Context, *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
 		return nil, status.Error(codes.InvalidArgument, "workspace: is relative")
 	}}))
-	if got := refusing.Call(t.Context(), command, request(beforeTool, "k"), b.where); got.GetError() != "the tool host: workspace: is relative" {
+	if got := refusing.Call(t.Context(), command, request(beforeTool, "k"), b.info); got.GetError() != "the tool host: workspace: is relative" {
 		t.Fatalf("got %v", got)
 	}
 }
 
-// Whoever takes a run over joins its command; an interrupt kills it.
-func TestACommandIsKilledForOneCauseOnly(t *testing.T) {
+// TestOnlyErrKillKillsACommand: a worker that takes over the run joins its command.
+func TestOnlyErrKillKillsACommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause error
 		kills bool
@@ -190,7 +190,7 @@ func TestACommandIsKilledForOneCauseOnly(t *testing.T) {
 		}}))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := make(chan *harnessv1.HookOutcome)
-		go func() { ended <- b.Call(ctx, command, request(beforeTool, "k"), b.where) }()
+		go func() { ended <- b.Call(ctx, command, request(beforeTool, "k"), b.info) }()
 		<-arrived
 		cancel(c.cause)
 		if got := <-ended; !strings.Contains(got.GetError(), "broken off") {

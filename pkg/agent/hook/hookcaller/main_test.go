@@ -33,12 +33,12 @@ const (
 
 var run = runlog.Run{Namespace: "n", ID: "r"}
 
-// answering is a HookService that is a function.
-type answering func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error)
+// handler is a HookService that is a function.
+type handler func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookVerdict, error)
 
 type service struct {
 	harnessv1.UnimplementedHookServiceServer
-	answer answering
+	answer handler
 }
 
 func (s service) HandleHook(ctx context.Context, r *harnessv1.HandleHookRequest) (*harnessv1.HandleHookResponse, error) {
@@ -67,12 +67,12 @@ func serve(t testing.TB, register func(*grpc.Server)) string {
 	return l.Addr().String()
 }
 
-func serveHooks(t testing.TB, answer answering) string {
+func serveHooks(t testing.TB, answer handler) string {
 	return serve(t, func(s *grpc.Server) { harnessv1.RegisterHookServiceServer(s, service{answer: answer}) })
 }
 
-// nobody is an address at which nothing listens.
-func nobody(t testing.TB) string {
+// unusedAddress returns an address at which no server listens.
+func unusedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,12 +82,12 @@ func nobody(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// bed is a caller with all that it can reach.
+// bed is a caller with its run log.
 type bed struct {
 	*hookcaller.Caller
-	t     testing.TB
-	log   runlog.Log
-	where hookcaller.RunInfo
+	t    testing.TB
+	log  runlog.Log
+	info hookcaller.RunInfo
 }
 
 func newBed(t testing.TB, host harnessv1.ToolHostServiceClient) *bed {
@@ -96,7 +96,7 @@ func newBed(t testing.TB, host harnessv1.ToolHostServiceClient) *bed {
 	t.Cleanup(pool.Close)
 	return &bed{
 		Caller: hookcaller.New(hookcaller.Config{ToolHost: host, Log: log, Remote: pool}), t: t, log: log,
-		where: hookcaller.RunInfo{Workspace: t.TempDir(), FirstSequence: 7},
+		info: hookcaller.RunInfo{Workspace: t.TempDir(), FirstSequence: 7},
 	}
 }
 
