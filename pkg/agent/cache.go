@@ -10,40 +10,40 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// maxKept bounds the compiled definitions that are kept. Runs of one agent share one.
-const maxKept = 256
+// maxEntries bounds the compiled definitions in a Cache. Runs of one agent share one.
+const maxEntries = 256
 
-// Cache keeps compiled definitions by their digests. Its zero value is ready for use
-// where nothing is stored elsewhere.
+// Cache keeps compiled definitions by their digests. It is safe for concurrent use. Its
+// zero value is ready, but cannot load a definition that is stored in a blob.
 type Cache struct {
-	// Blob reads a blob of a run; nil where there are none.
+	// Blob reads a blob of a run. A nil Blob is an error if a definition needs it.
 	Blob func(ctx context.Context, run runlog.Run, digest string) ([]byte, error)
 
-	mu   sync.Mutex
-	kept map[string]*Definition
+	mu      sync.Mutex
+	entries map[string]*Definition
 }
 
-// For is the compiled definition of the run of a snapshot. Runs that were begun
-// before there were definitions have their rules in the snapshot itself.
+// Load returns the definition of the run that a snapshot belongs to. The oldest runs
+// have tool rules in the snapshot and no definition.
 func (c *Cache) Load(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*Definition, error) {
 	d, task := s.GetDefinition(), s.GetTaskContract()
 	if d == nil && len(s.GetToolRules()) > 0 {
 		d = &harnessv1.Definition{Tools: s.GetToolRules()}
 	}
-	return c.compiled(ctx, run, d, task)
+	return c.load(ctx, run, d, task)
 }
 
-// ForSpec is the compiled definition of a run that is about to begin.
+// LoadSpec returns the definition of a run that is about to start.
 func (c *Cache) LoadSpec(ctx context.Context, run runlog.Run, spec *harnessv1.RunSpec) (*Definition, error) {
 	d, task := StoredForm(spec)
-	return c.compiled(ctx, run, d, task)
+	return c.load(ctx, run, d, task)
 }
 
-// inline keeps what steps hold themselves.
+// inline has the definitions of FromStep.
 var inline Cache
 
-// FromStep is the compiled definition of a step that holds it itself: that of its spec
-// when the run is about to begin, else that of its snapshot.
+// FromStep returns the definition that a step holds without blobs: that of its spec if
+// the run is about to start, otherwise that of its snapshot.
 func FromStep(step *harnessv1.Step) (*Definition, error) {
 	if spec := step.GetRepairTrigger().GetSpec(); spec != nil {
 		return inline.LoadSpec(context.Background(), runlog.Run{}, spec)
@@ -51,17 +51,18 @@ func FromStep(step *harnessv1.Step) (*Definition, error) {
 	return inline.Load(context.Background(), runlog.Run{}, step.GetSnapshot())
 }
 
-func (c *Cache) compiled(ctx context.Context, run runlog.Run, d *harnessv1.Definition, task *harnessv1.TaskContract) (*Definition, error) {
+// load returns the definition with the digests of d and task, compiling it if it is new.
+func (c *Cache) load(ctx context.Context, run runlog.Run, d *harnessv1.Definition, task *harnessv1.TaskContract) (*Definition, error) {
 	key := runstate.Digest(d) + " " + runstate.Digest(task)
 	c.mu.Lock()
-	have := c.kept[key]
+	definition := c.entries[key]
 	c.mu.Unlock()
-	if have != nil {
-		return have, nil
+	if definition != nil {
+		return definition, nil
 	}
 	get := func(ref *harnessv1.BlobRef) ([]byte, error) {
 		if c.Blob == nil {
-			return nil, fmt.Errorf("a part of the snapshot is stored under %s, and there is no store here: put the part itself in its place", ref.GetDigest())
+			return nil, fmt.Errorf("a part of the snapshot is the blob %s, and no blob can be read here: replace the reference with the part itself", ref.GetDigest())
 		}
 		return c.Blob(ctx, run, ref.GetDigest())
 	}
@@ -76,16 +77,16 @@ func (c *Cache) compiled(ctx context.Context, run runlog.Run, d *harnessv1.Defin
 			return nil, err
 		}
 	}
-	made, err := Compile(d, task)
+	definition, err = Compile(d, task)
 	if err != nil {
 		return nil, err
 	}
-	made.Digest = key
+	definition.Digest = key
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil || len(c.kept) >= maxKept {
-		c.kept = map[string]*Definition{} // rare, and cheap to make again
+	if c.entries == nil || len(c.entries) >= maxEntries {
+		c.entries = map[string]*Definition{} // rare, and compiling again is cheap
 	}
-	c.kept[key] = made
-	return made, nil
+	c.entries[key] = definition
+	return definition, nil
 }

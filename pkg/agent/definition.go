@@ -1,8 +1,21 @@
-// Package agent holds what an agent is made of beyond its state, ready for
-// use: the tool policy, just-in-time rules, subscribers, modes and the task
-// contract. It never changes in a run, so it is compiled once and kept by digest.
+// Package agent compiles the definition of an agent: everything that a run follows and
+// that never changes in it.
 //
-// Compiling is pure. Cache reads what is stored elsewhere.
+// A definition is written in an agent file or a RunSpec and stored with the run. Each of
+// its parts has a package that compiles it and decides with it:
+//
+//	part                    package    decides
+//	tool policy             policy     which tool calls are allowed, denied or asked for
+//	just-in-time rules      jit        which instructions the next request has
+//	hooks                   hook       what subscribers do to the run
+//	modes of work           mode       which tools each mode allows
+//	task contract           contract   whether the work is done
+//
+// Expressions in any of them are compiled by package expr, which bounds their cost.
+//
+// Compile turns the stored form into a Definition, which decisions get next to their
+// step. It is pure, and fails with a *fault.FieldError. Cache reads parts that are
+// stored in blobs and compiles each definition once.
 package agent
 
 import (
@@ -17,25 +30,24 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Definition is a definition ready for use. It is never changed and may be used by
-// many goroutines.
+// Definition is a compiled definition. It never changes and is safe for concurrent use.
 type Definition struct {
-	// Policy of tools.
+	// Policy decides about tool calls.
 	Policy *policy.Policy
-	// Rules are the just-in-time instructions, built-in ones included.
+	// Rules are the just-in-time rules, built-in ones included.
 	Rules *jit.Rules
-	// Hooks are the subscribers; nil when there are none.
+	// Hooks are the subscribers; nil if there are none.
 	Hooks *hook.Set
-	// Modes of the agent's own.
+	// Modes are the custom modes.
 	Modes []*harnessv1.ModeSpec
-	// Contract is nil without one.
+	// Contract is the task contract; nil if there is none.
 	Contract *contract.Contract
-	// Digest names it: equal ones have equal digests.
+	// Digest identifies the definition: equal definitions have equal digests.
 	Digest string
 }
 
-// StoredForm is the definition and the contract that a spec makes, for the first state of
-// a run. Either is nil when the spec says nothing of it.
+// StoredForm returns the definition and the contract of a spec as the first snapshot of
+// its run stores them. Either is nil if the spec has none of its parts.
 func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract) {
 	agent := spec.GetAgent()
 	d := &harnessv1.Definition{Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes()}
@@ -48,7 +60,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 	return d, contract.Resolve(spec.GetContract())
 }
 
-// Compile compiles a definition and a resolved contract; nil ones are empty.
+// Compile compiles a definition and a resolved contract. Both may be nil.
 func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, error) {
 	out := &Definition{Modes: d.GetModes()}
 	var err error

@@ -28,9 +28,9 @@ func spec() *harnessv1.RunSpec {
 	}
 }
 
-// TestTheSameIsCompiledOnce: for the run that begins and for its later steps, where the
-// parts are stored elsewhere.
-func TestTheSameIsCompiledOnce(t *testing.T) {
+// TestCacheCompilesADefinitionOnce: equal definitions are the same value, also if their
+// parts are stored in blobs.
+func TestCacheCompilesADefinitionOnce(t *testing.T) {
 	blobs, reads := map[string][]byte{}, 0
 	cache := &agent.Cache{Blob: func(_ context.Context, _ runlog.Run, digest string) ([]byte, error) {
 		reads++
@@ -62,27 +62,28 @@ func TestTheSameIsCompiledOnce(t *testing.T) {
 	}
 	other, err := cache.Load(t.Context(), runlog.Run{}, &harnessv1.Snapshot{ToolRules: spec().GetAgent().GetTools()})
 	if err != nil || other == first {
-		t.Errorf("a run of before: %v", err)
+		t.Errorf("a run without a definition: %v", err)
 	}
 	if got, _ := other.Policy.Decide(&harnessv1.ToolSpec{Name: "run_command"}, "{}", nil, true); got != harnessv1.ToolDecision_TOOL_DECISION_DENY {
-		t.Errorf("the rules of a run of before say %v", got)
+		t.Errorf("the tool rules of a run without a definition decide %v", got)
 	}
 }
 
-// TestWhatIsStoredElsewhereHasToBeThere: a state that somebody posts holds its parts.
-func TestWhatIsStoredElsewhereHasToBeThere(t *testing.T) {
+// TestFromStepReadsNoBlobs: a step that a client sends must hold its parts itself.
+func TestFromStepReadsNoBlobs(t *testing.T) {
 	stored := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "d", Size: 3}}}
 	_, err := agent.FromStep(&harnessv1.Step{Snapshot: &harnessv1.Snapshot{Definition: &harnessv1.Definition{Stored: stored}}})
-	if err == nil || !strings.Contains(err.Error(), "put the part itself in its place") {
+	if err == nil || !strings.Contains(err.Error(), "replace the reference with the part itself") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := agent.FromStep(&harnessv1.Step{Snapshot: &harnessv1.Snapshot{Definition: &harnessv1.Definition{Jit: []*harnessv1.JitRule{{Id: "a", When: "turn >", Text: "t"}}}}}); err == nil {
-		t.Error("a rule that does not compile was taken")
+		t.Error("a rule that does not compile was accepted")
 	}
 }
 
-// TestFireNeedsWhoIsNotAsked, and goes on once the answer is among what was observed.
-func TestFireNeedsWhoIsNotAsked(t *testing.T) {
+// TestFireNeedsMissingOutcomes returns the request of a hook until its outcome is
+// observed.
+func TestFireNeedsMissingOutcomes(t *testing.T) {
 	made, err := agent.FromStep(&harnessv1.Step{Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Spec: spec()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -98,13 +99,13 @@ func TestFireNeedsWhoIsNotAsked(t *testing.T) {
 		Verdict: &harnessv1.HookVerdict{Action: harnessv1.HookAction_HOOK_ACTION_BLOCK, Reason: "not yet"},
 	}}}}
 	result, err := agent.Fire(made.Hooks, in, point)
-	if err != nil || result.Action != harnessv1.HookAction_HOOK_ACTION_BLOCK || !strings.Contains(agent.Aborted(result), "not yet") {
+	if err != nil || result.Action != harnessv1.HookAction_HOOK_ACTION_BLOCK || result.Reason != "not yet" {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
-// TestSaidIsBounded: what subscribers say in one decision stands in its record.
-func TestSaidIsBounded(t *testing.T) {
+// TestOutcomeLimit: outcomes beyond the limit are failures, and small ones still pass.
+func TestOutcomeLimit(t *testing.T) {
 	limit := &agent.OutcomeLimit{}
 	outcome := &harnessv1.HookOutcome{Verdict: &harnessv1.HookVerdict{Context: strings.Repeat("x", 8<<10)}}
 	failed, taken := 0, 0
@@ -119,11 +120,11 @@ func TestSaidIsBounded(t *testing.T) {
 		t.Errorf("%d failed, %d bytes were taken", failed, taken)
 	}
 	if o := limit.Apply(&harnessv1.HookOutcome{}); o.GetError() != "" {
-		t.Errorf("one that says nothing failed: %v", o)
+		t.Errorf("an empty outcome failed: %v", o)
 	}
 }
 
-// TestCallPayload keeps numbers exact, and arguments that are no JSON as text.
+// TestCallPayload keeps numbers exact and invalid JSON as text.
 func TestCallPayload(t *testing.T) {
 	p := agent.CallPayload("c", "t", `{"n":9007199254740993}`, "r", true)
 	encoded, err := hook.Encode(p)

@@ -9,23 +9,23 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// NeedsError is returned by a pure decision that has to know more first.
+// NeedsError ends a pure decision that needs observations first. It reports no failure.
 type NeedsError struct {
-	// Keys of the observations, those of the hooks included.
+	// Keys of the observations, those of Hooks included.
 	Keys []string
-	// Hooks that are to be called.
+	// Hooks are the calls to make.
 	Hooks []*harnessv1.HookRequest
 }
 
-// Error names the keys; a NeedsError is no fault.
+// Error returns the keys.
 func (n *NeedsError) Error() string { return fmt.Sprintf("needs %v", n.Keys) }
 
-// Output is the answer of the decision that has to know more.
+// Output returns the needs as the output of the decision.
 func (n *NeedsError) Output() *harnessv1.StepOutput {
 	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: n.Keys, Hooks: n.Hooks}}}
 }
 
-// Observation is what was observed under a key; nil when nothing was.
+// Observation returns the observation under a key, nil if there is none.
 func Observation(in *harnessv1.StepInput, key string) *harnessv1.Observation {
 	for _, o := range in.GetObserved() {
 		if o.GetKey() == key {
@@ -35,8 +35,8 @@ func Observation(in *harnessv1.StepInput, key string) *harnessv1.Observation {
 	return nil
 }
 
-// Fire calls the subscribers of a point over what the input holds. Its error is a
-// *NeedsError when one of them has to be called first.
+// Fire fires the hooks of a point with the outcomes that the input has observed. Its
+// error is a *NeedsError if another hook must be called first.
 func Fire(set *hook.Set, in *harnessv1.StepInput, p hook.Point) (hook.Result, error) {
 	p.Namespace, p.RunID = in.GetNamespace(), in.GetRunId()
 	result, need := set.Fire(p, func(key string) *harnessv1.HookOutcome { return Observation(in, key).GetHook() })
@@ -46,16 +46,7 @@ func Fire(set *hook.Set, in *harnessv1.StepInput, p hook.Point) (hook.Result, er
 	return result, nil
 }
 
-// Aborted is the error of what a hook has aborted.
-func Aborted(r hook.Result) string {
-	if r.Reason == "" {
-		return "aborted by the hook " + r.HookID
-	}
-	return r.Reason + " (hook " + r.HookID + ")"
-}
-
-// CallPayload is what subscribers are given of a tool call: arguments that are no
-// JSON object are given as text.
+// CallPayload returns the payload of a tool call. Arguments that are no JSON are text.
 func CallPayload(callID, tool, arguments, result string, isError bool) map[string]any {
 	args, err := hook.Decode(arguments)
 	if err != nil {
@@ -64,18 +55,19 @@ func CallPayload(callID, tool, arguments, result string, isError bool) map[strin
 	return map[string]any{"call_id": callID, "tool": tool, "arguments": args, "result": result, "is_error": isError}
 }
 
-// maxSaid bounds what the subscribers of one decision say, in bytes: all of it stands
-// in the record of the decision, which has its bound.
-const maxSaid = 96 << 10
+// maxOutcomes bounds the outcomes of one decision in total, in bytes: the record of the
+// decision holds all of them.
+const maxOutcomes = 96 << 10
 
-// OutcomeLimit adds up what subscribers say in one decision. Its zero value is ready.
+// OutcomeLimit bounds the size of the hook outcomes in one decision. Its zero value is
+// ready.
 type OutcomeLimit struct{ bytes int }
 
-// Take is an outcome as it counts: one that is too much on top of those before it is a
-// failure of its subscriber.
+// Apply returns o, or a failure of its hook if o and the outcomes before it exceed the
+// limit.
 func (s *OutcomeLimit) Apply(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
-	if s.bytes+proto.Size(o) > maxSaid {
-		return &harnessv1.HookOutcome{Error: fmt.Sprintf("the hooks of one decision say more than %d KiB together: let them say less, or fewer of them speak", maxSaid>>10)}
+	if s.bytes+proto.Size(o) > maxOutcomes {
+		return &harnessv1.HookOutcome{Error: fmt.Sprintf("the hooks of one decision say more than %d KiB together: let them say less, or fewer of them speak", maxOutcomes>>10)}
 	}
 	s.bytes += proto.Size(o)
 	return o
