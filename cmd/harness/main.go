@@ -5,22 +5,14 @@ package main
 import (
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
+	_ "github.com/harnessmesh/harnessmesh/cmd/harness/internal/gcrate" // before the packages that allocate
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 )
 
-// gcPercent lets garbage grow to a few times the heap before it is collected:
-// turns allocate much and keep little. Collecting at the default rate takes
-// about a tenth of a turn's time (make bench, with GOGC=100 and without).
-const gcPercent = 400
-
 func main() {
 	toolhostserver.Supervise() // does not return in the processes that watch over commands
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	// A reader that goes away makes a write fail instead of killing the
 	// process in the middle of a run. Notify, not Ignore: what is ignored is
 	// handed down to the commands that tools start.

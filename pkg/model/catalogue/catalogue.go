@@ -14,6 +14,7 @@ import (
 	"math"
 	"math/bits"
 	"strings"
+	"sync"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -88,19 +89,20 @@ type Catalogue struct{ entries map[string]Entry }
 //go:embed models.yaml
 var embedded []byte
 
-var builtin = func() *Catalogue {
+// builtin parses the embedded catalogue when it is first used.
+var builtin = sync.OnceValue(func() *Catalogue {
 	c, err := (&Catalogue{}).Extend("models.yaml", embedded)
 	if err != nil {
 		panic("catalogue: " + err.Error())
 	}
 	return c
-}()
+})
 
-// Default is the embedded catalogue.
-func Default() *Catalogue { return builtin }
+// Default returns the embedded catalogue.
+func Default() *Catalogue { return builtin() }
 
 // Lookup finds a model in the embedded catalogue; see Catalogue.Lookup.
-func Lookup(ref string) Entry { return builtin.Lookup(ref) }
+func Lookup(ref string) Entry { return builtin().Lookup(ref) }
 
 // Extend makes a catalogue that also holds the models of a file; a model that
 // both hold is the file's, all of it. name is the file's name for the error, which is

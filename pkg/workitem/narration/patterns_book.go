@@ -1,5 +1,7 @@
 package narration
 
+import "sync"
+
 // foreignWords are the verbs of making in the other languages.
 var foreignWords = map[string]string{
 	"gemacht": `erstellt geschrieben gekürzt ergänzt gespeichert ersetzt angepasst hinzugefügt weggelassen überarbeitet vorbereitet verfasst zusammengefasst formuliert gehalten geändert korrigiert entfernt sortiert aktualisiert übersetzt verschoben
@@ -15,8 +17,9 @@ var foreignWords = map[string]string{
 	"hecho": `escrito redactado creado preparado guardado añadido completado corregido resumido traducido adaptado modificado terminado quitado eliminado cambiado incluido mantenido dejado elaborado actualizado acortado omitido reescrito revisado sustituido organizado usado evitado seguido simplificado ajustado puesto hecho conservado reducido optado procurado intentado generado ordenado agrupado`,
 }
 
-// phrases are all signs in all languages that the check knows.
-var phrases = func() *phrasebook {
+// phrases returns the signs of narration in all languages. They are read when the
+// first artifact is checked; most processes never check one.
+var phrases = sync.OnceValue(func() *phrasebook {
 	all := map[string]string{}
 	for _, table := range []map[string]string{words, foreignWords} {
 		for name, list := range table {
@@ -24,9 +27,8 @@ var phrases = func() *phrasebook {
 		}
 	}
 	return newPhrasebook(all, english, german, french, spanish)
-}()
+})
 
-var (
-	leads = phrases.names["lead"]
-	files = phrases.names["file"]
-)
+func leads() classes { return phrases().names["lead"] }
+
+func files() classes { return phrases().names["file"] }

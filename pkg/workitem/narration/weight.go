@@ -32,7 +32,7 @@ func testify(bare string) testimony {
 	t := testimony{}
 	sentences := utterances(strings.TrimPrefix(strings.TrimPrefix(bare, "P.S. "), "PS: "))
 	for n, u := range sentences {
-		found := phrases.read(u.words, u.lead)
+		found := phrases().read(u.words, u.lead)
 		switch u.ends {
 		case '?':
 			found |= signAsks

@@ -2,6 +2,7 @@ package narration
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -24,7 +25,7 @@ func utterances(bare string) []utterance {
 	var u utterance
 	finish := func(ends rune) {
 		if u.ends = ends; len(u.words) > 0 {
-			for u.lead < len(u.words) && (u.words[u.lead].text == "," || u.words[u.lead].class&leads != 0) {
+			for u.lead < len(u.words) && (u.words[u.lead].text == "," || u.words[u.lead].class&leads() != 0) {
 				u.lead++
 			}
 			all = append(all, u)
@@ -95,7 +96,7 @@ func quoteEnd(text string, at int, opened rune) int {
 
 func quotation(text string, opened rune) token {
 	if opened == '`' && fileLike(text) {
-		return token{text: "\"", class: files}
+		return token{text: "\"", class: files()}
 	}
 	return token{text: "\""}
 }
@@ -103,7 +104,7 @@ func quotation(text string, opened rune) token {
 // fileLike says that a word looks like the name of a file.
 func fileLike(word string) bool {
 	dot := strings.LastIndexByte(word, '.')
-	return dot > 0 && len(word)-dot <= 9 && fileEndings[strings.ToLower(word[dot+1:])]
+	return dot > 0 && len(word)-dot <= 9 && fileEndings()[strings.ToLower(word[dot+1:])]
 }
 
 // workItem says that a word is the id of a work item.
@@ -114,24 +115,24 @@ func workItem(word string) bool {
 // add appends a word; the French article of "l'archive" is a word of its own.
 func (u *utterance) add(word string) {
 	if fileLike(word) || workItem(word) {
-		u.words = append(u.words, token{text: word, class: files})
+		u.words = append(u.words, token{text: word, class: files()})
 		return
 	}
 	word = strings.ToLower(strings.ReplaceAll(word, "’", "'"))
 	if at := strings.IndexByte(word, '\''); at > 0 && at <= 2 {
 		switch word[:at] {
 		case "l", "d", "qu", "n", "s", "m", "t", "c", "j":
-			u.words = append(u.words, token{text: word[:at+1], class: phrases.lexicon[word[:at+1]]})
+			u.words = append(u.words, token{text: word[:at+1], class: phrases().lexicon[word[:at+1]]})
 			word = word[at+1:]
 		}
 	}
-	u.words = append(u.words, token{text: word, class: phrases.lexicon[word]})
+	u.words = append(u.words, token{text: word, class: phrases().lexicon[word]})
 }
 
-var fileEndings = func() map[string]bool {
+var fileEndings = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for ending := range strings.FieldsSeq("md markdown txt json jsonl yaml yml csv tsv py go js jsx ts tsx htm html doc docx pdf sql sh xml toml ini rs java rb c cpp h css xls xlsx ppt pptx tex rst ipynb log tf kt swift php") {
 		all[ending] = true
 	}
 	return all
-}()
+})
