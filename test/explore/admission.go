@@ -9,14 +9,15 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// admitted is what gateway.Admit says; stored means that the item is to be stored.
-type admitted struct {
-	answer answer
-	err    error
+// admission is what a gateway.Submission does after it has read the run.
+type admission struct {
+	answer   answer // stored if the item is to be stored
+	confirms bool   // the leader has to confirm the answer first
+	err      error
 }
 
-// admission is gateway.Admit on a view of the stream up to u.
-func (m *Model) admission(s *state, item itemID, u seq) admitted {
+// admission feeds the run at a replica that has the stream up to u to a submission.
+func (m *Model) admission(s *state, item itemID, u seq) admission {
 	at := m.stepAt(s, u)
 	newest := s.record(u)
 	cursor := m.all[s.at(at).body].cursor
@@ -35,7 +36,7 @@ func (m *Model) admission(s *state, item itemID, u seq) admitted {
 	for _, n := range waiting {
 		standing.Waiting = append(standing.Waiting, m.stored(s, n))
 	}
-	result := told(gateway.Admit(standing, m.items[item]))
+	result := admitted(m.items[item], standing)
 	m.admissions[key] = result
 	return result
 }
@@ -51,28 +52,46 @@ func (m *Model) standing(s *state, n seq, item *harnessv1.InboxItem) gateway.Sta
 	return standing
 }
 
-// told is what a sender is told of an admission.
-func told(a gateway.Admission, err error) admitted {
+func admitted(item *harnessv1.InboxItem, standing gateway.Standing) admission {
+	submission, a := gateway.Submission{Item: item}.Next(gateway.RunRead{Standing: standing})
+	switch a := a.(type) {
+	case gateway.AppendInput:
+		return admission{answer: stored}
+	case gateway.Reply:
+		return replied(a)
+	case gateway.Confirm:
+		_, confirmed := submission.Next(gateway.RunConfirmed{})
+		if reply, ok := confirmed.(gateway.Reply); ok {
+			d := replied(reply)
+			d.confirms = true
+			return d
+		}
+	}
+	return admission{err: errImpossible}
+}
+
+// replied is the answer of a submission to its sender.
+func replied(r gateway.Reply) admission {
 	var refusal *fault.Error
 	switch {
-	case errors.As(err, &refusal):
+	case errors.As(r.Err, &refusal):
 		switch refusal.Reason {
 		case harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED:
-			return admitted{answer: answeredOnce}
+			return admission{answer: answeredOnce}
 		case harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING:
-			return admitted{answer: notPending}
+			return admission{answer: notPending}
 		case harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED:
-			return admitted{answer: runEnded}
+			return admission{answer: runEnded}
 		}
-		return admitted{err: fmt.Errorf("a sender is told something that the model does not know: %w", err)}
-	case err != nil:
-		return admitted{err: fmt.Errorf("a sender is told something that the model does not know: %w", err)}
-	case a == gateway.Store:
-		return admitted{answer: stored}
-	case a == gateway.Existed:
-		return admitted{answer: existed}
+		return admission{err: fmt.Errorf("a sender gets an error that the model does not know: %w", r.Err)}
+	case r.Err != nil:
+		return admission{err: fmt.Errorf("a sender gets an error that the model does not know: %w", r.Err)}
+	case r.Admission == gateway.Store:
+		return admission{answer: stored}
+	case r.Admission == gateway.Existed:
+		return admission{answer: existed}
 	}
-	return admitted{answer: unneeded}
+	return admission{answer: unneeded}
 }
 
 // callOf is the call that an item answers; empty when it is no answer.

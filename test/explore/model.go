@@ -67,7 +67,7 @@ type Model struct {
 	bodies
 	base       *state // where the exploration begins
 	made       map[string]decision
-	admissions map[string]admitted
+	admissions map[string]admission
 	fixed      seq // what lies in the stream up to here is the same in all states
 	floor      seq // how far behind a replica may be that need not have any message
 }
@@ -92,7 +92,7 @@ const (
 	stepCrash
 	stepLapse
 	sendStart
-	sendDoubt
+	sendConfirm
 	sendSeek
 	sendPublish
 	sendJudge
@@ -141,7 +141,7 @@ type action struct {
 
 // New makes the model of a scenario.
 func New(sc Scenario) (*Model, error) {
-	m := &Model{Scenario: sc, made: map[string]decision{}, admissions: map[string]admitted{}}
+	m := &Model{Scenario: sc, made: map[string]decision{}, admissions: map[string]admission{}}
 	if err := m.prepare(); err != nil {
 		return nil, fmt.Errorf("%s: before the exploration: %w", sc.Name, err)
 	}
@@ -204,7 +204,7 @@ func (m *Model) carryOut(s *state, a action) error {
 		return m.wake(s, &s.wakers[a.who], a)
 	case stepTake, stepCheck, stepObserve, stepCommit, stepAck, stepCrash, stepLapse:
 		return m.repair(s, &s.repairers[a.who], a)
-	case sendStart, sendDoubt, sendSeek, sendPublish, sendJudge, sendCrash, fireTimer:
+	case sendStart, sendConfirm, sendSeek, sendPublish, sendJudge, sendCrash, fireTimer:
 		return m.send(s, &s.senders[a.who], a)
 	case land:
 		f := s.flights[a.who]

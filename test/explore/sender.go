@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -24,8 +25,8 @@ func (m *Model) senderActions(s *state, who uint8, into []action) []action {
 			into = s.reads(action{do: sendStart, who: who}, m.floor, into)
 		}
 		return into
-	case doubting:
-		into = append(into, action{do: sendDoubt, who: who})
+	case confirming:
+		into = append(into, action{do: sendConfirm, who: who})
 	case seeking:
 		if m.apart() {
 			into = s.reads(action{do: sendSeek, who: who}, m.floor, into)
@@ -78,7 +79,7 @@ func (m *Model) send(s *state, c *sender, a action) error {
 		}
 		*c = sender{at: seeking, item: c.item, again: c.again, tries: c.tries + 1, told: c.told}
 		return m.give(s, c, a.arg)
-	case sendDoubt:
+	case sendConfirm:
 		seen := c.behind
 		c.behind = 0
 		if seen == s.newest() {
@@ -136,41 +137,55 @@ func (m *Model) send(s *state, c *sender, a action) error {
 // to the look.
 func (m *Model) apart() bool { return m.Fine || m.Mutation == SendUnfenced }
 
-// placed goes on with an item that is in the inbox, because it was appended or found.
+// placed continues with an item that is in the inbox, because it was appended or
+// found.
 func (m *Model) placed(s *state, c *sender, at seq, found bool) error {
 	c.at, c.behind, c.stored, c.found = judging, 0, at, found
-	switch {
-	case callOf(m.items[c.item]) == "" || m.Mutation == SecondUnchecked:
-		if found {
-			return m.finish(s, c, existed)
-		}
-		return m.finish(s, c, stored)
-	case found && m.Mutation == FoundUnchecked:
-		return m.finish(s, c, existed)
-	case m.apart():
-		return nil
+	got := stored
+	if found {
+		got = existed
 	}
-	return m.judge(s, c)
+	if m.fires(c.item) || m.Mutation == SecondUnchecked || found && m.Mutation == FoundUnchecked {
+		return m.finish(s, c, got)
+	}
+	_, a := m.storing(c).Next(gateway.InputStored{Sequence: uint64(at), Existed: found})
+	switch a := a.(type) {
+	case gateway.Reply:
+		return m.finish(s, c, replied(a).answer)
+	case gateway.ReadInputs:
+		if m.apart() {
+			return nil
+		}
+		return m.judge(s, c)
+	}
+	return errImpossible
 }
 
-// judge tells the sender of an answer whether it came first. What is in front of its
-// own in the inbox does not change any more.
+// judge feeds the inbox up to the sender's own item, which no longer changes, to its
+// submission.
 func (m *Model) judge(s *state, c *sender) error {
-	item := m.items[c.item]
-	var before []*harnessv1.InboxItem
+	submission := m.storing(c)
+	submission.Standing = m.standing(s, c.by, m.items[c.item])
+	submission, _ = submission.Next(gateway.InputStored{Sequence: uint64(c.stored), Existed: c.found})
+	var items []*harnessv1.InboxItem
 	for _, n := range m.inbox(s, c.after, c.stored, 0) {
-		if n < c.stored {
-			before = append(before, m.stored(s, n))
-		}
+		items = append(items, m.stored(s, n))
 	}
-	standing := m.standing(s, c.by, item)
-	switch {
-	case standing.AnsweredBy(before, callOf(item), item.GetApproval() != nil):
-		return m.finish(s, c, answeredOnce)
-	case c.found:
-		return m.finish(s, c, existed)
+	_, a := submission.Next(gateway.InputsRead{Items: items})
+	reply, ok := a.(gateway.Reply)
+	if !ok {
+		return errImpossible
 	}
-	return m.finish(s, c, stored)
+	d := replied(reply)
+	if d.err != nil {
+		return d.err
+	}
+	return m.finish(s, c, d.answer)
+}
+
+// storing returns the submission of a sender that appends its item.
+func (m *Model) storing(c *sender) gateway.Submission {
+	return gateway.Submission{State: gateway.SubmissionStoring, Item: m.items[c.item], Standing: gateway.Standing{Step: &harnessv1.Step{}}}
 }
 
 // same is the item with the same id in (after, upTo], as AppendInbox finds it; 0 for
@@ -208,7 +223,8 @@ func (m *Model) fired(s *state, c *sender, u seq) error {
 	return errImpossible
 }
 
-// give is gatewayserver.Server.give up to the append, on a view of the stream up to u.
+// give continues a submission after it has read the run at a replica that has the
+// stream up to u, until the append.
 func (m *Model) give(s *state, c *sender, u seq) error {
 	d := m.admission(s, c.item, u)
 	switch {
@@ -220,12 +236,12 @@ func (m *Model) give(s *state, c *sender, u seq) error {
 			c.by = s.record(u)
 		}
 		return nil
-	case d.answer == existed:
-		return m.finish(s, c, existed)
+	case !d.confirms:
+		return m.finish(s, c, d.answer)
 	case m.Mutation == RefusalsUnchecked:
 		return m.refuse(s, c, d.answer)
 	case m.Fine:
-		c.at, c.behind = doubting, u
+		c.at, c.behind = confirming, u
 		return nil
 	case u < s.newest():
 		return m.give(s, c, s.newest())

@@ -52,7 +52,7 @@ const (
 	// Both.
 	acking
 	// A sender, and the one who hands on timers.
-	doubting   // nothing is to be stored; asks the leader whether the look was behind
+	confirming // nothing is to be stored; asks the leader whether the look was behind
 	seeking    // admitted; looks for the item before it appends it
 	publishing // knows what to append it behind
 	judging    // appended; looks whether another answer came first

@@ -26,7 +26,7 @@ func (m *Model) subject(s *state, a action) string {
 		return fmt.Sprintf("wake worker with %d (%s):", s.wakers[a.who].message, m.describe(s, s.wakers[a.who].message))
 	case stepCheck, stepObserve, stepCommit, stepAck, stepCrash, stepLapse:
 		return fmt.Sprintf("repair worker with %d (%s):", s.repairers[a.who].message, m.describe(s, s.repairers[a.who].message))
-	case sendStart, sendDoubt, sendSeek, sendPublish, sendJudge, sendCrash, fireTimer:
+	case sendStart, sendConfirm, sendSeek, sendPublish, sendJudge, sendCrash, fireTimer:
 		c := s.senders[a.who]
 		if m.fires(c.item) {
 			return m.items[c.item].GetId() + ":"
@@ -85,7 +85,7 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 			attempt = "fires, and a repair worker"
 		}
 		return fmt.Sprintf("%s looks, %s%s", attempt, m.sight(s, a), m.verdict(next.senders[a.who], m.next(next.senders[a.who])))
-	case sendDoubt:
+	case sendConfirm:
 		return "asks the leader for the newest message" + m.verdict(next.senders[a.who], ", and looks again")
 	case sendSeek:
 		c := next.senders[a.who]
@@ -113,7 +113,7 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 
 // next says what a sender does next that has looked.
 func (m *Model) next(c sender) string {
-	if c.at == doubting {
+	if c.at == confirming {
 		return "; nothing is to be stored"
 	}
 	return "; it is to be stored"

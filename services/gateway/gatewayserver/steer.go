@@ -3,10 +3,6 @@ package gatewayserver
 import (
 	"context"
 	"errors"
-	"slices"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -90,89 +86,6 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 	failpoint.Hit(gateway.Writer, "input_received")
 	a, err = s.give(ctx, run, item)
 	return item.GetId(), a, failure(ctx, "give an input to", run, err)
-}
-
-// give appends an input to a run's inbox, when it is admitted.
-func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
-	admission, standing, err := s.admit(ctx, run, item)
-	if err != nil {
-		return 0, err
-	}
-	if admission == gateway.Store {
-		if admission, err = s.store(ctx, standing, item); err != nil {
-			return 0, err
-		}
-	}
-	if item.GetInterrupt() != nil || item.GetCancel() != nil {
-		// Also when it was stored before: the first poke may have been lost.
-		if err := s.log.Poke(run); err != nil {
-			s.logger.Warn("nobody was poked; the input is found at the next look", "namespace", run.Namespace, "run", run.ID, "error", err)
-		}
-	}
-	return admission, nil
-}
-
-func (s *Server) store(ctx context.Context, standing gateway.Standing, item *harnessv1.InboxItem) (gateway.Admission, error) {
-	run, cursor := standing.Run, standing.Step.GetSnapshot().GetInboxCursor()
-	ctx, cancel := s.committing(ctx)
-	defer cancel()
-	item = proto.CloneOf(item)
-	item.Time, item.Traceparent = timestamppb.New(s.now()), s.sender(ctx)
-	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult()} {
-		if len(content.GetInline()) <= runlog.MaxInline {
-			continue
-		}
-		ref, err := s.log.PutBlob(ctx, run, []byte(content.GetInline()))
-		if err != nil {
-			return 0, err
-		}
-		content.Value = &harnessv1.Content_Blob{Blob: ref}
-	}
-	sequence, existed, err := s.log.AppendInbox(ctx, run, item, cursor)
-	if err != nil {
-		return 0, err
-	}
-	failpoint.Hit(gateway.Writer, "input_stored")
-	s.runs.saw(run, sequence)
-	if call, approval := gateway.Answers(item); call != "" {
-		// Two answers may have been admitted at once. The first in the inbox
-		// counts, so the one behind it learns that it came second.
-		items, err := s.waiting(ctx, run, cursor, sequence)
-		if err != nil {
-			return 0, err
-		}
-		before := slices.DeleteFunc(items, func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= sequence })
-		if standing.AnsweredBy(before, call, approval) {
-			return 0, gateway.Answered(call)
-		}
-	}
-	if existed {
-		return gateway.Existed, nil
-	}
-	return gateway.Store, nil
-}
-
-// admit decides what becomes of an input, and returns what it was judged by. What is
-// not to be stored is decided again when the look was behind.
-func (s *Server) admit(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, gateway.Standing, error) {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	v, err := s.view(ctx, run)
-	for err == nil {
-		var standing gateway.Standing
-		if standing, err = s.standing(ctx, v, item); err != nil {
-			break
-		}
-		a, refused := gateway.Admit(standing, item)
-		if refused == nil && a != gateway.Unneeded {
-			return a, standing, nil
-		}
-		var newer bool
-		if v, newer, err = s.fresher(ctx, run, v); err == nil && !newer {
-			return a, standing, refused
-		}
-	}
-	return 0, gateway.Standing{}, err
 }
 
 // standing is what a view shows of a run, with what waits in its inbox and, for an

@@ -57,7 +57,7 @@ func TestModesOfTheAgentsOwnAreFoundWhereverTheyAreStored(t *testing.T) {
 	b.must(b.mode("r1", "m3", "plan"))
 	err = b.mode("r1", "m4", "hasty")
 	b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
-	if !strings.Contains(err.Error(), "the modes are plan, execute, careful") {
+	if !strings.Contains(err.Error(), "must be one of plan, execute, careful") {
 		t.Errorf("the modes are not listed: %v", err)
 	}
 	b.must(b.replan("r1", "p1", "the first plan is too long"))

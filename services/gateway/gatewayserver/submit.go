@@ -1,0 +1,117 @@
+package gatewayserver
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
+
+// give brings an input to a run. Reads end with the caller; once the input is to be
+// stored, the rest is done whether or not the caller waits for it.
+func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
+	stage, cancel := s.bounded(ctx)
+	defer cancel()
+	b := &submitter{s: s, run: run, item: item}
+	submission, action := gateway.Submission{Item: item}.Start()
+	for {
+		switch a := action.(type) {
+		case gateway.Reply:
+			if a.Err == nil && (item.GetInterrupt() != nil || item.GetCancel() != nil) {
+				s.poke(run)
+			}
+			return a.Admission, a.Err
+		case gateway.Reject:
+			return 0, fmt.Errorf("submission: %T cannot follow", a.Result)
+		case gateway.AppendInput:
+			stage, cancel = s.committing(ctx)
+			defer cancel()
+		}
+		submission, action = submission.Next(b.result(stage, action))
+	}
+}
+
+// poke tells the worker of a run to read its inbox. An input that is sent again
+// pokes again: the first poke may have been lost.
+func (s *Server) poke(run runlog.Run) {
+	if err := s.log.Poke(run); err != nil {
+		s.logger.Warn("poke failed; the worker finds the input when it next reads the inbox", "namespace", run.Namespace, "run", run.ID, "error", err)
+	}
+}
+
+// submitter carries out the actions of a gateway.Submission.
+type submitter struct {
+	s    *Server
+	run  runlog.Run
+	item *harnessv1.InboxItem
+	view runlog.View // that was read last
+}
+
+func (b *submitter) result(ctx context.Context, a gateway.SubmissionAction) gateway.SubmissionResult {
+	result, err := b.do(ctx, a)
+	if err != nil {
+		return gateway.SubmissionFailed{Err: err}
+	}
+	return result
+}
+
+func (b *submitter) do(ctx context.Context, a gateway.SubmissionAction) (gateway.SubmissionResult, error) {
+	switch a := a.(type) {
+	case gateway.ReadRun:
+		view, err := b.s.view(ctx, b.run)
+		if err != nil {
+			return nil, err
+		}
+		return b.standing(ctx, view)
+	case gateway.Confirm:
+		view, newer, err := b.s.fresher(ctx, b.run, b.view)
+		if err != nil {
+			return nil, err
+		}
+		if !newer {
+			return gateway.RunConfirmed{}, nil
+		}
+		return b.standing(ctx, view)
+	case gateway.AppendInput:
+		return b.append(ctx, a.After)
+	case gateway.ReadInputs:
+		items, err := b.s.waiting(ctx, b.run, a.After, a.UpTo)
+		return gateway.InputsRead{Items: items}, err
+	}
+	return nil, fmt.Errorf("submission: unsupported action %T", a)
+}
+
+func (b *submitter) standing(ctx context.Context, view runlog.View) (gateway.SubmissionResult, error) {
+	b.view = view
+	standing, err := b.s.standing(ctx, view, b.item)
+	return gateway.RunRead{Standing: standing}, err
+}
+
+// append stores the input, with a text over runlog.MaxInline in a blob.
+func (b *submitter) append(ctx context.Context, after uint64) (gateway.SubmissionResult, error) {
+	item := proto.CloneOf(b.item)
+	item.Time, item.Traceparent = timestamppb.New(b.s.now()), b.s.sender(ctx)
+	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult()} {
+		if len(content.GetInline()) <= runlog.MaxInline {
+			continue
+		}
+		ref, err := b.s.log.PutBlob(ctx, b.run, []byte(content.GetInline()))
+		if err != nil {
+			return nil, err
+		}
+		content.Value = &harnessv1.Content_Blob{Blob: ref}
+	}
+	sequence, existed, err := b.s.log.AppendInbox(ctx, b.run, item, after)
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Hit(gateway.Writer, "input_stored")
+	b.s.runs.saw(b.run, sequence)
+	return gateway.InputStored{Sequence: sequence, Existed: existed}, nil
+}

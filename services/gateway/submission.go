@@ -1,0 +1,173 @@
+package gateway
+
+import (
+	"slices"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Submission brings an input to a run: it reads the run, admits the input, appends
+// it to the inbox, and tells the sender of an answer whether another one came
+// first. Repair re-validates every input that is stored, so that one that was
+// admitted on a stale read does no harm. A refusal is final: before it is given,
+// the leader confirms that nothing newer is stored.
+//
+// Start and Next are pure. A shell carries out the action that they return and
+// feeds its result to Next, until the action is a Reply. Next is total: a result
+// that cannot follow the pending action is answered with Reject.
+type Submission struct {
+	State SubmissionState
+	// Item is the input. It is well-formed.
+	Item *harnessv1.InboxItem
+	// Standing is what the input was admitted on, from SubmissionStoring on.
+	Standing Standing
+
+	sequence uint64 // of the stored item
+	reply    Reply  // that waits to be confirmed, or compared with earlier answers
+}
+
+// SubmissionState is the pending action of a Submission.
+type SubmissionState uint8
+
+// States of a Submission. SubmissionDone is final.
+const (
+	SubmissionReading    SubmissionState = iota // ReadRun
+	SubmissionConfirming                        // Confirm
+	SubmissionStoring                           // AppendInput
+	SubmissionComparing                         // ReadInputs
+	SubmissionDone
+)
+
+// SubmissionAction is what a Submission wants done next.
+type SubmissionAction interface{ submissionAction() }
+
+// Actions of a Submission.
+type (
+	// ReadRun reads the run. RunRead or SubmissionFailed.
+	ReadRun struct{}
+	// Confirm asks the leader whether anything is stored that the last RunRead does
+	// not show, and reads that. RunConfirmed, RunRead or SubmissionFailed.
+	Confirm struct{}
+	// AppendInput appends the input to the inbox, unless one with its id follows
+	// After. InputStored or SubmissionFailed.
+	AppendInput struct{ After uint64 }
+	// ReadInputs reads the inbox in (After, UpTo]. InputsRead or SubmissionFailed.
+	ReadInputs struct{ After, UpTo uint64 }
+	// Reply ends the submission: with what became of the input, or why it is refused.
+	Reply struct {
+		Admission Admission
+		Err       error
+	}
+	// Reject answers a result that cannot follow the pending action.
+	Reject struct{ Result SubmissionResult }
+)
+
+func (ReadRun) submissionAction()     {}
+func (Confirm) submissionAction()     {}
+func (AppendInput) submissionAction() {}
+func (ReadInputs) submissionAction()  {}
+func (Reply) submissionAction()       {}
+func (Reject) submissionAction()      {}
+
+// SubmissionResult is the result of an action.
+type SubmissionResult interface{ submissionResult() }
+
+// Results of actions.
+type (
+	// RunRead is the run that was read.
+	RunRead struct{ Standing Standing }
+	// RunConfirmed: nothing newer is stored.
+	RunConfirmed struct{}
+	// InputStored: the input is in the inbox. Existed is true if it was before.
+	InputStored struct {
+		Sequence uint64
+		Existed  bool
+	}
+	// InputsRead are the items that were read, in order.
+	InputsRead struct{ Items []*harnessv1.InboxItem }
+	// SubmissionFailed: the action failed, or its result is not known.
+	SubmissionFailed struct{ Err error }
+)
+
+func (RunRead) submissionResult()          {}
+func (RunConfirmed) submissionResult()     {}
+func (InputStored) submissionResult()      {}
+func (InputsRead) submissionResult()       {}
+func (SubmissionFailed) submissionResult() {}
+
+// Start returns the first action.
+func (s Submission) Start() (Submission, SubmissionAction) {
+	s.State = SubmissionReading
+	return s, ReadRun{}
+}
+
+// Next returns the submission after the result of its pending action, and the next
+// action.
+func (s Submission) Next(r SubmissionResult) (Submission, SubmissionAction) {
+	if s.State == SubmissionDone {
+		return s, Reject{Result: r}
+	}
+	if failed, ok := r.(SubmissionFailed); ok {
+		return s.end(Reply{Err: failed.Err})
+	}
+	switch s.State {
+	case SubmissionReading, SubmissionConfirming:
+		switch r := r.(type) {
+		case RunRead:
+			return s.admit(r.Standing)
+		case RunConfirmed:
+			if s.State == SubmissionConfirming {
+				return s.end(s.reply)
+			}
+		}
+	case SubmissionStoring:
+		if r, ok := r.(InputStored); ok {
+			return s.stored(r)
+		}
+	case SubmissionComparing:
+		if r, ok := r.(InputsRead); ok {
+			return s.compare(r.Items)
+		}
+	}
+	return s, Reject{Result: r}
+}
+
+func (s Submission) end(r Reply) (Submission, SubmissionAction) {
+	return Submission{State: SubmissionDone, Item: s.Item}, r
+}
+
+func (s Submission) admit(standing Standing) (Submission, SubmissionAction) {
+	admission, err := Admit(standing, s.Item)
+	switch {
+	case err != nil || admission == Unneeded:
+		s.State, s.reply = SubmissionConfirming, Reply{Admission: admission, Err: err}
+		return s, Confirm{}
+	case admission == Store:
+		s.State, s.Standing = SubmissionStoring, standing
+		return s, AppendInput{After: standing.Step.GetSnapshot().GetInboxCursor()}
+	}
+	return s.end(Reply{Admission: admission})
+}
+
+// stored replies to the sender of an input, or compares an answer with those that
+// other senders gave at the same time: the first in the inbox counts.
+func (s Submission) stored(r InputStored) (Submission, SubmissionAction) {
+	reply := Reply{Admission: Store}
+	if r.Existed {
+		reply.Admission = Existed
+	}
+	if call, _ := Answers(s.Item); call == "" {
+		return s.end(reply)
+	}
+	s.State, s.sequence, s.reply = SubmissionComparing, r.Sequence, reply
+	return s, ReadInputs{After: s.Standing.Step.GetSnapshot().GetInboxCursor(), UpTo: r.Sequence}
+}
+
+func (s Submission) compare(items []*harnessv1.InboxItem) (Submission, SubmissionAction) {
+	call, approval := Answers(s.Item)
+	earlier := slices.DeleteFunc(slices.Clone(items), func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= s.sequence })
+	if s.Standing.AnsweredBy(earlier, call, approval) {
+		return s.end(Reply{Err: Answered(call)})
+	}
+	return s.end(s.reply)
+}
