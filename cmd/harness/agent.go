@@ -14,15 +14,15 @@ import (
 
 // agentCmd is about the files that a run is started with.
 type agentCmd struct {
-	Init   agentInitCmd   `cmd:"" help:"Write an agent file to start from, and its contract."`
-	Check  agentCheckCmd  `cmd:"" help:"Say what is wrong with agent files, and the files that they name."`
+	Init   agentInitCmd   `cmd:"" help:"Write an example agent file and its contract."`
+	Check  agentCheckCmd  `cmd:"" help:"Check agent files and the files that they name."`
 	Schema agentSchemaCmd `cmd:"" help:"Print the JSON Schema of a kind of file, for editors."`
 }
 
 // agentInitCmd writes an example.
 type agentInitCmd struct {
-	Example string `enum:"coding,research,data" default:"coding" help:"What it is for: coding, research or data."`
-	Dir     string `arg:"" optional:"" default:"." help:"Directory to write to; it is made where it is missing."`
+	Example string `enum:"coding,research,data" default:"coding" help:"Which example: coding, research or data."`
+	Dir     string `arg:"" optional:"" default:"." help:"Directory to write to; created if missing."`
 }
 
 func (c *agentInitCmd) run(_ context.Context, a *app) (int, error) {
@@ -33,14 +33,14 @@ func (c *agentInitCmd) run(_ context.Context, a *app) (int, error) {
 	for _, path := range paths {
 		fmt.Fprintln(a.out, path)
 	}
-	a.note("edit them, then: harness agent check %s", quote(paths[0]))
+	a.note("edit them, then run: harness agent check %s", quote(paths[0]))
 	return follow.ExitDone, nil
 }
 
 // agentCheckCmd checks files.
 type agentCheckCmd struct {
-	Kind  string   `enum:"auto,agent,contract,jit,hooks,modes,script" default:"auto" help:"Kind of the files: agent, contract, jit, hooks, modes or script. Default: told by their fields."`
-	Reach bool     `help:"Also call at each hook that is a gRPC service."`
+	Kind  string   `enum:"auto,agent,contract,jit,hooks,modes,script" default:"auto" help:"Kind of the files: agent, contract, jit, hooks, modes or script. Default: recognised by their fields."`
+	Reach bool     `help:"Also connect to each hook that is a gRPC service."`
 	Files []string `arg:"" name:"file" help:"Files to check."`
 }
 

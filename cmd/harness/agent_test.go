@@ -25,7 +25,7 @@ func TestAgentInitAndCheck(t *testing.T) {
 		if got.code != 0 || got.out != agent+"\n"+contract+"\n" || !strings.Contains(got.err, "harness agent check "+agent) {
 			t.Fatalf("%+v", got)
 		}
-		if got := call(t, nil, "", "agent", "init", dir); got.code != 1 || !strings.Contains(got.err, "nothing is overwritten") || strings.Count(got.err, "\n") != 1 {
+		if got := call(t, nil, "", "agent", "init", dir); got.code != 1 || !strings.Contains(got.err, "is not overwritten") || strings.Count(got.err, "\n") != 1 {
 			t.Errorf("%+v", got)
 		}
 		if got := call(t, nil, "", "agent", "check", agent, contract); got.code != 0 || got.out != agent+": OK (agent)\n"+contract+": OK (contract)\n" || got.err != "" {

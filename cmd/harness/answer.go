@@ -21,11 +21,11 @@ import (
 type answerCmd struct {
 	oneRun `embed:""`
 	// First is an argument of its own so that flags may stand behind it.
-	First *string  `arg:"" optional:"" name:"call" help:"The id of a call that waits; may be left out while exactly one waits for an answer."`
+	First *string  `arg:"" optional:"" name:"call" help:"Id of the call; optional if exactly one call waits for an answer."`
 	Text  []string `arg:"" optional:"" name:"text" help:"The answer; - reads it from stdin."`
-	Call  string   `name:"call" placeholder:"ID" help:"The call, where its id could be taken for text."`
-	File  string   `placeholder:"FILE" help:"File that holds the answer."`
-	Error bool     `help:"The call failed, and the answer says how."`
+	Call  string   `name:"call" placeholder:"ID" help:"Id of the call, if it could be mistaken for text."`
+	File  string   `placeholder:"FILE" help:"File that contains the answer."`
+	Error bool     `help:"The call failed; the answer is the error message."`
 }
 
 func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
@@ -34,7 +34,7 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	words := c.words()
 	if len(words) == 0 && c.File == "" {
-		return follow.ExitError, errors.New("TEXT is missing: write the answer behind the run, - to read it from stdin, or --file FILE")
+		return follow.ExitError, errors.New("missing TEXT: write the answer after the run, - to read it from stdin, or --file FILE")
 	}
 	session, err := c.connect(ctx, a, backend.Store)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
-		return follow.ExitError, fmt.Errorf("the answer is empty, and call %s is a question", call.GetCallId())
+		return follow.ExitError, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
 	}
 	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
 		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),
@@ -93,9 +93,9 @@ func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words 
 	}
 	if len(words) > 0 && c.File != "" {
 		if id == "" {
-			return nil, nil, fmt.Errorf("call %q does not wait; beside --file FILE there is no other text", words[0])
+			return nil, nil, fmt.Errorf("call %q does not wait for an answer; --file FILE takes no TEXT", words[0])
 		}
-		return nil, nil, errors.New("TEXT and --file contradict each other: give one of them")
+		return nil, nil, errors.New("TEXT and --file are mutually exclusive: use one of them")
 	}
 	kinds := []string{runstate.KindClientTool, runstate.KindQuestion}
 	if c.Error { // of a call that waits for a review, all that can be said is that it failed
@@ -103,7 +103,7 @@ func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words 
 	}
 	call, err := c.choose(a, pending, id, kinds...)
 	if err == nil && len(words) == 0 && c.File == "" {
-		err = fmt.Errorf("TEXT is missing: %s is the call; write the answer behind it", id)
+		err = fmt.Errorf("missing TEXT: %s is the call; write the answer after it", id)
 	}
 	return call, words, err
 }
@@ -119,7 +119,7 @@ func (c *answerCmd) unlessAnswered(ctx context.Context, s *backend.Session, word
 		return err
 	}
 	if slices.Contains(state.GetSnapshot().GetAnsweredCalls(), runlog.HashID(words[0])) {
-		return fmt.Errorf("call %q has an answer already (if it is meant as text: --call names the call)", words[0])
+		return fmt.Errorf("call %q already has an answer (if this is text, name the call with --call)", words[0])
 	}
 	return nil
 }

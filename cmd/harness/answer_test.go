@@ -78,16 +78,16 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"answer", "q"}, "TEXT is missing"},
-		{[]string{"answer", "q", "c1"}, "TEXT is missing: c1 is the call"},
-		{[]string{"answer", "q", "--call", "c1"}, "TEXT is missing"},
+		{[]string{"answer", "q"}, "missing TEXT"},
+		{[]string{"answer", "q", "c1"}, "missing TEXT: c1 is the call"},
+		{[]string{"answer", "q", "--call", "c1"}, "missing TEXT"},
 		{[]string{"answer", "q", " "}, "the answer is empty"},
 		{[]string{"answer", "q", "-"}, "the answer is empty"},
 		{[]string{"answer", "q", "--file", empty}, "the answer is empty"},
 		{[]string{"answer", "q", "--file", empty + "no"}, "--file"},
 		{[]string{"answer", "q", "red", "--file", empty}, `call "red" does not wait`},
-		{[]string{"answer", "q", "c1", "red", "--file", empty}, "TEXT and --file contradict"},
-		{[]string{"answer", "q", "c0", "blue"}, `call "c0" has an answer already`},
+		{[]string{"answer", "q", "c1", "red", "--file", empty}, "TEXT and --file are mutually exclusive"},
+		{[]string{"answer", "q", "c0", "blue"}, `call "c0" already has an answer`},
 		{[]string{"answer", "two", "red"}, `2 calls of run two wait for an answer, so name the CALL: ["c 1" "c2"]`},
 		{[]string{"answer", "none", "red"}, "run none waits for no answer"},
 		{[]string{"answer", "gone", "red"}, "not found"},
@@ -109,7 +109,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 	f.mu.Lock()
 	f.late = true
 	f.mu.Unlock()
-	if got := call(t, nil, "", "answer", "q", "red", "--server", f.address); got.code != 1 || !strings.Contains(got.err, "has an answer already") {
+	if got := call(t, nil, "", "answer", "q", "red", "--server", f.address); got.code != 1 || !strings.Contains(got.err, "already has an answer") {
 		t.Errorf("a second answer: %+v", got)
 	}
 }
@@ -234,7 +234,7 @@ func TestTheCommandThatExtendsABudget(t *testing.T) {
 		r := f.add("r", "default", aSpec())
 		r.state = &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Budgets: test.budgets}, Spent: test.spent}
 		r.rest(&harnessv1.HarnessResult{Status: harnessv1.RunStatus_RUN_STATUS_PARKED, Reason: &harnessv1.StopReason{Kind: "budget_exceeded:" + test.kind}})
-		line := "to go on: harness resume r" + want + " --server " + f.address + "\n"
+		line := "to continue: harness resume r" + want + " --server " + f.address + "\n"
 		if got := call(t, nil, "", "watch", "r", "--server", f.address); got.code != 4 || !strings.Contains(got.err, line) {
 			t.Errorf("%+v, want %s", got, line)
 		}

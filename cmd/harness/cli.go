@@ -23,24 +23,24 @@ import (
 // cli is the command line. A flag that is not given is taken from the
 // environment: HARNESS_ and its name, such as HARNESS_MAX_TURNS.
 type cli struct {
-	LogLevel string `enum:"debug,info,warn,error" default:"warn" help:"What the program logs on stderr: debug, info, warn or error."`
+	LogLevel string `enum:"debug,info,warn,error" default:"warn" help:"Level of the log on stderr: debug, info, warn or error."`
 
-	Run       runCmd       `cmd:"" help:"Give an agent something to do and follow it."`
+	Run       runCmd       `cmd:"" help:"Start a run and follow it."`
 	Serve     serveCmd     `cmd:"" help:"Serve roles of the mesh."`
-	Provision provisionCmd `cmd:"" help:"Make the streams and consumers on a NATS server."`
-	Doctor    doctorCmd    `cmd:"" help:"Say who is in the mesh, whether it is ready, and what is missing."`
+	Provision provisionCmd `cmd:"" help:"Create the streams and consumers on a NATS server."`
+	Doctor    doctorCmd    `cmd:"" help:"List the processes of the mesh, whether they are ready, and what is missing."`
 	Watch     watchCmd     `cmd:"" help:"Follow a run from its start, or from a version."`
-	Show      showCmd      `cmd:"" help:"Show how a run stands."`
+	Show      showCmd      `cmd:"" help:"Show the status of a run."`
 	List      listCmd      `cmd:"" help:"List runs, newest first."`
-	Send      sendCmd      `cmd:"" help:"Say something to a run."`
-	Answer    answerCmd    `cmd:"" help:"Answer a question, or a call of a tool that you run yourself."`
-	Approve   approveCmd   `cmd:"" help:"Answer an approval request."`
-	Interrupt interruptCmd `cmd:"" help:"Kill what a run is doing and park it."`
-	Resume    resumeCmd    `cmd:"" help:"Let a parked or cancelled run go on and follow it."`
-	Cancel    cancelCmd    `cmd:"" help:"End a run for good."`
-	Delete    deleteCmd    `cmd:"" help:"Delete a run that rests, with all that is stored of it."`
-	Agent     agentCmd     `cmd:"" help:"Begin, check and describe the files that a run is started with."`
-	Demo      demoCmd      `cmd:"" help:"See a run without a model: a scripted agent mends a small program."`
+	Send      sendCmd      `cmd:"" help:"Send a message to a run."`
+	Answer    answerCmd    `cmd:"" help:"Answer a question, or a call of a tool that the client runs."`
+	Approve   approveCmd   `cmd:"" help:"Approve or deny a tool call."`
+	Interrupt interruptCmd `cmd:"" help:"Stop what a run is doing and park it."`
+	Resume    resumeCmd    `cmd:"" help:"Resume a parked or cancelled run and follow it."`
+	Cancel    cancelCmd    `cmd:"" help:"Cancel a run."`
+	Delete    deleteCmd    `cmd:"" help:"Delete a parked or ended run with all its stored data."`
+	Agent     agentCmd     `cmd:"" help:"Create and check agent files, and print their schemas."`
+	Demo      demoCmd      `cmd:"" help:"Run a scripted agent that fixes a small program; needs no model."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
@@ -97,7 +97,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("harness"),
-		kong.Description("A mesh that makes a chat-completion model a reliable agent.\n\nEvery flag can come from the environment, as HARNESS_ and its name: HARNESS_MAX_TURNS=20."),
+		kong.Description("A control plane that makes a chat model a reliable long-running agent.\n\nEvery flag can be set in the environment as HARNESS_ and its name, such as HARNESS_MAX_TURNS=20."),
 		kong.Writers(std.out, std.err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -110,7 +110,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 		})),
 	)
 	if err != nil {
-		return a.fail(follow.ExitError, fmt.Errorf("the command line is built wrongly: %w", err))
+		return a.fail(follow.ExitError, fmt.Errorf("invalid command line definition: %w", err))
 	}
 	a.warnUnknown(parser.Model)
 	parsed, err := parser.Parse(stateValue(args))
@@ -160,14 +160,14 @@ func message(err error) string {
 		if why, refused := tlsfiles.Explain(text); refused {
 			return "--server: " + why
 		}
-		return "the gateway cannot be reached; is harness serve running there? " + text
+		return "the gateway cannot be reached; is harness serve running? " + text
 	case codes.Unauthenticated:
 		return text + " (--token-file)"
 	case codes.Unimplemented:
 		if strings.Contains(text, "unknown service") {
-			return "there is a process, and it serves no gateway: name one with --server, or the data directory of one with --data"
+			return "this process does not serve a gateway: name one with --server, or its data directory with --data"
 		}
-		return "the gateway does not know this request; it may be older than this program: " + text
+		return "the gateway does not support this request; it may be older than this program: " + text
 	}
 	return text
 }
@@ -192,7 +192,7 @@ func level(name string) slog.Level {
 // conflict says that two flags contradict each other, when both were given.
 func (a *app) conflict(one, other string) error {
 	if a.given[one] && a.given[other] {
-		return fmt.Errorf("--%s and --%s contradict each other: give one of them", one, other)
+		return fmt.Errorf("--%s and --%s are mutually exclusive: use one of them", one, other)
 	}
 	return nil
 }

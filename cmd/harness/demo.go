@@ -19,7 +19,7 @@ type demoCmd struct {
 
 func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return follow.ExitError, errors.New("the demo runs the tests of a small Go program, and there is no go command on PATH: install Go, or try `harness run` with a model")
+		return follow.ExitError, errors.New("no go command on PATH, which the demo needs to run the tests of a small Go program: install Go, or try `harness run` with a model")
 	}
 	root, err := os.MkdirTemp("", "harness-demo-")
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 // doctorCmd looks at a mesh from its bus.
 type doctorCmd struct {
 	NATS      string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
-	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
-	NATSWait  *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach. Default: 3s."`
-	Output    string        `enum:"text,json" default:"text" help:"text for people, or json."`
+	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
+	NATSWait  *durationFlag `name:"nats-wait" placeholder:"D" help:"How long to wait for NATS. Default: 3s."`
+	Output    string        `enum:"text,json" default:"text" help:"Format of the output: text or json."`
 
 	natsTLS
 }

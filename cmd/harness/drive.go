@@ -27,7 +27,7 @@ func (f *following) drive(ctx context.Context, a *app) (*harnessv1.GetRunRespons
 // that it is started for can go on in this process.
 func (f *following) carryOn(ctx context.Context, a *app, stands *harnessv1.GetRunResponse) error {
 	if err := usable(a, stands); err != nil {
-		return fmt.Errorf("run %s cannot go on here, and is left as it is: %w", f.run, err)
+		return fmt.Errorf("run %s cannot continue here and is unchanged: %w", f.run, err)
 	}
 	a.disconnect(ctx, f.session)
 	f.session = nil
@@ -49,7 +49,7 @@ func usable(a *app, stands *harnessv1.GetRunResponse) error {
 	}
 	for _, fallback := range stands.GetSpec().GetAgent().GetFallbackModels() {
 		if _, _, other := provider.OpenWith(models, fallback, a.env); other == nil {
-			a.note("%s cannot be used, so that %s answers in its place: %s", stands.GetRun().GetModel(), fallback, err)
+			a.note("%s cannot be used; %s replaces it: %s", stands.GetRun().GetModel(), fallback, err)
 			return nil
 		}
 	}

@@ -36,7 +36,7 @@ func TestAMistakeInTheEnvironmentIsNamedByItsVariable(t *testing.T) {
 		{"HARNESS_LISTEN=here", []string{"serve"}, []string{"environment HARNESS_LISTEN: --listen", "HOST:PORT"}},
 		{"HARNESS_TAKEOVER=1ms", []string{"serve"}, []string{"environment HARNESS_TAKEOVER: --takeover", "at least 1s"}},
 		{"HARNESS_ROLES=turning", []string{"serve"}, []string{"environment HARNESS_ROLES: --roles", "turning"}},
-		{"HARNESS_TLS_CERT=nowhere", []string{"serve"}, []string{"environment HARNESS_TLS_CERT: --tls-cert and --tls-key belong together"}},
+		{"HARNESS_TLS_CERT=nowhere", []string{"serve"}, []string{"environment HARNESS_TLS_CERT: --tls-cert and --tls-key must be set together"}},
 		{"HARNESS_TLS=perhaps", []string{"list"}, []string{"environment HARNESS_TLS: --tls"}},
 		{"HARNESS_TOKENS=nowhere", []string{"serve"}, []string{"environment HARNESS_TOKENS: --tokens", "nowhere"}},
 		{"HARNESS_NATS_CREDS=nowhere", []string{"doctor"}, []string{"environment HARNESS_NATS_CREDS: --nats-creds", "nowhere"}},
@@ -59,10 +59,10 @@ func TestAMistakeInTheEnvironmentIsNamedByItsVariable(t *testing.T) {
 // not for this program is left alone.
 func TestAVariableThatNoFlagHasIsWarnedOf(t *testing.T) {
 	for pair, want := range map[string]string{
-		"HARNESS_SINC=always":                         "environment HARNESS_SINC: no flag has this name; did you mean HARNESS_SYNC?",
+		"HARNESS_SINC=always":                         "environment HARNESS_SINC: unknown variable; did you mean HARNESS_SYNC?",
 		"HARNESS_TOKENFILE=x":                         "did you mean HARNESS_TOKEN_FILE?",
 		"HARNESS_MAXTURNS=3":                          "did you mean HARNESS_MAX_TURNS?",
-		"HARNESS_SOMETHING_ELSE=1":                    "environment HARNESS_SOMETHING_ELSE: no flag has this name, so it does nothing",
+		"HARNESS_SOMETHING_ELSE=1":                    "environment HARNESS_SOMETHING_ELSE: unknown variable, ignored",
 		"HARNESS_MAX_TURNS=3":                         "",
 		"HARNESS_FAILPOINT=":                          "",
 		"HARNESSMESH=1":                               "",

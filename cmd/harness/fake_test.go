@@ -341,7 +341,7 @@ func (f *fake) SendInput(_ context.Context, q *harnessv1.SendInputRequest) (*har
 	late := f.late && q.GetUserMessage() == nil
 	f.mu.Unlock()
 	if late {
-		return nil, refusal(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "the call has an answer already")
+		return nil, refusal(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "the call already has an answer")
 	}
 	return &harnessv1.SendInputResponse{RequestId: q.GetRequestId()}, f.input(q.GetRunId(), q.GetRequestId(), input)
 }

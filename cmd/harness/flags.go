@@ -20,7 +20,7 @@ type durationFlag struct {
 func (f *durationFlag) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q: want a duration above zero, such as 90s or 1h30m", text)
+		return fmt.Errorf("%q: expected a duration above zero, such as 90s or 1h30m", text)
 	}
 	f.d = d
 	return nil
@@ -41,7 +41,7 @@ func (a *app) said(words []string, what string) (string, error) {
 	}
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "", fmt.Errorf("%s is missing: write it behind the flags, or - to read it from stdin", what)
+		return "", fmt.Errorf("%s is missing: write it after the flags, or - to read it from stdin", what)
 	case len(text) > maxSaid:
 		return "", fmt.Errorf("%s: larger than %d bytes", what, maxSaid)
 	case !utf8.ValidString(text):
@@ -57,7 +57,7 @@ func isBrokenPipe(err error) bool {
 // runName checks the form of a run's id.
 func runName(flag, id string) error {
 	if !nameForm.MatchString(id) {
-		return fmt.Errorf("%s: %q: want letters, digits, - and _, at most 64", flag, id)
+		return fmt.Errorf("%s: %q: expected letters, digits, - and _, at most 64", flag, id)
 	}
 	return nil
 }

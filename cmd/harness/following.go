@@ -80,11 +80,11 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 	}
 	switch {
 	case errors.Is(err, errSignal):
-		a.note("left; the run goes on without you")
+		a.note("detached; the run continues")
 		return follow.ExitParked, nil
 	case errors.Is(err, follow.ErrLeft):
 		a.note("%s", message(err))
-		a.note("to go on: harness resume %s%s", f.run, f.target.words(a))
+		a.note("to continue: harness resume %s%s", f.run, f.target.words(a))
 		f.session = nil // leave at once: nothing is waited for
 		return follow.ExitParked, nil
 	case errors.Is(err, follow.ErrUnread):
@@ -96,7 +96,7 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 		if id == f.resume && outcome.Moved {
 			continue // something else had let it go on before
 		}
-		a.note("the run refused what it was given: %s", reason)
+		a.note("the run rejected the input: %s", reason)
 	}
 	result, err := backend.Whole(ctx, f.session.Client, f.target.Namespace, f.run, outcome.Result)
 	if err != nil {

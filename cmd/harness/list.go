@@ -18,7 +18,7 @@ import (
 type listCmd struct {
 	target `embed:""`
 	Status []string `placeholder:"STATUS" help:"Only runs with this status: running, parked, done, stalled, failed or cancelled."`
-	Output string   `enum:"text,json" default:"text" help:"text for people, or json."`
+	Output string   `enum:"text,json" default:"text" help:"Format of the output: text or json."`
 }
 
 func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
@@ -29,7 +29,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	for _, name := range c.Status {
 		number, ok := harnessv1.RunStatus_value["RUN_STATUS_"+strings.ToUpper(name)]
 		if !ok || number == 0 {
-			return follow.ExitError, fmt.Errorf("--status: %q: want running, parked, done, stalled, failed or cancelled", name)
+			return follow.ExitError, fmt.Errorf("--status: %q: expected running, parked, done, stalled, failed or cancelled", name)
 		}
 		statuses = append(statuses, harnessv1.RunStatus(number))
 	}
@@ -88,7 +88,7 @@ func sayIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
 	}
 	for _, run := range runs {
 		if run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING {
-			a.note("no process works on %s at the moment; harness resume %s lets it go on", run.GetRunId(), run.GetRunId())
+			a.note("no process is working on %s; harness resume %s continues it", run.GetRunId(), run.GetRunId())
 		}
 	}
 }

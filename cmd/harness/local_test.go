@@ -71,7 +71,7 @@ func TestLocalRun(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	// The same run again is not run again.
-	if got := call(t, nil, "", p.run("--run-id", "r", "--output", "json", "look")...); got.code != 0 || !strings.Contains(got.err, "started before") {
+	if got := call(t, nil, "", p.run("--run-id", "r", "--output", "json", "look")...); got.code != 0 || !strings.Contains(got.err, "already exists") {
 		t.Errorf("%+v", got)
 	}
 	if got := call(t, nil, "", p.run("--run-id", "r", "elsewhere")...); got.code != 1 || strings.Count(got.err, "\n") != 1 {
@@ -143,7 +143,7 @@ func TestInterruptKillAndResume(t *testing.T) {
 		return cmd, errs
 	}
 	cmd, _ := start("killed")
-	if got := call(t, nil, "", p.run("go")...); got.code != 1 || !strings.Contains(got.err, fmt.Sprintf("held by process %d", cmd.Process.Pid)) {
+	if got := call(t, nil, "", p.run("go")...); got.code != 1 || !strings.Contains(got.err, fmt.Sprintf("in use by process %d", cmd.Process.Pid)) {
 		t.Errorf("a second run: %+v", got)
 	}
 	if got := call(t, nil, "", "list", "--data", p.data); got.code != 0 || !strings.Contains(got.out, "RUNNING") {

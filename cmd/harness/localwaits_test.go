@@ -61,8 +61,8 @@ func TestLocalAnswers(t *testing.T) {
 		{[]string{"answer", "r", "red"}, 1, "name the CALL"},
 		{[]string{"answer", "r", "call_1_2", "yes"}, 1, "harness approve r call_1_2"},
 		{[]string{"approve", "r", "call_1_0"}, 1, "harness answer r call_1_0 ANSWER"},
-		{[]string{"answer", "r", "call_1_0", "dark", "blue"}, 0, "the answer to call_1_0 is stored; nothing runs"},
-		{[]string{"answer", "r", "call_1_0", "red"}, 1, "has an answer already"},
+		{[]string{"answer", "r", "call_1_0", "dark", "blue"}, 0, "the answer to call_1_0 is stored; no process is using"},
+		{[]string{"answer", "r", "call_1_0", "red"}, 1, "already has an answer"},
 		{[]string{"answer", "r", "--call", "call_1_1", "--error", "no such order"}, 0, "the answer to call_1_1 is stored"},
 		{[]string{"approve", "r"}, 0, "the answer to call_1_2 is stored"},
 	} {
@@ -85,7 +85,7 @@ func TestLocalAnswers(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.workspace, "hello.txt")); err != nil {
 		t.Error(err)
 	}
-	if got := call(t, nil, "", "answer", "r", "call_1_0", "red", "--data", p.data); got.code != 1 || !strings.Contains(got.err, "has an answer already") {
+	if got := call(t, nil, "", "answer", "r", "call_1_0", "red", "--data", p.data); got.code != 1 || !strings.Contains(got.err, "already has an answer") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestARunWhoseModelIsNotThere(t *testing.T) {
 	}
 	for _, args := range [][]string{{"resume", "r"}, {"run", "--continue", "r", "more"}} {
 		got := call(t, nil, "", append(args, "--data", p.data)...)
-		if got.code != 1 || strings.Count(got.err, "\n") != 1 || !strings.HasPrefix(got.err, "harness: run r cannot go on here, and is left as it is: "+p.script) {
+		if got.code != 1 || strings.Count(got.err, "\n") != 1 || !strings.HasPrefix(got.err, "harness: run r cannot continue here and is unchanged: "+p.script) {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
@@ -176,7 +176,7 @@ func TestAFallbackModelTakesUpARunWhoseModelIsNotThere(t *testing.T) {
 	if got := call(t, nil, "", "approve", "r", "--data", p.data); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if got := call(t, nil, "", "resume", "r", "--data", p.data); got.code != 0 || !strings.Contains(got.out, "It ran.") || !strings.Contains(got.err, "script:"+other+" answers in its place") {
+	if got := call(t, nil, "", "resume", "r", "--data", p.data); got.code != 0 || !strings.Contains(got.out, "It ran.") || !strings.Contains(got.err, "script:"+other+" replaces it") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -187,7 +187,7 @@ func TestABudgetIsExtendedByTheCommandThatIsPrinted(t *testing.T) {
   - {calls: [{name: work_complete, arguments: {summary: All seen.}}]}
 `)
 	got := call(t, nil, "", p.run("--run-id", "r", "--max-tool-calls", "2", "go")...)
-	_, command, found := strings.Cut(got.err, "to go on: harness ")
+	_, command, found := strings.Cut(got.err, "to continue: harness ")
 	if got.code != 4 || !found {
 		t.Fatalf("%+v", got)
 	}

@@ -42,7 +42,7 @@ func story(r *fakeRun) {
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{Text: inline("Not streamed.")}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c5", Tool: "ask_user", Arguments: inline(`{"question":"Which\ncolour?","options":["red","dark blue"]}`), Awaits: "question"}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c6", Tool: "lookup_order", Arguments: inline(`{"id":12}`), Awaits: "client_tool"}}})
-	ev(2, &harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{ItemId: "i", Kind: "tool_answer", Reason: "call c5 has an answer already"}}})
+	ev(2, &harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{ItemId: "i", Kind: "tool_answer", Reason: "call c5 already has an answer"}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{ItemId: "j", Kind: "resume", Reason: "the run has ended"}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ContinuationPrompt{ContinuationPrompt: &harnessv1.ContinuationPrompt{Count: 1, Max: 2}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{Kind: "work_complete_not_called", Message: "Call work_complete.", Count: 1}}})

@@ -149,7 +149,7 @@ func TestAnAnswerThatComesSecond(t *testing.T) {
 		r := f.runs["r1"]
 		f.mu.Unlock()
 		fmt.Fprint(keyboard, test.answer)
-		screen.expect(t, "it has an answer already, from elsewhere; going on", 1)
+		screen.expect(t, "another client has already answered it; continuing", 1)
 		// The next call of the tool is put again: the "always" has not been taken.
 		f.mu.Lock()
 		f.late = false

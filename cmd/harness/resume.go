@@ -18,7 +18,7 @@ type resumeCmd struct {
 	oneRun       `embed:""`
 	Output       string        `enum:"text,json,jsonl" default:"text" help:"As in run."`
 	Render       string        `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
-	NoStream     bool          `help:"Leave the model's text out until it is whole."`
+	NoStream     bool          `help:"Show the model's text only once it is complete."`
 	MaxTurns     *uint32       `placeholder:"N" help:"New budget of turns."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"New budget of tool calls."`
 	MaxTokens    *uint64       `placeholder:"N" help:"New budget of tokens."`
@@ -52,7 +52,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	switch {
 	case ended:
-		return follow.ExitError, fmt.Errorf("run %s has ended (%s) and cannot be resumed; give it more to do: harness send %s%s 'what to do now'",
+		return follow.ExitError, fmt.Errorf("run %s has ended (%s) and cannot be resumed; to continue it with a message: harness send %s%s 'what to do now'",
 			c.RunID, render.StatusName(stands.GetRun().GetStatus()), c.RunID, c.words(a))
 	case err != nil:
 		return follow.ExitError, c.named(err)

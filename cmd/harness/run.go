@@ -22,13 +22,13 @@ import (
 type runCmd struct {
 	specFlags `embed:""`
 	target    `embed:""`
-	RunID     string   `placeholder:"ID" help:"Id of the run. The same id with the same run again follows that run."`
-	Continue  string   `placeholder:"RUN" help:"Give a run that exists more to do instead of starting one."`
-	Catalogue string   `placeholder:"FILE" help:"File with windows and prices of models, over the built-in ones."`
-	Output    string   `enum:"text,json,jsonl" default:"text" help:"What stdout gets: the answer (text), one object (json), or a line for each event (jsonl)."`
-	Render    string   `enum:"auto,markdown,plain" default:"auto" help:"How text shows the run: live, with the model's Markdown rendered (markdown), or line by line as it is written (plain). auto: markdown on a terminal."`
-	NoStream  bool     `help:"Ask the model for whole responses, without text as it is written."`
-	Goal      []string `arg:"" optional:"" help:"What the agent is to do; - reads it from stdin."`
+	RunID     string   `placeholder:"ID" help:"Id of the run. Repeating the command with the same id follows the existing run."`
+	Continue  string   `placeholder:"RUN" help:"Continue an existing run instead of starting one."`
+	Catalogue string   `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue."`
+	Output    string   `enum:"text,json,jsonl" default:"text" help:"Format of stdout: the answer (text), one object (json), or one line per event (jsonl)."`
+	Render    string   `enum:"auto,markdown,plain" default:"auto" help:"How text output shows the run: live with rendered Markdown (markdown), or line by line (plain). auto: markdown on a terminal."`
+	NoStream  bool     `help:"Request complete responses from the model instead of a stream."`
+	Goal      []string `arg:"" optional:"" help:"The task for the agent; - reads it from stdin."`
 }
 
 // startFlags make no sense for a run that exists: what it is never changes.
@@ -39,7 +39,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	if a.given["catalogue"] && c.Server != "" {
-		return follow.ExitError, errors.New("--catalogue: with --server it is said to the processes there: harness serve --catalogue FILE")
+		return follow.ExitError, errors.New("--catalogue: not supported with --server; set it there: harness serve --catalogue FILE")
 	}
 	a.catalogue = c.Catalogue
 	if c.Server == "" {
@@ -111,7 +111,7 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, fil
 	f.run = started.GetRunId()
 	f.model, f.workspace, f.goal = spec.GetAgent().GetModel(), spec.GetWorkspace(), spec.GetGoal().GetInline()
 	if started.GetExisted() {
-		a.note("run %s was started before; following it", f.run)
+		a.note("run %s already exists; following it", f.run)
 	}
 	return f.follow(ctx, a)
 }
@@ -210,7 +210,7 @@ func say(ctx context.Context, s *backend.Session, namespace, run, id, text strin
 		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: inline(text)}},
 	})
 	if err != nil {
-		return fmt.Errorf("the message was not taken: %w", err)
+		return fmt.Errorf("the message was not accepted: %w", err)
 	}
 	return nil
 }

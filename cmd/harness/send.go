@@ -14,9 +14,9 @@ import (
 // sendCmd gives a run a message, another mode of work, or the wish for another plan.
 type sendCmd struct {
 	oneRun `embed:""`
-	Text   []string `arg:"" optional:"" help:"What to say; - reads it from stdin. May be left out beside --mode and --replan."`
-	Mode   string   `placeholder:"NAME" help:"Change the mode of work first: plan, execute, or one of the agent's own."`
-	Replan bool     `help:"Ask for another plan before the next turn; TEXT says why and is no message."`
+	Text   []string `arg:"" optional:"" help:"The message; - reads it from stdin. Optional with --mode or --replan."`
+	Mode   string   `placeholder:"NAME" help:"Change the mode first: plan, execute, or a custom mode of the agent."`
+	Replan bool     `help:"Request a new plan before the next turn; TEXT is the reason, not a message."`
 }
 
 func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
@@ -48,7 +48,7 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 	sent, err := c.send(ctx, session, text)
 	if err != nil {
 		if len(sent) > 0 {
-			a.note("%s is stored, and no more", sent[0])
+			a.note("%s is stored; no process is working on the run", sent[0])
 		}
 		return follow.ExitError, c.named(err)
 	}

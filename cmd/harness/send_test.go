@@ -70,7 +70,7 @@ func TestSendsThatAreRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"r"}, "TEXT is missing"},
+		{[]string{"r"}, "missing TEXT"},
 		{[]string{"r", "--mode", ""}, "--mode: must not be empty"},
 		{[]string{"r", "--mode", "hasty", "hello"}, `--mode: unknown mode "hasty": must be one of plan, execute`},
 		{[]string{"ended", "--mode", "hasty", "hello"}, `--mode: unknown mode "hasty"`},
@@ -146,7 +146,7 @@ func TestReviewsAndContractQuestionsAreAnswered(t *testing.T) {
 		}
 	}
 	if got := call(t, nil, "", "show", "r", "--server", f.address); !strings.Contains(got.out, "waits for a review: run_command command=\"make v1\"") ||
-		!strings.Contains(got.out, "harness approve r v1") || !strings.Contains(got.out, "or harness resume, which lets it go on") {
+		!strings.Contains(got.out, "harness approve r v1") || !strings.Contains(got.out, "or harness resume, which continues it") {
 		t.Errorf("show: %+v", got)
 	}
 	f.took = func(r *fakeRun, id string, input proto.Message) {

@@ -24,25 +24,25 @@ const defaultDrain = 10 * time.Second
 // serveCmd serves roles until a signal comes.
 type serveCmd struct {
 	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision, toolhost and bridge; bridge is not in all."`
-	Executor     string        `placeholder:"NAME" help:"bridge: the executor, as workflows name it."`
-	Target       string        `placeholder:"HOST:PORT" help:"bridge: where that executor serves harness.v1.ExecutorService."`
-	TargetTime   *durationFlag `name:"target-timeout" placeholder:"D" help:"bridge: how long a call of the executor may take. Default: 5m."`
-	Listen       string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway, or of a role that is alone; with several roles the others take free ports. Port 0 is a free one."`
-	NATS         string        `name:"nats" placeholder:"URL" help:"NATS server; without it one is embedded."`
-	NATSWait     *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach at the start. Default: 3s."`
-	Advertise    string        `placeholder:"HOST" help:"Host by which other processes reach this one; needed where --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
-	NATSCreds    string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
-	Takeover     *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s; for the embedded server. Default: 5s."`
-	Drain        *durationFlag `placeholder:"D" help:"How long work may go on after SIGTERM; what is not finished then is put back. Default: 10s."`
-	Concurrency  int           `placeholder:"N" help:"Steps that each executor here has in work at once, from 1. Default: 256."`
-	Instance     string        `placeholder:"NAME" help:"Name of this process, unlike that of any other that lives. Default: host, pid and a random part."`
-	HostPatience *durationFlag `placeholder:"D" help:"How long a tool host that has a started call may be away while another one answers; then the call is unknown. Default: 2m."`
-	CORS         []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all; may be given again."`
-	Insecure     bool          `help:"Listen beyond this machine without TLS or without tokens. Whoever reaches the address can run commands here."`
-	Catalogue    string        `placeholder:"FILE" help:"File with windows and prices of models, over the built-in ones; for the gateway and the turn role."`
-	Metrics      string        `placeholder:"ADDR" help:"HTTP address of /metrics for Prometheus, /healthz and /readyz, such as 127.0.0.1:9464; it tells no secrets. Default: none."`
+	Executor     string        `placeholder:"NAME" help:"bridge: name of the executor in workflows."`
+	Target       string        `placeholder:"HOST:PORT" help:"bridge: address at which the executor serves harness.v1.ExecutorService."`
+	TargetTime   *durationFlag `name:"target-timeout" placeholder:"D" help:"bridge: timeout of a call of the executor. Default: 5m."`
+	Listen       string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway, or of a single role. With several roles, the others use free ports. Port 0 is any free port."`
+	NATS         string        `name:"nats" placeholder:"URL" help:"NATS server. Default: an embedded one."`
+	NATSWait     *durationFlag `name:"nats-wait" placeholder:"D" help:"How long to wait for NATS at the start. Default: 3s."`
+	Advertise    string        `placeholder:"HOST" help:"Host at which other processes reach this one; required if --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
+	NATSCreds    string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
+	Takeover     *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or disconnected before another one gets its step, at least 1s; for the embedded server. Default: 5s."`
+	Drain        *durationFlag `placeholder:"D" help:"How long work may continue after SIGTERM; unfinished steps are redelivered. Default: 10s."`
+	Concurrency  int           `placeholder:"N" help:"Steps that each executor in this process works on at the same time, at least 1. Default: 256."`
+	Instance     string        `placeholder:"NAME" help:"Unique name of this process. Default: host, pid and a random part."`
+	HostPatience *durationFlag `placeholder:"D" help:"How long to wait for the tool host of a started call while another one answers; then the result of the call is unknown. Default: 2m."`
+	CORS         []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all; repeatable."`
+	Insecure     bool          `help:"Listen on other addresses than loopback without TLS or tokens. Every client that connects can run commands here."`
+	Catalogue    string        `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue, for the gateway and the turn role."`
+	Metrics      string        `placeholder:"ADDR" help:"HTTP address of /metrics for Prometheus, /healthz and /readyz, such as 127.0.0.1:9464; serves no secrets. Default: none."`
 	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
-	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk; always (default) survives power loss, interval is faster."`
+	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk: always (default) survives a power failure, interval is faster."`
 
 	secureFlags
 	natsTLS
@@ -50,35 +50,35 @@ type serveCmd struct {
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.given["nats"] && a.given["sync"] || c.NATS != "" && c.Sync != "" {
-		return follow.ExitError, errors.New("--sync: with --nats it is the server's own setting (sync_interval: always in its configuration)")
+		return follow.ExitError, errors.New("--sync: not supported with --nats; set sync_interval: always in that server's configuration")
 	}
 	if len(c.Roles) == 0 || len(c.Roles) == 1 && strings.TrimSpace(c.Roles[0]) == "" {
-		return follow.ExitError, fmt.Errorf("--roles: names no role: want all, %s", strings.Join(workflow.Roles(), ", "))
+		return follow.ExitError, fmt.Errorf("--roles: missing role: expected all, %s", strings.Join(workflow.Roles(), ", "))
 	}
 	for i, role := range c.Roles {
 		c.Roles[i] = strings.TrimSpace(role)
 		if c.Roles[i] != workflow.AllRoles && c.Roles[i] != workflow.Bridge && !slices.Contains(workflow.Roles(), c.Roles[i]) {
-			return follow.ExitError, fmt.Errorf("--roles: %q: want all, %s, %s", role, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
+			return follow.ExitError, fmt.Errorf("--roles: %q: expected all, %s, %s", role, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
 		}
 	}
 	if c.Takeover != nil && c.NATS != "" {
-		return follow.ExitError, errors.New("--takeover: with --nats it is set on the bus: say it to `harness provision`")
+		return follow.ExitError, errors.New("--takeover: not supported with --nats; set it with `harness provision`")
 	}
 	if c.Takeover != nil && c.Takeover.d < runlog.MinTakeover {
-		return follow.ExitError, fmt.Errorf("--takeover: %s is too short: workers are to show a sign of life five times in it, so it is at least %s", c.Takeover.d, runlog.MinTakeover)
+		return follow.ExitError, fmt.Errorf("--takeover: %s is too short: must be at least %s, so that a worker can report five times within it", c.Takeover.d, runlog.MinTakeover)
 	}
 	if c.Instance != "" && !nameForm.MatchString(c.Instance) {
-		return follow.ExitError, fmt.Errorf("--instance: %q: want letters, digits, - and _, at most 64", c.Instance)
+		return follow.ExitError, fmt.Errorf("--instance: %q: expected letters, digits, - and _, at most 64", c.Instance)
 	}
 	if c.Concurrency < 0 || a.given["concurrency"] && c.Concurrency == 0 {
-		return follow.ExitError, fmt.Errorf("--concurrency: %d: want at least 1", c.Concurrency)
+		return follow.ExitError, fmt.Errorf("--concurrency: %d: expected at least 1", c.Concurrency)
 	}
 	drain := defaultDrain
 	if c.Drain != nil {
 		drain = c.Drain.d
 	}
 	if c.NATS == "" && !slices.Contains(c.Roles, workflow.AllRoles) && len(c.Roles) < len(workflow.Roles()) {
-		a.note("WARNING: without --nats the bus is inside this process, and nobody else can reach it: %s cannot work with others", strings.Join(c.Roles, ", "))
+		a.note("WARNING: without --nats the bus is embedded in this process: %s cannot work with other processes", strings.Join(c.Roles, ", "))
 	}
 	if err := gatewayhttp.CheckOrigins(c.CORS); err != nil {
 		return follow.ExitError, fmt.Errorf("--cors: %w", err)
@@ -145,24 +145,24 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	select {
 	case err := <-stopped:
 		if err != nil {
-			return follow.ExitError, fmt.Errorf("not all of it stopped in order: %w", err)
+			return follow.ExitError, fmt.Errorf("the process did not stop cleanly: %w", err)
 		}
 		return follow.ExitDone, nil
 	case <-a.signals:
-		return follow.ExitError, errors.New("left before everything had stopped")
+		return follow.ExitError, errors.New("stopped by a second signal before shutdown was complete")
 	}
 }
 
 // provisionCmd makes the streams and consumers on a NATS server.
 type provisionCmd struct {
 	NATS       string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
-	NATSCreds  string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key); a password goes into the URL."`
-	NATSWait   *durationFlag `name:"nats-wait" placeholder:"D" help:"How long NATS may be out of reach. Default: 3s."`
-	Executor   []string      `placeholder:"NAME" help:"Executor of one's own that gets a consumer too; may be given again."`
-	Partitions int           `placeholder:"N" help:"Streams that runs are spread over; fixed for ever. Default: as it is, 1 at the install."`
-	Replicas   int           `placeholder:"N" help:"Servers that keep each stream: 1, 3 or 5. Default: as it is, 1 at the install."`
-	Takeover   *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or cut off before another has its step, from 1s. Workers see a change when they start again. Default: as it is, 5s at the install."`
-	MaxBytes   int64         `placeholder:"N" help:"Bytes for each stream of records; twice as many are set aside for blobs. Default: as it is, 8 GiB at the install."`
+	NATSCreds  string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
+	NATSWait   *durationFlag `name:"nats-wait" placeholder:"D" help:"How long to wait for NATS. Default: 3s."`
+	Executor   []string      `placeholder:"NAME" help:"Custom executor that gets a consumer; repeatable."`
+	Partitions int           `placeholder:"N" help:"Number of streams for runs; cannot be changed later. Default: unchanged, 1 at install."`
+	Replicas   int           `placeholder:"N" help:"Replicas of each stream: 1, 3 or 5. Default: unchanged, 1 at install."`
+	Takeover   *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or disconnected before another one gets its step, at least 1s. Takes effect when workers restart. Default: unchanged, 5s at install."`
+	MaxBytes   int64         `placeholder:"N" help:"Maximum bytes of each stream of records; blobs get twice as many. Default: unchanged, 8 GiB at install."`
 
 	natsTLS
 }
@@ -170,14 +170,14 @@ type provisionCmd struct {
 func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	for _, name := range c.Executor {
 		if !nameForm.MatchString(name) {
-			return follow.ExitError, fmt.Errorf("--executor: %q: want letters, digits, - and _, at most 64", name)
+			return follow.ExitError, fmt.Errorf("--executor: %q: expected letters, digits, - and _, at most 64", name)
 		}
 	}
 	if c.Partitions < 0 || c.Partitions > maxPartitions {
-		return follow.ExitError, fmt.Errorf("--partitions: %d: want 1 to %d", c.Partitions, maxPartitions)
+		return follow.ExitError, fmt.Errorf("--partitions: %d: expected 1 to %d", c.Partitions, maxPartitions)
 	}
 	if c.Replicas != 0 && c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5 {
-		return follow.ExitError, fmt.Errorf("--replicas: %d: want 1, 3 or 5", c.Replicas)
+		return follow.ExitError, fmt.Errorf("--replicas: %d: expected 1, 3 or 5", c.Replicas)
 	}
 	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, TLS: c.files()}
 	if c.NATSWait != nil {

@@ -17,18 +17,18 @@ import (
 
 // secureFlags say who may reach what a process serves.
 type secureFlags struct {
-	TLSCert string `name:"tls-cert" placeholder:"FILE" help:"Certificate of this process, PEM with intermediates: as a server, and towards other roles."`
+	TLSCert string `name:"tls-cert" placeholder:"FILE" help:"Certificate of this process with intermediates, PEM; used as a server and as a client of other roles."`
 	TLSKey  string `name:"tls-key" placeholder:"FILE" help:"Private key of --tls-cert, PEM."`
-	TLSCA   string `name:"tls-ca" placeholder:"FILE" help:"CAs that sign the certificates of the mesh, PEM: roles but the gateway demand a certificate of those who call, and verify those that they call."`
-	TLSName string `name:"tls-name" placeholder:"NAME" help:"Name that the certificates of all roles have, in place of the host that each announces."`
-	Tokens  string `placeholder:"FILE" help:"Bearer tokens that may call the gateway, a line each: TOKEN, or TOKEN NAMESPACE,NAMESPACE."`
-	Probe   string `placeholder:"ADDR" help:"Address that tells of health only (gRPC, in plaintext, without a token), for a supervisor's probes."`
+	TLSCA   string `name:"tls-ca" placeholder:"FILE" help:"CAs that sign the certificates of the mesh, PEM. Roles other than the gateway require a client certificate, and all roles verify the servers that they call."`
+	TLSName string `name:"tls-name" placeholder:"NAME" help:"Name in the certificates of all roles, instead of the host of each."`
+	Tokens  string `placeholder:"FILE" help:"File of bearer tokens for the gateway, one a line: TOKEN, or TOKEN NAMESPACE,NAMESPACE."`
+	Probe   string `placeholder:"ADDR" help:"Address for health checks only (gRPC, plaintext, no token), for the probes of a supervisor."`
 }
 
 // natsTLS are the TLS files for the bus.
 type natsTLS struct {
-	NATSCA   string `name:"nats-ca" placeholder:"FILE" help:"CAs that sign the NATS server's certificate, PEM. Default: those of the system."`
-	NATSCert string `name:"nats-cert" placeholder:"FILE" help:"Certificate for a NATS server that demands one, PEM."`
+	NATSCA   string `name:"nats-ca" placeholder:"FILE" help:"CAs that sign the NATS server's certificate, PEM. Default: the CAs of the system."`
+	NATSCert string `name:"nats-cert" placeholder:"FILE" help:"Client certificate for a NATS server that requires one, PEM."`
 	NATSKey  string `name:"nats-key" placeholder:"FILE" help:"Private key of --nats-cert, PEM."`
 }
 
@@ -45,13 +45,13 @@ func (c *serveCmd) has(role string) bool {
 func (c *serveCmd) secure(a *app, cfg *node.Config) error {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return errors.New("--tls-cert and --tls-key belong together: give both or none")
+		return errors.New("--tls-cert and --tls-key must be set together")
 	case c.TLSCA != "" && c.TLSCert == "":
-		return errors.New("--tls-ca: roles show each other a certificate: give --tls-cert and --tls-key, too")
+		return errors.New("--tls-ca: roles present certificates to each other: set --tls-cert and --tls-key too")
 	case c.TLSName != "" && c.TLSCA == "":
-		return errors.New("--tls-name: give the CAs that sign such certificates with --tls-ca, too")
+		return errors.New("--tls-name: missing --tls-ca, the CAs that sign such certificates")
 	case a.given["tokens"] && !c.has(workflow.Gateway):
-		return errors.New("--tokens: only the gateway takes tokens, and it is not among the roles; other roles demand certificates with --tls-ca")
+		return errors.New("--tokens: only the gateway checks tokens and is not in --roles; other roles require certificates with --tls-ca")
 	}
 	if c.TLSCert != "" {
 		var err error
@@ -79,11 +79,11 @@ func (c *serveCmd) secure(a *app, cfg *node.Config) error {
 func (c *serveCmd) checkListen(a *app) error {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", c.Listen)
+		return fmt.Errorf("--listen: %q: expected HOST:PORT, such as 127.0.0.1:7447", c.Listen)
 	}
 	ip := net.ParseIP(host)
 	if c.NATS != "" && c.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return fmt.Errorf("--listen: other processes cannot connect to %s: say with --advertise how they reach this one", c.Listen)
+		return fmt.Errorf("--listen: other processes cannot connect to %s: set --advertise to the host that they can reach", c.Listen)
 	}
 	if host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
@@ -104,9 +104,9 @@ func (c *serveCmd) checkListen(a *app) error {
 	case len(missing) == 0:
 		return nil
 	case !c.Insecure:
-		return fmt.Errorf("--listen: %s is open to other machines: give %s (docs/security.md), listen on 127.0.0.1, or say --insecure", c.Listen, strings.Join(missing, ", "))
+		return fmt.Errorf("--listen: %s is reachable from other machines: set %s (docs/security.md), listen on 127.0.0.1, or use --insecure", c.Listen, strings.Join(missing, ", "))
 	}
-	a.note("WARNING: %s is open to other machines without %s: whoever reaches it can run commands here", c.Listen, strings.Join(without, ", without "))
+	a.note("WARNING: %s is reachable from other machines without %s: every client that connects can run commands here", c.Listen, strings.Join(without, ", without "))
 	return nil
 }
 

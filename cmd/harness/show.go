@@ -18,9 +18,9 @@ import (
 // showCmd shows how a run stands, its state or its conversation.
 type showCmd struct {
 	oneRun       `embed:""`
-	Output       string  `enum:"text,json" default:"text" help:"text for people, or json."`
+	Output       string  `enum:"text,json" default:"text" help:"Format of the output: text or json."`
 	Conversation bool    `help:"Show the conversation instead."`
-	State        *uint64 `placeholder:"[VERSION]" help:"Show the state instead, at a version or the newest."`
+	State        *uint64 `placeholder:"[VERSION]" help:"Show the state instead, at a version or at the newest one."`
 }
 
 func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
@@ -160,7 +160,7 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 			text.WriteString("\n" + line + "\n")
 		}
 		if len(answer.GetWaiting()) > 0 && s.Local && !s.Working {
-			fmt.Fprintf(&text, "\nnothing runs here that would take it in: harness resume %s%s\n", c.RunID, c.words(a))
+			fmt.Fprintf(&text, "\nno process here handles it: harness resume %s%s\n", c.RunID, c.words(a))
 		}
 		if said := render.Answer(result); said != "" {
 			text.WriteString("\n" + render.Clean(said) + "\n")
@@ -197,7 +197,7 @@ func (c *showCmd) waits(ctx context.Context, a *app, s *backend.Session, r *harn
 		text.WriteString("\n" + wakes + "\n")
 	}
 	if len(r.GetPending()) == 0 {
-		fmt.Fprintf(&text, "to go on: harness resume %s%s%s\n", c.RunID, extension(ctx, s, c.Namespace, c.RunID, r), words)
+		fmt.Fprintf(&text, "to continue: harness resume %s%s%s\n", c.RunID, extension(ctx, s, c.Namespace, c.RunID, r), words)
 	}
 	return text.String()
 }

@@ -16,14 +16,14 @@ import (
 
 // specFlags say what a run is.
 type specFlags struct {
-	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE. Default: the provider whose key is set."`
-	Workspace    string        `placeholder:"DIR" help:"Directory that the agent works in. Default: the current one."`
+	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE. Default: the provider whose API key is set."`
+	Workspace    string        `placeholder:"DIR" help:"Directory in which the agent works. Default: the current directory."`
 	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets, contract, hooks."`
-	Contract     string        `placeholder:"FILE" help:"Contract file: what has to be there before the run counts as done."`
-	Mode         string        `placeholder:"NAME" help:"Mode of work at the start: plan, execute, or one of the agent file. Default: execute."`
-	Workflow     []string      `placeholder:"NAME" help:"Executors that a turn passes, in order, such as repair,compaction,turn,checker,stopdecision. Default: repair,compaction,turn,stopdecision."`
-	Yolo         bool          `help:"Never ask for approval. What is denied stays denied."`
-	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; may be given again."`
+	Contract     string        `placeholder:"FILE" help:"Contract file: what must exist before the run counts as done."`
+	Mode         string        `placeholder:"NAME" help:"Mode at the start: plan, execute, or a custom mode of the agent file. Default: execute."`
+	Workflow     []string      `placeholder:"NAME" help:"Executors of a turn in order, such as repair,compaction,turn,checker,stopdecision. Default: repair,compaction,turn,stopdecision."`
+	Yolo         bool          `help:"Approve every tool call. Denied tools stay denied."`
+	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; repeatable."`
 	MaxTurns     *uint32       `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"Tool calls after which the run parks. Default: 300."`
 	Timeout      *durationFlag `placeholder:"D" help:"Running time after which the run parks, such as 90s or 1h30m."`
@@ -53,7 +53,7 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 	if agent.GetModel() == "" && local {
 		model, err := provider.Default(a.env)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--model: %w, or name one in an --agent file; harness demo needs none", err)
+			return nil, nil, fmt.Errorf("--model: %w, or set one in an --agent file; harness demo needs none", err)
 		}
 		agent.Model = model
 	}
@@ -135,7 +135,7 @@ func badModel(file *agentfile.File, i int, err error) error {
 func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 	if c.MaxTurns != nil {
 		if *c.MaxTurns == 0 {
-			return errors.New("--max-turns: 0: want at least 1")
+			return errors.New("--max-turns: 0: expected at least 1")
 		}
 		if config.Stop == nil {
 			config.Stop = &harnessv1.StopConfig{}
@@ -143,7 +143,7 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 		config.Stop.MaxTurns = c.MaxTurns
 	}
 	if c.MaxToolCalls != nil && *c.MaxToolCalls == 0 {
-		return errors.New("--max-tool-calls: 0: want at least 1")
+		return errors.New("--max-tool-calls: 0: expected at least 1")
 	}
 	if b := budgets(nil, c.MaxToolCalls, nil, nil, c.Timeout); b != nil {
 		if config.Budgets == nil {
@@ -172,11 +172,11 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
 	for _, tool := range c.Allow {
 		if tool != "*" && !nameForm.MatchString(tool) {
-			return fmt.Errorf("--allow: %q is not the name of a tool", tool)
+			return fmt.Errorf("--allow: %q must be the name of a tool", tool)
 		}
 		for _, rule := range agent.GetTools() {
 			if rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY && rule.GetWhen() == "" && rule.GetPattern() == "" {
-				return fmt.Errorf("--allow: the agent file denies %s: change one of the two", tool)
+				return fmt.Errorf("--allow: the agent file denies %s: remove one of them", tool)
 			}
 		}
 	}
@@ -217,13 +217,13 @@ func absoluteModel(model, dir string, local bool) (string, error) {
 	}
 	provider, name, found := strings.Cut(model, ":")
 	if !found || provider == "" {
-		return "", fmt.Errorf("%q: want PROVIDER:NAME, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE", model)
+		return "", fmt.Errorf("%q: expected PROVIDER:NAME, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE", model)
 	}
 	if provider != "script" && provider != "replay" {
 		return model, nil
 	}
 	if name == "" {
-		return "", fmt.Errorf("%q: the file is missing: %s:FILE", model, provider)
+		return "", fmt.Errorf("%q: missing file: expected %s:FILE", model, provider)
 	}
 	if !filepath.IsAbs(name) {
 		abs, err := filepath.Abs(filepath.Join(dir, name))

@@ -32,7 +32,7 @@ func (o *oneRun) check(a *app) error {
 // stored says that an input is stored and who takes it up.
 func (o *oneRun) stored(a *app, s *backend.Session, what string) {
 	if s.Local {
-		a.note("%s; nothing runs on %s: harness resume %s%s goes on", what, o.Data, o.RunID, o.words(a))
+		a.note("%s; no process is using %s: harness resume %s%s continues the run", what, o.Data, o.RunID, o.words(a))
 		return
 	}
 	a.note("%s; harness watch %s%s follows the run", what, o.RunID, o.words(a))
@@ -41,10 +41,10 @@ func (o *oneRun) stored(a *app, s *backend.Session, what string) {
 // approveCmd answers an approval request.
 type approveCmd struct {
 	oneRun `embed:""`
-	Call   string `arg:"" optional:"" help:"The call; may be left out while exactly one waits."`
-	Always bool   `help:"Allow all later calls of the tool in this run too."`
-	Deny   bool   `help:"Refuse the call."`
-	Reason string `placeholder:"WHY" help:"What the model is told about a refusal."`
+	Call   string `arg:"" optional:"" help:"Id of the call; optional if exactly one waits."`
+	Always bool   `help:"Also approve all later calls of the tool in this run."`
+	Deny   bool   `help:"Deny the call."`
+	Reason string `placeholder:"WHY" help:"Reason for a denial, which the model receives."`
 }
 
 func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
@@ -54,7 +54,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	decision := harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE
 	switch {
 	case c.Always && c.Deny:
-		return follow.ExitError, errors.New("--always and --deny contradict each other: give one of them")
+		return follow.ExitError, errors.New("--always and --deny are mutually exclusive: use one of them")
 	case c.Reason != "" && !c.Deny && a.given["reason"]:
 		return follow.ExitError, errors.New("--reason: only --deny takes a reason")
 	case c.Always:
@@ -81,7 +81,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 		approval.Reason = c.Reason
 	}
 	if c.Always && call.GetKind() == runstate.KindReview {
-		return follow.ExitError, fmt.Errorf("--always: call %s waits for a review, which is of this call alone", c.Call)
+		return follow.ExitError, fmt.Errorf("--always: call %s waits for a review, which applies to this call only", c.Call)
 	}
 	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
 		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),
@@ -97,7 +97,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 // interruptCmd kills what a run is doing and parks it.
 type interruptCmd struct {
 	oneRun `embed:""`
-	Reason string `placeholder:"WHY" help:"For the log."`
+	Reason string `placeholder:"WHY" help:"Reason, stored with the run."`
 }
 
 func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
@@ -110,7 +110,7 @@ func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
 // cancelCmd ends a run for good.
 type cancelCmd struct {
 	oneRun `embed:""`
-	Reason string `placeholder:"WHY" help:"For the log."`
+	Reason string `placeholder:"WHY" help:"Reason, stored with the run."`
 }
 
 func (c *cancelCmd) run(ctx context.Context, a *app) (int, error) {
@@ -144,7 +144,7 @@ func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, sen
 	}
 	run := stands.GetRun()
 	if hasEnded(run.GetStatus()) && len(stands.GetWaiting()) == 0 { // else something is about to take it up
-		return follow.ExitError, fmt.Errorf("run %s has ended (%s): there is nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
+		return follow.ExitError, fmt.Errorf("run %s has ended (%s): nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
 	}
 	id := follow.NewID()
 	if err := send(ctx, session, id); err != nil {
@@ -165,7 +165,7 @@ func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, sen
 		},
 	})
 	if cause := context.Cause(waiting); err != nil && cause != nil {
-		a.note("stored, but run %s has not stopped yet: it will once a worker takes it up", o.RunID)
+		a.note("stored; run %s stops when a worker continues it", o.RunID)
 		return follow.ExitDone, nil
 	}
 	if err != nil {

@@ -68,7 +68,7 @@ func TestAResumeThatComesAfterTheRunHasGoneOnIsNoRefusal(t *testing.T) {
 		f.took = test.took
 		f.add("r", "default", aSpec()).rest(&harnessv1.HarnessResult{Status: harnessv1.RunStatus_RUN_STATUS_PARKED})
 		got := call(t, nil, "", append([]string{"resume", "--server", f.address, "r"}, test.args...)...)
-		if got.code != 0 || strings.Contains(got.err, "refused") != test.said {
+		if got.code != 0 || strings.Contains(got.err, "rejected") != test.said {
 			t.Errorf("%q: %+v", test.args, got)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 
 // target says where a run is.
 type target struct {
-	Server    string `placeholder:"ADDR" help:"Gateway to call, HOST:PORT or unix:PATH; without it the data directory is used."`
+	Server    string `placeholder:"ADDR" help:"Gateway, HOST:PORT or unix:PATH. Default: the one of the data directory, or one in this process."`
 	TokenFile string `placeholder:"FILE" help:"File with the token for --server."`
-	TLS       bool   `name:"tls" help:"Call --server with TLS, as https:// in front of it does."`
-	TLSCA     string `name:"tls-ca" placeholder:"FILE" help:"CAs that the certificate of --server is verified by, PEM; implies --tls. Default: those of the system."`
+	TLS       bool   `name:"tls" help:"Use TLS for --server, like https:// before the address."`
+	TLSCA     string `name:"tls-ca" placeholder:"FILE" help:"CAs that sign the certificate of --server, PEM; implies --tls. Default: the CAs of the system."`
 	Data      string `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
 	Namespace string `default:"default" placeholder:"NS" help:"Namespace of the run."`
 }
@@ -36,17 +36,17 @@ func (t *target) check(a *app) error {
 	case t.Server != "" && t.Data != "" && a.given["data"]:
 		t.Server, t.TokenFile = "", ""
 	case t.Server != "" && t.Data != "" && !a.given["server"]:
-		return errors.New("HARNESS_SERVER and HARNESS_DATA contradict each other: set one of them, or give a flag")
+		return errors.New("HARNESS_SERVER and HARNESS_DATA are mutually exclusive: set one of them, or use a flag")
 	case t.Server != "":
 		t.Data = ""
 	}
 	for _, flag := range []string{"token-file", "tls", "tls-ca"} {
 		if a.given[flag] && t.Server == "" {
-			return fmt.Errorf("--%s: it is for a gateway: name one with --server", flag)
+			return fmt.Errorf("--%s: needs a gateway: set --server", flag)
 		}
 	}
 	if !nameForm.MatchString(t.Namespace) && t.Namespace != "*" {
-		return fmt.Errorf("--namespace: %q: want letters, digits, - and _, at most 64", t.Namespace)
+		return fmt.Errorf("--namespace: %q: expected letters, digits, - and _, at most 64", t.Namespace)
 	}
 	if t.Server != "" {
 		return nil

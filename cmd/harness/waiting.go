@@ -51,7 +51,7 @@ func alternatives(p *harnessv1.PendingCall) string {
 	case runstate.KindApproval:
 		return "with --always, or --deny --reason WHY"
 	case runstate.KindReview:
-		return "with --deny --reason WHY, or harness resume, which lets it go on"
+		return "with --deny --reason WHY, or harness resume, which continues it"
 	case runstate.KindClientTool:
 		return "--file FILE, or --error WHY"
 	}
@@ -64,7 +64,7 @@ func (f *following) hints(ctx context.Context, a *app, text narrator, r *harness
 	switch r.GetStatus() {
 	case harnessv1.RunStatus_RUN_STATUS_PARKED:
 		f.waits(a, text, r)
-		lead := "to go on"
+		lead := "to continue"
 		if len(r.GetPending()) > 0 {
 			if !f.session.Local {
 				return
@@ -73,9 +73,9 @@ func (f *following) hints(ctx context.Context, a *app, text narrator, r *harness
 		}
 		a.note("%s: harness resume %s%s%s", lead, f.run, extension(ctx, f.session, f.target.Namespace, f.run, r), words)
 	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
-		a.note("to go on after all: harness resume %s%s", f.run, words)
+		a.note("to continue anyway: harness resume %s%s", f.run, words)
 	case harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.RunStatus_RUN_STATUS_STALLED:
-		a.note("to go on: harness run --continue %s%s 'what to do now'", f.run, words)
+		a.note("to continue: harness run --continue %s%s 'what to do now'", f.run, words)
 	}
 }
 

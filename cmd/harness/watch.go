@@ -11,10 +11,10 @@ import (
 // watchCmd shows what happened in a run and follows it to its rest.
 type watchCmd struct {
 	oneRun   `embed:""`
-	Output   string `enum:"text,jsonl" default:"text" help:"text for people, or jsonl: a line for each event."`
+	Output   string `enum:"text,jsonl" default:"text" help:"Format of the output: text, or jsonl with one line per event."`
 	Render   string `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
-	From     uint64 `placeholder:"VERSION" help:"First version to show. Default: the first."`
-	NoStream bool   `help:"Leave the model's text out until it is whole."`
+	From     uint64 `placeholder:"VERSION" help:"First version to show. Default: 1."`
+	NoStream bool   `help:"Show the model's text only once it is complete."`
 }
 
 func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {

@@ -100,7 +100,7 @@ func (s Standing) notPending(callID, kind string) error {
 // Answered returns the error for a call that already has an answer.
 func Answered(callID string) *fault.Error {
 	return fault.New(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED,
-		"call "+strconv.Quote(callID)+" has an answer already", "call_id", callID)
+		"call "+strconv.Quote(callID)+" already has an answer", "call_id", callID)
 }
 
 // AnsweredBy reports whether one of items answers a call. An approval for the rest of

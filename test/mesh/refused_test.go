@@ -88,7 +88,7 @@ func TestOtherStreams(t *testing.T) {
 		t.Fatalf("provision: %v\n%s", err, out)
 	}
 	refused(t, []string{"3 partitions", "--partitions 3"}, provision("--partitions", "2")...)
-	refused(t, []string{"--partitions", "want 1 to"}, provision("--partitions=-1")...)
+	refused(t, []string{"--partitions", "expected 1 to"}, provision("--partitions=-1")...)
 	refused(t, []string{"--replicas", "1, 3 or 5"}, provision("--replicas", "2")...)
 	refused(t, []string{"takeover", "1s"}, provision("--takeover", "100ms")...)
 	refused(t, []string{"too few", "--max-bytes"}, provision("--max-bytes", "1")...)
@@ -130,7 +130,7 @@ func TestOneIdentity(t *testing.T) {
 	// The same data directory: held by the kernel's lock. A copy of it: the ledger.
 	args := serve(t, "toolhost", m.Bus.URL())
 	args[len(args)-1] = m.Data("toolhost")
-	refused(t, []string{"held by process", fmt.Sprint(m.Process("toolhost").PID())}, args...)
+	refused(t, []string{"in use by process", fmt.Sprint(m.Process("toolhost").PID())}, args...)
 	copied := t.TempDir()
 	if err := os.CopyFS(copied, os.DirFS(m.Data("toolhost"))); err != nil {
 		t.Fatal(err)

@@ -16,15 +16,15 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// maxBody bounds the body of a request, in bytes: more than all that the gateway
-// takes in at once, every character of it escaped.
+// maxBody bounds the body of a request, in bytes: more than all inputs of one request
+// with every character escaped.
 const maxBody = 16 << 20
 
-// idempotencyKey is the header that is a request id.
+// idempotencyKey is the header that sets the request id.
 const idempotencyKey = "Idempotency-Key"
 
-// bodyOf reads the body of a request, which is a JSON object; where it is optional
-// an empty one is an empty object.
+// bodyOf reads the body of a request, which is a JSON object. If it is optional, an
+// empty body is an empty object.
 func bodyOf(w http.ResponseWriter, r *http.Request, optional bool) (json.RawMessage, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var over *http.MaxBytesError
@@ -33,22 +33,22 @@ func bodyOf(w http.ResponseWriter, r *http.Request, optional bool) (json.RawMess
 		return nil, fault.New(codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_TOO_LARGE,
 			fmt.Sprintf("the body is larger than %d bytes", maxBody), "limit", fmt.Sprint(maxBody))
 	case err != nil:
-		return nil, fault.New(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the body broke off: send it again")
+		return nil, fault.New(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the body is incomplete: send it again")
 	}
 	if optional && len(bytes.TrimSpace(data)) == 0 {
 		return json.RawMessage("{}"), nil
 	}
 	kind := r.Header.Get("Content-Type")
 	if name, _, err := mime.ParseMediaType(kind); err != nil || name != "application/json" {
-		return nil, &mediaError{http.StatusUnsupportedMediaType, "Content-Type", fmt.Sprintf("%q: want application/json", clip(kind))}
+		return nil, &mediaError{http.StatusUnsupportedMediaType, "Content-Type", fmt.Sprintf("%q: expected application/json", clip(kind))}
 	}
 	return data, checkJSON(data)
 }
 
-// checkJSON refuses what is no JSON object.
+// checkJSON refuses a body that is not a JSON object.
 func checkJSON(data []byte) error {
 	if !utf8.Valid(data) {
-		return fault.Invalid("body", "is not UTF-8")
+		return fault.Invalid("body", "must be UTF-8")
 	}
 	var whole json.RawMessage
 	err := json.Unmarshal(data, &whole)
@@ -60,19 +60,19 @@ func checkJSON(data []byte) error {
 	case err != nil:
 		return fault.Invalid("body", "%v", err)
 	case kindOf(data) != '{':
-		return fault.Invalid("body", "want an object: {…}")
+		return fault.Invalid("body", "expected an object: {…}")
 	}
 	return nil
 }
 
-// position is the line and the column, in bytes from 1, of the last of offset bytes.
+// position returns the line and the column, in bytes from 1, of the last of offset
+// bytes.
 func position(data []byte, offset int64) (line, column int) {
 	before := data[:min(max(offset-1, 0), int64(len(data)))]
 	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// kindOf is the first character of a JSON value; a number has that of a digit or a
-// sign.
+// kindOf returns the first character of a JSON value; for a number, a digit or a sign.
 func kindOf(value []byte) byte {
 	value = bytes.TrimLeft(value, " \t\r\n")
 	if len(value) == 0 {
@@ -81,10 +81,10 @@ func kindOf(value []byte) byte {
 	return value[0]
 }
 
-// object visits the fields of a JSON value that is valid, each once, in order.
+// object visits the fields of a valid JSON object, each once, in order.
 func object(value json.RawMessage, path string, visit func(name string, value json.RawMessage) error) error {
 	if kindOf(value) != '{' {
-		return fault.Invalid(orBody(path), "want an object: {…}")
+		return fault.Invalid(orBody(path), "expected an object: {…}")
 	}
 	dec := json.NewDecoder(bytes.NewReader(value))
 	_, _ = dec.Token() // the brace; what follows is valid
@@ -96,7 +96,7 @@ func object(value json.RawMessage, path string, visit func(name string, value js
 		}
 		name, _ := token.(string)
 		if seen[name] {
-			return fault.Invalid(join(path, clip(name)), "stands there twice")
+			return fault.Invalid(join(path, clip(name)), "duplicate field")
 		}
 		seen[name] = true
 		var field json.RawMessage
@@ -110,10 +110,10 @@ func object(value json.RawMessage, path string, visit func(name string, value js
 	return nil
 }
 
-// array visits the items of a JSON value that is valid.
+// array visits the items of a valid JSON array.
 func array(value json.RawMessage, path string, visit func(i int, item json.RawMessage) error) error {
 	if kindOf(value) != '[' {
-		return fault.Invalid(path, "want a list: […]")
+		return fault.Invalid(path, "expected a list: […]")
 	}
 	dec := json.NewDecoder(bytes.NewReader(value))
 	_, _ = dec.Token()
@@ -145,16 +145,16 @@ func orBody(path string) string {
 	return path
 }
 
-// requestID is the request's id: the header, or what the body says.
+// requestID returns the request id: the header's, or the body's.
 func requestID(r *http.Request, inBody string) (string, error) {
 	header := r.Header.Values(idempotencyKey)
 	switch {
 	case len(header) == 0:
 		return inBody, nil
 	case len(header) > 1:
-		return "", fault.Invalid(idempotencyKey, "stands there more than once")
+		return "", fault.Invalid(idempotencyKey, "duplicate header")
 	case inBody != "" && inBody != header[0]:
-		return "", fault.Invalid("request_id", "is not what the header %s says: leave one of them out", idempotencyKey)
+		return "", fault.Invalid("request_id", "differs from the header %s: set one of them", idempotencyKey)
 	}
 	return header[0], nil
 }

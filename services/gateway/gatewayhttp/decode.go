@@ -16,15 +16,15 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// The JSON of requests has the fields of the protos, as agent files and contract
-// files have them, and as package eventjson writes them: what was answered can be
-// sent again. null is the same as leaving a field out. A duration is a text such
-// as "90s", or milliseconds under its name with _ms behind it.
+// The JSON of requests has the proto fields as in agent and contract files and as
+// package eventjson writes them, so that an answer can be sent again. null is the same
+// as an absent field. A duration is a text such as "90s", or milliseconds under its name
+// with the suffix _ms.
 
 const (
 	contentName  = protoreflect.FullName("harness.v1.Content")
 	durationName = protoreflect.FullName("google.protobuf.Duration")
-	// milliseconds ends the name of a duration that is a number.
+	// milliseconds is the suffix of a duration that is a number.
 	milliseconds = "_ms"
 )
 
@@ -39,7 +39,7 @@ func fill(m protoreflect.Message, value json.RawMessage, path string) error {
 	})
 }
 
-// fieldOf is the field that a name in JSON means; nil when there is none.
+// fieldOf returns the field with a JSON name; nil if there is none.
 func fieldOf(m protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	if f := m.Fields().ByName(protoreflect.Name(name)); f != nil {
 		return f
@@ -82,10 +82,10 @@ func fillField(m protoreflect.Message, f protoreflect.FieldDescriptor, value jso
 		})
 	}
 	if m.Has(f) && isDuration(f) {
-		return fault.Invalid(path, "%s stands there twice, once with %s", f.Name(), milliseconds)
+		return fault.Invalid(path, "duplicate %s, once with %s", f.Name(), milliseconds)
 	}
 	if one := f.ContainingOneof(); one != nil && !one.IsSynthetic() && m.WhichOneof(one) != nil {
-		return fault.Invalid(path, "stands beside %s: leave one of them out", m.WhichOneof(one).Name())
+		return fault.Invalid(path, "mutually exclusive with %s: set one of them", m.WhichOneof(one).Name())
 	}
 	v, err := one(f, func() protoreflect.Message { return m.NewField(f).Message() }, value, path, inMilliseconds)
 	if err == nil && v.IsValid() {
@@ -94,8 +94,7 @@ func fillField(m protoreflect.Message, f protoreflect.FieldDescriptor, value jso
 	return err
 }
 
-// one reads one value. It is not valid where the value says no more than nothing
-// would.
+// one reads one value. It is invalid if it equals an absent field.
 func one(f protoreflect.FieldDescriptor, fresh func() protoreflect.Message, value json.RawMessage, path string, inMilliseconds bool) (protoreflect.Value, error) {
 	if f.Message() != nil {
 		return oneMessage(f, fresh, value, path, inMilliseconds)
@@ -131,10 +130,10 @@ func one(f protoreflect.FieldDescriptor, fresh func() protoreflect.Message, valu
 			want = "a number"
 		}
 	default:
-		want = "nothing: it cannot be set here"
+		want = "no value: it cannot be set here"
 	}
 	if want != "" {
-		return protoreflect.Value{}, fault.Invalid(path, "%s: want %s", clip(string(bytes.TrimSpace(value))), want)
+		return protoreflect.Value{}, fault.Invalid(path, "%s: expected %s", clip(string(bytes.TrimSpace(value))), want)
 	}
 	return v, nil
 }
@@ -165,7 +164,7 @@ func inline(text string) *harnessv1.Content {
 // text reads a JSON string.
 func text(value json.RawMessage, path string) (s string, err error) {
 	if kindOf(value) != '"' {
-		return "", fault.Invalid(path, "want a text in quotes")
+		return "", fault.Invalid(path, "expected a text in quotes")
 	}
 	return s, json.Unmarshal(value, &s)
 }
@@ -175,14 +174,14 @@ func length(value json.RawMessage, path string, inMilliseconds bool) (time.Durat
 	if inMilliseconds {
 		n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
 		if err != nil || n < 0 || n > math.MaxInt64/int64(time.Millisecond) {
-			return 0, fault.Invalid(path, "%s: want whole milliseconds", clip(string(value)))
+			return 0, fault.Invalid(path, "%s: expected whole milliseconds", clip(string(value)))
 		}
 		return time.Duration(n) * time.Millisecond, nil
 	}
 	s, err := text(value, path)
 	d, perr := time.ParseDuration(s)
 	if err != nil || perr != nil {
-		return 0, fault.Invalid(path, "%s: want a duration such as \"90s\" or \"1h30m\"", clip(string(value)))
+		return 0, fault.Invalid(path, "%s: expected a duration such as \"90s\" or \"1h30m\"", clip(string(value)))
 	}
 	return d, nil
 }
@@ -195,7 +194,7 @@ func enum(f protoreflect.FieldDescriptor, value json.RawMessage, path string) (v
 	found := values.ByName(protoreflect.Name(prefix + strings.ToUpper(name)))
 	switch {
 	case err == nil && found != nil && found.Number() == 0:
-		return v, nil // said of what is not set
+		return v, nil // the name of an unset value
 	case err == nil && found != nil:
 		return protoreflect.ValueOfEnum(found.Number()), nil
 	}
@@ -205,7 +204,7 @@ func enum(f protoreflect.FieldDescriptor, value json.RawMessage, path string) (v
 			names = append(names, strings.TrimPrefix(string(values.Get(i).Name()), prefix))
 		}
 	}
-	return v, fault.Invalid(path, "%s: want one of %s", clip(string(value)), strings.Join(names, ", "))
+	return v, fault.Invalid(path, "%s: expected one of %s", clip(string(value)), strings.Join(names, ", "))
 }
 
 // unknownField returns the error about an unknown field, with the nearest known one

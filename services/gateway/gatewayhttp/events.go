@@ -14,22 +14,22 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// queuedUpdates is how many updates are read ahead of a client, so that those of
-// a history go out together.
+// queuedUpdates is how many updates are read ahead of a client, so that a history is
+// written in batches.
 const queuedUpdates = 64
 
-// retryMilliseconds is the wait before a client comes back to a stream that the
+// retryMilliseconds is how long a client waits before it reconnects to a stream that the
 // server ended.
 const retryMilliseconds = 1000
 
-// watch is what a client wants to be told of a run.
+// watch is the watch that a client requests.
 type watch struct {
 	request *harnessv1.WatchRunRequest
 	place   place
 	seed    bool
 }
 
-// watchOf reads what a request wants to be told.
+// watchOf reads the watch of a request.
 func (s *server) watchOf(r *http.Request, q *query) (*watch, error) {
 	w := &watch{request: &harnessv1.WatchRunRequest{
 		Namespace: q.namespace(), RunId: r.PathValue("run_id"), Until: q.until(), NoDeltas: q.flag("no_deltas"),
@@ -38,7 +38,7 @@ func (s *server) watchOf(r *http.Request, q *query) (*watch, error) {
 		return nil, q.err
 	}
 	text, field := r.Header.Get("Last-Event-ID"), "Last-Event-ID"
-	if text == "" { // an EventSource that comes back sends both: it is further now
+	if text == "" { // a reconnecting EventSource sends both, and the header is newer
 		text, field = q.text("after"), "after"
 	}
 	w.place = place{whole: true}
@@ -52,7 +52,7 @@ func (s *server) watchOf(r *http.Request, q *query) (*watch, error) {
 	return w, nil
 }
 
-// events tells what happens in a run.
+// events streams the events of a run.
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	form, err := formOf(r, formEvents, formLines)
 	if err != nil {
@@ -66,14 +66,14 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 		if over, err := s.over(calling(r), watch); err != nil {
 			return err
 		} else if over {
-			w.WriteHeader(http.StatusNoContent) // an EventSource comes back for ever otherwise
+			w.WriteHeader(http.StatusNoContent) // otherwise an EventSource reconnects forever
 			return nil
 		}
 	}
 	return s.stream(w, r, form, http.StatusOK, watch)
 }
 
-// over says that a client has seen all that a watch would tell it.
+// over reports whether a client has seen everything that its watch would send.
 func (s *server) over(ctx context.Context, w *watch) (bool, error) {
 	stands, err := s.gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: w.request.GetNamespace(), RunId: w.request.GetRunId()})
 	if err != nil || stands.GetResult() == nil || len(stands.GetWaiting()) > 0 {
@@ -94,8 +94,7 @@ func (s *server) resultLine(ctx context.Context, w *watch, r *harnessv1.HarnessR
 	return eventjson.ResultLine(w.request.GetRunId(), r)
 }
 
-// stream tells a client what happens in a run until the watch is over or the
-// client has left.
+// stream sends the events of a run until the watch is over or the client has left.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, form string, code int, watch *watch) error {
 	ctx, cancel := context.WithCancel(calling(r))
 	defer cancel()
@@ -143,7 +142,7 @@ func (s *server) tell(ctx context.Context, l *lines, w *watch, u *harnessv1.RunU
 	return nil // of a newer gateway
 }
 
-// typed is an object with its type in front.
+// typed returns an object with its type as the first field.
 func typed(kind string, object []byte) []byte {
 	out := append([]byte(`{"type":"`+kind+`"`), ',')
 	if len(object) == len("{}") {
@@ -152,7 +151,7 @@ func typed(kind string, object []byte) []byte {
 	return append(out, object[1:]...)
 }
 
-// runEvents tells how runs stand, and from then on which of them changes.
+// runEvents streams the status of runs, and then each run that changes.
 func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
 	form, err := formOf(r, formEvents, formLines)
 	if err != nil {
@@ -181,16 +180,16 @@ func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// relay reads a stream of the gateway and has each message told, until the stream
-// or the client has ended. An error before the first message is returned, as the
-// answer has not begun; a later one is the last event.
+// relay reads a stream of the gateway and writes each message, until the stream ends or
+// the client leaves. An error before the first message is returned, because the answer
+// has not started; a later one becomes the last event.
 func relay[M any](ctx context.Context, cancel context.CancelFunc, s *server, l *lines, code int, from grpc.ServerStreamingClient[M], tell func(*lines, *M) error) error {
 	first, err := from.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if berr := l.begin(code); berr != nil || err != nil {
-		return nil // the client has left, or there is nothing to tell
+		return nil // the client has left, or there is nothing to send
 	}
 	messages, ended := make(chan *M, queuedUpdates), make(chan error, 1)
 	go func() {
@@ -228,7 +227,7 @@ func relay[M any](ctx context.Context, cancel context.CancelFunc, s *server, l *
 			}
 			if len(messages) == 0 {
 				if err := l.flush(); err != nil {
-					return nil // the client has left, or reads nothing
+					return nil // the client has left or does not read
 				}
 			}
 			quiet.Reset(s.keepAlive)
@@ -240,7 +239,7 @@ func relay[M any](ctx context.Context, cancel context.CancelFunc, s *server, l *
 	}
 }
 
-// farewell ends a stream with the reason why it does not go on, where there is one.
+// farewell ends a stream with the reason, if there is one.
 func (s *server) farewell(ctx context.Context, l *lines, err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		_ = l.flush()

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// The forms of an answer.
+// Media types of an answer.
 const (
 	formJSON   = "application/json"
 	formEvents = "text/event-stream"
 	formLines  = "application/x-ndjson"
 )
 
-// formOf is the form that a client wants most of those that an operation has, the
-// first where it does not say.
+// formOf returns the form that a client prefers among those of an operation, the first
+// if it has no preference.
 func formOf(r *http.Request, forms ...string) (string, error) {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(accept) == "" {
@@ -55,7 +55,7 @@ func formOf(r *http.Request, forms ...string) (string, error) {
 	return best, nil
 }
 
-// patient writes to a client that has a bounded time to take each piece.
+// patient writes to a client that has a bounded time to read each piece.
 type patient struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
@@ -85,7 +85,7 @@ func (p *patient) extend() error {
 	return unsupported(p.control.SetWriteDeadline(time.Now().Add(p.patience)))
 }
 
-// unsupported lets a writer that cannot do something go without.
+// unsupported ignores the error of a writer without a feature.
 func unsupported(err error) error {
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
@@ -114,8 +114,7 @@ func (l *lines) begin(code int) error {
 	return l.flush()
 }
 
-// event writes an event. data is one line; an empty id leaves the client at the
-// last one.
+// event writes an event. data is one line; an empty id keeps the client's last id.
 func (l *lines) event(id, name string, data []byte) error {
 	l.buf.Reset()
 	if l.form == formEvents {
@@ -133,7 +132,7 @@ func (l *lines) event(id, name string, data []byte) error {
 	return err
 }
 
-// alive tells a client, and what stands between, that the stream is not dead.
+// alive sends a comment, so that the client and proxies keep the stream open.
 func (l *lines) alive() error {
 	if l.form != formEvents {
 		return nil
@@ -144,7 +143,7 @@ func (l *lines) alive() error {
 	return l.flush()
 }
 
-// retry tells a client how long to wait before it comes back.
+// retry sets how long a client waits before it reconnects.
 func (l *lines) retry(milliseconds int) error {
 	if l.form != formEvents {
 		return nil

@@ -10,8 +10,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// ownForms are the fields that may be written otherwise than their type says, as
-// in agent files and contract files.
+// ownForms are the fields that may be written in another form than their type, as in
+// agent and contract files.
 var ownForms map[protoreflect.FullName]func(protoreflect.Message, protoreflect.FieldDescriptor, json.RawMessage, string) error
 
 func init() {
@@ -23,7 +23,7 @@ func init() {
 	}
 }
 
-// schema is a JSON Schema, or a text that holds one.
+// schema reads a JSON Schema, or a JSON text of one.
 func schema(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
 	switch kindOf(value) {
 	case '"':
@@ -38,11 +38,10 @@ func schema(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.R
 		m.Set(f, protoreflect.ValueOfString(compact.String()))
 		return nil
 	}
-	return fault.Invalid(path, "want a JSON Schema, or a text that holds one")
+	return fault.Invalid(path, "expected a JSON Schema, or a JSON text of one")
 }
 
-// argumentMatches are a list of {name, pattern}, or an object of names and
-// patterns.
+// argumentMatches reads a list of {name, pattern}, or an object of names and patterns.
 func argumentMatches(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
 	list := m.Mutable(f).List()
 	if kindOf(value) == '{' {
@@ -59,7 +58,7 @@ func argumentMatches(m protoreflect.Message, f protoreflect.FieldDescriptor, val
 	})
 }
 
-// internal is a field that only the mesh itself sets, and that answers show empty.
+// internal refuses a field that only the mesh sets and that answers show empty.
 func internal(_ protoreflect.Message, _ protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
 	if s, err := text(value, path); err != nil || s != "" {
 		return fault.Invalid(path, "cannot be set")

@@ -1,24 +1,24 @@
-// Package gatewayhttp is the gateway for clients that speak HTTP: JSON for calls,
-// server-sent events or JSON lines for streams. It holds nothing of its own and
-// decides nothing: each request becomes a call of GatewayService, so that what is
-// refused, stored and told is the same as over gRPC.
+// Package gatewayhttp serves the gateway over HTTP: JSON for calls, server-sent events
+// or JSON lines for streams. It has no state and decides nothing: each request becomes a
+// call of GatewayService, so that validation, storage and events are the same as over
+// gRPC.
 //
-// The JSON is that of package eventjson, which the command line writes too.
-// docs/http.md is the page for people, docs/openapi the description for programs.
+// The JSON is that of package eventjson, which the command line writes too. docs/http.md
+// is the page for people, docs/openapi the description for programs.
 //
 // # Streams
 //
-// An event carries its own id, VERSION-INDEX; a result that of the event before
-// it and a hash of itself. A client that comes back with the last id it saw is
-// told the rest of that version and all after it. A client that reads nothing for
-// Config.Patience is cut off. Whoever leaves frees all that was held for them;
-// the run goes on.
+// The id of an event is VERSION-INDEX; the id of a result is that of the event before it
+// and a hash of the result. A client that reconnects with the last id it saw receives
+// the rest of that version and everything after it. A client that reads nothing for
+// Config.Patience is disconnected. A disconnected client costs nothing, and its run
+// continues.
 //
 // # Browsers
 //
-// Pages of other origins are refused unless Config.CORS names them; so are, on
-// loopback, requests by a foreign name of this machine, which is how a page gets
-// around that (DNS rebinding).
+// Pages of other origins are refused unless Config.CORS names them. On loopback, so are
+// requests for a foreign host name, by which a page could bypass that check (DNS
+// rebinding).
 package gatewayhttp
 
 import (
@@ -39,18 +39,18 @@ import (
 type Config struct {
 	// Gateway is called with the context of the request. Required.
 	Gateway harnessv1.GatewayServiceClient
-	// CORS are the origins of pages that may call, such as https://app.example, or *
-	// for all. Empty: none. CheckOrigins judges them.
+	// CORS are the origins of pages that may call, such as https://app.example, or * for
+	// all. Empty: none. CheckOrigins validates them.
 	CORS []string
-	// Guard stands before every route but the index and the description, behind CORS:
-	// the place to ask for a token. Nil: nobody is asked.
+	// Guard wraps every route except the index and the description, inside CORS: the
+	// place to check a token. Nil: no check.
 	Guard func(http.Handler) http.Handler
 	// Logger; nil discards.
 	Logger *slog.Logger
-	// KeepAlive is the silence after which a stream of events is sent a comment.
-	// Default 15 s.
+	// KeepAlive is the silence after which a stream of events gets a comment. Default 15
+	// s.
 	KeepAlive time.Duration
-	// Patience is how long a client may leave unread what it is sent. Default 30 s.
+	// Patience is how long a client may leave sent data unread. Default 30 s.
 	Patience time.Duration
 }
 
@@ -67,17 +67,17 @@ type server struct {
 	patience  time.Duration
 }
 
-// handler answers one request. An error is written as JSON, unless the answer had
-// begun.
+// handler answers one request. An error is written as JSON, unless the answer has
+// started.
 type handler func(*server, http.ResponseWriter, *http.Request) error
 
 // route is an operation.
 type route struct {
 	method, path string
 	handle       handler
-	// open says that it is served to everybody, without Config.Guard.
+	// open: the route is served without Config.Guard.
 	open bool
-	// stream says that it may go on for ever, so that HEAD makes no sense.
+	// stream: the answer may be endless, so HEAD is not supported.
 	stream bool
 }
 
@@ -104,7 +104,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/v1/events", handle: (*server).runEvents, stream: true},
 }
 
-// New makes a handler. It starts nothing: what a request holds ends with it.
+// New returns a handler. It starts no goroutine that outlives a request.
 func New(cfg Config) http.Handler {
 	s := &server{gateway: cfg.Gateway, logger: cfg.Logger, keepAlive: cfg.KeepAlive, patience: cfg.Patience}
 	if s.logger == nil {
@@ -133,7 +133,7 @@ func New(cfg Config) http.Handler {
 	return s.safe(newOrigins(cfg.CORS).before(open))
 }
 
-// byPath are the routes of each path.
+// byPath returns the routes of each path.
 func byPath() map[string][]route {
 	paths := map[string][]route{}
 	for _, r := range routes {
@@ -170,7 +170,7 @@ func (s *server) methods(of []route) http.Handler {
 				return
 			}
 			writeProblem(w, http.StatusMethodNotAllowed, problem{
-				Code: codeName(codes.Unimplemented), Message: clip(r.Method) + " does nothing here: want " + strings.Join(allow, ", "),
+				Code: codeName(codes.Unimplemented), Message: clip(r.Method) + " is not supported here: expected one of " + strings.Join(allow, ", "),
 			})
 			return
 		}
@@ -180,7 +180,7 @@ func (s *server) methods(of []route) http.Handler {
 	})
 }
 
-// safe keeps a panic from the connection, and says it to the log.
+// safe keeps a panic from the connection and logs it.
 func (s *server) safe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -9,8 +9,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// seedNames are the names that events have in the designs that the project grew
-// out of. docs/events.md shows them; events without one keep their own.
+// seedNames are the names of events in the designs that the project grew out of.
+// docs/events.md lists them; an event without one keeps its name.
 var seedNames = map[string]string{
 	"session.start":        "harness_started",
 	"session.complete":     "harness_completed",
@@ -27,7 +27,7 @@ var seedNames = map[string]string{
 	"run.interrupted":      "interrupted",
 }
 
-// eventLine is an event as its name and its line, which begins with it.
+// eventLine returns the name of an event and its line, whose first field is the name.
 func eventLine(e *harnessv1.Event, seed bool) (name string, line []byte, err error) {
 	line, err = eventjson.Event(e)
 	name = eventjson.Type(e)
@@ -38,11 +38,11 @@ func eventLine(e *harnessv1.Event, seed bool) (name string, line []byte, err err
 	return name, line, err
 }
 
-// SeedNames are the names of events that ?names=seed puts in the place of their own.
+// SeedNames returns the names that ?names=seed replaces event names with.
 func SeedNames() map[string]string { return maps.Clone(seedNames) }
 
-// Routes are the operations that a handler serves, as METHOD PATH with the
-// parameters of the path in braces.
+// Routes returns the operations of a handler as METHOD PATH, with the parameters of the
+// path in braces.
 func Routes() []string {
 	var names []string
 	for _, r := range routes {

@@ -14,18 +14,18 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// anyOrigin lets pages of all origins call.
+// anyOrigin allows pages of all origins.
 const anyOrigin = "*"
 
 const (
 	corsMethods = "GET, HEAD, POST, DELETE"
 	corsHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Traceparent, Tracestate"
 	corsExposed = "Location, Retry-After"
-	// corsAge is how long a browser may keep the answer to a preflight, in seconds.
+	// corsAge is how long a browser may cache a preflight, in seconds.
 	corsAge = "600"
 )
 
-// CheckOrigins refuses what no browser sends as the origin of a page.
+// CheckOrigins refuses an origin that no browser would send.
 func CheckOrigins(origins []string) error {
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
@@ -33,7 +33,7 @@ func CheckOrigins(origins []string) error {
 			origin == u.Scheme+"://"+u.Host && origin == strings.ToLower(origin) {
 			continue
 		}
-		return fmt.Errorf("%q: want an origin as browsers send it, such as https://app.example or http://localhost:5173, or *", origin)
+		return fmt.Errorf("%q: expected an origin as browsers send it, such as https://app.example or http://localhost:5173, or *", origin)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func newOrigins(cors []string) *origins {
 	return o
 }
 
-// before keeps foreign pages from next, and answers their preflights.
+// before refuses foreign pages and answers preflights, and passes on other requests.
 func (o *origins) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(o.named) > 0 && !o.all {
@@ -71,7 +71,7 @@ func (o *origins) before(next http.Handler) http.Handler {
 			return
 		}
 		if !o.all && !slices.Contains(o.named, origin) {
-			WriteError(w, refused("pages of %s may not call this gateway: start it with --cors %s", clip(origin), clip(origin)))
+			WriteError(w, refused("pages of %s may not call this gateway; to allow them, start it with --cors %s", clip(origin), clip(origin)))
 			return
 		}
 		h := w.Header()
@@ -94,8 +94,8 @@ func (o *origins) before(next http.Handler) http.Handler {
 	})
 }
 
-// host refuses a request that came over loopback by a name that anybody may have
-// pointed there: its page counts as one of this gateway to a browser.
+// host refuses a request over loopback for a host name that any page could have pointed
+// here: to a browser, that page would have the gateway's origin.
 func (o *origins) host(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok || !local.IP.IsLoopback() || o.all {
@@ -109,7 +109,7 @@ func (o *origins) host(r *http.Request) error {
 	if net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.Contains(o.hosts, name) {
 		return nil
 	}
-	return refused("this gateway listens on this machine alone and is not known as %s: call 127.0.0.1 or localhost, "+
+	return refused("this gateway listens on this machine only and does not answer as %s: call 127.0.0.1 or localhost, "+
 		"have the proxy set Host, or start it with --cors https://%s", clip(r.Host), clip(r.Host))
 }
 

@@ -10,25 +10,25 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-// place is how far a client has seen a run. As text it is the id of an event,
-// VERSION-INDEX; VERSION, when all of that version was seen; or either with .r and
-// a hash, when the result behind it was seen too.
+// place is how much of a run a client has seen. Its text is the id of an event,
+// VERSION-INDEX; or VERSION, if all of that version was seen; or either with .r and a
+// hash, if the result after it was seen too.
 type place struct {
 	version uint64
-	// whole says that all events of the version were seen; else index is the last.
+	// whole: all events of the version were seen; otherwise index is the last.
 	whole bool
 	index uint64
-	// result is the hash of the result that was seen since; empty for none.
+	// result is the hash of the last seen result; empty for none.
 	result string
 }
 
 var placeForm = regexp.MustCompile(`^(\d{1,20})(?:-(\d{1,10}))?(?:\.r([0-9a-f]{16}))?$`)
 
-// placeOf reads a place; field names where it stands.
+// placeOf parses a place; field is where the text comes from.
 func placeOf(text, field string) (place, error) {
 	m := placeForm.FindStringSubmatch(text)
 	if m == nil {
-		return place{}, fault.Invalid(field, "%q: want the id of an event, such as 14-0, or a version", clip(text))
+		return place{}, fault.Invalid(field, "%q: expected the id of an event, such as 14-0, or a version", clip(text))
 	}
 	version, err := strconv.ParseUint(m[1], 10, 64)
 	if err != nil {
@@ -41,7 +41,7 @@ func placeOf(text, field string) (place, error) {
 	return p, nil
 }
 
-// after is the version from behind which the gateway is to tell.
+// after returns the version after which the gateway is to send.
 func (p place) after() uint64 {
 	if p.whole || p.version == 0 {
 		return p.version
@@ -49,7 +49,7 @@ func (p place) after() uint64 {
 	return p.version - 1 // the rest of it may be missing
 }
 
-// see takes an event in. It is false for one that was seen before.
+// see records an event. It returns false if the event was seen before.
 func (p *place) see(id string) (bool, error) {
 	e, err := placeOf(id, "id")
 	if err != nil {
@@ -62,8 +62,7 @@ func (p *place) see(id string) (bool, error) {
 	return true, nil
 }
 
-// rest takes a result in. It is false for one that was seen before, with nothing
-// since.
+// rest records a result. It returns false if it was seen before, with nothing since.
 func (p *place) rest(line []byte) bool {
 	hash := resultHash(line)
 	if p.result == hash {

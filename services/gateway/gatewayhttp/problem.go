@@ -18,22 +18,20 @@ type problem struct {
 	Code string `json:"code"`
 	// Reason is a harness.v1.ErrorReason without its prefix; empty where none fits.
 	Reason string `json:"reason"`
-	// Message is one line for people that says what to do.
+	// Message is one line for people that includes what to do.
 	Message string `json:"message"`
-	// Field is the path of the field, parameter or header that is wrong; empty where
-	// it is none.
+	// Field is the path of the invalid field, parameter or header; empty if there is
+	// none.
 	Field string `json:"field"`
 }
 
-var errPanic = errors.New("panic") // told as INTERNAL, without a cause
+var errPanic = errors.New("panic") // sent as INTERNAL without a cause
 
-// retryAfter is the wait that a client is told where the same request may be sent
-// again, in seconds.
+// retryAfter is the wait before the same request may be retried, in seconds.
 const retryAfter = "1"
 
-// WriteError answers with an error: a *fault.Error, a gRPC status, or any other,
-// which becomes INTERNAL with a fixed text. An answer that has begun is left as it
-// is.
+// WriteError answers with an error: a *fault.Error, a gRPC status, or any other, which
+// becomes INTERNAL with a fixed text. An answer that has started is unchanged.
 func WriteError(w http.ResponseWriter, err error) {
 	p, code := problemOf(err)
 	if code == http.StatusServiceUnavailable {
@@ -46,16 +44,16 @@ func writeProblem(w http.ResponseWriter, code int, p problem) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(p.json(), '\n')) // who has left is not told
+	_, _ = w.Write(append(p.json(), '\n')) // the client may have left
 }
 
-// json is the body of an answer with an error.
+// json returns the body of an error answer.
 func (p problem) json() []byte {
 	body, _ := json.Marshal(map[string]problem{"error": p}) // strings only: it cannot fail
 	return body
 }
 
-// problemOf is what a client is told of an error, and with which HTTP status.
+// problemOf returns an error as a client sees it, and its HTTP status.
 func problemOf(err error) (problem, int) {
 	var media *mediaError
 	if errors.As(err, &media) {
@@ -74,7 +72,7 @@ func problemOf(err error) (problem, int) {
 	return p, httpStatus(st.Code(), p.Reason)
 }
 
-// mediaError says that a header names no type that is read or written here.
+// mediaError is a header with an unsupported media type.
 type mediaError struct {
 	status       int
 	header, text string
@@ -82,7 +80,7 @@ type mediaError struct {
 
 func (e *mediaError) Error() string { return e.header + ": " + e.text }
 
-// codeName is a code as google.rpc.Code spells it.
+// codeName returns a code as google.rpc.Code spells it.
 func codeName(c codes.Code) string {
 	if name, ok := codeNames[c]; ok {
 		return name
@@ -102,9 +100,9 @@ var codeNames = map[codes.Code]string{
 // statusClientGone is nginx's status for a client that has left.
 const statusClientGone = 499
 
-// httpStatus is the status that google.rpc.Code names for a code, which is what
-// grpc-gateway answers too. One is otherwise: what is too large is 413, because
-// clients send again what is answered with 429.
+// httpStatus returns the status that google.rpc.Code names for a code, as grpc-gateway
+// does, with one exception: a request that is too large is 413, because clients retry a
+// 429.
 func httpStatus(c codes.Code, reason string) int {
 	switch c {
 	case codes.OK:
@@ -136,8 +134,7 @@ func httpStatus(c codes.Code, reason string) int {
 	return http.StatusInternalServerError
 }
 
-// httpNames are the names that fields of the gRPC messages have here, where they
-// are others.
+// httpNames maps fields of the gRPC messages to their names in HTTP, if they differ.
 var httpNames = map[string]string{
 	"user_message.content": "content",
 	"approval.call_id":     "call_id",
@@ -151,8 +148,8 @@ var httpNames = map[string]string{
 	"after_version":        "after",
 }
 
-// ownNames says a field of a gRPC message, and the message that begins with it, as
-// a client here wrote it.
+// ownNames returns a field of a gRPC message, and the message that begins with it, as an
+// HTTP client wrote it.
 func ownNames(message, field string) (string, string) {
 	own, ok := httpNames[field]
 	if !ok {
@@ -161,7 +158,7 @@ func ownNames(message, field string) (string, string) {
 	if rest, found := strings.CutPrefix(message, field+":"); found && field != "" {
 		return own + ":" + rest, own
 	}
-	// Refusals that name no field speak of the workspace and of the workflow.
+	// Errors without a field mention the workspace and the workflow.
 	message = strings.ReplaceAll(message, "spec.workflow", "workflow")
 	if rest, found := strings.CutPrefix(message, "spec.workspace:"); found {
 		return "workspace:" + rest, "workspace"
@@ -169,7 +166,7 @@ func ownNames(message, field string) (string, string) {
 	return message, own
 }
 
-// clip keeps a message that quotes a value short.
+// clip shortens a quoted value.
 func clip(text string) string {
 	if runes := []rune(text); len(runes) > 80 {
 		return string(runes[:79]) + "…"

@@ -11,8 +11,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// query is the query of a request. Readers ask for values and look at err last:
-// the first mistake stays.
+// query is the query of a request. Readers read values and check err at the end: it is
+// the first mistake.
 type query struct {
 	values url.Values
 	err    error
@@ -27,7 +27,7 @@ func queryOf(r *http.Request, names ...string) *query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
 	if err != nil {
-		q.refuse("query", "%v: names and values have to be percent-encoded", err)
+		q.refuse("query", "%v: names and values must be percent-encoded", err)
 		return q
 	}
 	names = append(names, namespaceParam)
@@ -37,7 +37,7 @@ func queryOf(r *http.Request, names ...string) *query {
 			slices.Sort(names)
 			q.refuse(clip(name), "unknown parameter; expected one of %s", strings.Join(names, ", "))
 		case len(values[name]) > 1:
-			q.refuse(name, "stands in the query more than once")
+			q.refuse(name, "duplicate parameter")
 		}
 	}
 	return q
@@ -66,13 +66,13 @@ func (q *query) flag(name string) bool {
 	switch q.text(name) {
 	case "":
 		if q.values.Has(name) {
-			q.refuse(name, "has no value: want true or false")
+			q.refuse(name, "missing value: expected true or false")
 		}
 	case "true":
 		return true
 	case "false":
 	default:
-		q.refuse(name, "%q: want true or false", clip(q.text(name)))
+		q.refuse(name, "%q: expected true or false", clip(q.text(name)))
 	}
 	return false
 }
@@ -83,7 +83,7 @@ func (q *query) number(name string, bits int) uint64 {
 	}
 	n, err := strconv.ParseUint(q.text(name), 10, bits)
 	if err != nil {
-		q.refuse(name, "%q: want a whole number from 0", clip(q.text(name)))
+		q.refuse(name, "%q: expected a whole number from 0", clip(q.text(name)))
 	}
 	return n
 }
@@ -97,7 +97,7 @@ func (q *query) statuses() []harnessv1.RunStatus {
 	for _, name := range strings.Split(q.text("status"), ",") {
 		n := harnessv1.RunStatus_value["RUN_STATUS_"+strings.ToUpper(strings.TrimSpace(name))]
 		if n == 0 {
-			q.refuse("status", "%q: want running, parked, done, stalled, failed or cancelled, separated by commas", clip(name))
+			q.refuse("status", "%q: expected running, parked, done, stalled, failed or cancelled, separated by commas", clip(name))
 		}
 		statuses = append(statuses, harnessv1.RunStatus(n))
 	}
@@ -110,12 +110,12 @@ func (q *query) until() harnessv1.WatchUntil {
 	}
 	n := harnessv1.WatchUntil_value["WATCH_UNTIL_"+strings.ToUpper(q.text("until"))]
 	if n == 0 {
-		q.refuse("until", "%q: want end, rest or now", clip(q.text("until")))
+		q.refuse("until", "%q: expected end, rest or now", clip(q.text("until")))
 	}
 	return harnessv1.WatchUntil(n)
 }
 
-// seedNames says whether events are to have the seeds' names.
+// seedNames reports whether events are to have their seed names.
 func (q *query) seedNames() bool {
 	switch q.text("names") {
 	case "", "mesh":
@@ -123,6 +123,6 @@ func (q *query) seedNames() bool {
 	case "seed":
 		return true
 	}
-	q.refuse("names", "%q: want mesh or seed", clip(q.text("names")))
+	q.refuse("names", "%q: expected mesh or seed", clip(q.text("names")))
 	return false
 }

@@ -15,7 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// state answers with the state of a run at a version.
+// state returns the state of a run at a version.
 func (s *server) state(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "version")
 	request := &harnessv1.GetStateRequest{Namespace: q.namespace(), RunId: r.PathValue("run_id"), Version: q.number("version", 64)}
@@ -29,7 +29,7 @@ func (s *server) state(w http.ResponseWriter, r *http.Request) error {
 	return answerMessage(w, http.StatusOK, answer)
 }
 
-// conversation answers with the conversation of a run up to a version.
+// conversation returns the conversation of a run up to a version.
 func (s *server) conversation(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "version")
 	request := &harnessv1.GetConversationRequest{Namespace: q.namespace(), RunId: r.PathValue("run_id"), Version: q.number("version", 64)}
@@ -43,7 +43,7 @@ func (s *server) conversation(w http.ResponseWriter, r *http.Request) error {
 	return answerMessage(w, http.StatusOK, answer)
 }
 
-// pending answers with the calls that runs wait for.
+// pending returns the calls that runs wait for.
 func (s *server) pending(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "run_id", "page_size", "page_token")
 	request := &harnessv1.ListPendingRequest{
@@ -59,8 +59,8 @@ func (s *server) pending(w http.ResponseWriter, r *http.Request) error {
 	return answerMessage(w, http.StatusOK, answer)
 }
 
-// blob answers with bytes. They are what a model or a tool wrote, so no browser
-// may take them for a page of this origin.
+// blob returns bytes that a model or a tool wrote, so no browser may interpret them as a
+// page of this origin.
 func (s *server) blob(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	if q.err != nil {
@@ -78,7 +78,7 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) error {
 		case err != nil && !errors.Is(err, io.EOF) && !begun:
 			return err
 		case err != nil && !errors.Is(err, io.EOF):
-			panic(http.ErrAbortHandler) // half of it must not look like all of it
+			panic(http.ErrAbortHandler) // a partial answer must not look complete
 		}
 		if !begun {
 			begun = true
@@ -98,10 +98,10 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// maxText bounds a text that is put into an answer, in bytes.
+// maxText bounds a text that is included in an answer, in bytes.
 const maxText = 64 << 20
 
-// whole is a result with its texts in it, wherever they are stored.
+// whole returns a result with its texts inline, wherever they are stored.
 func (s *server) whole(ctx context.Context, namespace, runID string, r *harnessv1.HarnessResult) (*harnessv1.HarnessResult, error) {
 	r = proto.CloneOf(r)
 	texts := []*harnessv1.Content{r.GetAnswer(), r.GetSummary()}
@@ -142,7 +142,7 @@ func (s *server) text(ctx context.Context, request *harnessv1.GetBlobRequest) (s
 			return "", err
 		}
 		if text.Len()+len(part.GetChunk()) > maxText {
-			return "", fault.New(codes.Internal, harnessv1.ErrorReason_ERROR_REASON_INTERNAL, fmt.Sprintf("blob %s is larger than it says", request.GetDigest()))
+			return "", fault.New(codes.Internal, harnessv1.ErrorReason_ERROR_REASON_INTERNAL, fmt.Sprintf("blob %s exceeds its declared size", request.GetDigest()))
 		}
 		text.Write(part.GetChunk())
 	}

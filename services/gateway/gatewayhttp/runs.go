@@ -16,8 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// calling is the context of the calls that a request makes: what traces it goes
-// with it.
+// calling returns the context of the calls that a request makes, with its trace headers.
 func calling(r *http.Request) context.Context {
 	var pairs []string
 	for _, name := range []string{"traceparent", "tracestate"} {
@@ -39,11 +38,11 @@ func answerJSON(w http.ResponseWriter, code int, body []byte) error {
 	return nil
 }
 
-// piece is what a client has its time for, of an answer of any size.
+// piece is the part of an answer for which a client has Patience.
 const piece = 64 << 10
 
-// deliver writes a body to a client that has a bounded time to take each piece of it. Who
-// has left or does not read is not told.
+// deliver writes a body to a client that has a bounded time to read each piece. A client
+// that has left or does not read gets no error.
 func deliver(w http.ResponseWriter, body []byte) {
 	p := &patient{w: w, control: http.NewResponseController(w), patience: defaultPatience}
 	for part := range slices.Chunk(body, piece) {
@@ -53,7 +52,7 @@ func deliver(w http.ResponseWriter, body []byte) {
 	}
 }
 
-// answerMessage writes a message as package eventjson does.
+// answerMessage writes a message in the JSON of package eventjson.
 func answerMessage(w http.ResponseWriter, code int, m protoreflect.ProtoMessage) error {
 	body, err := eventjson.Message(m)
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *server) description(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// start starts a run; a client that asks for a stream is told what happens in it.
+// start starts a run; a client that accepts a stream receives its events.
 func (s *server) start(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "until", "no_deltas", "names")
 	form, err := formOf(r, formJSON, formEvents, formLines)
@@ -135,7 +134,7 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, http.StatusOK, fmt.Appendf(nil, `{"runs":%s,"next_page_token":%s}`, runs, token))
 }
 
-// list is an array of what write makes of each message.
+// list returns an array of what write returns for each message.
 func list[M any](messages []M, write func(M) ([]byte, error)) ([]byte, error) {
 	out := []byte("[")
 	for i, m := range messages {
@@ -151,8 +150,8 @@ func list[M any](messages []M, write func(M) ([]byte, error)) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// run says how a run stands: what the last line of its stream would say, with
-// the run itself and what waits in its inbox.
+// run returns the status of a run: the last line of its stream, with the run itself and
+// its queued inputs.
 func (s *server) run(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "spec")
 	withSpec := q.flag("spec")
@@ -198,7 +197,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, http.StatusOK, body)
 }
 
-// soFar is how a run stands that does not rest.
+// soFar returns the current figures of a run that is running.
 func (s *server) soFar(ctx context.Context, run *harnessv1.Run) (*harnessv1.HarnessResult, error) {
 	state, err := s.gateway.GetState(ctx, &harnessv1.GetStateRequest{Namespace: run.GetNamespace(), RunId: run.GetRunId()})
 	if err != nil {
@@ -212,12 +211,12 @@ func (s *server) soFar(ctx context.Context, run *harnessv1.Run) (*harnessv1.Harn
 	}, nil
 }
 
-// with is an object with one more field.
+// with returns an object with one more field.
 func with(object []byte, name string, value []byte) []byte {
 	return fmt.Appendf(object[:len(object)-1], `,%q:%s}`, name, value)
 }
 
-// delete has a run that rests deleted.
+// delete deletes a parked or ended run.
 func (s *server) delete(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	if q.err != nil {

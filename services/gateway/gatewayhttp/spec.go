@@ -12,17 +12,17 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// starting is the body of a request to start a run: the fields of a RunSpec, and
-// ids. Its agent may have all sections of an agent file, some of which belong
-// beside the agent in a spec.
+// starting is the body of a request to start a run: the fields of a RunSpec, and ids.
+// Its agent may have all sections of an agent file, some of which belong next to the
+// agent in a spec.
 type starting struct {
 	request *harnessv1.StartRunRequest
-	// moved are paths in the spec, to where they stand in the body: sections of the
-	// agent that belong beside it.
+	// moved maps paths in the spec to their paths in the body: sections of the agent
+	// that belong next to it.
 	moved map[string]string
 }
 
-// anyArguments is the schema of a client's tool that comes without one.
+// anyArguments is the default schema of a client's tool.
 const anyArguments = `{"type":"object"}`
 
 // startOf reads the body of a request to start a run in a namespace.
@@ -61,20 +61,20 @@ func startOf(body json.RawMessage, namespace string) (*starting, error) {
 	return s, err
 }
 
-// namespaceOf is the namespace of a request that may name it in its body too.
+// namespaceOf returns the namespace of a request that may also name it in its body.
 func namespaceOf(value json.RawMessage, inQuery string) (string, error) {
 	if kindOf(value) == 'n' {
 		return inQuery, nil
 	}
 	name, err := text(value, "namespace")
 	if err == nil && name != "" && inQuery != "" && name != inQuery {
-		return "", fault.Invalid("namespace", "%q is not that of the address, which is %q: leave one of them out", clip(name), inQuery)
+		return "", fault.Invalid("namespace", "%q differs from the namespace of the address, which is %q: set one of them", clip(name), inQuery)
 	}
 	return cmp.Or(name, inQuery), err
 }
 
-// inConfig and inTools are sections of an agent file that are fields of the
-// config, and of its tools.
+// inConfig and inTools are sections of an agent file that are fields of the config, and
+// of its tools.
 var (
 	inConfig = []string{"budgets", "stop", "continuation", "stall", "doom_loop", "guidance", "context"}
 	inTools  = []string{"approval_timeout", "answer_timeout"}
@@ -120,12 +120,11 @@ func (s *starting) config() *harnessv1.LoopConfig {
 	return spec.GetConfig()
 }
 
-// section sets a field of the spec, which belongs at a path of its own, from where
-// it is written.
+// section sets a field of the spec at its path there, from its path in the body.
 func (s *starting) section(m protoreflect.Message, name string, value json.RawMessage, written, belongs string) error {
 	f := fieldOf(m.Descriptor(), name)
 	if m.Has(f) {
-		return fault.Invalid(written, "is said in %s too: leave one of them out", belongs)
+		return fault.Invalid(written, "also set in %s: set one of them", belongs)
 	}
 	if written != belongs {
 		s.moved["spec."+belongs] = written
@@ -133,10 +132,10 @@ func (s *starting) section(m protoreflect.Message, name string, value json.RawMe
 	return fillField(m, f, value, written, name != string(f.Name()))
 }
 
-// workItems reads whether there are any, and those that a run begins with.
+// workItems reads whether work items are enabled, and the initial ones.
 func (s *starting) workItems(value json.RawMessage, path string) error {
 	if s.config().GetWorkItems() != nil {
-		return fault.Invalid(path, "is said in config.work_items too: leave one of them out")
+		return fault.Invalid(path, "also set in config.work_items: set one of them")
 	}
 	items := &harnessv1.WorkItemConfig{}
 	s.config().WorkItems = items
@@ -152,7 +151,7 @@ func (s *starting) workItems(value json.RawMessage, path string) error {
 	})
 }
 
-// written is err with the path that its field has in the body.
+// written returns err with the path of its field in the body.
 func (s *starting) written(err error) error {
 	p, _ := problemOf(err)
 	st, _ := fault.Status(err)

@@ -9,14 +9,14 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// input is the body of a request that gives a run something: fields of a message,
-// some under names of their own, and the request's id.
+// input is the body of a request that gives a run an input: fields of a message, some
+// under other names, and the request id.
 type input struct {
 	namespace, runID, requestID string
 }
 
-// inputOf reads a request that gives a run something into m. names are the names
-// that fields of m have in JSON, where they are others.
+// inputOf reads an input into m. names maps fields of m to their JSON names, if they
+// differ.
 func inputOf(w http.ResponseWriter, r *http.Request, m protoreflect.ProtoMessage, optional bool, names map[string]string) (in input, err error) {
 	q := queryOf(r)
 	if q.err != nil {
@@ -70,8 +70,7 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, in input, set func
 	return answerMessage(w, stored(answer.GetExisted()), answer)
 }
 
-// stored is the status of an input that is stored and will be taken in; or that had
-// no effect of its own.
+// stored returns the status of an input that is stored, or that existed before.
 func stored(before bool) int {
 	if before {
 		return http.StatusOK

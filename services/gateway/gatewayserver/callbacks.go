@@ -14,8 +14,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// callbacks are the calls of hooks that the client of a Run stream is to answer. They
-// are not stored: when the stream ends, those under way fail.
+// callbacks are the hook calls that the client of a Run stream answers. They are not
+// stored: when the stream ends, pending calls fail.
 type callbacks struct {
 	// asked carries the calls to the stream.
 	asked chan *harnessv1.HookRequest
@@ -36,7 +36,7 @@ func newCallbacks() *callbacks {
 	return &callbacks{asked: make(chan *harnessv1.HookRequest), open: map[string]*callback{}, stop: func() {}}
 }
 
-// serveHooks has the client of a stream answer the hooks of a run from now on.
+// serveHooks makes the client of a stream answer the hooks of a run from now on.
 func (s *Server) serveHooks(run runlog.Run, c *callbacks) error {
 	stop, err := s.log.ServeHooks(run, c.call)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *Server) serveHooks(run runlog.Run, c *callbacks) error {
 	return nil
 }
 
-// startServing is start for a client that answers hooks: it does so before the run is
-// stored, because the first hook is called at once.
+// startServing is start for a client that answers hooks. The client is registered before
+// the run is stored, because the first hook may be called immediately.
 func (s *Server) startServing(ctx context.Context, r *harnessv1.StartRunRequest, c *callbacks) (run runlog.Run, existed bool, err error) {
 	if !slices.ContainsFunc(r.GetSpec().GetAgent().GetHooks(), (*harnessv1.Hook).GetCallback) {
 		return s.start(ctx, r)
@@ -68,7 +68,8 @@ func (s *Server) startServing(ctx context.Context, r *harnessv1.StartRunRequest,
 	return s.start(ctx, r)
 }
 
-// call asks the client. A call that is made again while it waits is the same one.
+// call sends a call to the client. A repeated call with the same key joins the pending
+// one.
 func (c *callbacks) call(ctx context.Context, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 	key := req.GetIdempotencyKey()
 	c.mu.Lock()
@@ -104,14 +105,14 @@ func (c *callbacks) leave(key string, b *callback) {
 	}
 }
 
-// answer takes the client's answer to the call that it names.
+// answer passes the client's answer to the call that it names.
 func (c *callbacks) answer(a *harnessv1.HookAnswer) error {
 	key := a.GetIdempotencyKey()
 	switch {
 	case key == "":
-		return fault.Invalid("hook_answer.idempotency_key", "is empty; it names the call that is answered")
+		return fault.Invalid("hook_answer.idempotency_key", "must not be empty: it names the call")
 	case (a.GetVerdict() == nil) == (a.GetError() == ""):
-		return fault.Invalid("hook_answer", "must have a verdict, or an error when there is none")
+		return fault.Invalid("hook_answer", "must have either a verdict or an error")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// declare makes tools those that clients run for a run.
+// declare sets the tools that clients run for a run.
 func (s *Server) declare(ctx context.Context, run runlog.Run, requestID string, tools []*harnessv1.ToolSpec) error {
 	const field = "attach.client_tools"
 	if err := gateway.CheckClientTools(field, tools); err != nil {
@@ -23,7 +23,7 @@ func (s *Server) declare(ctx context.Context, run runlog.Run, requestID string, 
 	if err := gateway.CheckClientNames(field, tools, names); err != nil {
 		return err
 	}
-	if _, err := s.view(ctx, run); err != nil { // before anything is stored of a run that is not there
+	if _, err := s.view(ctx, run); err != nil { // before anything is stored for a run that does not exist
 		return failure(ctx, "attach to", run, err)
 	}
 	stored, cancel := s.committing(ctx)
@@ -51,8 +51,8 @@ func (s *Server) putTools(ctx context.Context, run runlog.Run, tools []*harnessv
 	return &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: ref}}, nil
 }
 
-// toolNames are the names of the tools that are there without a client; none where
-// nobody was given to be asked.
+// toolNames returns the names of the tools that exist without a client; none if
+// Config.Tools is nil.
 func (s *Server) toolNames(ctx context.Context) ([]string, error) {
 	if s.tools == nil {
 		return nil, nil

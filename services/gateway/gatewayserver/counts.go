@@ -2,8 +2,8 @@ package gatewayserver
 
 import "github.com/harnessmesh/harnessmesh/services/gateway"
 
-// Counts says how many runs stand how; nothing while the list of runs is not
-// complete.
+// Counts returns the number of runs by status and reason; nil while the list of runs is
+// incomplete.
 func (s *Server) Counts() []gateway.Count {
 	s.runs.mu.RLock()
 	defer s.runs.mu.RUnlock()

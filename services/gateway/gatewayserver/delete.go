@@ -13,8 +13,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// DeleteRun closes the log of a run that rests. Repair, to whom the record comes
-// as every end does, has the rest deleted.
+// DeleteRun closes the log of a parked or ended run. Repair, which receives the closing
+// record like every end, deletes the rest.
 func (s *Server) DeleteRun(ctx context.Context, r *harnessv1.DeleteRunRequest) (*harnessv1.DeleteRunResponse, error) {
 	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
 	if err != nil {
@@ -43,12 +43,12 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 				return false, err
 			}
 		}
-		// It works or has moved on, or somebody else has deleted it; or the look was
-		// behind.
+		// The run is running or has continued, or another client has deleted it, or the
+		// view was behind the log.
 		var newer bool
 		if view, newer, err = s.fresher(ctx, run, view); err == nil && !newer {
 			if refused == nil {
-				refused = fault.New(codes.Aborted, harnessv1.ErrorReason_ERROR_REASON_CONFLICT, "run "+run.String()+" has moved on; ask again")
+				refused = fault.New(codes.Aborted, harnessv1.ErrorReason_ERROR_REASON_CONFLICT, "run "+run.String()+" has changed; try again")
 			}
 			return false, refused
 		}
@@ -59,7 +59,7 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 	return false, err
 }
 
-// isExpired says that an error is the refusal of a run that was deleted.
+// isExpired reports whether an error is the refusal of a deleted run.
 func isExpired(err error) bool {
 	var refusal *fault.Error
 	return errors.As(err, &refusal) && refusal.Reason == harnessv1.ErrorReason_ERROR_REASON_RUN_EXPIRED

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// readAtOnce is how many steps are read at a time for one list: enough to hide
-	// the way to the log, too few to keep others from it.
+	// readAtOnce is how many steps one list reads at the same time: enough to hide the
+	// latency of the log, few enough to leave it to others.
 	readAtOnce = 8
-	// pendingBytes bounds a page of ListPending, with one run's calls above it: a
-	// client takes in 4 MiB unless told otherwise.
+	// pendingBytes bounds a page of ListPending, except for the last run's calls: by
+	// default a client accepts 4 MiB.
 	pendingBytes = 2 << 20
 )
 
@@ -45,7 +45,7 @@ func (s *Server) ListRuns(ctx context.Context, r *harnessv1.ListRunsRequest) (*h
 	return resp, nil
 }
 
-// ListPending lists what runs wait for, oldest first.
+// ListPending lists the calls that runs wait for, oldest first.
 func (s *Server) ListPending(ctx context.Context, r *harnessv1.ListPendingRequest) (*harnessv1.ListPendingResponse, error) {
 	if r.GetRunId() != "" {
 		run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
@@ -97,7 +97,7 @@ func (s *Server) pendingOf(ctx context.Context, run runlog.Run) (*harnessv1.List
 	return &harnessv1.ListPendingResponse{Pending: pendingIn(v.Step)}, nil
 }
 
-// pendingIn are the calls that wait for an answer at a step.
+// pendingIn returns the calls that wait for an answer at a step.
 func pendingIn(step runlog.Entry) []*harnessv1.PendingInRun {
 	var calls []*harnessv1.PendingInRun
 	for _, c := range gateway.Awaited(step.Record.GetStep().GetSnapshot()) {
@@ -106,7 +106,7 @@ func pendingIn(step runlog.Entry) []*harnessv1.PendingInRun {
 	return calls
 }
 
-// standings reads how runs stand. One that is not stored any more is left out.
+// standings reads the current steps of runs. A run that is no longer stored is left out.
 func (s *Server) standings(ctx context.Context, rows []gateway.Row) ([]*harnessv1.Run, error) {
 	runs, err := readSteps(ctx, s, rows, func(row gateway.Row, e runlog.Entry) *harnessv1.Run { return gateway.RunOf(e, row.Version) })
 	if err != nil {
@@ -120,9 +120,9 @@ func (s *Server) standings(ctx context.Context, rows []gateway.Row) ([]*harnessv
 	return slices.DeleteFunc(runs, func(r *harnessv1.Run) bool { return r == nil }), nil
 }
 
-// readSteps reads the steps of rows by their sequences and makes something of
-// each at once, so that a page of large steps is not held in memory. Rows whose
-// step is not stored any more keep the zero T, and so do those that are deleted.
+// readSteps reads the steps of rows by their sequences and converts each immediately, so
+// that a page of large steps is not held in memory. Deleted rows, and rows whose step is
+// no longer stored, keep the zero T.
 func readSteps[T any](ctx context.Context, s *Server, rows []gateway.Row, of func(gateway.Row, runlog.Entry) T) ([]T, error) {
 	caller := ctx
 	ctx, cancel := s.bounded(ctx)

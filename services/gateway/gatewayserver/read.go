@@ -24,8 +24,8 @@ const (
 	maxConversation = 64 << 20
 )
 
-// walk visits records backwards, from e on, as long as visit wants more and
-// there are more.
+// walk visits records backwards, starting with e, until visit returns false or there are
+// no more.
 func (s *Server) walk(ctx context.Context, e runlog.Entry, visit func(runlog.Entry) (more bool, err error)) error {
 	for {
 		if e.Record == nil {
@@ -40,21 +40,21 @@ func (s *Server) walk(ctx context.Context, e runlog.Entry, visit func(runlog.Ent
 			return fmt.Errorf("version %d: %w", version-1, lost(err))
 		}
 		if e.Header.Version != version-1 {
-			return fmt.Errorf("sequence %d holds version %d of %s, want %d", e.Sequence, e.Header.Version, e.Run, version-1)
+			return fmt.Errorf("sequence %d has version %d of %s, expected %d", e.Sequence, e.Header.Version, e.Run, version-1)
 		}
 	}
 }
 
-// lost makes a record that is missing inside a log an error of its own: the run
-// is there, its log is not whole.
+// lost converts a missing record inside a log to a separate error: the run exists, but
+// its log is incomplete.
 func lost(err error) error {
 	if errors.Is(err, runlog.ErrNotFound) {
-		return fmt.Errorf("the log is not whole: %v", err) //nolint:errorlint // hides ErrNotFound on purpose
+		return fmt.Errorf("the log is incomplete: %v", err) //nolint:errorlint // hides ErrNotFound on purpose
 	}
 	return err
 }
 
-// GetRun says how a run stands.
+// GetRun returns the current status of a run.
 func (s *Server) GetRun(ctx context.Context, r *harnessv1.GetRunRequest) (*harnessv1.GetRunResponse, error) {
 	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
 	if err != nil {
@@ -88,14 +88,15 @@ func (s *Server) getRun(ctx context.Context, run runlog.Run) (*harnessv1.GetRunR
 	return resp, err
 }
 
-// blobs reads blobs of a run, for what of its state is stored in them.
+// blobs returns a reader of a run's blobs, for the parts of its state that are stored
+// there.
 func (s *Server) blobs(ctx context.Context, run runlog.Run) func(*harnessv1.BlobRef) ([]byte, error) {
 	return func(ref *harnessv1.BlobRef) ([]byte, error) { return s.log.Blob(ctx, run, ref.GetDigest()) }
 }
 
-// resultOf is what a watcher is told of a run that rests at a step. What it made and
-// what of its contract is met is left out where it cannot be read: that the run
-// rests is worth more.
+// resultOf returns the result of a run that is parked or has ended at a step.
+// Deliverables and contract are left out if they cannot be read: the status matters
+// more.
 func (s *Server) resultOf(ctx context.Context, e runlog.Entry) *harnessv1.HarnessResult {
 	if !gateway.Lacking(e) {
 		return gateway.ResultOf(e)
@@ -103,14 +104,14 @@ func (s *Server) resultOf(ctx context.Context, e runlog.Entry) *harnessv1.Harnes
 	whole := e
 	whole.Record = proto.CloneOf(e.Record)
 	if err := runstate.UnpackLedgers(whole.Record.GetStep().GetSnapshot(), s.blobs(ctx, e.Run)); err != nil {
-		s.logger.Warn("a result goes without its deliverables", "namespace", e.Run.Namespace, "run", e.Run.ID, "error", err)
+		s.logger.Warn("deliverables left out of a result", "namespace", e.Run.Namespace, "run", e.Run.ID, "error", err)
 		return gateway.ResultOf(e)
 	}
 	return gateway.ResultOf(whole)
 }
 
-// GetState returns the state of a run at a version, with all of its parts, wherever
-// they are stored.
+// GetState returns the state of a run at a version, with all parts, wherever they are
+// stored.
 func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*harnessv1.GetStateResponse, error) {
 	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *Server) GetConversation(ctx context.Context, r *harnessv1.GetConversati
 	return &harnessv1.GetConversationResponse{Messages: newestFirst}, nil
 }
 
-// upTo looks at a run and resolves version 0 to the newest.
+// upTo reads a run and resolves version 0 to the newest.
 func (s *Server) upTo(ctx context.Context, run runlog.Run, version uint64) (runlog.View, uint64, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -190,7 +191,7 @@ func (s *Server) upTo(ctx context.Context, run runlog.Run, version uint64) (runl
 	return v, version, nil
 }
 
-// GetBlob returns the bytes behind a BlobRef.
+// GetBlob returns the bytes of a BlobRef.
 func (s *Server) GetBlob(r *harnessv1.GetBlobRequest, stream grpc.ServerStreamingServer[harnessv1.GetBlobResponse]) error {
 	ctx := stream.Context()
 	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())

@@ -13,12 +13,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// queuedReceipts bounds the receipts that wait for a slow client; beyond them
-// its inputs wait.
+// queuedReceipts bounds the receipts queued for a slow client; beyond them its inputs
+// wait.
 const queuedReceipts = 16
 
-// Run starts or attaches to a run, then carries inputs one way and what happens
-// the other.
+// Run starts or attaches to a run, then accepts inputs and sends updates.
 func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harnessv1.RunResponse]) error {
 	request, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
@@ -46,14 +45,14 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 	}
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
-	// Recv returns when the client closes its side or when this handler has
-	// returned, so it is Close that waits for this goroutine.
+	// Recv returns when the client closes its side or this handler returns, so Close
+	// waits for this goroutine.
 	listen := func() {
 		if err := s.listen(ctx, stream.Recv, w.run, receipts, hooks); err != nil {
 			cancel(err)
 			return
 		}
-		hooks.stop() // a client that says nothing more answers nothing either
+		hooks.stop() // a client that closed its side answers no more calls
 		close(left)
 	}
 	if !s.spawn(listen) {
@@ -62,7 +61,7 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 	return s.watch(ctx, w)
 }
 
-// open does what the first message of a Run stream asks for.
+// open carries out the first message of a Run stream.
 func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *watcher, hooks *callbacks) (err error) {
 	switch first := request.GetRequest().(type) {
 	case *harnessv1.RunRequest_Start:
@@ -88,11 +87,11 @@ func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *wat
 		}
 		return s.declare(ctx, w.run, request.GetRequestId(), first.Attach.GetClientTools())
 	}
-	return fault.Invalid("request", "the first must be start or attach")
+	return fault.Invalid("request", "the first message must be start or attach")
 }
 
-// listen gives the client's inputs to the run, one by one, until the client has
-// no more.
+// listen gives the client's inputs to the run, one at a time, until the client closes
+// its side.
 func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest, error), run runlog.Run, receipts chan<- *harnessv1.InputReceipt, hooks *callbacks) error {
 	for {
 		request, err := recv()
@@ -120,9 +119,9 @@ func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest,
 			item.Input = &harnessv1.InboxItem_Resume{Resume: in.Resume}
 		case *harnessv1.RunRequest_Cancel:
 			item.Input = &harnessv1.InboxItem_Cancel{Cancel: in.Cancel}
-		case *harnessv1.RunRequest_HookAnswer: // answered from here, and not stored
+		case *harnessv1.RunRequest_HookAnswer: // passed to the pending call, not stored
 		default:
-			return fault.Invalid("request", "only the first may be start or attach, all others must be inputs")
+			return fault.Invalid("request", "only the first message may be start or attach, all others must be inputs")
 		}
 		var id string
 		if answer := request.GetHookAnswer(); answer != nil {

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// followPause is the wait before the runs are followed again after a failure.
+	// followPause is the wait before following the runs again after a failure.
 	followPause = time.Second
-	// batch is how many runs a watcher of runs is told of at a time: as long the
-	// index is held, and so many are read before the first is sent.
+	// batch is how many runs a watcher of runs receives at a time: it bounds how long
+	// the index is locked, and how many steps are read before the first is sent.
 	batch = 256
-	// many is a list of runs whose making leaves so much garbage behind that it is
-	// given back to the system at once.
+	// many is the size of a list of runs from which on the garbage of building it is
+	// returned to the system immediately.
 	many = 1000
 )
 
-// runs is the index of all runs, shared by all calls, and those who watch it.
+// runs is the index of all runs, shared by all calls, and its watchers.
 type runs struct {
 	mu       sync.RWMutex
 	index    gateway.Index
@@ -39,11 +39,11 @@ type runs struct {
 	watchers map[*lookout]struct{}
 }
 
-// lookout is a watcher of runs. Its watch changes under runs.mu: under the read
-// lock by its own stream alone.
+// lookout is a watcher of runs. Its watch changes under runs.mu: under the read lock
+// only by its own stream.
 type lookout struct {
 	watch *gateway.RunsWatch
-	// wake has a token when there may be something to tell.
+	// wake has a token when there may be something to send.
 	wake chan struct{}
 	// lost is closed when the runs were not followed for too long.
 	lost chan struct{}
@@ -57,7 +57,7 @@ func (r *runs) apply(e runlog.Entry) {
 	}
 }
 
-// tell tells the watchers of a change. The caller has r.mu.
+// tell passes changes to the watchers. The caller has locked r.mu.
 func (r *runs) tell(changes ...gateway.Change) {
 	for w := range r.watchers {
 		for _, c := range changes {
@@ -72,7 +72,7 @@ func (r *runs) tell(changes ...gateway.Change) {
 	}
 }
 
-// gone notes that the step of a row is not stored any more.
+// gone records that the step of a row is no longer stored.
 func (r *runs) gone(row gateway.Row) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,8 +81,8 @@ func (r *runs) gone(row gateway.Row) {
 	}
 }
 
-// relist begins to take in the runs of the log anew; listed says that all that
-// were stored then are in.
+// relist starts to read the runs of the log again; listed records that all that were
+// stored then have been read.
 func (r *runs) relist() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +96,8 @@ func (r *runs) listed() {
 	r.complete, r.broken = true, nil
 }
 
-// heard notes a record that came on another way than by following the runs, so
-// that what one client was shown of a run is not ahead of what another is told.
+// heard applies a record that arrived by another path than the followed runs, so that a
+// watcher of runs is never behind a watcher of one run.
 func (r *runs) heard(e runlog.Entry) {
 	r.mu.RLock()
 	lists := gateway.Lists(e)
@@ -146,7 +146,7 @@ func (r *runs) ready() error {
 		"the list of runs is still being made; try again in a moment")
 }
 
-// join adds a watcher of runs; leave takes it out.
+// join adds a watcher of runs; leave removes it.
 func (r *runs) join(w *lookout) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,14 +161,14 @@ func (r *runs) join(w *lookout) (leave func()) {
 	}
 }
 
-// next is what a watcher of runs is to be told next.
+// next returns what a watcher of runs receives next.
 func (r *runs) next(w *lookout) gateway.Told {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return w.watch.Next(&r.index, batch)
 }
 
-// lose ends all watches of runs: nobody knows what they miss.
+// lose ends all watches of runs, because changes may have been missed.
 func (r *runs) lose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,11 +178,11 @@ func (r *runs) lose() {
 	}
 }
 
-// follow keeps the index up to date until ctx ends. What changed while it was
-// not followed comes when it is followed anew, to watchers too: the index then
-// gets the newest steps of all runs, and takes in those that it does not have.
+// follow keeps the index up to date until ctx ends. Changes during an interruption
+// arrive when it follows again: the index then receives the newest steps of all runs and
+// passes on what it does not have.
 func (s *Server) follow(ctx context.Context) {
-	var since time.Time // when the runs ceased to be followed
+	var since time.Time // since when the runs are not followed
 	for {
 		steps := 0
 		s.runs.relist()
@@ -191,7 +191,7 @@ func (s *Server) follow(ctx context.Context) {
 			s.runs.listed()
 			if steps >= many {
 				// What was decoded for the list is garbage now. An idle process would
-				// keep the room that it took for minutes.
+				// keep the memory for minutes.
 				s.spawn(debug.FreeOSMemory)
 			}
 		}, func(e runlog.Entry) {
@@ -220,7 +220,7 @@ func (s *Server) follow(ctx context.Context) {
 	}
 }
 
-// WatchRuns lists runs and then tells of each that changes how it stands.
+// WatchRuns lists runs and then sends each run that changes.
 func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStreamingServer[harnessv1.WatchRunsResponse]) error {
 	watch, err := gateway.NewRunsWatch(r, access.Namespaces(stream.Context()))
 	if err != nil {
@@ -256,8 +256,8 @@ func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStre
 	}
 }
 
-// shown reads the runs that a watcher is to be told of. A log that is away for a
-// while is waited for.
+// shown reads the runs to send to a watcher. It waits for a log that is temporarily
+// unavailable.
 func (s *Server) shown(ctx context.Context, w *lookout, rows []gateway.Row) ([]*harnessv1.Run, error) {
 	var away runlog.Away
 	for {
@@ -275,7 +275,7 @@ func (s *Server) shown(ctx context.Context, w *lookout, rows []gateway.Row) ([]*
 	}
 }
 
-// attend waits for a token in wake or until due, or for what ends a watch of runs.
+// attend waits for a token in wake, for due, or for the end of the watch.
 func (s *Server) attend(ctx context.Context, w *lookout, wake <-chan struct{}, due <-chan time.Time) error {
 	select {
 	case <-wake:

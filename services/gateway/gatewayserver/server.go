@@ -1,33 +1,33 @@
-// Package gatewayserver is the shell of the gateway: it fetches what package
-// gateway decides on from the log, does what was decided, and carries records
-// to watchers. It keeps nothing of a run but a list that can be made again from
-// the logs, so any number of gateways may serve the same runs.
+// Package gatewayserver is the shell of the gateway: it reads from the log what package
+// gateway decides on, carries out the decision, and sends records to watchers. Its only
+// state about runs is a list that can be rebuilt from the logs, so any number of
+// gateways may serve the same runs.
 //
 // # Streams
 //
-// A watcher's stream has one sender, its handler. It takes records from a
-// goroutine that follows the log, which waits for it, and deltas from a bounded
-// queue, which does not: a slow client is sent every record and loses text,
-// which it gets whole with the model's response.
+// A watcher's stream has one sender, its handler. It takes records from a goroutine that
+// follows the log, which waits for it, and deltas from a bounded queue, which does not:
+// a slow client receives every record and may lose text, which it gets complete with the
+// model's response.
 //
-// A watch that is to end when the run rests ends only when nothing waits in the
-// run's inbox, so that a watch after a resume or a message does not end at the
-// rest that it has just left.
+// A watch that ends when the run is parked or ended does so only if the run's inbox is
+// empty, so that a watch after a resume or a message does not end at the step that the
+// input is about to leave.
 //
-// A Run stream ends with the result of a run that ended while it was attached.
-// One that attaches to a run that has ended already is told its result and
-// stays open for a message, until the client closes its side.
+// A Run stream ends with the result of a run that ended while it was attached. A stream
+// that attaches to an ended run receives the result and stays open for a message until
+// the client closes its side.
 //
-// A watcher of runs is served from the list of runs, which one follower of the
-// log keeps up to date: there is nothing on the bus for each of them.
+// Watchers of runs are served from the list of runs, which one follower of the log keeps
+// up to date: a watcher costs nothing on the bus.
 //
-// A watch outlives a log that cannot be reached, up to Config.Patience.
+// A watch survives an unavailable log for up to Config.Patience.
 //
-// # Failing
+// # Errors
 //
-// Methods return *fault.Error, errors of the context, or others, which an
-// interceptor is to hide as INTERNAL. A log that cannot be reached is
-// UNAVAILABLE: the same request may be sent again.
+// Methods return *fault.Error, *fault.FieldError, errors of the context, or others,
+// which an interceptor converts to INTERNAL. If the log is unavailable, the code is
+// UNAVAILABLE and the same request may be retried.
 package gatewayserver
 
 import (
@@ -50,7 +50,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// Log is what a Server needs of a run log.
+// Log is the part of a run log that a Server uses.
 type Log interface {
 	runlog.Appender
 	runlog.Reader
@@ -72,39 +72,39 @@ type Log interface {
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// Workspaces asks the tool host whether a workspace can be used. Nil means
-	// that it is not asked.
+	// Workspaces returns an error if the tool host cannot use a workspace. Nil disables
+	// the check.
 	Workspaces func(ctx context.Context, workspace string) error
-	// Tools lists the names of the tools that a policy can speak of. Nil means
-	// that names are not checked.
+	// Tools lists the names of the tools that a policy can name. Nil disables the check
+	// of names.
 	Tools func(ctx context.Context) ([]string, error)
-	// Hooks calls at the HookServices of an agent; its error refuses the start. Nil
-	// means that nobody calls.
+	// Hooks connects to the HookServices of an agent; its error refuses the start. Nil
+	// disables the check.
 	Hooks func(ctx context.Context, hooks []*harnessv1.Hook) error
-	// Window is the most input that a model takes, in tokens, where this process
-	// knows it and the others may not; 0 else. It goes into the spec of a run that says
-	// nothing of it. Nil means that nothing is known.
+	// Window is the input window of a model in tokens, if this process knows it and
+	// others may not; 0 otherwise. It is added to a spec that does not set it. Nil means
+	// that no window is known.
 	Window func(model string) uint32
 	// Logger; nil discards.
 	Logger *slog.Logger
-	// Instance names this process in the records that it writes; unique over
-	// restarts. Default: made of the process id and a random number.
+	// Instance is this process's name in the records that it writes; unique across
+	// restarts. Default: the process id and a random number.
 	Instance string
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Random makes ids and nonces; it need not be secret. Default rand.Uint64.
+	// Random returns random numbers for ids and nonces; they need not be secret. Default
+	// rand.Uint64.
 	Random func() uint64
-	// Timeout bounds what a unary call does before its commit, and the commit.
-	// Default 5 s.
+	// Timeout bounds what a unary call does before its commit, and the commit. Default 5
+	// s.
 	Timeout time.Duration
-	// Patience is how long a watch outlives a log that cannot be reached.
-	// Default 60 s.
+	// Patience is how long a watch survives an unavailable log. Default 60 s.
 	Patience time.Duration
-	// Tracer makes the traces of runs; nil: runs that are started here are not traced.
+	// Tracer creates the traces of runs; nil: runs that are started here are not traced.
 	Tracer trace.Tracer
 }
 
-// Server serves harness.v1.GatewayService. Make it with New.
+// Server implements harness.v1.GatewayService. New creates one.
 type Server struct {
 	harnessv1.UnimplementedGatewayServiceServer
 
@@ -131,7 +131,7 @@ type Server struct {
 	executors executors
 }
 
-// New makes a server. Start it before it serves.
+// New returns a server. Call Start before it serves.
 func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -170,8 +170,8 @@ func New(cfg Config) *Server {
 	}
 }
 
-// Start begins to list the runs of the log, until ctx ends or Close is called.
-// It returns at once; Ready says when the list is complete.
+// Start starts to list the runs of the log, until ctx ends or Close is called. It
+// returns immediately; Ready reports when the list is complete.
 func (s *Server) Start(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	s.mu.Lock()
@@ -193,12 +193,12 @@ func (s *Server) spawn(f func()) bool {
 	return true
 }
 
-// Ready is nil once the list of runs is complete and being followed, else it
-// says what is missing.
+// Ready returns nil once the list of runs is complete and followed, otherwise what is
+// missing.
 func (s *Server) Ready() error { return s.runs.ready() }
 
-// Close ends all streams and waits for what the server has started. Calls that
-// come in later may still be answered.
+// Close ends all streams and waits for the server's goroutines. Later calls may still be
+// answered.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -210,24 +210,24 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// errClosing ends streams when the server closes.
+// errClosing returns the error that ends streams when the server closes.
 func errClosing() error {
 	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_SHUTTING_DOWN,
 		"this gateway is shutting down; attach again after the last version that you have seen")
 }
 
-// bounded gives a call that only reads its time.
+// bounded applies Timeout to a call that only reads.
 func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// committing gives a write its time, whether or not its caller stays.
+// committing applies Timeout to a write, whether or not its caller stays connected.
 func (s *Server) committing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 }
 
-// view looks at a run, at least as far as this gateway has seen it. One that was
-// deleted is refused.
+// view returns a view of a run that is at least as new as this gateway has seen. A
+// deleted run is refused.
 func (s *Server) view(ctx context.Context, run runlog.Run) (runlog.View, error) {
 	v, err := s.viewOf(ctx, run, s.runs.seen(run))
 	if !errors.Is(err, runlog.ErrNotFound) {
@@ -251,7 +251,8 @@ func (s *Server) fresher(ctx context.Context, run runlog.Run, than runlog.View) 
 	return v, err == nil, err
 }
 
-// viewOf looks at a run as far as the message with sequence contains at least.
+// viewOf returns a view of a run that includes at least the message with sequence
+// contains.
 func (s *Server) viewOf(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	v, err := s.log.View(ctx, run, contains)
 	if err != nil {
@@ -277,8 +278,8 @@ func unreadable(e runlog.Entry) error {
 	return fmt.Errorf("version %d of %s: %w", e.Header.Version, e.Run, err)
 }
 
-// failure is err as the caller of an operation on run is told. ctx is the
-// caller's own: what ended with it is not the log's fault.
+// failure returns err as the caller of an operation on run sees it. ctx is the caller's:
+// errors that its end caused are not the log's.
 func failure(ctx context.Context, operation string, run runlog.Run, err error) error {
 	var known *fault.Error
 	switch {

@@ -23,14 +23,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// inventions bounds the ids that are made up for one request: each is taken
-// with a chance of one in millions.
+// inventions bounds the ids that are generated for one request: each is taken with a
+// chance of one in millions.
 const inventions = 3
 
-// lagPause is the wait before a replica that lags is asked again.
+// lagPause is the wait before a lagging replica is read again.
 const lagPause = 5 * time.Millisecond
 
-// StartRun starts a run and returns once it is stored for good.
+// StartRun starts a run and returns once it is stored.
 func (s *Server) StartRun(ctx context.Context, r *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
 	run, existed, err := s.start(ctx, r)
 	if err != nil {
@@ -62,13 +62,13 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 			return run, existed, err
 		}
 		if i == inventions {
-			return run, false, fmt.Errorf("%d ids in a row were taken, the last is %s", i, run)
+			return run, false, fmt.Errorf("%d generated ids in a row already existed, the last is %s", i, run)
 		}
 	}
 }
 
-// windowed is a request whose spec says how much the model reads, where this process
-// alone knows it. It is a part of what is stored, so that nobody has to look it up again.
+// windowed returns the request with the model's input window, if only this process knows
+// it. It is stored with the run, so that no other process has to look it up.
 func (s *Server) windowed(r *harnessv1.StartRunRequest) *harnessv1.StartRunRequest {
 	if s.window == nil || r.GetSpec().GetConfig().GetContext().GetMaxInputTokens() != 0 {
 		return r
@@ -88,7 +88,7 @@ func (s *Server) windowed(r *harnessv1.StartRunRequest) *harnessv1.StartRunReque
 	return r
 }
 
-// startable refuses what nobody could carry out.
+// startable refuses a run that the mesh could not carry out.
 func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 	caller := ctx
 	ctx, cancel := s.bounded(ctx)
@@ -152,8 +152,8 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 	}
 }
 
-// create appends the first record of run. A record that is there already is
-// compared with it.
+// create appends the first record of run. It compares the request with an existing first
+// record.
 func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartRunRequest) (existed bool, err error) {
 	caller := ctx
 	ctx, cancel := s.committing(ctx)
@@ -161,8 +161,8 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	failpoint.Hit(gateway.Writer, "start_received")
 	spec := r.GetSpec()
 	if len(spec.GetGoal().GetInline()) > runlog.MaxInline || len(spec.GetClientTools()) > 0 {
-		// What is stored beside the log before it begins must not go with a run of the
-		// name that is being erased.
+		// Blobs that are stored before the log begins must not be deleted with a run of
+		// the same name that is being erased.
 		if _, err := s.view(ctx, run); isExpired(err) {
 			return false, err
 		}
@@ -213,9 +213,9 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	return true, nil
 }
 
-// settle reads the first record of a run whose creation was refused or got no
-// answer. A run that is known to exist is asked for again where it is not found:
-// the replica that answered lags.
+// settle reads the first record of a run whose creation was refused or got no answer. If
+// a run that is known to exist is not found, the replica that answered lags, and settle
+// reads again.
 func (s *Server) settle(ctx context.Context, run runlog.Run, exists bool) (runlog.Entry, error) {
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
@@ -235,7 +235,7 @@ func (s *Server) settle(ctx context.Context, run runlog.Run, exists bool) (runlo
 	}
 }
 
-// first is the first record of a run.
+// first returns the first record of a run.
 func (s *Server) first(ctx context.Context, run runlog.Run, v runlog.View) (runlog.Entry, error) {
 	e := v.Newest
 	if sequence := v.Step.Record.GetStep().GetSnapshot().GetFirstSequence(); sequence != 0 && v.Newest.Header.Version > 1 {
@@ -251,11 +251,11 @@ func (s *Server) first(ctx context.Context, run runlog.Run, v runlog.View) (runl
 	return e, err
 }
 
-// executorsFor is how long an executor that was found counts as there.
+// executorsFor is how long the existence of an executor is cached.
 const executorsFor = 10 * time.Second
 
-// executors knows which executors have a consumer. One that was found is not
-// looked for again for a while; one that is missing is, at once.
+// executors knows which executors have a consumer. An executor that was found is cached;
+// a missing one is looked up each time.
 type executors struct {
 	log runlog.Consumers
 	now func() time.Time

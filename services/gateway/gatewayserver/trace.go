@@ -13,8 +13,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
-// startSpan begins the span that starts a run, under the caller's: the run is in its
-// trace. It ends with the start, also where the call goes on as a stream.
+// startSpan starts the span of the start of a run, below the caller's: the run belongs
+// to its trace. It ends with the start, even if the call continues as a stream.
 func (s *Server) startSpan(ctx context.Context) (context.Context, trace.Span) {
 	if s.tracer == nil {
 		return ctx, noop.Span{}
@@ -28,7 +28,7 @@ func endStart(span trace.Span, run runlog.Run, existed bool, err error) {
 		return
 	}
 	span.SetAttributes(spans.RunAttributes(run)...)
-	if existed { // it has a trace of its own
+	if existed { // it already has a trace
 		span.SetAttributes(spans.AlreadyExists.Bool(true))
 	}
 	var refusal *fault.Error
@@ -40,7 +40,7 @@ func endStart(span trace.Span, run runlog.Run, existed bool, err error) {
 	}
 }
 
-// sender names the span that gives an input to a run; empty without tracing.
+// sender returns the span that gives an input to a run; empty without tracing.
 func (s *Server) sender(ctx context.Context) string {
 	if s.tracer == nil {
 		return ""

@@ -17,11 +17,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// queuedDeltas bounds the deltas that wait for a slow client. Beyond them text
-// is dropped; records never are.
+// queuedDeltas bounds the deltas queued for a slow client. Beyond them text is dropped;
+// records never are.
 const queuedDeltas = 512
 
-// WatchRun delivers what happens in a run, strictly by version.
+// WatchRun sends the records of a run, strictly by version.
 func (s *Server) WatchRun(r *harnessv1.WatchRunRequest, stream grpc.ServerStreamingServer[harnessv1.WatchRunResponse]) error {
 	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
 	if err != nil {
@@ -45,43 +45,44 @@ func (s *Server) WatchRun(r *harnessv1.WatchRunRequest, stream grpc.ServerStream
 	})
 }
 
-// watcher is one watch of a run. All of its fields belong to the goroutine that
-// runs watch.
+// watcher is one watch of a run. All of its fields belong to the goroutine that runs
+// watch.
 type watcher struct {
 	run   runlog.Run
 	after uint64
 	until harnessv1.WatchUntil
-	// text asks for deltas.
+	// text: the client wants deltas.
 	text bool
 	send func(*harnessv1.RunUpdate) error
-	// receipts are sent between records; nil without a client that steers.
+	// receipts are sent between records; nil without a client that sends inputs.
 	receipts <-chan *harnessv1.InputReceipt
-	// hooks are calls that the client is to answer, sent between records too.
+	// hooks are calls that the client answers, also sent between records.
 	hooks <-chan *harnessv1.HookRequest
-	// left is closed when the client has nothing more to say; nil when it never had.
+	// left is closed when the client has closed its side; nil if it cannot send.
 	left <-chan struct{}
-	// stays keeps a watch of a run that had ended before open until left is closed.
+	// stays keeps a watch of an already ended run open until left is closed.
 	stays bool
 
-	// resultOf is what is told of a run that rests at a step, nil for other records.
+	// resultOf returns the result of a run that is parked or has ended at a step, nil
+	// for other records.
 	resultOf func(runlog.Entry) *harnessv1.HarnessResult
 
 	splice gateway.Splice
 	// known is the sequence of a record that the run is known to have.
 	known uint64
-	// caughtUp says that what was stored at the start was delivered.
+	// caughtUp: what was stored at the start was delivered.
 	caughtUp bool
-	// newest is the newest entry that was delivered; result the version whose
-	// result was.
+	// newest is the newest entry that was delivered; result is the version whose result
+	// was delivered.
 	newest runlog.Entry
 	result uint64
-	// away counts looks at the run that failed; again fires when the next is due,
-	// nil while none is.
+	// away counts failed reads of the run; again fires when the next is due, nil if none
+	// is.
 	away  runlog.Away
 	again <-chan time.Time
 }
 
-// news is what the goroutine that follows the log tells the watch.
+// news is what the goroutine that follows the log sends to the watch.
 type news struct {
 	entry    runlog.Entry
 	caughtUp bool
@@ -155,7 +156,7 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	}
 }
 
-// next waits for one thing to happen and tells the client.
+// next waits for one event and sends it to the client.
 func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, deltas <-chan *harnessv1.Delta, ended <-chan error) (done bool, err error) {
 	select {
 	case <-s.closing:
@@ -189,14 +190,14 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 		}
 		failpoint.Hit(gateway.Writer, "watching")
 		if w.caughtUp {
-			w.stays = false // what ends from now on ends before the client's eyes
+			w.stays = false // the client sees any later end
 		}
 		return s.look(ctx, w)
 	}
 }
 
-// look finds out whether the watch is over. While the log cannot be reached it
-// is not, and another look is due.
+// look finds out whether the watch is over. While the log is unavailable it is not, and
+// another read is scheduled.
 func (s *Server) look(ctx context.Context, w *watcher) (done bool, err error) {
 	w.again = nil
 	if !w.caughtUp {
@@ -220,14 +221,14 @@ func (s *Server) look(ctx context.Context, w *watcher) (done bool, err error) {
 	return false, nil
 }
 
-// attach tells the client which run it watches.
+// attach sends the client the run that it watches.
 func (s *Server) attach(ctx context.Context, w *watcher) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	v, err := s.view(ctx, w.run)
 	if errors.Is(err, runlog.ErrNotFound) {
 		if unknown := s.runs.ready(); unknown != nil {
-			return unknown // a replica that lags may have answered
+			return unknown // a lagging replica may have answered
 		}
 	}
 	if err != nil {
@@ -240,8 +241,8 @@ func (s *Server) attach(ctx context.Context, w *watcher) error {
 	}}})
 }
 
-// arrived says whether a watch that was delivered all that was stored is over. A
-// client that had all of it before is still told the result of a run that rests.
+// arrived reports whether a watch that was sent everything stored is over. A client that
+// already had all of it still receives the result of a parked or ended run.
 func (s *Server) arrived(ctx context.Context, w *watcher) (done bool, err error) {
 	if w.newest.Sequence == 0 {
 		v, err := s.view(ctx, w.run)
@@ -261,7 +262,7 @@ func (s *Server) arrived(ctx context.Context, w *watcher) (done bool, err error)
 	return s.over(ctx, w)
 }
 
-// over says whether the watch has reached what it was to last until.
+// over reports whether the watch has reached its end condition.
 func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 	to := w.newest.Record.GetStep().GetTo()
 	if w.stays || !runlog.IsRest(to) ||
@@ -269,7 +270,7 @@ func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 		return false, nil
 	}
 	if runstate.Expired(w.newest.Record.GetStep().GetSnapshot()) {
-		return true, nil // whatever its inbox holds
+		return true, nil // whatever is in its inbox
 	}
 	v, err := s.log.View(ctx, w.run, max(w.newest.Sequence, s.runs.seen(w.run)))
 	if err != nil {
@@ -279,7 +280,7 @@ func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 	return v.Newest.Sequence == w.newest.Sequence && v.InboxSequence <= cursor, nil
 }
 
-// record delivers one record.
+// record sends one record.
 func (w *watcher) record(e runlog.Entry) error {
 	w.newest = e
 	for _, ev := range gateway.Deliver(e) {
@@ -295,7 +296,7 @@ func (w *watcher) record(e runlog.Entry) error {
 	return w.rest(e)
 }
 
-// rest tells the result where the run rests.
+// rest sends the result if the run is parked or has ended.
 func (w *watcher) rest(e runlog.Entry) error {
 	result := w.resultOf(e)
 	if result == nil || w.result == e.Header.Version {
@@ -305,7 +306,7 @@ func (w *watcher) rest(e runlog.Entry) error {
 	return w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Result{Result: result}})
 }
 
-// acknowledge sends the receipts that are ready when a watch is over.
+// acknowledge sends the remaining receipts when a watch is over.
 func (w *watcher) acknowledge() error {
 	for {
 		select {

@@ -35,18 +35,18 @@ func (d *decoder) mark(path string, n *yaml.Node) { d.places[path] = place{d.src
 func (d *decoder) mapping(n *yaml.Node, what string, visit func(key, value *yaml.Node)) {
 	n = resolve(n)
 	if n.Kind != yaml.MappingNode {
-		d.errorf(n, "%swant fields (name: value) here", label(what))
+		d.errorf(n, "%sexpected a mapping", label(what))
 		return
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		if key.Kind != yaml.ScalarNode {
-			d.errorf(key, "%swant the name of a field here", label(what))
+			d.errorf(key, "%sexpected the name of a field", label(what))
 			continue
 		}
 		if seen[key.Value] {
-			d.errorf(key, "field %q stands here twice", key.Value)
+			d.errorf(key, "duplicate field %q", key.Value)
 			continue
 		}
 		seen[key.Value] = true
@@ -57,7 +57,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, visit func(key, value *yaml
 // list visits the items of a list.
 func (d *decoder) list(n *yaml.Node, what string, visit func(i int, item *yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
-		d.errorf(n, "%swant a list", label(what))
+		d.errorf(n, "%sexpected a list", label(what))
 		return
 	}
 	for i, item := range n.Content {
@@ -113,7 +113,7 @@ func (d *decoder) field(m protoreflect.Message, key, n *yaml.Node, path string) 
 	f := m.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
 	d.mark(path, n)
 	if n.ShortTag() == "!!null" {
-		d.errorf(key, "%s has no value", key.Value)
+		d.errorf(key, "%s: missing value", key.Value)
 		return
 	}
 	if read, ok := ownForms[f.FullName()]; ok {
@@ -147,16 +147,16 @@ func (d *decoder) value(f protoreflect.FieldDescriptor, fresh func() protoreflec
 		return protoreflect.ValueOfMessage(m), true
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		d.errorf(n, "%s: want a single value", name)
+		d.errorf(n, "%s: expected a single value", name)
 		return v, false
 	}
 	if !plainTags[n.ShortTag()] {
-		d.errorf(n, "%s: the tag %s means nothing here", name, n.ShortTag())
+		d.errorf(n, "%s: unsupported tag %s", name, n.ShortTag())
 		return v, false
 	}
 	v, want := scalar(f, n)
 	if want != "" {
-		d.errorf(n, "%s: %q: want %s", name, clip(n.Value), want)
+		d.errorf(n, "%s: %q: expected %s", name, clip(n.Value), want)
 	}
 	return v, want == ""
 }

@@ -41,7 +41,7 @@ func (d *decoder) arguments(m protoreflect.Message, f protoreflect.FieldDescript
 				d.mark(where+".pattern", value)
 				match.Name = key.Value
 				if value.Kind != yaml.ScalarNode || !plainTags[value.ShortTag()] {
-					d.errorf(value, "arguments: %s: want a pattern", key.Value)
+					d.errorf(value, "arguments: %s: expected a pattern", key.Value)
 					return
 				}
 				match.Pattern = value.Value
@@ -54,7 +54,7 @@ func (d *decoder) arguments(m protoreflect.Message, f protoreflect.FieldDescript
 			})
 		})
 	default:
-		d.errorf(n, "arguments: want a list of {name, pattern}, or fields (name: pattern)")
+		d.errorf(n, "arguments: expected a list of {name, pattern}, or fields (name: pattern)")
 	}
 }
 
@@ -65,7 +65,7 @@ func (d *decoder) schema(m protoreflect.Message, f protoreflect.FieldDescriptor,
 		return
 	}
 	if n.Kind != yaml.MappingNode && n.ShortTag() != "!!bool" {
-		d.errorf(n, "%s: want a JSON Schema as fields, or as text that holds JSON", f.Name())
+		d.errorf(n, "%s: expected a JSON Schema as fields, or as JSON text", f.Name())
 		return
 	}
 	w := &jsonWriter{d: d, what: string(f.Name())}
@@ -88,7 +88,7 @@ type jsonWriter struct {
 func (w *jsonWriter) write(n *yaml.Node, depth int) bool {
 	n = resolve(n)
 	if depth > maxDepth || w.out.Len() > maxSize {
-		w.d.errorf(n, "%s: too large, or it holds itself", w.what)
+		w.d.errorf(n, "%s: too large, or contains itself", w.what)
 		return false
 	}
 	switch n.Kind {
@@ -145,7 +145,7 @@ func (w *jsonWriter) scalar(n *yaml.Node) bool {
 			return true
 		}
 	}
-	w.d.errorf(n, "%s: %q: not a value that JSON has", w.what, clip(n.Value))
+	w.d.errorf(n, "%s: %q: not a JSON value", w.what, clip(n.Value))
 	return false
 }
 

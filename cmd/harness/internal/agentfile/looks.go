@@ -27,9 +27,9 @@ func checkRules(spec *harnessv1.RunSpec) error {
 		field := at("spec.agent.tools", i)
 		switch {
 		case rule.GetName() != "*" && !tool.ValidName(rule.GetName()):
-			return fault.Invalid(field+".name", "%q: want the name of a tool, or *", clip(rule.GetName()))
+			return fault.Invalid(field+".name", "%q: expected the name of a tool, or *", clip(rule.GetName()))
 		case rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED:
-			return fault.Invalid(field+".policy", "missing: want allow, ask or deny")
+			return fault.Invalid(field+".policy", "missing: expected allow, ask or deny")
 		}
 	}
 	_, err := policy.Compile(rules)
@@ -43,9 +43,9 @@ func checkClientTools(spec *harnessv1.RunSpec) error {
 		case t.GetName() == "":
 			return fault.Invalid(field+".name", "missing")
 		case !tool.ValidName(t.GetName()):
-			return fault.Invalid(field+".name", "%q: want letters, digits, - and _, at most 64", clip(t.GetName()))
+			return fault.Invalid(field+".name", "%q: expected letters, digits, - and _, at most 64", clip(t.GetName()))
 		case strings.TrimSpace(t.GetDescription()) == "":
-			return fault.Invalid(field+".description", "missing: the model chooses %s by it", t.GetName())
+			return fault.Invalid(field+".description", "missing: the model uses it to choose %s", t.GetName())
 		}
 		if _, err := tool.NewSet([]*harnessv1.ToolSpec{t}); err != nil {
 			text := strings.TrimPrefix(err.Error(), fmt.Sprintf("tool %q: parameters_schema: ", t.GetName()))
@@ -58,7 +58,7 @@ func checkClientTools(spec *harnessv1.RunSpec) error {
 func checkTemplates(spec *harnessv1.RunSpec) error {
 	templates := spec.GetAgent().GetWorkItemTemplates()
 	if len(templates) > 0 && !spec.GetConfig().GetWorkItems().GetEnabled() {
-		return fault.Invalid("spec.agent.work_item_templates", "there are no work items without enabled: true beside them")
+		return fault.Invalid("spec.agent.work_item_templates", "work items are not enabled: set enabled: true in the same section")
 	}
 	return fault.In("spec.agent", workitem.CheckTemplates(templates))
 }

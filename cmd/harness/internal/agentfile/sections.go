@@ -20,7 +20,7 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 		for _, s := range sections {
 			if s.name == key.Value {
 				if value.ShortTag() == "!!null" {
-					d.errorf(key, "%s has no value", key.Value)
+					d.errorf(key, "%s: missing value", key.Value)
 					return
 				}
 				before := len(d.report.problems)
@@ -111,7 +111,7 @@ func (d *decoder) listOrFile(file *File, key, value *yaml.Node) {
 		return
 	}
 	if value.Kind != yaml.SequenceNode {
-		d.errorf(value, "%s: want a list, or the path of a file that holds it", key.Value)
+		d.errorf(value, "%s: expected a list, or the path of a file that holds it", key.Value)
 		return
 	}
 	d.field(file.Agent.ProtoReflect(), key, value, path)
@@ -128,7 +128,7 @@ func (d *decoder) contract(file *File, key, value *yaml.Node) {
 			other.inlineContract(file, root)
 		}
 	default:
-		d.errorf(value, "contract: want the path of a contract file, or its fields")
+		d.errorf(value, "contract: expected the path of a contract file, or its fields")
 	}
 }
 
@@ -140,7 +140,7 @@ func (d *decoder) inlineContract(file *File, root *yaml.Node) {
 // other opens a file that this one names; root is nil when that fails.
 func (d *decoder) other(key, value *yaml.Node) (other *decoder, root *yaml.Node) {
 	if value.ShortTag() != "!!str" || strings.TrimSpace(value.Value) == "" {
-		d.errorf(value, "%s: %q: want the path of a file", key.Value, clip(value.Value))
+		d.errorf(value, "%s: %q: expected the path of a file", key.Value, clip(value.Value))
 		return nil, nil
 	}
 	path := value.Value
@@ -148,7 +148,7 @@ func (d *decoder) other(key, value *yaml.Node) (other *decoder, root *yaml.Node)
 		path = filepath.Join(d.dir, path)
 	}
 	if d.read == nil {
-		d.errorf(value, "%s: no other file can be named here: write it out", key.Value)
+		d.errorf(value, "%s: a file cannot be named here: write the fields inline", key.Value)
 		return nil, nil
 	}
 	data, err := d.read(path)
@@ -189,7 +189,7 @@ func (d *decoder) clientTools(file *File, key, value *yaml.Node) {
 	name := *key
 	name.Value = "tools"
 	if value.Kind != yaml.SequenceNode {
-		d.errorf(value, "client_tools: want a list")
+		d.errorf(value, "client_tools: expected a list")
 		return
 	}
 	d.field(tools.ProtoReflect(), &name, value, "spec.client_tools")

@@ -215,7 +215,7 @@ func TestKindsOfFilesAreToldByTheirFields(t *testing.T) {
 		"turns:\n  - {txt: a}":                  "a.yaml:2:3: unknown field",
 		"- {topic: on_error, command: a, b: c}": "a.yaml:1:33: unknown field",
 		"- {id: a, when: turn > z, text: b}":    "a.yaml:1:24: jit[0].when: ",
-		"requirements: [a, [b]]":                "a.yaml:1:19: requirements: want a single value",
+		"requirements: [a, [b]]":                "a.yaml:1:19: requirements: expected a single value",
 		"- {name: a, tool: [b]}":                "a.yaml:1:13: unknown field \"tool\" in modes[0]; did you mean tools?",
 	} {
 		if _, _, err := agentfile.CheckText("a.yaml", []byte(text), "", nil); err == nil || !strings.HasPrefix(err.Error(), want) {

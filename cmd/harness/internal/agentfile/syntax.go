@@ -31,7 +31,7 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	var more yaml.Node
 	switch err := reader.Decode(&more); {
 	case err == nil:
-		d.errorf(&more, "a second document: a file holds one")
+		d.errorf(&more, "unexpected second document: a file contains one")
 		return nil
 	case !errors.Is(err, io.EOF):
 		d.syntax(err)

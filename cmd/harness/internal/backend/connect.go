@@ -20,7 +20,7 @@ import (
 func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error) {
 	if need != Own {
 		if _, err := os.Stat(opts.Data); errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s: %w: no run was started there (--data or HARNESS_DATA names another)", opts.Data, ErrNoData)
+			return nil, fmt.Errorf("%s: %w; use another one with --data or HARNESS_DATA", opts.Data, ErrNoData)
 		}
 		conn, held, err := node.Attach(opts.Data)
 		switch {
@@ -48,7 +48,7 @@ func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
 	n, err := node.Start(ctx, cfg)
 	var held *node.HeldError
 	if errors.As(err, &held) {
-		return nil, fmt.Errorf("%w: wait for its end, use its gateway (--server), or give another --data", held)
+		return nil, fmt.Errorf("%w; stop it, use its gateway (--server), or use another --data", held)
 	}
 	return n, err
 }
@@ -66,7 +66,7 @@ func DefaultData(env func(string) string) (string, error) {
 	}
 	home := env("HOME")
 	if home == "" {
-		return "", errors.New("--data: HOME is not set, so there is no default: give a directory")
+		return "", errors.New("--data: HOME is not set: name a directory")
 	}
 	return filepath.Join(home, ".local", "share", "harness"), nil
 }

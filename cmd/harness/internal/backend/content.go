@@ -23,7 +23,7 @@ func Text(ctx context.Context, client harnessv1.GatewayServiceClient, namespace,
 		return c.GetInline(), nil
 	}
 	if ref.GetSize() > maxText {
-		return "", fmt.Errorf("blob %s: %d bytes are too many to show", ref.GetDigest(), ref.GetSize())
+		return "", fmt.Errorf("blob %s: %d bytes exceed what can be shown", ref.GetDigest(), ref.GetSize())
 	}
 	stream, err := client.GetBlob(ctx, &harnessv1.GetBlobRequest{Namespace: namespace, RunId: run, Digest: ref.GetDigest()})
 	if err != nil {
@@ -39,7 +39,7 @@ func Text(ctx context.Context, client harnessv1.GatewayServiceClient, namespace,
 			return "", err
 		}
 		if text.Len()+len(part.GetChunk()) > maxText {
-			return "", fmt.Errorf("blob %s: larger than it says", ref.GetDigest())
+			return "", fmt.Errorf("blob %s: exceeds its declared size", ref.GetDigest())
 		}
 		text.Write(part.GetChunk())
 	}

@@ -32,7 +32,7 @@ func dial(opts Options) (*grpc.ClientConn, error) {
 	explicit := strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "http:")
 	switch {
 	case explicit && opts.TLS:
-		return nil, fmt.Errorf("--tls: %s is without TLS: give https://HOST:PORT or HOST:PORT", address)
+		return nil, fmt.Errorf("--tls: %s has no TLS: use https://HOST:PORT or HOST:PORT", address)
 	case !explicit && (opts.TLS || opts.CA != ""):
 		plain = false
 	}
@@ -58,7 +58,7 @@ func dial(opts Options) (*grpc.ClientConn, error) {
 	}
 	if tokenFile != "" {
 		if plain && !isLocal(target) {
-			return nil, fmt.Errorf("--token-file: the token would travel to %s in clear text; use https:// or --tls", target)
+			return nil, fmt.Errorf("--token-file: the token would be sent to %s in clear text; use https:// or --tls", target)
 		}
 		raw, err := os.ReadFile(tokenFile)
 		if err != nil {
@@ -66,7 +66,7 @@ func dial(opts Options) (*grpc.ClientConn, error) {
 		}
 		value := strings.TrimSpace(string(raw))
 		if value == "" || strings.ContainsAny(value, "\r\n") {
-			return nil, fmt.Errorf("--token-file: %s does not hold one line with a token", tokenFile)
+			return nil, fmt.Errorf("--token-file: %s must contain one line with a token", tokenFile)
 		}
 		options = append(options, grpc.WithPerRPCCredentials(bearer{token: value, plain: plain}))
 	}
@@ -87,12 +87,12 @@ func parseServer(address string) (target string, plain bool, err error) {
 	case found && scheme == "https":
 		target = rest
 	case found:
-		return "", false, fmt.Errorf("--server: %q: want HOST:PORT, unix:PATH, http://HOST:PORT or https://HOST:PORT", address)
+		return "", false, fmt.Errorf("--server: %q: expected HOST:PORT, unix:PATH, http://HOST:PORT or https://HOST:PORT", address)
 	default:
 		target, plain = address, isLocal(address)
 	}
 	if _, port, err := net.SplitHostPort(target); err != nil || port == "" {
-		return "", false, fmt.Errorf("--server: %q: want HOST:PORT, such as 127.0.0.1:7447", address)
+		return "", false, fmt.Errorf("--server: %q: expected HOST:PORT, such as 127.0.0.1:7447", address)
 	}
 	return target, plain, nil
 }

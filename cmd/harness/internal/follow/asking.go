@@ -190,7 +190,7 @@ func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputReques
 		f.awaiting[request.GetRequestId()] = true
 		f.answers[request.GetRequestId()] = true
 	case codes.AlreadyExists:
-		f.Printer.Note("it has an answer already, from elsewhere; going on")
+		f.Printer.Note("another client has already answered it; continuing")
 	case codes.FailedPrecondition:
 		f.Printer.Note("it does not wait for an answer any more; going on")
 	default:

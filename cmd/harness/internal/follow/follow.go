@@ -89,11 +89,11 @@ type Outcome struct {
 var (
 	// ErrLeft says that a second signal, or one that could not be passed on,
 	// ended the following; the run may still be running.
-	ErrLeft = errors.New("left before the run had come to rest")
+	ErrLeft = errors.New("detached before the run was parked or ended")
 	// ErrUnread says that nobody reads what is shown.
-	ErrUnread = errors.New("nobody reads the output")
+	ErrUnread = errors.New("the reader of the output has gone away")
 	// ErrLost says that the local mesh ended under a run.
-	ErrLost = errors.New("the mesh in this process ended before the run had come to rest; its log says why")
+	ErrLost = errors.New("the mesh in this process ended before the run was parked or ended; see its log")
 )
 
 // NewID is a fresh id for an input or a request.
@@ -404,7 +404,7 @@ func (f *follower) signal(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			f.stopped <- fmt.Errorf("%w: the interrupt did not get through: %s", ErrLeft, status.Convert(err).Message())
+			f.stopped <- fmt.Errorf("%w: the interrupt was not delivered: %s", ErrLeft, status.Convert(err).Message())
 		}
 	}()
 	return nil

@@ -35,7 +35,7 @@ type HeldError struct {
 
 // Error names the process.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("data directory %s is held by process %d (%s)", e.Dir, e.PID, e.Command)
+	return fmt.Sprintf("data directory %s is in use by process %d (%s)", e.Dir, e.PID, e.Command)
 }
 
 // holder is what the process that holds a directory says of itself.
@@ -52,7 +52,7 @@ const lockWait = 250 * time.Millisecond
 // ends with the process, however it ends.
 func hold(dir string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w; give another with --data", err)
+		return nil, fmt.Errorf("data directory: %w; use another one with --data", err)
 	}
 	lock := flock.New(filepath.Join(dir, lockFile))
 	// Whoever asks whether the directory is held locks it for a moment.
@@ -136,7 +136,7 @@ func Attach(dir string) (conn *grpc.ClientConn, held bool, err error) {
 			}
 		}
 		if time.Now().After(deadline) {
-			return nil, true, fmt.Errorf("process %d (%s) holds data directory %s and does not answer", h.PID, h.Command, dir)
+			return nil, true, fmt.Errorf("data directory %s is in use by process %d (%s), which does not respond", dir, h.PID, h.Command)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

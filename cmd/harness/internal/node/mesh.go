@@ -86,11 +86,11 @@ func (m *mesh) meet(ctx context.Context) error {
 	for _, p := range others {
 		switch {
 		case p.GetInstance() == m.n.instance:
-			return fmt.Errorf("a process with the name %s is in the mesh already (%s at %s): stop it, or give this one another --instance", p.GetInstance(), p.GetRole(), p.GetAddress())
+			return fmt.Errorf("--instance: a process named %s already exists in the mesh (%s at %s): stop it, or use another name", p.GetInstance(), p.GetRole(), p.GetAddress())
 		case m.ledger != "" && p.GetLedgerId() == m.ledger:
-			return fmt.Errorf("the tool host %s at %s has the same ledger: %s is a copy of its data directory; give another --data", p.GetInstance(), p.GetAddress(), m.n.cfg.Data)
+			return fmt.Errorf("the tool host %s at %s has the same ledger: %s is a copy of its data directory; use another --data", p.GetInstance(), p.GetAddress(), m.n.cfg.Data)
 		case m.ledger != "" && toolhost.Replaces(m.ledger, p.GetLedgerId()):
-			return fmt.Errorf("the tool host %s at %s has the same place, that is host name and directory, with another ledger: each would be taken for the other's successor; give another --data", p.GetInstance(), p.GetAddress())
+			return fmt.Errorf("the tool host %s at %s has the same host name and directory with another ledger: each would count as the other's successor; use another --data", p.GetInstance(), p.GetAddress())
 		}
 	}
 	m.foreign = conflict(others)

@@ -40,11 +40,11 @@ func (n *Node) observe(ctx context.Context) error {
 	var registry *prometheus.Registry
 	if n.cfg.Metrics != "" {
 		if _, _, err := net.SplitHostPort(n.cfg.Metrics); err != nil {
-			return fmt.Errorf("--metrics: %q: want HOST:PORT, such as 127.0.0.1:9464", n.cfg.Metrics)
+			return fmt.Errorf("--metrics: %q: expected HOST:PORT, such as 127.0.0.1:9464", n.cfg.Metrics)
 		}
 		if listener, err = net.Listen("tcp", n.cfg.Metrics); err != nil {
 			if errors.Is(err, syscall.EADDRINUSE) {
-				err = fmt.Errorf("%w; give another port, such as 127.0.0.1:0 for a free one", err)
+				err = fmt.Errorf("%w; use another port, such as 127.0.0.1:0 for a free one", err)
 			}
 			return fmt.Errorf("--metrics: %w", err)
 		}

@@ -206,29 +206,29 @@ func (c *Config) complete() error {
 	}
 	for _, r := range c.Roles {
 		if !slices.Contains(workflow.Roles(), r) && r != workflow.Bridge {
-			return fmt.Errorf("--roles: there is no role %q; the roles are all, %s, %s", r, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
+			return fmt.Errorf("--roles: unknown role %q: must be all, %s or %s", r, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
 		}
 	}
 	switch {
 	case bridging && (c.Executor == "" || c.Target == ""):
 		return errors.New("--roles bridge needs --executor NAME and --target HOST:PORT, where that executor serves harness.v1.ExecutorService")
 	case !bridging && (c.Executor != "" || c.Target != ""):
-		return errors.New("--executor and --target are the bridge's: add it to --roles")
+		return errors.New("--executor and --target: only for the role bridge: add it to --roles")
 	case bridging && bridge.CheckName(c.Executor) != nil:
 		return fmt.Errorf("--executor: %w", bridge.CheckName(c.Executor))
 	case bridging && slices.Contains(c.Roles, c.Executor):
-		return fmt.Errorf("--executor: the role %s is in --roles too, and both would take its steps: leave it out there", c.Executor)
+		return fmt.Errorf("--executor: the role %s is also in --roles, and both would consume its steps: remove it there", c.Executor)
 	}
 	switch c.Sync {
 	case "", "always", "interval":
 	default:
-		return fmt.Errorf("--sync: %q is not always or interval", c.Sync)
+		return fmt.Errorf("--sync: %q: must be always or interval", c.Sync)
 	}
 	if c.Takeover != 0 && c.NATS != "" {
-		return errors.New("--takeover is set on the bus: with --nats say it to `harness provision`")
+		return errors.New("--takeover: not supported with --nats; set it with `harness provision`")
 	}
 	if c.Sync != "" && c.NATS != "" {
-		return errors.New("--sync is the embedded server's; with --nats it is set on that server (sync_interval in its configuration)")
+		return errors.New("--sync: not supported with --nats; set sync_interval in that server's configuration")
 	}
 	dir, err := filepath.Abs(c.Data)
 	if err != nil {

@@ -35,7 +35,7 @@ func (n *Node) startProbe() error {
 	listener, err := net.Listen("tcp", n.cfg.Probe)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w; give another port, such as 127.0.0.1:0 for a free one", err)
+			err = fmt.Errorf("%w; use another port, such as 127.0.0.1:0 for a free one", err)
 		}
 		return fmt.Errorf("--probe: %w", err)
 	}

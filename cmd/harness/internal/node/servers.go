@@ -93,7 +93,7 @@ func socketPath(data string) (string, error) {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Getuid() {
-		return "", fmt.Errorf("socket directory %s is not this user's alone: remove it, or set TMPDIR", dir)
+		return "", fmt.Errorf("socket directory %s is accessible to other users: remove it, or set TMPDIR", dir)
 	}
 	sum := sha256.Sum256([]byte(data))
 	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock"), nil
@@ -144,7 +144,7 @@ func (n *Node) register(spec *roleSpec, service *service) error {
 	if !spec.public {
 		host, _, err := net.SplitHostPort(n.cfg.Listen)
 		if err != nil {
-			return fmt.Errorf("--listen: %q: want HOST:PORT, such as 127.0.0.1:7447", n.cfg.Listen)
+			return fmt.Errorf("--listen: %q: expected HOST:PORT, such as 127.0.0.1:7447", n.cfg.Listen)
 		}
 		if n.private(host) {
 			host = "127.0.0.1"
@@ -156,7 +156,7 @@ func (n *Node) register(spec *roleSpec, service *service) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w; give another port, such as 127.0.0.1:0 for a free one", err)
+			err = fmt.Errorf("%w; use another port, such as 127.0.0.1:0 for a free one", err)
 		}
 		return fmt.Errorf("--listen: %w", err)
 	}

@@ -23,7 +23,7 @@ func Names() []string { return []string{"coding", "research", "data"} }
 // already is never touched: then nothing is written.
 func Write(example, dir string) ([]string, error) {
 	if !slices.Contains(Names(), example) {
-		return nil, fmt.Errorf("%q: want one of %s", example, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%q: expected one of %s", example, strings.Join(Names(), ", "))
 	}
 	entries, err := fs.ReadDir(content, "files/"+example)
 	if err != nil {
@@ -36,7 +36,7 @@ func Write(example, dir string) ([]string, error) {
 	for _, entry := range entries { // sorted: agent.yaml, contract.yaml
 		path := filepath.Join(dir, entry.Name())
 		if _, err := os.Lstat(path); err == nil {
-			return nil, fmt.Errorf("%s is there already, and nothing is overwritten: name another directory", path)
+			return nil, fmt.Errorf("%s already exists and is not overwritten: name another directory", path)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
