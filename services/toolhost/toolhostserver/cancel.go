@@ -17,15 +17,18 @@ import (
 // response.
 func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequest) (*harnessv1.CancelToolsResponse, error) {
 	calls := make([]target, len(req.GetCallIds()))
-	for i, id := range req.GetCallIds() {
-		key, err := callKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence(), id)
-		if err != nil {
-			return nil, err
-		}
-		calls[i] = target{id: id, key: key}
-	}
 	if len(calls) == 0 {
 		return nil, fault.Invalid("call_ids", "must have at least one call")
+	}
+	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range req.GetCallIds() {
+		if err := checkName("call_id", id); err != nil {
+			return nil, err
+		}
+		calls[i] = target{id: id, key: callKey(run, id)}
 	}
 	plan, err := s.beginCancel(calls, toolhost.Call{ForeignLedger: s.isForeign(req.GetLedgerId())})
 	if err != nil {

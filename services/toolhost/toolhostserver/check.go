@@ -77,17 +77,8 @@ func (s *Server) CheckCommand(ctx context.Context, req *harnessv1.CheckCommandRe
 
 // checkJob returns the job for a check.
 func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
-	if err := checkName("key", req.GetKey()); err != nil {
-		return nil, err
-	}
-	key, err := callKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence(), req.GetKey())
+	j, err := newJob(req, "key", req.GetKey())
 	if err != nil {
-		return nil, err
-	}
-	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
-		return nil, err
-	}
-	if err := checkTimeout(req.GetTimeout()); err != nil {
 		return nil, err
 	}
 	switch {
@@ -96,11 +87,10 @@ func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
 	case len(req.GetInput()) > toolhost.CheckInputBytes:
 		return nil, fault.Invalid("input", "exceeds 4 MiB")
 	}
-	return &job{
-		key: checkPrefix + key, namespace: req.GetNamespace(), runID: req.GetRunId(), id: req.GetKey(),
-		reject:  func() response { return nil },
-		execute: func(ctx context.Context) effect { return s.runCheck(ctx, req) },
-	}, nil
+	j.key = checkPrefix + j.key
+	j.reject = func() response { return nil }
+	j.execute = func(ctx context.Context) effect { return s.runCheck(ctx, req) }
+	return j, nil
 }
 
 // runCheck runs the command of a check within its time limit.

@@ -55,40 +55,59 @@ type effect struct {
 	changed []string
 }
 
-// toolJob returns the job for a call of a tool.
-func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
-	key, err := callKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence(), req.GetCallId())
+// callRequest is the common part of requests to run a call or a check.
+type callRequest interface {
+	GetNamespace() string
+	GetRunId() string
+	GetFirstSequence() uint64
+	GetWorkspace() string
+	GetTimeout() *durationpb.Duration
+}
+
+// newJob checks the common part of a request and returns a job with it. field is the name
+// of the field with the id.
+func newJob(req callRequest, field, id string) (*job, error) {
+	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
+		return nil, err
+	}
+	if err := checkName(field, id); err != nil {
 		return nil, err
 	}
 	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
-	if err := checkTimeout(req.GetTimeout()); err != nil {
+	if t := req.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() < 0) {
+		return nil, fault.Invalid("timeout", "must be a duration of at least 0")
+	}
+	return &job{key: callKey(run, id), run: run, namespace: req.GetNamespace(), runID: req.GetRunId(), id: id}, nil
+}
+
+// toolJob returns the job for a call of a tool.
+func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
+	j, err := newJob(req, "call_id", req.GetCallId())
+	if err != nil {
 		return nil, err
 	}
 	t, found := s.tools.Find(req.GetTool())
-	return &job{
-		key: key, run: strings.TrimSuffix(key, "\x00"+req.GetCallId()),
-		namespace: req.GetNamespace(), runID: req.GetRunId(), id: req.GetCallId(),
-		facts: toolhost.Call{
-			// A call of an unknown tool has no effect.
-			Idempotent:    !found || t.Spec.GetAnnotations().GetIdempotent(),
-			ForeignLedger: s.isForeign(req.GetLedgerId()),
-		},
-		reject: func() response {
-			if err := s.tools.Validate(req.GetTool(), req.GetArguments()); err != nil {
-				return executed(tools.Failed(err.Error()), 0)
-			}
-			return nil
-		},
-		execute: func(ctx context.Context) effect {
-			begin := time.Now()
-			r := s.runTool(ctx, t, req)
-			r.Text = toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
-			return effect{response: executed(r, time.Since(begin)), interrupted: r.Interrupted, changed: r.Changed}
-		},
-	}, nil
+	j.facts = toolhost.Call{
+		// A call of an unknown tool has no effect.
+		Idempotent:    !found || t.Spec.GetAnnotations().GetIdempotent(),
+		ForeignLedger: s.isForeign(req.GetLedgerId()),
+	}
+	j.reject = func() response {
+		if err := s.tools.Validate(req.GetTool(), req.GetArguments()); err != nil {
+			return executed(tools.Failed(err.Error()), 0)
+		}
+		return nil
+	}
+	j.execute = func(ctx context.Context) effect {
+		begin := time.Now()
+		r := s.runTool(ctx, t, req)
+		r.Text = toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
+		return effect{response: executed(r, time.Since(begin)), interrupted: r.Interrupted, changed: r.Changed}
+	}
+	return j, nil
 }
 
 // runTool runs a tool in the workspace of the request.
@@ -159,25 +178,12 @@ func runKey(namespace, run string, firstSequence uint64) (string, error) {
 	return string(binary.BigEndian.AppendUint64(key, firstSequence)), nil
 }
 
-// callKey returns the key of a call in the ledger: that of its run, NUL and the id.
-func callKey(namespace, run string, firstSequence uint64, id string) (string, error) {
-	key, err := runKey(namespace, run, firstSequence)
-	if err != nil {
-		return "", err
-	}
-	return key + "\x00" + id, checkName("call_id", id)
-}
+// callKey returns the key of a call in the ledger, given the key of its run.
+func callKey(run, id string) string { return run + "\x00" + id }
 
 func checkName(field, value string) error {
 	if value == "" || len(value) > 1024 || strings.ContainsRune(value, 0) {
 		return fault.Invalid(field, "must be 1 to 1024 bytes without NUL")
-	}
-	return nil
-}
-
-func checkTimeout(t *durationpb.Duration) error {
-	if t != nil && (t.CheckValid() != nil || t.AsDuration() < 0) {
-		return fault.Invalid("timeout", "must be a duration of at least 0")
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestLedgerOfAnEarlierVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := callKey("n", "r", 7, "c")
+	run, err := runKey("n", "r", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestLedgerOfAnEarlierVersion(t *testing.T) {
 		if err := tx.Bucket(metaBucket).Put(idKey, []byte(id)); err != nil {
 			return err
 		}
-		return tx.Bucket(callsBucket).Put([]byte(key), []byte("\x03\x00\x00\x00\x00\x65\x00\x00\x00"))
+		return tx.Bucket(callsBucket).Put([]byte(callKey(run, "c")), []byte("\x03\x00\x00\x00\x00\x65\x00\x00\x00"))
 	}); err != nil {
 		t.Fatal(err)
 	}
