@@ -36,6 +36,7 @@ supervise() {
 	while :; do
 		bash -c "$command" &
 		echo "started process $!"
+		[ -z "$stopping" ] || kill -TERM $! # the signal came before the process
 		status=0
 		wait $! || status=$?
 		if [ -n "$stopping" ]; then

@@ -58,6 +58,7 @@ func TestEachRuleReportsItsBreach(t *testing.T) {
 		cases = append(cases, isolation(name)...)
 	}
 	cases = append(cases, purity()...)
+	cases = append(cases, purePackages()...)
 
 	dir := t.TempDir()
 	write(t, dir, ".golangci.yml", read(t, filepath.Join(root, ".golangci.yml")))
@@ -84,6 +85,10 @@ func TestEachRuleReportsItsBreach(t *testing.T) {
 	}
 	for _, c := range cases {
 		write(t, dir, c.file, source(c.file, c.path, c.call))
+	}
+	for _, c := range bodies {
+		write(t, dir, c.file, "package "+filepath.Base(filepath.Dir(c.file))+"\n\n"+c.body)
+		cases = append(cases, breach{file: c.file, path: "its body", want: c.want})
 	}
 
 	found := lint(t, dir)
@@ -217,6 +222,46 @@ func purity() []breach {
 	)
 }
 
+// purePackages returns the cases on the packages of pkg that services decide with.
+func purePackages() []breach {
+	var cases []breach
+	for _, dir := range []string{
+		"agent", "agent/contract", "agent/hook", "content", "conversation", "event", "progress", "runstate",
+		"tool", "workflow", "workitem", "workitem/narration", "telemetry/runtrace",
+	} {
+		cases = append(cases,
+			breach{"pkg/" + dir + "/os.go", "os", "", "depguard"},
+			breach{"pkg/" + dir + "/clock.go", "time", "time.Now", "forbidigo"},
+			breach{"pkg/" + dir + "/url.go", "net/url", "", ""},
+			breach{"pkg/" + dir + "/os_test.go", "os", "", ""},
+		)
+	}
+	return append(cases,
+		breach{"pkg/agent/hook/hookcaller/log.go", "log/slog", "", ""},
+		breach{"pkg/agent/hook/hookcaller/clock.go", "time", "time.Now", ""},
+		breach{"pkg/telemetry/clock.go", "time", "time.Now", ""},
+	)
+}
+
+// enum is a type for switches.
+const enum = "type color int\n\nconst (\n\tred color = iota\n\tblue\n)\n\n"
+
+// long is a statement of more than 200 characters.
+var long = "var _ = \"" + strings.Repeat("x", 200) + "\"\n"
+
+// bodies are the cases of rules on statements.
+var bodies = []struct{ file, body, want string }{
+	{"pkg/enum/missing.go", enum + "func name(c color) string {\n\tswitch c {\n\tcase red:\n\t\treturn \"red\"\n\t}\n\treturn \"\"\n}\n", "exhaustive"},
+	{"pkg/enumdefault/default.go", enum + "func name(c color) string {\n\tswitch c {\n\tcase red:\n\t\treturn \"red\"\n\tdefault:\n\t\treturn \"\"\n\t}\n}\n", ""},
+	{"pkg/enumall/all.go", enum + "func name(c color) string {\n\tswitch c {\n\tcase red:\n\t\treturn \"red\"\n\tcase blue:\n\t\treturn \"blue\"\n\t}\n\treturn \"\"\n}\n", ""},
+	{"pkg/foreignenum/kind.go", "import \"reflect\"\n\nfunc isMap(k reflect.Kind) bool {\n\tswitch k {\n\tcase reflect.Map:\n\t\treturn true\n\t}\n\treturn false\n}\n", ""},
+	{"pkg/long/long.go", long, "lll"},
+	{"pkg/convert/convert.go", "func small(n int) int8 { return int8(n) }\n", "gosec"},
+	{"pkg/convert/convert_test.go", "func smaller(n int) int8 { return int8(n) }\n", ""},
+	{"bench/convert.go", "func small(n int) int8 { return int8(n) }\n", ""},
+	{"pkg/filemode/write.go", "import \"os\"\n\nfunc save(file string) error { return os.WriteFile(file, nil, 0o644) }\n", ""},
+}
+
 // services lists the services of the repository, so that a new one cannot come without its rule,
 // and those of the design, so that a rule cannot go before its service comes.
 func services(t *testing.T) []string {
@@ -256,7 +301,7 @@ func lint(t *testing.T, dir string) map[string][]string {
 		t.Fatalf("build the linter: %v", err)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(strings.TrimSpace(string(bin)), "golangci-lint"),
-		"run", "--enable-only", "depguard,forbidigo", "--output.json.path", "stdout", "--show-stats=false", "./...")
+		"run", "--enable-only", "depguard,exhaustive,forbidigo,gosec,lll", "--output.json.path", "stdout", "--show-stats=false", "./...")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "GOLANGCI_LINT_CACHE="+t.TempDir())
 	var stderr strings.Builder
