@@ -15,7 +15,7 @@ TESTFLAGS ?=
 FUZZTIME ?= 30s
 # The paths that language checks; empty: all that are not pending.
 PATHS ?=
-# Flags for soak.
+# Flags for the simulator in soak.
 SOAKFLAGS ?=
 # The commit that breaking compares with; empty: the newest tag, else the parent commit.
 export AGAINST ?=
@@ -66,11 +66,13 @@ test-deploy: ## Test the manifests, the dashboard and the alerts against the pro
 	$(GO) -C deploy/observe test $(TESTFLAGS) ./...
 
 .PHONY: soak
-soak: ## Run 100,000 seeds of the simulator (SOAKFLAGS='-from 100000' for others)
+soak: ## Run for hours what CI runs shortly: 100,000 seeds of the simulator (SOAKFLAGS='-from 100000' for others), 20 kills at each failpoint of the mesh, larger state spaces
 	$(GO) test ./test/simulation -run TestSeeds -timeout 24h -v -seeds 100000 -progress $(SOAKFLAGS)
+	$(GO) test ./test/explore -timeout 24h -large
+	$(GO) test ./test/mesh -timeout 24h -rounds 20
 
 .PHONY: check
-check: ## Run all that CI runs: tests, lint, drift, breaking, fuzz seeds, benchmarks once, race
+check: ## Run all that CI runs: tests, lint, drift, breaking changes, race, clients, deployment, benchmarks once
 	@.ci/run
 
 .PHONY: generate
