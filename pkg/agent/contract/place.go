@@ -2,7 +2,7 @@ package contract
 
 import (
 	"fmt"
-	"net"
+	"net" //nolint:depguard // SplitHostPort only parses
 	"path"
 	"regexp"
 	"strconv"
