@@ -22,9 +22,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	steptest.Supervise()
+	goleak.VerifyTestMain(m)
+}
 
 // bed is a log on a server of its own with a repair worker on it.
 type bed struct {
