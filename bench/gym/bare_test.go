@@ -151,7 +151,7 @@ func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
 	path := filepath.Join(b.world.dir, a.Path)
 	switch tool {
 	case tools.ReadFile:
-		text, err := os.ReadFile(path) //nolint:gosec // the models are ours
+		text, err := os.ReadFile(path)
 		return string(text), err
 	case tools.WriteFile:
 		return "Written.", os.WriteFile(path, []byte(a.Content), 0o600)
@@ -178,7 +178,7 @@ func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
 }
 
 func (b *bareLoop) command(t *testing.T, line string) (string, error) {
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", line) //nolint:gosec // the models are ours
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = b.world.dir
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {

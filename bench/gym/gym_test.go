@@ -81,7 +81,7 @@ func playHarness(t *testing.T, s *scenario) outcome {
 		t.Errorf("%d requests in %d turns", requests, turns)
 	}
 	u := run.result.GetUsage()
-	if got := int(u.GetInputTokens() + u.GetOutputTokens()); got != tokens { //nolint:gosec // small
+	if got := int(u.GetInputTokens() + u.GetOutputTokens()); got != tokens {
 		t.Errorf("the result counts %d tokens, the model %d", got, tokens)
 	}
 	return outcome{turns: turns, tokens: tokens, end: run.verdict(), really: s.really(w), by: interventions(run.events)}

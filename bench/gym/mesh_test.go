@@ -53,13 +53,13 @@ var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
 // begin builds the binary, starts it and connects to it.
 func begin(dir string) (stop func(), err error) {
 	harness := filepath.Join(dir, "harness")
-	build := exec.Command("go", "build", "-o", harness, "../../cmd/harness") //nolint:gosec // our own program
+	build := exec.Command("go", "build", "-o", harness, "../../cmd/harness")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	models = startModels()
-	cmd := exec.Command(harness, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--sync", "interval") //nolint:gosec // our own program
+	cmd := exec.Command(harness, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--sync", "interval")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir(), "OPENAI_BASE_URL=" + models.http.BaseURL()}
 	errs, err := cmd.StderrPipe()
 	if err != nil {

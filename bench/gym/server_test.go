@@ -73,7 +73,7 @@ func (v *served) reply(req *modeltest.Request) modeltest.Reply {
 	for i := range reply.Calls {
 		reply.Calls[i].ID = fmt.Sprintf("call_%d_%d", n, i)
 	}
-	reply.Usage = &modeltest.Usage{Input: uint64(in), Output: uint64(out)} //nolint:gosec // lengths
+	reply.Usage = &modeltest.Usage{Input: uint64(in), Output: uint64(out)}
 	return reply
 }
 

@@ -97,7 +97,7 @@ func writeTables(t *testing.T, path string, rows []*row) {
 			}
 		}
 		before, _, after := table.find(t, path)
-		if err := os.WriteFile(path, []byte(before+table.begin()+b.String()+table.end()+after), 0o644); err != nil { //nolint:gosec // a page
+		if err := os.WriteFile(path, []byte(before+table.begin()+b.String()+table.end()+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func (t table) compare(test *testing.T, r *row, have string) {
 // find splits a page at the markers of the table.
 func (t table) find(test *testing.T, path string) (before, text, after string) {
 	test.Helper()
-	page, err := os.ReadFile(path) //nolint:gosec // a page
+	page, err := os.ReadFile(path)
 	if err != nil {
 		test.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func (f *floor) handle(ctx context.Context, i int, d runlog.Delivery) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), meshtest.Patience)
 	defer cancel()
-	turn := f.turns[int(e.Header.Version)/f.turns[0].records()%len(f.turns)] //nolint:gosec // small
+	turn := f.turns[int(e.Header.Version)/f.turns[0].records()%len(f.turns)]
 	version, sequence := e.Header.Version, e.Sequence
 	for _, r := range turn[i] {
 		version++

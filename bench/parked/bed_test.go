@@ -141,7 +141,7 @@ func (b *bed) undelivered() (left uint64, ok bool) {
 		list := stream.ListConsumers(ctx)
 		for info := range list.Info() {
 			if info.Config.Durable != "" {
-				left += info.NumPending + uint64(info.NumAckPending) //nolint:gosec // a count
+				left += info.NumPending + uint64(info.NumAckPending)
 			}
 		}
 		if list.Err() != nil {

@@ -60,7 +60,7 @@ func TestFencedOffOnFirstDelivery(t *testing.T) {
 	e := b.step("turn")
 	b.journal(claimed(1))
 	claim := executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
-		if err := task.AppendJournal(ctx, claimed(uint32(len(task.Journal)+1)), nil, nil); err != nil { //nolint:gosec // small
+		if err := task.AppendJournal(ctx, claimed(uint32(len(task.Journal)+1)), nil, nil); err != nil {
 			return nil, fmt.Errorf("claim: %w", err)
 		}
 		return passOn(task), nil
@@ -130,7 +130,7 @@ func TestFailuresAreRecordedThenPoison(t *testing.T) {
 			}
 			for n, rec := range records[:MaxFailures] {
 				failed := rec.GetJournal().GetExecutorFailed()
-				if failed.GetCount() != uint32(n+1) || failed.GetExecutor() != "compaction" || failed.GetError() == "" { //nolint:gosec // small
+				if failed.GetCount() != uint32(n+1) || failed.GetExecutor() != "compaction" || failed.GetError() == "" {
 					t.Errorf("failure %d: %v", n+1, failed)
 				}
 				if event := rec.GetEvents()[0].GetExecutorError(); event.GetCount() != failed.GetCount() {

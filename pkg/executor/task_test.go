@@ -38,7 +38,7 @@ func TestPureObservesOnce(t *testing.T) {
 	var asked []string
 	p := &Pure{ExecutorName: "pure", Decide: needsTwo, Observe: func(_ context.Context, _ *Task, key string) (*harnessv1.Observation, error) {
 		asked = append(asked, key)
-		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(len(asked))}}, nil //nolint:gosec // small
+		return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(len(asked))}}, nil
 	}}
 	in := &harnessv1.StepInput{Namespace: "n", RunId: "r", Step: &harnessv1.Step{}}
 	before := proto.CloneOf(in)

@@ -68,11 +68,11 @@ func scalar(fd protoreflect.FieldDescriptor) protoreflect.Value {
 	case protoreflect.FloatKind:
 		return protoreflect.ValueOfFloat32(float32(n) / 4)
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		return protoreflect.ValueOfUint32(uint32(n)) //nolint:gosec // field numbers are small
+		return protoreflect.ValueOfUint32(uint32(n))
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		return protoreflect.ValueOfUint64(uint64(n)) //nolint:gosec // field numbers are positive
+		return protoreflect.ValueOfUint64(uint64(n))
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
-		return protoreflect.ValueOfInt32(int32(n)) //nolint:gosec // field numbers are small
+		return protoreflect.ValueOfInt32(int32(n))
 	default:
 		return protoreflect.ValueOfInt64(n)
 	}

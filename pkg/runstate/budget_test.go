@@ -34,10 +34,10 @@ func spent() *harnessv1.Snapshot {
 func TestExceeded(t *testing.T) {
 	limit := func(n int) map[string]*harnessv1.Budgets {
 		return map[string]*harnessv1.Budgets{
-			"turns":      {Turns: proto.Uint32(uint32(n))},                            //nolint:gosec // small
-			"tool_calls": {ToolCalls: proto.Uint32(uint32(n))},                        //nolint:gosec // small
-			"wall_clock": {WallClock: durationpb.New(time.Duration(n) * time.Second)}, //nolint:gosec // small
-			"tokens":     {Tokens: proto.Uint64(uint64(n))},                           //nolint:gosec // small
+			"turns":      {Turns: proto.Uint32(uint32(n))},
+			"tool_calls": {ToolCalls: proto.Uint32(uint32(n))},
+			"wall_clock": {WallClock: durationpb.New(time.Duration(n) * time.Second)},
+			"tokens":     {Tokens: proto.Uint64(uint64(n))},
 			"cost":       {CostUsd: proto.Float64(float64(n))},
 		}
 	}

@@ -76,12 +76,12 @@ func setAll(m protoreflect.Message, n uint64) {
 		switch fd.Kind() {
 		case protoreflect.MessageKind:
 			if fd.Message().FullName() == "google.protobuf.Duration" {
-				m.Set(fd, protoreflect.ValueOfMessage(durationpb.New(time.Duration(n)*time.Second).ProtoReflect())) //nolint:gosec // small
+				m.Set(fd, protoreflect.ValueOfMessage(durationpb.New(time.Duration(n)*time.Second).ProtoReflect()))
 			} else {
 				setAll(m.Mutable(fd).Message(), n)
 			}
 		case protoreflect.Uint32Kind:
-			m.Set(fd, protoreflect.ValueOfUint32(uint32(n))) //nolint:gosec // small
+			m.Set(fd, protoreflect.ValueOfUint32(uint32(n)))
 		case protoreflect.Uint64Kind:
 			m.Set(fd, protoreflect.ValueOfUint64(n))
 		case protoreflect.DoubleKind:

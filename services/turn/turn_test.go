@@ -59,7 +59,7 @@ func TestTurnContinuesFromAnyRecord(t *testing.T) {
 				t.Errorf("the turn ends as\n%v\nwant\n%v", got, want)
 			}
 			for i, m := range appendedBy(w.journal) {
-				if want := uint64(i) + 3; m.GetId() != want { //nolint:gosec // small
+				if want := uint64(i) + 3; m.GetId() != want {
 					t.Errorf("message %d has the id %d", want, m.GetId())
 				}
 			}

@@ -189,7 +189,7 @@ func (w *worker) result(id string) *harnessv1.ExecuteToolResponse {
 func (w *worker) store(d *runstate.Draft) {
 	next := w.state.Snapshot.GetMessageCount() + uint64(len(appendedBy(w.journal)))
 	for i, m := range d.Appended {
-		m.Id = next + uint64(i) + 1 //nolint:gosec // small
+		m.Id = next + uint64(i) + 1
 	}
 	w.journal = append(w.journal, &harnessv1.Record{
 		Appended: d.Appended, Events: d.Events, Body: &harnessv1.Record_Journal{Journal: d.Entry},

@@ -30,7 +30,7 @@ func TestACommandCannotReadTheKeysOfItsHost(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // for that user
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	workspace, data, home := filepath.Join(dir, "work"), filepath.Join(dir, "data"), filepath.Join(dir, "home")
@@ -45,7 +45,7 @@ func TestACommandCannotReadTheKeysOfItsHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(program, binary, 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(program, binary, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	script := write(t, dir, "script.yaml", `turns:

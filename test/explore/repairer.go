@@ -255,7 +255,7 @@ func (m *Model) setsTimer(id bodyID, version uint8) bool {
 func (m *Model) setTimer(s *state, id bodyID) {
 	step := m.all[id].step
 	item := m.item(repair.TimerItem(step.GetSnapshot().GetParkVersion()))
-	due := max(s.clock, uint8(step.GetParked().GetWakeAt().AsTime().Sub(noon)/time.Hour)) //nolint:gosec // some hours
+	due := max(s.clock, uint8(step.GetParked().GetWakeAt().AsTime().Sub(noon)/time.Hour))
 	for i, c := range s.senders {
 		if c.item != item {
 			continue

@@ -250,7 +250,7 @@ func TestWatchersSeeTheSame(t *testing.T) {
 					t.Errorf("get %s: %v", id, err)
 					return
 				}
-				after[w] = uint64(number(int(run.GetRun().GetVersion()) + 1)) //nolint:gosec // small
+				after[w] = uint64(number(int(run.GetRun().GetVersion()) + 1))
 				_, err = meshtest.Watch(ctx, m.Client(), "default", id, after[w], harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
 					seen[w] = append(seen[w], e.GetId())
 				})

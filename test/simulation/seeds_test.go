@@ -56,7 +56,7 @@ func shape(seed uint64) (sim.Config, mesh) {
 	case 4:
 		cfg.Rates, cfg.Replicated = sim.Hangs(), seed%2 == 0
 	}
-	return cfg, mesh{runs: 2 + int(seed/5%3)} //nolint:gosec // below 5
+	return cfg, mesh{runs: 2 + int(seed/5%3)}
 }
 
 func again(seed uint64) string {
@@ -80,7 +80,7 @@ func TestSeeds(t *testing.T) {
 			t.Run(fmt.Sprint(shard), func(t *testing.T) {
 				t.Parallel()
 				for n := shard; n < many(); n += shards {
-					cfg, m := shape(*from + uint64(n)) //nolint:gosec // positive
+					cfg, m := shape(*from + uint64(n))
 					r := sim.Try(t, cfg, m.start)
 					done.Add(1)
 					steps.Add(int64(r.Steps))

@@ -234,7 +234,7 @@ func (d *driver) observe(step *harnessv1.Step, key string) *harnessv1.Observatio
 	case repair.NeedEnvironment:
 		o.Value = &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{WorkingDirectory: "/w", Platform: "linux/amd64", Listing: "a.txt"}}
 	case compaction.KeyTokens:
-		o.Value = &harnessv1.Observation_Tokens{Tokens: uint32(step.GetSnapshot().GetTokenBudget().GetUnreportedBytes() / 4)} //nolint:gosec // small
+		o.Value = &harnessv1.Observation_Tokens{Tokens: uint32(step.GetSnapshot().GetTokenBudget().GetUnreportedBytes() / 4)}
 	default:
 		output, is := strings.CutPrefix(key, stopdecision.KeyCheck)
 		if !is {

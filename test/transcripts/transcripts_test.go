@@ -165,7 +165,7 @@ func (d *driver) play(line string) {
 		if err != nil {
 			d.t.Fatal(line)
 		}
-		d.onTurn[uint32(n)] = append(d.onTurn[uint32(n)], func(d *driver) { d.play(what) }) //nolint:gosec // small
+		d.onTurn[uint32(n)] = append(d.onTurn[uint32(n)], func(d *driver) { d.play(what) })
 	case "die":
 		d.crash = strings.TrimPrefix(rest, "at ")
 	case "lose":

@@ -49,7 +49,7 @@ func benchRecord(id string, version, prev uint64) *harnessv1.Record {
 	rec.Version, rec.PrevSequence, rec.Writer.Nonce = version, prev, version
 	for i := range 8 {
 		rec.Appended = append(rec.Appended, &harnessv1.Message{
-			Id: uint64(i), Content: content.Inline(strings.Repeat("x", 480)), //nolint:gosec // small and positive
+			Id: uint64(i), Content: content.Inline(strings.Repeat("x", 480)),
 		})
 	}
 	return rec
@@ -158,7 +158,7 @@ func busy(b *testing.B, l *Log, n, others int) (runlog.Run, runlog.Entry) {
 				b.Fatal(err)
 			}
 		}
-		rec = benchRecord("r", uint64(v)+1, prev) //nolint:gosec // positive
+		rec = benchRecord("r", uint64(v)+1, prev)
 		if at, err = l.Append(context.Background(), rec); err != nil {
 			b.Fatal(err)
 		}

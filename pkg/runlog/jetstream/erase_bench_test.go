@@ -45,7 +45,7 @@ func benchErase(b *testing.B, l *Log) {
 	for range b.N {
 		b.StopTimer()
 		var prev uint64
-		for v := range uint64(*eraseRecords) { //nolint:gosec // positive
+		for v := range uint64(*eraseRecords) {
 			var err error
 			if prev, err = l.Append(ctx, benchRecord("erased", v+1, prev)); err != nil {
 				b.Fatal(err)

@@ -287,7 +287,7 @@ func TestWatchOverNetwork(t *testing.T) {
 	var lost atomic.Int64
 	n.loseReplies.Store(holding("hm.live.", 1<<30, &lost)) // its end comes with the connection's
 	for v := 2; v <= until; v++ {
-		rec = after(rec, sequence, uint64(v)) //nolint:gosec // small and positive
+		rec = after(rec, sequence, uint64(v))
 		if sequence, err = sound.Append(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestWatchOverNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, v := range versions {
-		if v != uint64(i)+1 { //nolint:gosec // small and positive
+		if v != uint64(i)+1 {
 			t.Fatalf("versions %v", versions)
 		}
 	}

@@ -97,7 +97,7 @@ func (r *replicas) whole(l *Log, records map[uint64]*harnessv1.Record, run runlo
 	}
 	for i, e := range entries {
 		want := records[e.Sequence]
-		if want.GetVersion() != uint64(i)+1 || want.GetWriter().GetNonce() != e.Record.GetWriter().GetNonce() { //nolint:gosec // small and positive
+		if want.GetVersion() != uint64(i)+1 || want.GetWriter().GetNonce() != e.Record.GetWriter().GetNonce() {
 			r.Fatalf("sequence %d holds version %d of writer %d, want version %d of writer %d", e.Sequence,
 				e.Record.GetVersion(), e.Record.GetWriter().GetNonce(), want.GetVersion(), want.GetWriter().GetNonce())
 		}

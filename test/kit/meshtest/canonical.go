@@ -74,7 +74,7 @@ func scrub(m protoreflect.Message) {
 // record linked to the one before it, one end at most behind it.
 func Check(entries []runlog.Entry) error {
 	for i, e := range entries {
-		if e.Header.Version != uint64(i+1) { //nolint:gosec // small
+		if e.Header.Version != uint64(i+1) {
 			return fmt.Errorf("record %d has version %d", i+1, e.Header.Version)
 		}
 		if i > 0 && e.Record.GetPrevSequence() != entries[i-1].Sequence {

@@ -85,7 +85,7 @@ func (c *Collector) Export(_ context.Context, req *collectorv1.ExportTraceServic
 					Service: fmt.Sprint(process["service.name"]), Instance: fmt.Sprint(process["service.instance.id"]),
 					Name: s.GetName(), Kind: s.GetKind(), Attributes: values(s.GetAttributes()),
 					Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
-					Start: time.Unix(0, int64(s.GetStartTimeUnixNano())), End: time.Unix(0, int64(s.GetEndTimeUnixNano())), //nolint:gosec // of this century
+					Start: time.Unix(0, int64(s.GetStartTimeUnixNano())), End: time.Unix(0, int64(s.GetEndTimeUnixNano())),
 					Failed: s.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR,
 				}
 				for _, l := range s.GetLinks() {
