@@ -18,7 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// foreign is an executor as somebody outside would serve it.
+// foreign is an executor outside of the mesh.
 type foreign struct {
 	harnessv1.UnimplementedExecutorServiceServer
 	execute func(context.Context, *harnessv1.StepInput) (*harnessv1.Outcome, error)
@@ -29,7 +29,7 @@ func (f foreign) Execute(ctx context.Context, req *harnessv1.ExecuteRequest) (*h
 	return &harnessv1.ExecuteResponse{Output: &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Outcome{Outcome: outcome}}}, err
 }
 
-// serve serves an executor at addr until stop.
+// serveForeign serves an executor at addr until stop.
 func serveForeign(t *testing.T, addr string, execute func(context.Context, *harnessv1.StepInput) (*harnessv1.Outcome, error)) (at string, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
@@ -49,8 +49,8 @@ const twoTurns = `turns:
   - {text: "Done.", calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// begin starts a run that passes the executor NAME behind its turns.
-func begin(t *testing.T, m *meshtest.Mesh, run, name, script string) runlog.Run {
+// startRun starts a run whose executor NAME follows its turns.
+func startRun(t *testing.T, m *meshtest.Mesh, run, name, script string) runlog.Run {
 	t.Helper()
 	_, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: run, Spec: &harnessv1.RunSpec{
 		Goal: content.Inline("Look."), Workspace: t.TempDir(), Workflow: []string{"repair", "turn", name, "stopdecision"},
@@ -62,11 +62,11 @@ func begin(t *testing.T, m *meshtest.Mesh, run, name, script string) runlog.Run 
 	return runlog.Run{Namespace: "default", ID: run}
 }
 
-// TestExecutorBehindABridge: an executor that knows nothing but its service stands
-// between turn and stopdecision, goes away, comes back, and misbehaves.
-func TestExecutorBehindABridge(t *testing.T) {
+// TestExecutorThroughBridge checks that an executor that implements only its service
+// works between turn and stopdecision, disconnects, returns, and may misbehave.
+func TestExecutorThroughBridge(t *testing.T) {
 	t.Parallel()
-	outer := t // what is served outlives the part that it is for
+	outer := t // the server outlives the subtest
 	m := meshtest.Start(t, bin, meshtest.Config{Partitions: 2})
 	var calls atomic.Int32
 	speak := func(_ context.Context, in *harnessv1.StepInput) (*harnessv1.Outcome, error) {
@@ -78,7 +78,7 @@ func TestExecutorBehindABridge(t *testing.T) {
 	m.AwaitReady("bridge")
 
 	t.Run("it is called each turn and heard", func(t *testing.T) {
-		entries := m.Ended(begin(t, m, "heard", "critic", twoTurns), 0)
+		entries := m.Ended(startRun(t, m, "heard", "critic", twoTurns), 0)
 		said, from := 0, 0
 		for _, e := range entries {
 			if e.Record.GetStep().GetFrom() == "critic" {
@@ -100,15 +100,15 @@ func TestExecutorBehindABridge(t *testing.T) {
 	t.Run("while it is away its runs wait", func(t *testing.T) {
 		stop()
 		meshtest.Eventually(t, "the bridge says that it waits", func() bool {
-			return strings.Contains(m.Process("bridge").Said(), "waiting role=bridge") && strings.Contains(m.Process("bridge").Said(), "executor critic at "+at)
+			return strings.Contains(m.Process("bridge").Stderr(), "waiting role=bridge") && strings.Contains(m.Process("bridge").Stderr(), "executor critic at "+at)
 		})
-		run := begin(t, m, "waited", "critic", twoTurns)
+		run := startRun(t, m, "waited", "critic", twoTurns)
 		meshtest.Eventually(t, "the step has come to the bridge", func() bool {
 			e := m.Entries(run)
 			return len(e) > 0 && e[len(e)-1].Record.GetStep().GetTo() == "critic"
 		})
-		// It does not keep anybody from stopping the run.
-		stopped := begin(t, m, "stopped", "critic", twoTurns)
+		// It does not prevent the run from being stopped.
+		stopped := startRun(t, m, "stopped", "critic", twoTurns)
 		meshtest.Eventually(t, "that step has come to the bridge too", func() bool {
 			e := m.Entries(stopped)
 			return len(e) > 0 && e[len(e)-1].Record.GetStep().GetTo() == "critic"
@@ -131,7 +131,7 @@ func TestExecutorBehindABridge(t *testing.T) {
 		})
 		m.Start("bridge-2", meshtest.Args("--executor", "greedy", "--target", bad))
 		m.AwaitReady("bridge-2")
-		entries := m.Ended(begin(t, m, "greedy", "greedy", twoTurns), 0)
+		entries := m.Ended(startRun(t, m, "greedy", "greedy", twoTurns), 0)
 		result := entries[len(entries)-1].Record.GetStep().GetResult()
 		if result.GetReason().GetKind() != "poison" || !strings.Contains(result.GetReason().GetMessage(), "snapshot.max_turns") {
 			t.Errorf("ended as %v", result)
@@ -146,7 +146,7 @@ func TestExecutorBehindABridge(t *testing.T) {
 		})
 		m.Start("bridge-3", meshtest.Args("--executor", "slow", "--target", hang))
 		m.AwaitReady("bridge-3")
-		run := begin(t, m, "interrupted", "slow", twoTurns)
+		run := startRun(t, m, "interrupted", "slow", twoTurns)
 		select {
 		case <-hangs:
 		case <-time.After(meshtest.Patience):
@@ -165,7 +165,7 @@ func TestExecutorBehindABridge(t *testing.T) {
 	}
 }
 
-// TestBridgeIsRefused: each mistake is one line that says what to do.
+// TestBridgeIsRefused checks that each mistake gives one line with the remedy.
 func TestBridgeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,13 +13,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// inTheMidst takes runs of a scenario through the mesh, several beside each
-// other, while trouble is made, and gives all of them to check. trouble is
-// called again and again until the runs have come to their end, each time when
-// so many events more have been seen: there is no proof in a bus that is never up.
+// inTheMidst takes runs of a scenario through the mesh, several in parallel, while
+// trouble is made, and passes all of them to check. It calls trouble repeatedly until
+// the runs have ended, each time after every further events: a bus that is never
+// available would prove nothing.
 func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each, every int, trouble func(), check func(*driver, []runlog.Entry)) {
 	t.Helper()
-	m.Log() // while the bus is well
+	m.Log() // while the bus is available
 	ctx := context.WithoutCancel(t.Context())
 	var running, troubling sync.WaitGroup
 	over := make(chan struct{})
@@ -56,7 +56,8 @@ func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each, every i
 	}
 }
 
-// TestNATSIsKilled kills the only server again and again: runs wait and go on.
+// TestNATSIsKilled checks that runs continue while the only server is killed
+// repeatedly.
 func TestNATSIsKilled(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t, work)
@@ -73,8 +74,8 @@ func TestNATSIsKilled(t *testing.T) {
 	})
 }
 
-// TestClusterLosesItsLeader kills, of three servers, the one that leads the
-// records; the two others elect a new one.
+// TestClusterLosesItsLeader kills the one of three servers that leads the records. The
+// others elect a new leader.
 func TestClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t, work)

@@ -34,7 +34,7 @@ func TestFullStream(t *testing.T) {
 	}
 	meshtest.Eventually(t, "somebody says that the stream is full", func() bool {
 		for _, role := range []string{"repair", "compaction", "turn", "stopdecision"} {
-			if strings.Contains(m.Process(role).Said(), "the stream is full: give it more room with harness provision --max-bytes") {
+			if strings.Contains(m.Process(role).Stderr(), "the stream is full: give it more room with harness provision --max-bytes") {
 				return true
 			}
 		}

@@ -139,7 +139,7 @@ func killAt(t *testing.T, m *meshtest.Mesh, random *rand.Rand, role, point strin
 	var kills atomic.Int64
 	stop := m.Respawn(role, func(int) []meshtest.Option {
 		if _, ok := m.Process(role).Line("failpoint " + name); !ok {
-			t.Errorf("%s died elsewhere:\n%s", role, m.Process(role).Said())
+			t.Errorf("%s died elsewhere:\n%s", role, m.Process(role).Stderr())
 		}
 		if kills.Add(1) < int64(*rounds) {
 			return []meshtest.Option{arm()}

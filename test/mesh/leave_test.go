@@ -39,7 +39,7 @@ func TestWorkerIsCutOff(t *testing.T) {
 	} else {
 		t.Logf("taken over after %v of %v", took, takeover)
 	}
-	proxy.Mend()
+	proxy.Restore()
 	m.Process("turn-2").Kill()
 	next, more := work.through(t.Context(), t, m, "afterwards")
 	sound(t, next, more)

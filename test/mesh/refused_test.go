@@ -97,7 +97,7 @@ func TestOtherStreams(t *testing.T) {
 	}
 	refused(t, []string{"RUNS_0 was created for 3 partitions", "harness provision --partitions 3"}, serve(t, "turn", bus.URL())...)
 	if out, err := exec.Command(bin.Harness, provision("--partitions", "3")...).CombinedOutput(); err != nil {
-		t.Errorf("provision, to mend it: %v\n%s", err, out)
+		t.Errorf("provision, to restore it: %v\n%s", err, out)
 	}
 	for _, c := range []struct {
 		set, back func(*jetstream.StreamConfig)
@@ -168,7 +168,7 @@ func TestOtherSchema(t *testing.T) {
 				t.Errorf("%s: says %q, want %q", name, line, w)
 			}
 		}
-		if strings.Contains(p.Said(), "\nready role=") {
+		if strings.Contains(p.Stderr(), "\nready role=") {
 			t.Errorf("%s: ready all the same", name)
 		}
 		if got, err := healthOf(t, probe, "", insecure.NewCredentials()); err != nil || got != healthv1.HealthCheckResponse_NOT_SERVING {
@@ -207,7 +207,7 @@ func TestReadinessIsShown(t *testing.T) {
 	}
 	meshtest.Eventually(t, "turn does not serve", func() bool { return health() == healthv1.HealthCheckResponse_NOT_SERVING })
 	meshtest.Eventually(t, "turn says what it waits for", func() bool {
-		lines := strings.Split(turn.Said(), "\n")
+		lines := strings.Split(turn.Stderr(), "\n")
 		return strings.HasPrefix(lines[len(lines)-1], `waiting role=turn reason="no process with the role toolhost is ready`)
 	})
 	out, err := exec.Command(bin.Harness, "doctor", "--nats", m.Bus.URL()).CombinedOutput()

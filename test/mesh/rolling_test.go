@@ -61,7 +61,7 @@ func TestRollingRestart(t *testing.T) {
 	restart := func(name string) {
 		old := m.Process(name)
 		if code := old.Terminate(); code != 0 {
-			t.Errorf("%s left with %d:\n%s", name, code, old.Said())
+			t.Errorf("%s left with %d:\n%s", name, code, old.Stderr())
 		}
 		m.Start(name)
 		m.AwaitReady(name)

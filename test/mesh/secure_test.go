@@ -194,12 +194,12 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", identity(foreign.Issue(here), foreign))
 	meshtest.Eventually(t, "repair says whom it does not trust", func() bool {
-		return strings.Contains(m.Process("repair").Said(), "is signed by a CA that is not trusted")
+		return strings.Contains(m.Process("repair").Stderr(), "is signed by a CA that is not trusted")
 	})
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", identity(pairs["toolhost"], ca))
 	meshtest.Eventually(t, "repair is ready again", func() bool {
-		lines := strings.Split(m.Process("repair").Said(), "\n")
+		lines := strings.Split(m.Process("repair").Stderr(), "\n")
 		return strings.HasPrefix(lines[len(lines)-1], "ready role=repair")
 	})
 	for _, role := range []string{"turn", "gateway"} {
@@ -208,7 +208,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 		}
 	}
 	for _, role := range meshtest.Roles {
-		if said := m.Process(role).Said(); strings.Contains(said, "token-of") {
+		if said := m.Process(role).Stderr(); strings.Contains(said, "token-of") {
 			t.Errorf("%s shows a token:\n%s", role, said)
 		}
 	}

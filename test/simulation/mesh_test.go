@@ -21,9 +21,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
 )
 
-// mesh is the whole mesh in a world: two processes for each role, two tool hosts and
-// clients that drive a few runs. log decorates each process's way to the bus; nil
-// leaves it as it is.
+// mesh is a whole mesh in a world: two processes for each role, two tool hosts and
+// clients that drive a few runs. log decorates the run log of each process; nil leaves
+// it unchanged.
 type mesh struct {
 	log  func(role string, p *sim.Process, log runlog.Log) runlog.Log
 	runs int

@@ -17,51 +17,50 @@ import (
 
 var within = flag.Int("within", 1500, "how many seeds a mutation has to be caught within")
 
-// decorate changes a process's way to the bus.
+// decorate changes the run log of a process.
 type decorate func(role string, p *sim.Process, log runlog.Log) runlog.Log
 
-// mutations are rules of the mesh that are broken one at a time, at the processes'
-// handles, to show that the simulator notices.
+// mutations are faults, one at a time, in the run logs of processes. They show that the
+// simulator detects a broken rule.
 var mutations = []struct {
 	name string
-	// replicated says that the fault is one of a replicated bus alone, hangs that it
-	// takes a model that hangs.
+	// replicated restricts the fault to a replicated bus, hangs to a model that hangs.
 	replicated, hangs bool
 	log               decorate
 }{
-	{name: "no-fence", log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log { return &unfenced{Log: log} }},
+	{name: "no-fence", log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log { return &unfencedLog{Log: log} }},
 	{name: "filter-spelling", replicated: true, log: func(_ string, p *sim.Process, log runlog.Log) runlog.Log {
 		return sim.SpellFence(log, p.Name)
 	}},
 	{name: "ack-before-commit", log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log {
-		return &deliveries{Log: log, around: ackFirst}
+		return &deliveryLog{Log: log, around: ackFirst}
 	}},
 	{name: "heartbeat-without-ownership", hangs: true, log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
 		if role != "turn" {
 			return log
 		}
-		return &deliveries{Log: &trusting{Log: log}, around: beatAlways}
+		return &deliveryLog{Log: &trustingLog{Log: log}, around: beatAlways}
 	}},
 	{name: "no-journal", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
 		if role != "turn" {
 			return log
 		}
-		return &forgetful{Log: log, kept: map[uint64]kept{}}
+		return &forgetfulLog{Log: log, kept: map[uint64]unstoredRecord{}}
 	}},
-	{name: "unvalidated-views", replicated: true, log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log {
-		return &unvalidated{Log: log}
+	{name: "unvalidatedLog-views", replicated: true, log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log {
+		return &unvalidatedLog{Log: log}
 	}},
 	{name: "cursor-stays-at-refused", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
 		if role != "repair" {
 			return log
 		}
-		return &rewriting{Log: log, rewrite: keepCursor()}
+		return &rewritingLog{Log: log, rewrite: keepCursor()}
 	}},
 	{name: "drained-ids-forgotten", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
 		if role != "repair" {
 			return log
 		}
-		return &rewriting{Log: log, rewrite: forgetDrained}
+		return &rewritingLog{Log: log, rewrite: forgetDrained}
 	}},
 }
 
@@ -88,11 +87,10 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// unfenced writes behind whatever is there: a fence that is refused is taken to the
-// newest record.
-type unfenced struct{ runlog.Log }
+// unfencedLog appends after the newest record if the fence refuses its own.
+type unfencedLog struct{ runlog.Log }
 
-func (l *unfenced) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+func (l *unfencedLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	for {
 		sequence, err := l.Log.Append(ctx, rec)
 		if !errors.Is(err, runlog.ErrFenced) {
@@ -107,13 +105,13 @@ func (l *unfenced) Append(ctx context.Context, rec *harnessv1.Record) (uint64, e
 	}
 }
 
-// deliveries puts something around the handling of each delivery.
-type deliveries struct {
+// deliveryLog wraps the handling of each delivery.
+type deliveryLog struct {
 	runlog.Log
 	around func(d runlog.Delivery, handle func(runlog.Delivery))
 }
 
-func (l *deliveries) Consume(ctx context.Context, executor string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
+func (l *deliveryLog) Consume(ctx context.Context, executor string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
 	return l.Log.Consume(ctx, executor, concurrency, func(ctx context.Context, d runlog.Delivery) {
 		l.around(d, func(d runlog.Delivery) { handle(ctx, d) })
 	})
@@ -124,7 +122,7 @@ func ackFirst(d runlog.Delivery, handle func(runlog.Delivery)) {
 	handle(d)
 }
 
-// beatAlways holds a delivery for as long as it is handled, whoever has the step.
+// beatAlways keeps a delivery while it is handled, also without owning the step.
 func beatAlways(d runlog.Delivery, handle func(runlog.Delivery)) {
 	done := make(chan struct{})
 	var beating sync.WaitGroup
@@ -140,21 +138,21 @@ func beatAlways(d runlog.Delivery, handle func(runlog.Delivery)) {
 			}
 		}
 	})
-	handle(deaf{d})
+	handle(deafDelivery{d})
 	close(done)
 	beating.Wait()
 }
 
-// deaf is a delivery whose own heartbeat changes nothing.
-type deaf struct{ runlog.Delivery }
+// deafDelivery is a delivery whose own heartbeat does nothing.
+type deafDelivery struct{ runlog.Delivery }
 
-func (deaf) InProgress() error { return nil }
+func (deafDelivery) InProgress() error { return nil }
 
-// trusting shows a heartbeat, which is the one that looks with a deadline, that the
-// step is still held.
-type trusting struct{ runlog.Log }
+// trustingLog reports to a heartbeat, the only caller with a deadline, that the step is
+// still owned.
+type trustingLog struct{ runlog.Log }
 
-func (l *trusting) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+func (l *trustingLog) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	v, err := l.Log.View(ctx, run, contains)
 	if _, beats := ctx.Deadline(); beats && err == nil {
 		v.Newest.Sequence = contains
@@ -162,37 +160,37 @@ func (l *trusting) View(ctx context.Context, run runlog.Run, contains uint64) (r
 	return v, err
 }
 
-// forgetful keeps the journal to itself: what it appends is stored with the Step
-// that follows. Its process does not notice; all others, and its next life, do.
-type forgetful struct {
+// forgetfulLog does not store the journal: its entries are stored with the next Step. Its
+// process does not detect that. All others, and its next instance, do.
+type forgetfulLog struct {
 	runlog.Log
 
 	mu   sync.Mutex
 	next uint64
-	kept map[uint64]kept // by made-up sequences
+	kept map[uint64]unstoredRecord // by invented sequences
 }
 
-// kept is a record that was not stored.
-type kept struct {
+// unstoredRecord is a record that was not stored.
+type unstoredRecord struct {
 	rec *harnessv1.Record
-	// behind is the stored record that it comes behind.
-	behind runlog.Entry
+	// after is the stored record that it follows.
+	after runlog.Entry
 }
 
-// madeUp is where sequences begin that nothing is stored at.
+// madeUp is the first sequence of records that are not stored.
 const madeUp = 1 << 40
 
-func (l *forgetful) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+func (l *forgetfulLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	l.mu.Lock()
 	before, isKept := l.kept[rec.GetPrevSequence()]
-	behind := before.behind
+	after := before.after
 	if !isKept {
-		behind = runlog.Entry{Sequence: rec.GetPrevSequence(), Header: runlog.Header{Version: rec.GetVersion() - 1}}
+		after = runlog.Entry{Sequence: rec.GetPrevSequence(), Header: runlog.Header{Version: rec.GetVersion() - 1}}
 	}
 	if rec.GetJournal() != nil {
 		defer l.mu.Unlock()
 		l.next++
-		l.kept[madeUp+l.next] = kept{rec: rec, behind: behind}
+		l.kept[madeUp+l.next] = unstoredRecord{rec: rec, after: after}
 		return madeUp + l.next, nil
 	}
 	rec = proto.CloneOf(rec)
@@ -206,11 +204,11 @@ func (l *forgetful) Append(ctx context.Context, rec *harnessv1.Record) (uint64, 
 		at = k.rec.GetPrevSequence()
 	}
 	l.mu.Unlock()
-	rec.Version, rec.PrevSequence, rec.AppendedBefore = behind.Header.Version+1, behind.Sequence, 0
+	rec.Version, rec.PrevSequence, rec.AppendedBefore = after.Header.Version+1, after.Sequence, 0
 	return l.Log.Append(ctx, rec)
 }
 
-func (l *forgetful) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
+func (l *forgetfulLog) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
 	l.mu.Lock()
 	k, ok := l.kept[sequence]
 	l.mu.Unlock()
@@ -220,29 +218,29 @@ func (l *forgetful) Read(ctx context.Context, run runlog.Run, sequence uint64) (
 	return l.Log.Read(ctx, run, sequence)
 }
 
-func (l *forgetful) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+func (l *forgetfulLog) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	l.mu.Lock()
 	if k, ok := l.kept[contains]; ok {
-		contains = k.behind.Sequence
+		contains = k.after.Sequence
 	}
 	l.mu.Unlock()
 	return l.Log.View(ctx, run, contains)
 }
 
-// unvalidated takes any replica's word.
-type unvalidated struct{ runlog.Log }
+// unvalidatedLog accepts the answer of any replica.
+type unvalidatedLog struct{ runlog.Log }
 
-func (l *unvalidated) View(ctx context.Context, run runlog.Run, _ uint64) (runlog.View, error) {
+func (l *unvalidatedLog) View(ctx context.Context, run runlog.Run, _ uint64) (runlog.View, error) {
 	return l.Log.View(ctx, run, 0)
 }
 
-// rewriting changes the steps that a process appends.
-type rewriting struct {
+// rewritingLog changes the steps that a process appends.
+type rewritingLog struct {
 	runlog.Log
 	rewrite func(rec *harnessv1.Record)
 }
 
-func (l *rewriting) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+func (l *rewritingLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	if rec.GetStep() == nil {
 		return l.Log.Append(ctx, rec)
 	}
@@ -251,7 +249,7 @@ func (l *rewriting) Append(ctx context.Context, rec *harnessv1.Record) (uint64, 
 	return l.Log.Append(ctx, rec)
 }
 
-// keepCursor lets the inbox cursor stop at the first item that was refused, now or
+// keepCursor makes the inbox cursor stop at the first item that was refused, now or
 // before.
 func keepCursor() func(rec *harnessv1.Record) {
 	var mu sync.Mutex

@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sim"
 )
 
-// TestTheWorkloadReachesWhatItIsFor holds that seeds do not pass because nothing
-// happens in them: within a few hundred, runs come to everything that is named here.
-func TestTheWorkloadReachesWhatItIsFor(t *testing.T) {
+// TestWorkloadReachesEverything checks that seeds do not pass for lack of events:
+// within a few hundred seeds, runs reach everything in reached.
+func TestWorkloadReachesEverything(t *testing.T) {
 	seen := map[string]int{}
 	count := sim.Invariant{Name: "seen", Stored: func(_ *sim.Log, e runlog.Entry) string {
 		for _, name := range namesOf(e.Record) {
@@ -37,7 +37,7 @@ func TestTheWorkloadReachesWhatItIsFor(t *testing.T) {
 	}
 }
 
-// reached is what the workload is for.
+// reached is what the workload must reach.
 var reached = []string{
 	"ApprovalAnswered", "ApprovalRequested", "BudgetWarn", "ContinuationPrompt", "ModelRetry", "RunCancelled", "RunInterrupted", "StopRejected",
 	"ToolDenied", "ToolError", "ToolResult", "WorkerTakeover", "deleted",
@@ -52,7 +52,7 @@ var reached = []string{
 	"parked: approval", "parked: budget_exceeded:tool_calls", "parked: client_tool", "parked: interrupted", "parked: provider_unavailable", "parked: question",
 }
 
-// namesOf names what a record says in a way that can be counted.
+// namesOf returns the names of what a record contains.
 func namesOf(rec *harnessv1.Record) []string {
 	var names []string
 	for _, e := range rec.GetEvents() {

@@ -6,7 +6,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sim"
 )
 
-// TestReproduces runs seeds twice and expects the same trace.
+// TestReproduces runs seeds twice and compares their traces.
 func TestReproduces(t *testing.T) {
 	for seed := range uint64(*repeated) {
 		cfg, m := shape(seed)
@@ -18,7 +18,7 @@ func TestReproduces(t *testing.T) {
 	}
 }
 
-// logParting shows where two traces part.
+// logParting logs where two traces differ first.
 func logParting(t *testing.T, first, second sim.Result) {
 	t.Helper()
 	a, b := first.Trace(0), second.Trace(0)

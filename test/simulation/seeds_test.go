@@ -23,14 +23,14 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // a world is small and soon over: collecting seldom saves a tenth of the time
+	debug.SetGCPercent(400) // worlds are small and short-lived: rare collections save a tenth of the time
 	os.Exit(m.Run())
 }
 
-// underRace says that the race detector watches, which takes many times as long.
+// underRace is set under the race detector, which multiplies the time.
 var underRace bool
 
-// many is how many seeds TestSeeds runs.
+// many returns how many seeds TestSeeds runs.
 func many() int {
 	switch {
 	case *seeds > 0:
@@ -41,7 +41,7 @@ func many() int {
 	return 3000
 }
 
-// shape is what a seed's world is like.
+// shape returns the world of a seed.
 func shape(seed uint64) (sim.Config, mesh) {
 	cfg := sim.Config{Seed: seed, Executors: executors}
 	switch seed % 5 {
@@ -95,7 +95,7 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds, %d interactions, %d records", done.Load(), steps.Load(), records.Load())
 }
 
-// runOne runs one seed, and tells of it.
+// runOne runs one seed and logs its result.
 func runOne(t *testing.T, seed uint64) {
 	cfg, m := shape(seed)
 	r := sim.Try(t, cfg, m.start)
@@ -110,7 +110,7 @@ func runOne(t *testing.T, seed uint64) {
 	}
 }
 
-// report says on stderr every ten seconds how far the seeds are.
+// report prints the progress to stderr every ten seconds.
 func report(done *atomic.Int64, stop <-chan struct{}) {
 	began := time.Now()
 	ticker := time.NewTicker(10 * time.Second)

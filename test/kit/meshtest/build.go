@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// Binaries are the programs that a mesh consists of.
+// Binaries are the programs of a mesh.
 type Binaries struct {
-	// Harness has failpoints.
+	// Harness is built with failpoints.
 	Harness string
-	// NATS is the server that the module requires.
+	// NATS is the server version that the module requires.
 	NATS string
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// volatile are the fields that differ between two runs of the same work: where
-// records stand, who wrote them, and how many attempts it took.
+// volatile are the fields that differ between two runs of the same work: sequences,
+// writers, and numbers of attempts.
 var volatile = map[protoreflect.Name]bool{
 	"version": true, "prev_sequence": true, "appended_before": true, "writer": true, "attempt": true, "sequence": true, "first_sequence": true,
 	"inbox_cursor": true, "inbox_sequence": true, "cursor": true, "park_version": true, "ledger_id": true, "worker": true,
@@ -21,10 +21,9 @@ var volatile = map[protoreflect.Name]bool{
 	"trace": true, "traceparent": true,
 }
 
-// Canonical is a log as text, without what volatile names, without times and
-// durations, without the records that only say that a worker came again, and
-// with every path in place of which the given replacements put something else.
-// Logs of the same work are equal, whatever died meanwhile.
+// Canonical returns a log as text, without the volatile fields, times, durations, and
+// records that only show a takeover. In each path, the given replacements replace one
+// text by another. Logs of the same work are equal, whatever died meanwhile.
 func Canonical(entries []runlog.Entry, replace ...string) string {
 	var b strings.Builder
 	for _, e := range entries {
@@ -38,7 +37,7 @@ func Canonical(entries []runlog.Entry, replace ...string) string {
 		}
 		scrub(rec.ProtoReflect())
 		text := prototext.MarshalOptions{Multiline: true, Indent: " "}.Format(rec)
-		// The text format puts in spaces at random, so that nobody depends on it.
+		// The text format adds random spaces, so that no program depends on it.
 		fmt.Fprintf(&b, "---\n%s", strings.Join(strings.Fields(text), " "))
 		b.WriteString("\n")
 	}
@@ -70,8 +69,8 @@ func scrub(m protoreflect.Message) {
 	})
 }
 
-// Check says what is wrong with a log in itself: versions without a gap, each
-// record linked to the one before it, one end at most behind it.
+// Check returns what is wrong with a log: versions must have no gap, each record must
+// be linked to the one before it, and at most one end may be the last.
 func Check(entries []runlog.Entry) error {
 	for i, e := range entries {
 		if e.Header.Version != uint64(i+1) {
@@ -87,7 +86,7 @@ func Check(entries []runlog.Entry) error {
 	return nil
 }
 
-// Outcomes are the ends of all calls in a log, by call id.
+// Outcomes returns the ends of all calls in a log, by call id.
 func Outcomes(entries []runlog.Entry) map[string]harnessv1.ToolOutcome {
 	outcomes := map[string]harnessv1.ToolOutcome{}
 	for _, e := range entries {

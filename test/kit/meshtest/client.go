@@ -14,20 +14,20 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// quick makes clients come back soon after a gateway that was restarted.
+// quick makes clients reconnect quickly to a restarted gateway.
 var quick = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond},
 	MinConnectTimeout: time.Second,
 }
 
-// Passing says that a call may be made again.
-func Passing(err error) bool { return status.Code(err) == codes.Unavailable }
+// Temporary reports whether a call may be repeated after an error.
+func Temporary(err error) bool { return status.Code(err) == codes.Unavailable }
 
-// Retry makes a call until it succeeds or is refused for good.
+// Retry repeats a call until it succeeds or is refused permanently.
 func Retry[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
 	for {
 		r, err := call(ctx)
-		if err == nil || !Passing(err) || ctx.Err() != nil {
+		if err == nil || !Temporary(err) || ctx.Err() != nil {
 			return r, err
 		}
 		select {
@@ -37,8 +37,8 @@ func Retry[T any](ctx context.Context, call func(context.Context) (T, error)) (T
 	}
 }
 
-// Watch follows a run from after on until until, whatever becomes of the
-// gateway, and calls each with every event once. It returns the last result.
+// Watch follows a run from after until until, across failures of the gateway, and calls
+// each with every event once. It returns the last result.
 func Watch(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, after uint64, until harnessv1.WatchUntil, each func(*harnessv1.Event)) (*harnessv1.HarnessResult, error) {
 	var result *harnessv1.HarnessResult
 	last := ""
@@ -59,11 +59,12 @@ func Watch(ctx context.Context, client harnessv1.GatewayServiceClient, namespace
 			if e == nil {
 				continue
 			}
-			if skip { // a record's events up to the last that was seen
+			if skip { // the events of a record up to the last received one
 				skip = e.GetId() != last
 				continue
 			}
-			// All events of a version before: from here on a new stream may go on.
+			// All events of the versions before have been received: a new stream may
+			// continue here.
 			if e.GetVersion() > version {
 				after, version = version, e.GetVersion()
 			}
@@ -75,7 +76,7 @@ func Watch(ctx context.Context, client harnessv1.GatewayServiceClient, namespace
 		switch {
 		case errors.Is(err, io.EOF):
 			return result, nil
-		case !Passing(err) || ctx.Err() != nil:
+		case !Temporary(err) || ctx.Err() != nil:
 			return result, err
 		}
 		select {

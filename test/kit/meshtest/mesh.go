@@ -23,37 +23,37 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// Roles are those that a mesh needs.
+// Roles are the roles of a mesh.
 var Roles = workflow.Roles()
 
-// Config says what a mesh is like.
+// Config configures a mesh.
 type Config struct {
-	// NATS servers.
+	// NATS configures its NATS servers.
 	NATS NATSConfig
 	// Replicas of each stream. Default 1.
 	Replicas int
-	// Partitions that runs are spread over. Default 1.
+	// Partitions is the number of partitions. Default 1.
 	Partitions int
-	// Takeover time. Default 1 s: tests wait for it.
+	// Takeover time. Default 1 s, because tests wait for it.
 	Takeover time.Duration
 	// Workers is the number of turn workers. Default 1.
 	Workers int
-	// Without are roles that are not started.
+	// Without lists roles that are not started.
 	Without []string
-	// Env is further environment of every process, NAME=VALUE.
+	// Env is added to the environment of every process, NAME=VALUE.
 	Env []string
 }
 
 // Mesh is a running mesh.
 type Mesh struct {
-	// Bus is its NATS.
+	// Bus is the mesh's NATS.
 	Bus *NATS
 
 	tb      testing.TB
 	bin     Binaries
 	env     []string
 	dir     string
-	gateway string // HOST:PORT, the same in every life
+	gateway string // HOST:PORT, the same after a restart
 
 	mu        sync.Mutex
 	processes map[string]*Process // by name: the role, with a number from the second on
@@ -61,8 +61,8 @@ type Mesh struct {
 	conn      *grpc.ClientConn
 }
 
-// Start starts NATS, provisions it, and starts a process for each role. It
-// returns when all are ready.
+// Start starts NATS, provisions it, and starts a process for each role. It returns when
+// all are ready.
 func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
 	tb.Helper()
 	touched.Do(func() { touch(tb) })
@@ -110,8 +110,8 @@ func Arm(spec string) Option {
 // Args adds arguments to `harness serve`.
 func Args(args ...string) Option { return func(l *launch) { l.args = append(l.args, args...) } }
 
-// Start starts a process, again if it has ended. The name is the role's, with
-// -2, -3 and so on for further ones. It does not wait until it is ready.
+// Start starts a process, or restarts it if it has ended. The name is the role's, with
+// -2, -3 and so on for further ones. It does not wait until the process is ready.
 func (m *Mesh) Start(name string, options ...Option) *Process {
 	m.tb.Helper()
 	role, _, _ := strings.Cut(name, "-")
@@ -130,18 +130,17 @@ func (m *Mesh) Start(name string, options ...Option) *Process {
 	return p
 }
 
-// Data is a process's data directory.
+// Data returns a process's data directory.
 func (m *Mesh) Data(name string) string { return filepath.Join(m.dir, name) }
 
-// Process is the newest life of a name.
+// Process returns the newest process of a name.
 func (m *Mesh) Process(name string) *Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.processes[name]
 }
 
-// Writer is the process that has written a record, nil when it is not one of
-// those that run now.
+// Writer returns the process that wrote a record, nil if it does not run now.
 func (m *Mesh) Writer(e runlog.Entry) *Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,26 +152,26 @@ func (m *Mesh) Writer(e runlog.Entry) *Process {
 	return nil
 }
 
-// AwaitReady waits until a process says that its role is ready.
+// AwaitReady waits until a process reports that its role is ready.
 func (m *Mesh) AwaitReady(name string) {
 	m.tb.Helper()
 	if _, ok := m.Process(name).Line("ready role="); !ok {
-		m.tb.Fatalf("%s ended before it was ready:\n%s", name, m.Process(name).Said())
+		m.tb.Fatalf("%s ended before it was ready:\n%s", name, m.Process(name).Stderr())
 	}
 }
 
-// AwaitAlive waits until the newest life of a name is ready.
+// AwaitAlive waits until the newest process of a name is ready.
 func (m *Mesh) AwaitAlive(name string) {
 	m.tb.Helper()
 	Eventually(m.tb, name+" is alive", func() bool {
 		p := m.Process(name)
-		return !p.Ended() && strings.Contains("\n"+p.Said(), "\nready role=")
+		return !p.Ended() && strings.Contains("\n"+p.Stderr(), "\nready role=")
 	})
 }
 
-// Respawn starts a process again each time it ends, until the test ends or stop
-// is called, as a supervisor would. options gives those of the nth life, from 2;
-// ended is called for each end before that.
+// Respawn restarts a process each time it ends, until the test ends or stop is called,
+// as a supervisor would. options returns those of the nth process, from 2. It is called
+// after each end.
 func (m *Mesh) Respawn(name string, options func(life int) []Option) (stop func()) {
 	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -196,7 +195,7 @@ func (m *Mesh) Respawn(name string, options func(life int) []Option) (stop func(
 	return stop
 }
 
-// Harness runs another verb of the program to its end and returns its stdout.
+// Harness runs another command of the program to its end and returns its stdout.
 func (m *Mesh) Harness(args ...string) string {
 	m.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -212,10 +211,10 @@ func (m *Mesh) Harness(args ...string) string {
 	return string(out)
 }
 
-// Gateway is its address, HOST:PORT.
+// Gateway returns the gateway's address, HOST:PORT.
 func (m *Mesh) Gateway() string { return m.gateway }
 
-// Client calls the gateway. While it is away calls wait for it.
+// Client returns a client of the gateway. Its calls wait while the gateway is away.
 func (m *Mesh) Client() harnessv1.GatewayServiceClient {
 	m.tb.Helper()
 	m.mu.Lock()
@@ -232,7 +231,7 @@ func (m *Mesh) Client() harnessv1.GatewayServiceClient {
 	return harnessv1.NewGatewayServiceClient(m.conn)
 }
 
-// Log reads the bus itself.
+// Log returns the run log on the mesh's bus.
 func (m *Mesh) Log() *jetstream.Log {
 	m.tb.Helper()
 	m.mu.Lock()
@@ -248,7 +247,7 @@ func (m *Mesh) Log() *jetstream.Log {
 	return m.log
 }
 
-// Entries is the whole log of a run.
+// Entries returns the whole log of a run.
 func (m *Mesh) Entries(run runlog.Run) []runlog.Entry {
 	m.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -267,8 +266,8 @@ func (m *Mesh) Entries(run runlog.Run) []runlog.Entry {
 	}
 }
 
-// Ended is the whole log of a run that has ended at a version above after. A replica
-// that is behind is asked again.
+// Ended returns the whole log of a run that has ended at a version above after. It
+// repeats the read if a replica lags.
 func (m *Mesh) Ended(run runlog.Run, after int) []runlog.Entry {
 	m.tb.Helper()
 	var entries []runlog.Entry
@@ -280,7 +279,7 @@ func (m *Mesh) Ended(run runlog.Run, after int) []runlog.Entry {
 	return entries
 }
 
-// Write puts a file into the mesh's directory and returns its path.
+// Write writes a file into the mesh's directory and returns its path.
 func (m *Mesh) Write(name, text string) string {
 	m.tb.Helper()
 	path := filepath.Join(m.dir, name)

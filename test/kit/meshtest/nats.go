@@ -29,19 +29,19 @@ type server struct {
 	process         *Process
 }
 
-// NATSConfig says what servers are like.
+// NATSConfig configures the servers.
 type NATSConfig struct {
 	// Servers is 1 or 3. Default 1.
 	Servers int
 	// SyncAlways makes every acknowledged write survive a loss of power.
 	SyncAlways bool
-	// NoJetStream leaves it off.
+	// NoJetStream switches JetStream off.
 	NoJetStream bool
-	// Extra is further configuration for each server.
+	// Extra is added to the configuration of each server.
 	Extra string
 }
 
-// StartNATS starts servers and waits until they elect a leader.
+// StartNATS starts servers and waits until they have elected a leader.
 func StartNATS(tb testing.TB, bin Binaries, cfg NATSConfig) *NATS {
 	tb.Helper()
 	n := &NATS{tb: tb, bin: bin.NATS}
@@ -82,9 +82,9 @@ func StartNATS(tb testing.TB, bin Binaries, cfg NATSConfig) *NATS {
 	return n
 }
 
-// freePorts are ports of this machine that nobody listens on now. They lie below those
-// that systems give out by themselves: a connection or another process's free port would
-// take one of them before it is used.
+// freePorts returns ports of this machine without a listener. They are below the range
+// that systems assign: otherwise a connection or another process could take one of them
+// before it is used.
 func freePorts(tb testing.TB, n int) []int {
 	tb.Helper()
 	const first, last, tries = 10_000, 32_000, 1_000
@@ -104,7 +104,7 @@ func freePorts(tb testing.TB, n int) []int {
 	return nil
 }
 
-// URL names all servers.
+// URL returns the URLs of all servers.
 func (n *NATS) URL() string {
 	var urls []string
 	for _, s := range n.servers {
@@ -113,20 +113,20 @@ func (n *NATS) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Servers is their number.
+// Servers returns the number of servers.
 func (n *NATS) Servers() int { return len(n.servers) }
 
 // Kill kills a server.
 func (n *NATS) Kill(i int) { n.tb.Helper(); n.servers[i].process.Kill() }
 
-// Restart starts a server that is not running.
+// Restart restarts a server that is not running.
 func (n *NATS) Restart(i int) {
 	n.tb.Helper()
 	s := n.servers[i]
 	s.process = run(n.tb, s.name, environment(), n.bin, "-c", s.config)
 }
 
-// AwaitReady waits until a server says that JetStream works.
+// AwaitReady waits until a server reports that JetStream works.
 func (n *NATS) AwaitReady(i int) {
 	n.tb.Helper()
 	s := n.servers[i]
@@ -154,7 +154,7 @@ func (n *NATS) ask(i int, path string, into any) error {
 	return json.NewDecoder(r.Body).Decode(into)
 }
 
-// Leader is the server that leads a stream; -1 when nobody says so.
+// Leader returns the server that leads a stream; -1 if none is known.
 func (n *NATS) Leader(stream string) int {
 	for i := range n.servers {
 		for _, s := range n.streams(i) {
@@ -171,7 +171,7 @@ func (n *NATS) Leader(stream string) int {
 	return -1
 }
 
-// Consumers is the number of consumers of all streams that a server knows.
+// Consumers returns the number of consumers of all streams that a server knows.
 func (n *NATS) Consumers(i int) int {
 	count := 0
 	for _, s := range n.streams(i) {
@@ -206,7 +206,7 @@ func (n *NATS) streams(i int) []streamDetail {
 	return all
 }
 
-// stream changes a stream behind the log's back.
+// stream changes a stream without the log.
 func (n *NATS) stream(name string, change func(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) error) error {
 	nc, err := nats.Connect(n.URL())
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Patience bounds every wait. Nothing comes near it unless it hangs.
+// Patience bounds every wait. Only a hang reaches it.
 const Patience = 90 * time.Second
 
-// Process is a program that a test started.
+// Process is a program that a test has started.
 type Process struct {
-	// Name tells it from others in messages.
+	// Name identifies it in messages.
 	Name string
 
 	tb   testing.TB
@@ -26,10 +26,10 @@ type Process struct {
 
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed and renewed with each line
+	more  chan struct{} // closed and replaced with each line
 }
 
-// run starts a program. Its stderr is read line by line.
+// run starts a program and reads its stderr line by line.
 func run(tb testing.TB, name string, env []string, path string, args ...string) *Process {
 	tb.Helper()
 	p := &Process{Name: name, tb: tb, cmd: exec.Command(path, args...), done: make(chan struct{}), more: make(chan struct{})}
@@ -71,13 +71,13 @@ func (p *Process) last(n int) []string {
 	return p.lines[max(0, len(p.lines)-n):]
 }
 
-// PID is the process's.
+// PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Ended says that it has.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
@@ -95,21 +95,21 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// Kill kills it and waits for its end.
+// Kill kills the process and waits for its end.
 func (p *Process) Kill() {
 	p.tb.Helper()
 	p.Signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// Terminate asks it to stop and returns its exit code.
+// Terminate sends SIGTERM and returns the exit code.
 func (p *Process) Terminate() int {
 	p.tb.Helper()
 	p.Signal(syscall.SIGTERM)
 	return p.Wait()
 }
 
-// Wait returns the exit code, -1 when a signal ended it.
+// Wait returns the exit code, -1 if a signal ended the process.
 func (p *Process) Wait() int {
 	p.tb.Helper()
 	select {
@@ -121,8 +121,8 @@ func (p *Process) Wait() int {
 	}
 }
 
-// Line waits for a line of stderr that begins so and returns the rest of it.
-// ok is false when the process ended without one.
+// Line waits for a line of stderr with a prefix and returns the rest of it. ok is false
+// if the process ended without one.
 func (p *Process) Line(prefix string) (rest string, ok bool) {
 	p.tb.Helper()
 	deadline := time.After(Patience)
@@ -141,22 +141,22 @@ func (p *Process) Line(prefix string) (rest string, ok bool) {
 		select {
 		case <-more:
 		case <-p.done:
-			ended = true // once more: the last lines
+			ended = true // again: the last lines
 		case <-deadline:
 			p.tb.Fatalf("%s did not say %q", p.Name, prefix)
 		}
 	}
 }
 
-// Said is everything on stderr so far.
-func (p *Process) Said() string { return strings.Join(p.last(1<<30), "\n") }
+// Stderr returns everything on stderr so far.
+func (p *Process) Stderr() string { return strings.Join(p.last(1<<30), "\n") }
 
-// environment is a clean one: no keys, no settings of the person who tests.
+// environment returns a clean environment, without keys and settings of the user.
 func environment(more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(), "HARNESS_LOG_LEVEL=warn"}, more...)
 }
 
-// Eventually waits until a condition holds. pause is a moment between two looks.
+// Eventually waits until a condition holds.
 func Eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)

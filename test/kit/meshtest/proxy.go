@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// Proxy stands between a process and the bus and can cut it off: bytes stop, in
-// both directions, and connections stay open, as when a cable is pulled.
+// Proxy forwards the connection between a process and the bus and can interrupt it:
+// bytes stop in both directions and connections stay open, as when a cable is pulled.
 type Proxy struct {
 	tb       testing.TB
 	listener net.Listener
 	target   string
 
 	mu    sync.Mutex
-	cut   chan struct{} // closed when bytes may go on; nil while they do
+	cut   chan struct{} // closed when bytes may continue; nil while they do
 	conns []net.Conn
 }
 
-// StartProxy starts a proxy before a server of the bus.
+// StartProxy starts a proxy in front of a server of the bus.
 func StartProxy(tb testing.TB, bus *NATS) *Proxy {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func StartProxy(tb testing.TB, bus *NATS) *Proxy {
 	})
 	tb.Cleanup(func() {
 		_ = l.Close()
-		p.Mend()
+		p.Restore()
 		p.mu.Lock()
 		for _, c := range p.conns {
 			_ = c.Close()
@@ -50,7 +50,7 @@ func StartProxy(tb testing.TB, bus *NATS) *Proxy {
 	return p
 }
 
-// URL is the bus through the proxy.
+// URL returns the URL of the bus through the proxy.
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
 // Cut stops all bytes.
@@ -62,8 +62,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Mend lets them go on.
-func (p *Proxy) Mend() {
+// Restore lets all bytes continue.
+func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cut != nil {
@@ -114,7 +114,7 @@ func (w writer) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// Via has a process reach the bus at another URL.
+// Via makes a process connect to the bus at another URL.
 func Via(url string) Option {
 	return func(l *launch) {
 		for i, arg := range l.args {
