@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 
@@ -12,12 +13,12 @@ import (
 )
 
 // leadingFlag is the flag that a message is about.
-var leadingFlag = regexp.MustCompile(`^--([a-z0-9-]+)`)
+var leadingFlag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^--([a-z0-9-]+)`) })
 
 // whence names the variable, where what a message complains of came from the
 // environment and no such flag was given.
 func (a *app) whence(text string) string {
-	match := leadingFlag.FindStringSubmatch(text)
+	match := leadingFlag().FindStringSubmatch(text)
 	if match == nil || !a.inherited[match[1]] || a.given[match[1]] {
 		return text
 	}
@@ -45,7 +46,7 @@ func (a *app) warnUnknown(model *kong.Application) {
 	known = slices.Compact(known)
 	for _, pair := range a.environ {
 		name, _, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, prefix) || slices.Contains(known, name) || serviceLink.MatchString(name) {
+		if !strings.HasPrefix(name, prefix) || slices.Contains(known, name) || serviceLink().MatchString(name) {
 			continue
 		}
 		if near := nearest(name, known); near != "" {
@@ -58,7 +59,9 @@ func (a *app) warnUnknown(model *kong.Application) {
 
 // serviceLink is a variable that Kubernetes sets in each container, for a service
 // whose name begins with harness.
-var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)
+var serviceLink = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)
+})
 
 // nearest returns the known variable whose name is nearest, empty if none is.
 func nearest(name string, known []string) string {

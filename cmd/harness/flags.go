@@ -56,7 +56,7 @@ func isBrokenPipe(err error) bool {
 
 // runName checks the form of a run's id.
 func runName(flag, id string) error {
-	if !nameForm.MatchString(id) {
+	if !nameForm().MatchString(id) {
 		return fmt.Errorf("%s: %q: expected letters, digits, - and _, at most 64", flag, id)
 	}
 	return nil

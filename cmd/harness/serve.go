@@ -67,7 +67,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Takeover != nil && c.Takeover.d < runlog.MinTakeover {
 		return follow.ExitError, fmt.Errorf("--takeover: %s is too short: must be at least %s, so that a worker can report five times within it", c.Takeover.d, runlog.MinTakeover)
 	}
-	if c.Instance != "" && !nameForm.MatchString(c.Instance) {
+	if c.Instance != "" && !nameForm().MatchString(c.Instance) {
 		return follow.ExitError, fmt.Errorf("--instance: %q: expected letters, digits, - and _, at most 64", c.Instance)
 	}
 	if c.Concurrency < 0 || a.given["concurrency"] && c.Concurrency == 0 {
@@ -169,7 +169,7 @@ type provisionCmd struct {
 
 func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	for _, name := range c.Executor {
-		if !nameForm.MatchString(name) {
+		if !nameForm().MatchString(name) {
 			return follow.ExitError, fmt.Errorf("--executor: %q: expected letters, digits, - and _, at most 64", name)
 		}
 	}

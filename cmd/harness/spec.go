@@ -171,7 +171,7 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 // that denies some of its calls is none.
 func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
 	for _, tool := range c.Allow {
-		if tool != "*" && !nameForm.MatchString(tool) {
+		if tool != "*" && !nameForm().MatchString(tool) {
 			return fmt.Errorf("--allow: %q must be the name of a tool", tool)
 		}
 		for _, rule := range agent.GetTools() {

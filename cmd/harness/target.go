@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
@@ -25,7 +26,7 @@ type target struct {
 // stopTime is how long a mesh in this process has to stop in order.
 const stopTime = 15 * time.Second
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 // check settles which of server and data holds. A flag beats the environment.
 func (t *target) check(a *app) error {
@@ -45,7 +46,7 @@ func (t *target) check(a *app) error {
 			return fmt.Errorf("--%s: needs a gateway: set --server", flag)
 		}
 	}
-	if !nameForm.MatchString(t.Namespace) && t.Namespace != "*" {
+	if !nameForm().MatchString(t.Namespace) && t.Namespace != "*" {
 		return fmt.Errorf("--namespace: %q: expected letters, digits, - and _, at most 64", t.Namespace)
 	}
 	if t.Server != "" {
@@ -127,11 +128,11 @@ func (t *target) words(a *app) string {
 	return strings.Join(words, "")
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`) })
 
 // quote writes a word so that a shell reads it as it is.
 func quote(word string) string {
-	if plainWord.MatchString(word) {
+	if plainWord().MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

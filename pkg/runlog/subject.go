@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Name matches valid namespaces, run ids, executor names and tool names.
@@ -164,7 +165,7 @@ func ParseSubject(subject string) (Address, error) {
 		a.Kind = KindJournal
 	case parts[1] == "run" && len(rest) == 1 && rest[0] == "inbox":
 		a.Kind = KindInbox
-	case parts[1] == "blob" && len(rest) <= 2 && digestShape.MatchString(rest[0]):
+	case parts[1] == "blob" && len(rest) <= 2 && digestShape().MatchString(rest[0]):
 		a.Kind, a.Digest = KindBlob, rest[0]
 		if len(rest) == 2 {
 			a.Chunk, err = strconv.Atoi(rest[1])
@@ -178,4 +179,4 @@ func ParseSubject(subject string) (Address, error) {
 	return a, nil
 }
 
-var digestShape = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var digestShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })

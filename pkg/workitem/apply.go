@@ -151,7 +151,7 @@ func (c *call) add(a arguments) error {
 	switch {
 	case item.Id == "":
 		item.Id = madeUp(nextNumber(c.ledger))
-	case !idFormat.MatchString(item.Id):
+	case !idFormat().MatchString(item.Id):
 		return fmt.Errorf("the id %q cannot be used: %s. Choose another, or leave it out", content.Line(item.Id, 60), idRule)
 	case index(c.ledger, item.Id) >= 0:
 		return fmt.Errorf("the id %q is taken by %q. Choose another, or leave it out; to change that item use %s",

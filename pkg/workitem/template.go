@@ -22,7 +22,7 @@ func CheckTemplates(templates []*harnessv1.WorkItemTemplate) error {
 			return fault.Invalid(fmt.Sprintf("work_item_templates[%d].%s", n, field), format, args...)
 		}
 		if id := t.GetId(); id != "" {
-			if !idFormat.MatchString(id) {
+			if !idFormat().MatchString(id) {
 				return invalid("id", "%q cannot be used: %s", content.Line(id, 80), idRule)
 			}
 			if at, taken := first[id]; taken {

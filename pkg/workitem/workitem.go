@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -46,7 +47,7 @@ const (
 	control     = harnessv1.ArtifactRole_ARTIFACT_ROLE_CONTROL
 )
 
-var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
+var idFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`) })
 
 const idRule = "an id has 1 to 32 letters, digits, dots, underscores or hyphens"
 

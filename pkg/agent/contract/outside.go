@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -22,7 +23,7 @@ const (
 	maxEvidence = 4
 )
 
-var digestFormat = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var digestFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 func (o *output) lookAtCommand(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	text := o.predicate().GetCommand()
@@ -87,7 +88,7 @@ func (o *output) askService(ctx context.Context, src Sources) (*harnessv1.Requir
 	}
 	seen.Evidence = seen.Evidence[:min(len(seen.Evidence), maxEvidence)]
 	for _, e := range seen.Evidence {
-		if !digestFormat.MatchString(e.GetDigest()) {
+		if !digestFormat().MatchString(e.GetDigest()) {
 			e.Digest = ""
 		}
 		e.Kind = "service"

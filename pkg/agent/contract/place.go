@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -14,7 +15,7 @@ import (
 
 const maxPath = 1024
 
-var itemID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
+var itemID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`) })
 
 // placeKind says where a text is.
 type placeKind uint8
@@ -66,7 +67,7 @@ func parsePlace(field, in string) (place, error) {
 	case in == "transcript":
 		return place{kind: inTranscript}, nil
 	case kind == "artifact" && named:
-		if !itemID.MatchString(name) {
+		if !itemID().MatchString(name) {
 			return place{}, fault.Invalid(field, "%q is no id of a work item: it does not match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
 		}
 		return place{kind: inArtifact, name: name}, nil

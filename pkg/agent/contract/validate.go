@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -12,7 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var idFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`) })
 
 // Validate refuses a contract that cannot be verified as it is written, as far
 // as that can be known without looking at the world. It takes contracts from
@@ -95,7 +96,7 @@ func checkOutputs(c *harnessv1.TaskContract) ([]*output, error) {
 }
 
 func checkID(field, id, list string, i int, ids map[string]int) error {
-	if !idFormat.MatchString(id) {
+	if !idFormat().MatchString(id) {
 		return fault.Invalid(field, "%q does not match [A-Za-z0-9_.-]{1,64}", clip(id, 80))
 	}
 	if first, taken := ids[id]; taken {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -30,7 +31,7 @@ type subscriber struct {
 }
 
 var (
-	idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	idFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`) })
 )
 
 // Compile checks hooks and compiles their expressions. No hooks make a nil Set. The
@@ -127,8 +128,8 @@ func (c compiler) compile() (*subscriber, error) {
 		return nil, c.invalid("topic", "is required: the place where the hook is called, such as before_tool_call")
 	case !known:
 		return nil, c.invalid("topic", "unknown topic %d", int32(h.GetTopic()))
-	case h.GetId() != "" && !idFormat.MatchString(h.GetId()):
-		return nil, c.invalid("id", "%s does not match %s", strconv.Quote(h.GetId()), idFormat)
+	case h.GetId() != "" && !idFormat().MatchString(h.GetId()):
+		return nil, c.invalid("id", "%s does not match %s", strconv.Quote(h.GetId()), idFormat())
 	}
 	for _, check := range []func(*Topic) error{c.checkKind, c.checkVerdict, c.checkFailure, c.checkTimeout, c.checkTools} {
 		if err := check(topic); err != nil {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -30,7 +31,7 @@ const (
 	maxError = 256
 )
 
-var idFormat = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var idFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`) })
 
 // Context is what rules know of a run before a turn. All counts are of the run,
 // but for Turn and MaxTurns as the snapshot has them.
@@ -119,7 +120,7 @@ func compile(given *harnessv1.JitRule) (rule, error) {
 	switch {
 	case r.id == "":
 		return r, fault.Invalid("id", "is empty; give the rule a name")
-	case !idFormat.MatchString(r.id):
+	case !idFormat().MatchString(r.id):
 		return r, fault.Invalid("id", "%q does not match [A-Za-z0-9_.-]{1,64}", content.Cut(r.id, 80))
 	case slices.ContainsFunc(builtIn, func(b builtInRule) bool { return b.id == r.id }):
 		return r, fault.Invalid("id", "%q is a built-in rule; choose another id", r.id)

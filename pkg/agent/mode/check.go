@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -20,7 +21,7 @@ const (
 )
 
 var (
-	nameFormat = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
+	nameFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,32}$`) })
 )
 
 // Check refuses custom modes that are invalid. The error is a *fault.FieldError.
@@ -42,7 +43,7 @@ func wrong(m *harnessv1.ModeSpec, before []*harnessv1.ModeSpec) (field, message 
 	switch {
 	case name == "":
 		return "name", "is empty; give the mode a name"
-	case !nameFormat.MatchString(name):
+	case !nameFormat().MatchString(name):
 		return "name", fmt.Sprintf("%q does not match [a-z0-9_-]{1,32}", content.Cut(name, 80))
 	case name == Plan || name == Execute:
 		return "name", fmt.Sprintf("%q is there already and cannot be changed; choose another name", name)

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/reread"
@@ -28,8 +29,8 @@ const MinToken = 16
 
 // tokenShape is the form of a bearer token by RFC 6750.
 var (
-	tokenShape = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	hexToken   = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
+	tokenShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`) })
+	hexToken   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F]{32,}$`) })
 )
 
 // Caller is the holder of a token.
@@ -92,7 +93,7 @@ func parseTokens(raw []byte) ([]entry, error) {
 		switch {
 		case len(token) < MinToken:
 			return nil, fmt.Errorf("line %d: a token must have at least %d characters; `openssl rand -hex 32` creates one", n, MinToken)
-		case !tokenShape.MatchString(token):
+		case !tokenShape().MatchString(token):
 			return nil, fmt.Errorf("line %d: a token must consist of letters, digits and . _ ~ + / -", n)
 		case len(fields) > 2:
 			return nil, fmt.Errorf("line %d: expected TOKEN or TOKEN NAMESPACE,NAMESPACE without spaces", n)
@@ -106,7 +107,7 @@ func parseTokens(raw []byte) ([]entry, error) {
 			for _, ns := range e.caller.Namespaces {
 				// The value is not shown, and text that looks like a token is refused:
 				// in a line whose columns were swapped it is one.
-				if !runlog.Name.MatchString(ns) || hexToken.MatchString(ns) {
+				if !runlog.Name.MatchString(ns) || hexToken().MatchString(ns) {
 					return nil, fmt.Errorf("line %d: the text after the token is not a namespace: expected letters, digits, - and _, at most 64, and not 32 or more hexadecimal digits", n)
 				}
 			}

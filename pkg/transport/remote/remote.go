@@ -33,7 +33,9 @@ const (
 	MaxMessage = 4 << 20
 )
 
-var hostShape = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$`)
+var hostShape = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$`)
+})
 
 // Check returns an error if a target is not HOST:PORT, where HOST is a name, an IPv4
 // address or an IPv6 address in brackets.
@@ -45,7 +47,7 @@ func Check(target string) error {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
 		return fmt.Errorf("%s has no port from 1 to 65535 after the colon", strconv.Quote(target))
 	}
-	named := target[0] != '[' && hostShape.MatchString(host) && !strings.Contains(host, "..")
+	named := target[0] != '[' && hostShape().MatchString(host) && !strings.Contains(host, "..")
 	if !named && net.ParseIP(host) == nil {
 		return fmt.Errorf("%s has no host before the colon", strconv.Quote(target))
 	}

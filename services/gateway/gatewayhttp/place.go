@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
@@ -22,11 +23,11 @@ type place struct {
 	result string
 }
 
-var placeForm = regexp.MustCompile(`^(\d{1,20})(?:-(\d{1,10}))?(?:\.r([0-9a-f]{16}))?$`)
+var placeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,20})(?:-(\d{1,10}))?(?:\.r([0-9a-f]{16}))?$`) })
 
 // placeOf parses a place; field is where the text comes from.
 func placeOf(text, field string) (place, error) {
-	m := placeForm.FindStringSubmatch(text)
+	m := placeForm().FindStringSubmatch(text)
 	if m == nil {
 		return place{}, fault.Invalid(field, "%q: expected the id of an event, such as 14-0, or a version", clip(text))
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc/status"
 
@@ -49,11 +50,11 @@ func describe(err error) (field, message string, line, column int) {
 	if e == nil {
 		return "", status.Convert(err).Message(), 0, 0
 	}
-	message = specPath.ReplaceAllStringFunc(e.Message, inFile)
+	message = specPath().ReplaceAllStringFunc(e.Message, inFile)
 	return e.Field, inFile(e.Field) + ": " + message, e.Line, e.Column
 }
 
-var specPath = regexp.MustCompile(`\bspec\.[a-z_.]+`)
+var specPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bspec\.[a-z_.]+`) })
 
 // inFile is what a field of the spec is called in an agent file.
 func inFile(field string) string {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -45,27 +46,29 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 }
 
 var (
-	yamlLine   = regexp.MustCompile(`line (\d+): `)
-	yamlAnchor = regexp.MustCompile(`unknown anchor '([^']+)' referenced`)
+	yamlLine   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`line (\d+): `) })
+	yamlAnchor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`unknown anchor '([^']+)' referenced`) })
 	// yamlParser are the errors of the parser proper, as against its scanner: their
 	// lines count from 0.
-	yamlParser = regexp.MustCompile(`did not find expected (node content|key|'-' indicator|',' or|<)|duplicate %|undefined tag`)
+	yamlParser = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`did not find expected (node content|key|'-' indicator|',' or|<)|duplicate %|undefined tag`)
+	})
 )
 
 // syntax brings the parser's errors into the form of ours. It knows lines at most:
 // the column is that of the first character.
 func (d *decoder) syntax(err error) {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
+	if m := yamlLine().FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = strings.Replace(text, m[0], "", 1)
-		if yamlParser.MatchString(text) {
+		if yamlParser().MatchString(text) {
 			line++
 		}
 	}
 	line = min(line, len(d.src.lines))
 	column := d.src.firstOf(line)
-	if m := yamlAnchor.FindStringSubmatch(text); m != nil {
+	if m := yamlAnchor().FindStringSubmatch(text); m != nil {
 		if before, _, found := strings.Cut(string(d.src.text), "*"+m[1]); found {
 			line, column = d.src.position(len([]rune(before)))
 		}

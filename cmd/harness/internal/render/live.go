@@ -310,7 +310,7 @@ func mend(lines []string) []string {
 	on := ""
 	for i, line := range lines {
 		lines[i] = on + line
-		for _, seq := range sequences.FindAllString(line, -1) {
+		for _, seq := range sequences().FindAllString(line, -1) {
 			if on = seq; seq == "\x1b[0m" {
 				on = ""
 			}

@@ -3,12 +3,13 @@ package render
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/markdown"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-var sequences = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+var sequences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;:]*m") })
 
 // writing is the text of the model that is being written.
 type writing struct {

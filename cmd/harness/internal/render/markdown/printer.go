@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
@@ -383,11 +384,13 @@ func unescape(text string) string {
 
 // tags matches what withoutTags removes: comments, scripts and style sheets with
 // their content, and tags.
-var tags = regexp.MustCompile(`(?is)<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)\s*>|</?[a-z!?][^>]*>`)
+var tags = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)\s*>|</?[a-z!?][^>]*>`)
+})
 
 // withoutTags returns the text of HTML.
 func withoutTags(raw string) string {
-	return html.UnescapeString(strings.TrimSpace(tags.ReplaceAllString(raw, "")))
+	return html.UnescapeString(strings.TrimSpace(tags().ReplaceAllString(raw, "")))
 }
 
 // nonBlank returns text as one line, or no line if it is blank.
