@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
-	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 // What the end of a bare loop looks like to whoever started it.
@@ -72,7 +72,7 @@ func (b *bareLoop) run(t *testing.T, name, goal string) (says string) {
 				result = "Error: " + err.Error()
 			}
 			messages = append(messages, wireMessage{Role: "tool", Content: &result, ToolCallID: c.ID})
-			finished = finished || c.Function.Name == turn.WorkComplete && err == nil
+			finished = finished || c.Function.Name == harnesstool.WorkComplete && err == nil
 		}
 		if finished {
 			return saidDone
@@ -123,9 +123,9 @@ func bareTools() []any {
 		specs = append(specs, t.Spec)
 	}
 	var list []any
-	for _, s := range append(append(specs, workitem.Tools()...), turn.HarnessTools()...) {
+	for _, s := range append(specs, harnesstool.Specs(harnesstool.Setting{WorkItems: true, Questions: true})...) {
 		switch s.GetName() {
-		case tools.ReadFile, tools.WriteFile, tools.RunCommand, turn.WorkComplete, turn.AskUser,
+		case tools.ReadFile, tools.WriteFile, tools.RunCommand, harnesstool.WorkComplete, harnesstool.AskUser,
 			workitem.Add, workitem.Update, workitem.SetArtifact, workitem.FlagRevision:
 			list = append(list, wireTool(s))
 		}
@@ -168,9 +168,9 @@ func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
 	case workitem.SetArtifact:
 		b.world.artifacts[a.ID] = a.Content
 		return "Stored.", nil
-	case turn.AskUser:
+	case harnesstool.AskUser:
 		return b.answer, nil
-	case turn.WorkComplete:
+	case harnesstool.WorkComplete:
 		b.world.summary = a.Summary
 		return "Recorded.", nil
 	}

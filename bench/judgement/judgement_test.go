@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/repair"
@@ -112,7 +113,7 @@ func newLoop(b *testing.B, on bool) *loop {
 		l.s.CoverageLedger = contract.NewLedger(task)
 		l.s.WorkItemLedger = &harnessv1.WorkItemLedger{}
 		for i := range openItems {
-			workitem.Apply(l.s.GetWorkItemLedger(), workitem.Add, fmt.Sprintf(`{"title":"Write chapter %d of the report","notes":"after chapter %d, with its figures"}`, i, i-1))
+			workitem.AddItem(l.s.GetWorkItemLedger(), fmt.Sprintf(`{"title":"Write chapter %d of the report","notes":"after chapter %d, with its figures"}`, i, i-1))
 		}
 		for i := range 30 {
 			strict, loose := progress.Signature("read_file", fmt.Sprintf(`{"path":"before-%d"}`, i), "d")
@@ -123,10 +124,7 @@ func newLoop(b *testing.B, on bool) *loop {
 	specs := append([]*harnessv1.ToolSpec{{
 		Name: "read_file", ParametersSchema: object, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 		Annotations: &harnessv1.ToolAnnotations{Reads: true, Idempotent: true},
-	}}, turn.HarnessTools()...)
-	if on {
-		specs = append(specs, workitem.Tools()...)
-	}
+	}}, harnesstool.Specs(harnesstool.Setting{WorkItems: on, Questions: true})...)
 	if l.tools, err = tool.NewSet(specs); err != nil {
 		b.Fatal(err)
 	}
@@ -187,7 +185,7 @@ func (l *loop) carryOut(stopping bool) *harnessv1.TurnComplete {
 		})
 	}
 	if stopping {
-		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{Id: fmt.Sprintf("d%d", l.turn), Name: turn.WorkComplete, Arguments: content.Inline(`{"summary":"done"}`)})
+		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{Id: fmt.Sprintf("d%d", l.turn), Name: harnesstool.WorkComplete, Arguments: content.Inline(`{"summary":"done"}`)})
 	}
 	state := &turn.State{Snapshot: l.s, Definition: l.made, Tools: &turn.ToolSet{Set: l.tools}, Ledger: "ledger"}
 	p := turn.New(state, noon)

@@ -33,10 +33,35 @@ const (
 	flagged  = "flagged"
 )
 
-// Apply runs one of the tools with arguments in JSON. It changes the ledger, and
-// clears its stored form when it changed something; a call that cannot be carried
-// out changes nothing and is answered with an error that says what to do.
-func Apply(l *harnessv1.WorkItemLedger, tool, args string) Outcome {
+// AddItem runs Add. Each of the tools changes the ledger and clears its stored
+// form if it changed something. A call that fails changes nothing and returns an
+// error that says what to do.
+func AddItem(l *harnessv1.WorkItemLedger, args string) Outcome {
+	return run(l, Add, args, (*call).add)
+}
+
+// UpdateItem runs Update.
+func UpdateItem(l *harnessv1.WorkItemLedger, args string) Outcome {
+	return run(l, Update, args, (*call).update)
+}
+
+// ListItems runs List.
+func ListItems(l *harnessv1.WorkItemLedger, args string) Outcome {
+	return run(l, List, args, (*call).list)
+}
+
+// StoreArtifact runs SetArtifact.
+func StoreArtifact(l *harnessv1.WorkItemLedger, args string) Outcome {
+	return run(l, SetArtifact, args, (*call).setArtifact)
+}
+
+// FlagForRevision runs FlagRevision.
+func FlagForRevision(l *harnessv1.WorkItemLedger, args string) Outcome {
+	return run(l, FlagRevision, args, (*call).flagRevision)
+}
+
+// run runs a tool with arguments in JSON.
+func run(l *harnessv1.WorkItemLedger, tool, args string, do func(*call, arguments) error) Outcome {
 	if l == nil {
 		return refuse(errors.New("this run has no work items; go on without them"))
 	}
@@ -45,24 +70,15 @@ func Apply(l *harnessv1.WorkItemLedger, tool, args string) Outcome {
 		return refuse(fmt.Errorf("%s: %w", tool, err))
 	}
 	c := &call{ledger: l}
-	switch tool {
-	case Add:
-		err = c.add(a)
-	case Update:
-		err = c.update(a)
-	case List:
-		c.out.Result = listing(l)
-	case SetArtifact:
-		err = c.setArtifact(a)
-	case FlagRevision:
-		err = c.flagRevision(a)
-	default:
-		err = fmt.Errorf("there is no tool %s for work items", content.Line(tool, 80))
-	}
-	if err != nil {
+	if err := do(c, a); err != nil {
 		return refuse(err)
 	}
 	return c.out
+}
+
+func (c *call) list(arguments) error {
+	c.out.Result = listing(c.ledger)
+	return nil
 }
 
 func refuse(err error) Outcome {

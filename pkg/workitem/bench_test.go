@@ -41,7 +41,7 @@ func BenchmarkApply(b *testing.B) {
 	l := sixty(b)
 	b.ReportAllocs()
 	for status := "DONE"; b.Loop(); {
-		if out := workitem.Apply(l, workitem.Update, `{"id":"w30","status":"`+status+`"}`); out.IsError {
+		if out := applyTool(l, workitem.Update, `{"id":"w30","status":"`+status+`"}`); out.IsError {
 			b.Fatal(out.Result)
 		}
 		if status == "DONE" {

@@ -45,7 +45,7 @@ func TestAControlArtifactHasToBeAnAudit(t *testing.T) {
 
 func TestAnAuditGivenAsAnObjectIsTakenToo(t *testing.T) {
 	l := with(t, "Audit")
-	out := workitem.Apply(l, workitem.SetArtifact, `{"id":"w1","role":"CONTROL","content":`+failing+`}`)
+	out := applyTool(l, workitem.SetArtifact, `{"id":"w1","role":"CONTROL","content":`+failing+`}`)
 	if out.IsError || item(l, "w1").GetControl().GetPassed() || item(l, "w1").GetArtifact().GetInline() != failing {
 		t.Errorf("%s", out.Result)
 	}

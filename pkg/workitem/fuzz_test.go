@@ -18,7 +18,7 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tool, arguments string) {
 		l := with(t, "A", "B")
 		before := proto.CloneOf(l)
-		out := workitem.Apply(l, tool, arguments)
+		out := applyTool(l, tool, arguments)
 		if out.Result == "" || !utf8.ValidString(out.Result) || len(out.Result) > 8<<10 {
 			t.Errorf("answered %q", out.Result)
 		}

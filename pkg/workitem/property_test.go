@@ -27,9 +27,9 @@ func calls(t *rapid.T) (tool, arguments string) {
 func populated(t *rapid.T) *ledger {
 	l := &ledger{}
 	for range rapid.SampledFrom([]int{0, 3, 62, 190}).Draw(t, "items") {
-		out := workitem.Apply(l, workitem.Add, args("title", "T"))
+		out := applyTool(l, workitem.Add, args("title", "T"))
 		if len(l.GetItems()) > 60 {
-			workitem.Apply(l, workitem.Update, args("id", out.Changed[0].GetId(), "status", "DONE"))
+			applyTool(l, workitem.Update, args("id", out.Changed[0].GetId(), "status", "DONE"))
 		}
 	}
 	return l
@@ -41,7 +41,7 @@ func TestNoSequenceOfCallsLeavesTheBounds(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
 			tool, arguments := calls(t)
 			before := proto.CloneOf(l)
-			out := workitem.Apply(l, tool, arguments)
+			out := applyTool(l, tool, arguments)
 			if out.Result == "" || out.IsError && !proto.Equal(l, before) {
 				t.Fatalf("%s %s: %+v", tool, arguments, out)
 			}
@@ -78,7 +78,7 @@ func TestUpsertOfWhatApplyChangedGivesTheSameLedger(t *testing.T) {
 		var changed []*harnessv1.WorkItem
 		for range rapid.IntRange(1, 20).Draw(t, "calls") {
 			tool, arguments := calls(t)
-			out := workitem.Apply(l, tool, arguments)
+			out := applyTool(l, tool, arguments)
 			workitem.Upsert(oneByOne, out.Changed)
 			changed = workitem.Merge(changed, out.Changed)
 			if !proto.Equal(l, oneByOne) {
@@ -98,7 +98,7 @@ func TestItemsAreNeverChangedInPlace(t *testing.T) {
 		before := append([]*harnessv1.WorkItem(nil), l.GetItems()...)
 		copies := proto.CloneOf(l).GetItems()
 		for range rapid.IntRange(1, 10).Draw(t, "calls") {
-			workitem.Apply(l, rapidTool(t), `{"id":"w1","status":"DONE","title":"T","notes":"n","content":"Sums.","reason":"r"}`)
+			applyTool(l, rapidTool(t), `{"id":"w1","status":"DONE","title":"T","notes":"n","content":"Sums.","reason":"r"}`)
 		}
 		for n := range before {
 			if !proto.Equal(before[n], copies[n]) {

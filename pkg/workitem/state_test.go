@@ -141,9 +141,9 @@ func TestTheHashOfWhatIsShownChangesWithWhatIsShownAlone(t *testing.T) {
 
 func TestGuidanceTeachesTheToolsAndTheSteps(t *testing.T) {
 	text := workitem.Guidance()
-	for _, spec := range workitem.Tools() {
-		if !strings.Contains(text, spec.GetName()) {
-			t.Errorf("%s is not in the guidance", spec.GetName())
+	for _, name := range []string{workitem.Add, workitem.Update, workitem.List, workitem.SetArtifact, workitem.FlagRevision} {
+		if !strings.Contains(text, name) {
+			t.Errorf("%s is not in the guidance", name)
 		}
 	}
 	at := 0

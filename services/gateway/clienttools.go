@@ -13,7 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
-	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
 // CheckClientTools refuses invalid tools of a client: invalid or duplicate names,
@@ -55,13 +55,10 @@ func CheckClientNames(field string, tools []*harnessv1.ToolSpec, names []string)
 	return nil
 }
 
-// completeAlias is accepted for work_complete if a model calls it.
-const completeAlias = "task_complete"
-
 // reserved reports whether a name has a meaning in every run, whether or not its tool is
 // available.
 func reserved(name string) bool {
-	return name == completeAlias || name == runstate.ContractQuestion || workitem.IsTool(name)
+	return name == runstate.ContractQuestion || harnesstool.Find(name) != nil
 }
 
 // EncodeClientTools returns the stored form of a run's client tools: equal tools have

@@ -198,12 +198,3 @@ func NamesTools(s *harnessv1.RunSpec) bool {
 		slices.ContainsFunc(s.GetAgent().GetModes(), func(m *harnessv1.ModeSpec) bool { return len(m.GetTools()) > 0 }) ||
 		slices.ContainsFunc(s.GetContract().GetRequiredOutputs(), func(o *harnessv1.RequiredOutput) bool { return o.GetPredicate().GetTool() != "" })
 }
-
-// WorkItemTools returns the names of the tools of work items.
-func WorkItemTools() []string {
-	var names []string
-	for _, t := range workitem.Tools() {
-		names = append(names, t.GetName())
-	}
-	return names
-}

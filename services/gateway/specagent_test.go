@@ -13,6 +13,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
 const (
@@ -147,7 +148,7 @@ func TestExpressionErrorHasItsPlace(t *testing.T) {
 }
 
 func TestToolsThatAreNotThereAreNotSpokenOf(t *testing.T) {
-	names := append(WorkItemTools(), "read_file", "run_command")
+	names := append(harnesstool.Names(), "read_file", "run_command")
 	r := wholeStart()
 	s := r.GetSpec()
 	s.Agent.Hooks[0].Tools = []string{"run_command", "work_item_add"}

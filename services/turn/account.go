@@ -1,15 +1,13 @@
 package turn
 
 import (
-	"encoding/json"
 	"slices"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -64,7 +62,7 @@ func (c *completion) addClaim() {
 func (c *completion) addActivity() {
 	s := c.s
 	for _, call := range c.p.Prepared {
-		runstate.CountToolUse(s, Canonical(call.GetTool()), call.GetOffered())
+		runstate.CountToolUse(s, harnesstool.CanonicalName(call.GetTool()), call.GetOffered())
 		if hookable(call) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // an approval may be refused
 			runstate.CountActivity(s, call)
 		}
@@ -112,29 +110,22 @@ func lastOf(list []string, n int) []string {
 	return list[max(0, len(list)-n):]
 }
 
-// summaryOf returns the summary that a response gave to work_complete; nil if it
-// did not call it.
+// summaryOf returns the summary of a response that ends the work; nil if none of its
+// calls does.
 func summaryOf(m *harnessv1.Message, calls []*harnessv1.PreparedCall) *harnessv1.Content {
 	for i, c := range calls {
 		if c.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS || i >= len(m.GetToolCalls()) {
 			continue
 		}
-		if c.GetTool() != WorkComplete && c.GetTool() != taskComplete {
+		t := harnesstool.Find(c.GetTool())
+		if t == nil || t.Summary == nil {
 			continue
-		}
-		var arguments struct {
-			Summary string `json:"summary"`
 		}
 		given := m.GetToolCalls()[i].GetArguments()
 		if c.GetArguments() != nil {
 			given = c.GetArguments()
 		}
-		if given.GetBlob() != nil {
-			return proto.CloneOf(given) // the arguments unchanged; the summary is in them
-		} else if json.Unmarshal([]byte(given.GetInline()), &arguments) != nil {
-			return &harnessv1.Content{}
-		}
-		return content.Inline(arguments.Summary)
+		return t.Summary(given)
 	}
 	return nil
 }

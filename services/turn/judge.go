@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -143,7 +144,7 @@ func (j *judgement) answered(e hook.Effects) {
 
 // fire returns the firing of the point of a call; nil if no subscriber is asked.
 func (j *judgement) fire(call *harnessv1.ToolCall) *FireHooks {
-	id, tool := call.GetId(), Canonical(call.GetName())
+	id, tool := call.GetId(), harnesstool.CanonicalName(call.GetName())
 	fire := func(topic harnessv1.HookTopic, arguments, result string, failed bool) *FireHooks {
 		if !j.s.hooked(topic) {
 			return nil
@@ -285,31 +286,14 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 
 // runHarnessTool runs one of the harness's own tools.
 func (j *judgement) runHarnessTool(name, arguments string) (text string, failed bool) {
-	if !workitem.IsTool(name) {
-		return duplicateComplete, false
+	t := harnesstool.Find(name)
+	if t == nil || t.Run == nil {
+		return fmt.Sprintf("There is no tool %q.", content.Cut(name, 64)), true
 	}
-	o := workitem.Apply(j.ledger, name, arguments)
-	j.items = mergeItems(j.items, o.Changed)
+	o := t.Run(j.ledger, arguments)
+	j.items = workitem.Merge(j.items, o.Changed)
 	j.draft.Emit(o.Events...)
 	return o.Result, o.IsError
-}
-
-// mergeItems returns items with changed ones in place of earlier versions.
-func mergeItems(items, changed []*harnessv1.WorkItem) []*harnessv1.WorkItem {
-	for _, c := range changed {
-		at := -1
-		for i, have := range items {
-			if have.GetId() == c.GetId() {
-				at = i
-			}
-		}
-		if at < 0 {
-			items = append(items, c)
-		} else {
-			items[at] = c
-		}
-	}
-	return items
 }
 
 // kindOf returns what a call waits for; empty if it does not wait.
@@ -323,7 +307,7 @@ func kindOf(c *harnessv1.PreparedCall) string {
 // prepare decides what becomes of a call before its subscribers are asked.
 func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	tools := j.s.Tools
-	name := Canonical(call.GetName())
+	name := harnesstool.CanonicalName(call.GetName())
 	prepared := &harnessv1.PreparedCall{CallId: call.GetId(), Tool: call.GetName()}
 	refuse := func(as harnessv1.CallDisposition, message string) *harnessv1.PreparedCall {
 		prepared.Disposition, prepared.Message = as, message
@@ -349,12 +333,13 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	a := spec.GetAnnotations()
 	prepared.Origin = spec.GetOrigin()
 	prepared.Reads, prepared.Writes, prepared.Explores = a.GetReads(), a.GetWrites(), a.GetExplores()
-	switch {
-	case name == AskUser && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
+	switch t := harnesstool.Of(spec); {
+	case t == nil:
+	case t.Question != nil:
 		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_QUESTION
-		prepared.Message = question(call.GetArguments().GetInline())
+		prepared.Message = t.Question(call.GetArguments().GetInline())
 		return prepared
-	case name == WorkComplete && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
+	case t.Unrestricted:
 		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
 		return prepared
 	}

@@ -14,11 +14,9 @@ import (
 // maxCalls bounds the calls that are taken from one response; the rest are dropped.
 const maxCalls = 64
 
-const (
-	cutOff = "Your response was cut off by the length limit, so its tool calls were dropped and nothing of it ran. " +
-		"Answer again in smaller pieces: fewer calls, or less content in each."
-	duplicateComplete = "Recorded."
-)
+// cutOff follows a response whose calls are dropped.
+const cutOff = "Your response was cut off by the length limit, so its tool calls were dropped and nothing of it ran. " +
+	"Answer again in smaller pieces: fewer calls, or less content in each."
 
 // respond returns the record of the model's answer. Whatever the model wrote is
 // data: every call is run, awaited, answered by the harness, or answered with an

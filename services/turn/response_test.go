@@ -14,8 +14,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
-	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 const (
@@ -34,7 +34,7 @@ func tools(t fataler) *tool.Set {
 		{Name: "write_file", ParametersSchema: path, Origin: host, Annotations: &harnessv1.ToolAnnotations{Writes: true}},
 		{Name: "run_command", ParametersSchema: `{"type":"object"}`, Origin: host, Annotations: &harnessv1.ToolAnnotations{Executes: true}},
 		{Name: "forbidden", ParametersSchema: `{"type":"object"}`, Origin: host},
-	}, turn.HarnessTools()...))
+	}, harnesstool.Specs(harnesstool.Setting{Questions: true})...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -175,7 +176,7 @@ func respond(number uint32, plan Turn) *harnessv1.Record {
 	case plan.Works:
 		call("read_file", "{}", Call{ID: fmt.Sprintf("work%d", number), Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN})
 	default:
-		call(turn.WorkComplete, `{"summary":"done"}`, Call{ID: fmt.Sprintf("end%d", number), Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS})
+		call(harnesstool.WorkComplete, `{"summary":"done"}`, Call{ID: fmt.Sprintf("end%d", number), Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS})
 	}
 	rec := &harnessv1.Record{
 		Appended: []*harnessv1.Message{message},

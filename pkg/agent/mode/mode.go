@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
 // The modes that every run has.
@@ -19,14 +19,6 @@ const (
 	Plan = "plan"
 	// Execute allows everything. It is the default.
 	Execute = "execute"
-)
-
-// The harness's own tools that are known by name: their annotations do not say
-// that they have no effect outside the run.
-const (
-	workComplete = "work_complete"
-	taskComplete = "task_complete"
-	askUser      = "ask_user"
 )
 
 // Names are the modes of an agent: plan, execute, and its own in their order.
@@ -49,7 +41,7 @@ func Exists(name string, custom []*harnessv1.ModeSpec) bool {
 func Allows(name string, custom []*harnessv1.ModeSpec, spec *harnessv1.ToolSpec) bool {
 	name = resolve(name)
 	switch {
-	case name == Execute || spec.GetName() == workComplete || spec.GetName() == taskComplete:
+	case name == Execute || endsWork(spec.GetName()):
 		return true
 	case name == Plan:
 		return changesNothing(spec)
@@ -71,7 +63,13 @@ func changesNothing(spec *harnessv1.ToolSpec) bool {
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT:
 		return false
 	}
-	return spec.GetName() == askUser || workitem.IsTool(spec.GetName())
+	return harnesstool.Find(spec.GetName()) != nil // it changes the run alone
+}
+
+// endsWork reports whether a tool of the harness ends the work.
+func endsWork(name string) bool {
+	t := harnesstool.Find(name)
+	return t != nil && t.Summary != nil
 }
 
 func resolve(name string) string {

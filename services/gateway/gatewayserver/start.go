@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
@@ -117,7 +118,7 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 			names = append(names, t.GetName())
 		}
 		if s.tools != nil {
-			names = append(names, gateway.WorkItemTools()...)
+			names = append(names, harnesstool.Names()...)
 			slices.Sort(names)
 			names = slices.Compact(names)
 			if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); err != nil {

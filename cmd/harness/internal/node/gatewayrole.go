@@ -12,10 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
-	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
-	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 var gatewayRole = &roleSpec{name: workflow.Gateway, public: true, open: openGateway}
@@ -59,10 +58,10 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 func toolNames(ctx context.Context, host harnessv1.ToolHostServiceClient) ([]string, error) {
 	r, err := host.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
 	names := make([]string, 0, len(r.GetTools()))
-	for _, t := range slices.Concat(r.GetTools(), workitem.Tools(), turn.HarnessTools()) {
+	for _, t := range r.GetTools() {
 		names = append(names, t.GetName())
 	}
-	return names, err
+	return append(names, harnesstool.Names()...), err
 }
 
 // reachHooks tries to reach the services of hooks. One that cannot be reached is an

@@ -1,0 +1,105 @@
+// Package harnesstool has the harness's own tools: tools that change the run
+// itself instead of a workspace, one file for each.
+//
+// A tool is one value: what the model reads, which runs have it, and what a call
+// does. To add a tool, write its file and list it in all.
+package harnesstool
+
+import (
+	"slices"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+)
+
+// Tool is a tool of the harness. A call runs, or it waits for the answer to a
+// question.
+type Tool struct {
+	// Tool has the spec, and Run unless calls wait.
+	tool.Tool[Run]
+	// Alias is another name by which models call the tool; it is never listed.
+	Alias string
+	// Enabled reports whether a run has the tool; nil: every run has it.
+	Enabled func(Setting) bool
+	// Unrestricted is true if no tool policy applies to calls.
+	Unrestricted bool
+	// Reserved is true if clients may not declare a tool of this name, whether or not
+	// the run has the tool.
+	Reserved bool
+	// Question returns what a call asks the user; nil if calls do not wait.
+	Question func(arguments string) string
+	// Summary returns what a call reports about the finished work; nil if a call does
+	// not end the work.
+	Summary func(arguments *harnessv1.Content) *harnessv1.Content
+}
+
+// Run computes what a call changes. The arguments have passed the schema.
+type Run func(ledger *harnessv1.WorkItemLedger, arguments string) workitem.Outcome
+
+// Setting is what decides which tools a run has.
+type Setting struct {
+	// WorkItems is true if the run has work items.
+	WorkItems bool
+	// Questions is true if the agent may ask the user.
+	Questions bool
+}
+
+// all are the tools, in the order in which models see them.
+var all = []*Tool{
+	workItemAdd, workItemUpdate, workItemList, workItemSetArtifact, workItemFlagRevision,
+	workComplete, askUser,
+}
+
+// Specs returns the tools of a run. The specs are shared and must not be changed.
+func Specs(s Setting) []*harnessv1.ToolSpec {
+	var specs []*harnessv1.ToolSpec
+	for _, t := range all {
+		if t.Enabled == nil || t.Enabled(s) {
+			specs = append(specs, t.Spec)
+		}
+	}
+	return specs
+}
+
+// Names returns the names of all tools, in order.
+func Names() []string {
+	names := make([]string, 0, len(all))
+	for _, t := range all {
+		names = append(names, t.Spec.GetName())
+	}
+	return names
+}
+
+// Find returns the tool with a name or an alias; nil if there is none.
+func Find(name string) *Tool {
+	i := slices.IndexFunc(all, func(t *Tool) bool { return t.Spec.GetName() == name || t.Alias != "" && t.Alias == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// Of returns the tool that a spec describes; nil if it is the spec of a tool that
+// runs elsewhere.
+func Of(spec *harnessv1.ToolSpec) *Tool {
+	if spec.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS {
+		return nil
+	}
+	return Find(spec.GetName())
+}
+
+// CanonicalName returns the name of the tool that is called by its alias, and any
+// other name unchanged.
+func CanonicalName(name string) string {
+	if t := Find(name); t != nil {
+		return t.Spec.GetName()
+	}
+	return name
+}
+
+// IsReserved reports whether clients may not declare a tool of that name.
+func IsReserved(name string) bool {
+	t := Find(name)
+	return t != nil && (t.Reserved || t.Alias == name)
+}
