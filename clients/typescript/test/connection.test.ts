@@ -131,7 +131,7 @@ test("arguments that cannot be meant are refused before anything is sent", async
     await refused({ token }, /^token: must be one word/);
   }
   await refused({ tls: join(folder, "missing.pem") }, /^tls: .*missing\.pem cannot be read: ENOENT/);
-  await refused({ tls: join(folder, "tokens") }, /holds no certificate in PEM form/);
+  await refused({ tls: join(folder, "tokens") }, /contains no certificate in PEM form/);
   await refused({ traceparent: "trace" }, /^traceparent: "trace" is not VERSION-TRACE-SPAN-FLAGS/);
 });
 
