@@ -123,7 +123,7 @@ test("something else than a gateway is one clear error", async () => {
   }
 });
 
-test("arguments that cannot be meant are refused before anything is sent", async () => {
+test("invalid arguments are refused before a request is sent", async () => {
   const refused = (options: Parameters<typeof HarnessClient.connect>[1], message: RegExp, address?: string) =>
     assert.rejects(HarnessClient.connect(address, options), { name: "InvalidError", message });
   await refused({ token: ALL }, /would travel to 192\.0\.2\.1:7447 in clear text/, "192.0.2.1:7447");
