@@ -18,7 +18,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// appending is a scenario of so many calls, each of which appends its own id.
+// appending is a scenario of the given number of calls, each of which appends its own
+// id.
 func appending(name string, calls int) scenario {
 	var b strings.Builder
 	b.WriteString("turns:\n")
@@ -29,9 +30,9 @@ func appending(name string, calls int) scenario {
 	return scenario{name: name, script: b.String(), lines: calls}
 }
 
-// TestNoCallRunsTwice kills turn workers, the tool host, and both at once, at a
-// hundred random moments, while runs append the ids of their calls to a file: no
-// id is there twice, and a call without a line was reported as unknown.
+// TestNoCallRunsTwice kills turn workers, the tool host, and both together, at a
+// hundred random times, while runs append the ids of their calls to a file. No id may
+// appear twice, and a call without a line must be reported as unknown.
 func TestNoCallRunsTwice(t *testing.T) {
 	t.Parallel()
 	const kills = 100
@@ -96,8 +97,8 @@ func TestNoCallRunsTwice(t *testing.T) {
 	}
 }
 
-// TestLedgerIsLost deletes the tool host's ledger in the middle of a call and
-// kills the host: the call is unknown, and there is never a second line.
+// TestLedgerIsLost deletes the tool host's ledger during a call and kills the host. The
+// call must be unknown, and there must be no second line.
 func TestLedgerIsLost(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
@@ -136,11 +137,11 @@ func TestLedgerIsLost(t *testing.T) {
 	}
 }
 
-// stubborn forks twice, leaves its session and ignores what can be ignored.
+// stubborn forks twice, leaves its session and ignores the signals that can be ignored.
 const stubborn = `trap "" TERM INT HUP; echo begin >> out; (setsid sh -c "trap \"\" TERM INT HUP; sleep %[1]s & sleep %[1]s" &) ; setsid sleep %[1]s & sleep %[1]s`
 
-// TestNothingOutlivesTheToolHost kills the tool host while a command forks away
-// from it: after its restart nothing of the command is left.
+// TestNothingOutlivesTheToolHost kills the tool host while a command detaches itself.
+// After the restart nothing of the command may be left.
 func TestNothingOutlivesTheToolHost(t *testing.T) {
 	t.Parallel()
 	marker := fmt.Sprintf("98%07d", os.Getpid())
@@ -169,7 +170,7 @@ func TestNothingOutlivesTheToolHost(t *testing.T) {
 	sound(t, d, entries)
 }
 
-// marked are the processes that sleep for the marker's time.
+// marked returns the processes that sleep for the marker's time.
 func marked(t testing.TB, marker string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -187,8 +188,8 @@ func marked(t testing.TB, marker string) []string {
 }
 
 // TestWatchersSeeTheSame attaches two hundred watchers at random versions while
-// gateways, workers and the bus are killed. Each sees what is stored, from its
-// offset on, once and in order.
+// gateways, workers and the bus are killed. Each must receive what is stored from its
+// version on, once and in order.
 func TestWatchersSeeTheSame(t *testing.T) {
 	t.Parallel()
 	const lanes, watchers = 5, 40
@@ -205,8 +206,8 @@ func TestWatchersSeeTheSame(t *testing.T) {
 	}
 	over := make(chan struct{})
 	var trouble sync.WaitGroup
-	// On a busy machine a process takes longer to come up than to be killed
-	// again: without an end to the kills nobody would ever get through.
+	// On a busy machine a process may take longer to start than to be killed again:
+	// with unlimited kills no watcher would ever finish.
 	const enough = 24
 	kills := 0
 	trouble.Go(func() {
@@ -279,7 +280,8 @@ func TestWatchersSeeTheSame(t *testing.T) {
 	}
 }
 
-// stored are the ids of the events behind a version, as every watcher is to see them.
+// stored returns the ids of the events after a version, which every watcher must
+// receive.
 func stored(entries []runlog.Entry, after uint64) []string {
 	var ids []string
 	for _, e := range entries {

@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestFullStream: a stream without room stops the mesh, which says so, and runs
-// go on when it is given more.
+// TestFullStream checks that a full stream stops the mesh with a message, and that runs
+// continue once it is larger.
 func TestFullStream(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t, work)

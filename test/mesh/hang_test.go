@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// slow runs a command long enough for a worker to be stopped in it.
+// slow runs a command long enough for a worker to be stopped during it.
 var slow = scenario{
 	name: "slow",
 	script: `turns:
@@ -24,9 +24,9 @@ var slow = scenario{
 	lines: 2,
 }
 
-// TestStoppedWorkerIsReplaced stops the worker that has a turn (SIGSTOP) for
-// fifteen seconds. Another one takes the turn over within the takeover time and
-// ends the run; the first wakes up and changes nothing.
+// TestStoppedWorkerIsReplaced stops the worker that has a turn (SIGSTOP) for fifteen
+// seconds. Another one must take over within the takeover time and end the run. When
+// the first one continues, it must change nothing.
 func TestStoppedWorkerIsReplaced(t *testing.T) {
 	for _, takeover := range []time.Duration{time.Second, 5 * time.Second} {
 		t.Run(takeover.String(), func(t *testing.T) {
@@ -54,10 +54,10 @@ func TestStoppedWorkerIsReplaced(t *testing.T) {
 			} else {
 				t.Logf("taken over after %v of %v", took, takeover)
 			}
-			<-time.After(time.Until(stopped.Add(15 * time.Second))) // as long as it is to be stopped
+			<-time.After(time.Until(stopped.Add(15 * time.Second))) // the worker stays stopped for this time
 			before := len(m.Entries(d.run))
 			hung.Signal(syscall.SIGCONT)
-			// It is awake again once it has done a turn of another run.
+			// It has continued once it has done a turn of another run.
 			other := m.Process("turn")
 			if other == hung {
 				other = m.Process("turn-2")
@@ -72,7 +72,7 @@ func TestStoppedWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// claims are the records that claim the first turn.
+// claims returns the records that claim the first turn.
 func claims(entries []runlog.Entry) []runlog.Entry {
 	var all []runlog.Entry
 	for _, e := range entries {
@@ -83,8 +83,8 @@ func claims(entries []runlog.Entry) []runlog.Entry {
 	return all
 }
 
-// TestInterruptWithDeadWorker interrupts a run whose worker is dead: the one
-// that takes the turn over kills the command, within the takeover time.
+// TestInterruptWithDeadWorker interrupts a run whose worker is dead. The worker that
+// takes over must kill the command within the takeover time.
 func TestInterruptWithDeadWorker(t *testing.T) {
 	t.Parallel()
 	const takeover = 2 * time.Second
@@ -112,16 +112,16 @@ func TestInterruptWithDeadWorker(t *testing.T) {
 	}
 	d, entries := s.through(t.Context(), t, m, "dead")
 	sound(t, d, entries)
-	const beside = 250 * time.Millisecond // what an interrupt may take with a live worker
-	if took := killed.Sub(asked); took > takeover+beside {
-		t.Errorf("interrupted after %v, the limit is %v", took, takeover+beside)
+	const liveInterrupt = 250 * time.Millisecond // the time of an interrupt with a live worker
+	if took := killed.Sub(asked); took > takeover+liveInterrupt {
+		t.Errorf("interrupted after %v, the limit is %v", took, takeover+liveInterrupt)
 	} else {
 		t.Logf("interrupted after %v", took)
 	}
 }
 
-// TestTermination: a role that is told to stop lets its work end and leaves with
-// 0; nothing of it has to be taken over.
+// TestTermination checks that a role that receives SIGTERM finishes its work and exits
+// with 0, so that no other worker has to take over.
 func TestTermination(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: 30 * time.Second})

@@ -8,14 +8,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// twoHosts is a mesh whose worker knows one tool host; another one is there.
+// twoHosts starts a mesh with two tool hosts whose worker knows one of them.
 func twoHosts(t *testing.T) *meshtest.Mesh {
 	t.Helper()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	m.Process("turn").Kill()
 	m.Start("turn", meshtest.Args("--host-patience", "3s"))
 	m.AwaitReady("turn")
-	// The worker asks for tools at its first turn, and stays with that host.
+	// The worker locates a tool host at its first turn and keeps it.
 	d, entries := slowly("first", "echo begin >> out").through(t.Context(), t, m, "first")
 	sound(t, d, entries)
 	m.Start("toolhost-2")
@@ -23,7 +23,7 @@ func twoHosts(t *testing.T) *meshtest.Mesh {
 	return m
 }
 
-// slowly is a scenario of one command.
+// slowly returns a scenario of one command.
 func slowly(name, command string) scenario {
 	return scenario{
 		name: name, lines: 1,
@@ -32,8 +32,8 @@ func slowly(name, command string) scenario {
 	}
 }
 
-// TestLostToolHostIsLeft: a worker whose tool host is gone for good sends what
-// never began there to the other one.
+// TestLostToolHostIsLeft checks that a worker whose tool host is permanently gone sends
+// calls that never started there to the other one.
 func TestLostToolHostIsLeft(t *testing.T) {
 	t.Parallel()
 	m := twoHosts(t)
@@ -51,8 +51,8 @@ func TestLostToolHostIsLeft(t *testing.T) {
 	}
 }
 
-// TestLostToolHostIsGivenUp: a call that runs on a tool host that is gone for
-// good is unknown, and never run by the other one.
+// TestLostToolHostIsGivenUp checks that a call that ran on a permanently lost tool host
+// is unknown, and that the other one never runs it.
 func TestLostToolHostIsGivenUp(t *testing.T) {
 	t.Parallel()
 	m := twoHosts(t)

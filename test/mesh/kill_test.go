@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// undisturbed is the canonical log of each scenario when nothing dies.
+// undisturbed returns the canonical log of each scenario without faults.
 func undisturbed(t *testing.T, scenarios ...scenario) map[string]string {
 	t.Helper()
 	m := meshtest.Start(t, bin, meshtest.Config{})
@@ -33,8 +33,8 @@ func undisturbed(t *testing.T, scenarios ...scenario) map[string]string {
 	return logs
 }
 
-// sound checks what holds of every log and workspace, whatever has died: no gap,
-// no line twice, a line for each call that is said to be done.
+// sound checks what must hold for every log and workspace, whatever has died: no gap,
+// no duplicate line, and a line for each call that is reported as done.
 func sound(t testing.TB, d *driver, entries []runlog.Entry) {
 	t.Helper()
 	if err := meshtest.Check(entries); err != nil {
@@ -88,12 +88,12 @@ func same(t testing.TB, want, got string) {
 	}
 }
 
-// uncertain are points of the tool host at which a call may have had its effect
-// and nobody knows: it is reported as unknown, so the log is another.
+// uncertain are points of the tool host at which it is not known whether a call had its
+// effect. The call is reported as unknown, so the log differs.
 var uncertain = []string{"marked", "performed"}
 
-// TestKillPoints kills each role at each of its points, again and again, while
-// runs go on. Each run's log is that of a run that nothing happened to.
+// TestKillPoints kills each role at each of its points, repeatedly, while runs are in
+// progress. Each run's log must be that of an undisturbed run.
 func TestKillPoints(t *testing.T) {
 	want := undisturbed(t, work, interrupted, deleted, judged)
 	for _, role := range meshtest.Roles {
@@ -126,8 +126,8 @@ func TestKillPoints(t *testing.T) {
 	}
 }
 
-// killAt sends runs through a scenario until the role has died at the point as
-// often as wanted, and returns how many it took.
+// killAt sends runs through a scenario until the role has died at the point as often as
+// required, and returns how many runs that took.
 func killAt(t *testing.T, m *meshtest.Mesh, random *rand.Rand, role, point string, s scenario, check func(*driver, []runlog.Entry)) (runs int) {
 	t.Helper()
 	name := role + "." + point

@@ -8,9 +8,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestWorkerIsCutOff pulls the cable of the worker that has a turn: it can still
-// reach the tool host, and the bus no longer. Another one takes over within the
-// takeover time; when the cable is back, the first changes nothing.
+// TestWorkerIsCutOff disconnects the worker that has a turn from the bus, but not from
+// the tool host. Another one must take over within the takeover time. When the
+// connection is restored, the first one must change nothing.
 func TestWorkerIsCutOff(t *testing.T) {
 	t.Parallel()
 	const takeover = 2 * time.Second
@@ -48,8 +48,8 @@ func TestWorkerIsCutOff(t *testing.T) {
 	}
 }
 
-// TestHandingBack: a worker that is told to stop in the middle of something long
-// leaves within its bound, and what it had goes on elsewhere at once.
+// TestHandingBack checks that a worker that receives SIGTERM during long work exits
+// within its bound, and that its work continues elsewhere immediately.
 func TestHandingBack(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: 30 * time.Second})
@@ -84,14 +84,15 @@ func TestHandingBack(t *testing.T) {
 		t.Fatalf("the turn was claimed %d times", len(again))
 	}
 	if took := again[1].Record.GetCommitTime().AsTime().Sub(left); took > 5*time.Second {
-		t.Errorf("taken over %v after the other had left: that is not at once", took)
+		t.Errorf("taken over %v after the other had left: expected immediately", took)
 	}
 	if outcomes := meshtest.Outcomes(entries); len(d.lines()) != 2 {
-		t.Errorf("the command did not go on: %v, %v", d.lines(), outcomes)
+		t.Errorf("the command did not continue: %v, %v", d.lines(), outcomes)
 	}
 }
 
-// TestToolHostIsTerminated: a tool host that is told to stop lets its calls end.
+// TestToolHostIsTerminated checks that a tool host that receives SIGTERM lets its calls
+// end.
 func TestToolHostIsTerminated(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})

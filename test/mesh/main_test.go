@@ -1,5 +1,5 @@
-// Package mesh tests the mesh as it is deployed: a process per role, NATS
-// servers of their own, and every way in which one of them can go.
+// Package mesh tests a deployed mesh: one process per role, separate NATS servers, and
+// every way in which one of them can fail.
 //
 //	go test ./test/mesh                       # what CI runs
 //	go test ./test/mesh -rounds 20 -timeout 1h   # every kill point 20 times
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		flag.Parse()
-		// These tests wait for takeovers far more than they compute.
+		// These tests mostly wait for takeovers.
 		if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 			if err := flag.Set("test.parallel", "6"); err != nil {
 				fmt.Fprintln(os.Stderr, err)

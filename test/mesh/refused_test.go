@@ -20,7 +20,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// refused runs the program, which is to end with 1 and one line of all words.
+// refused runs the program, which must exit with 1 and one line that contains all
+// words.
 func refused(t *testing.T, words []string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), meshtest.Patience)
@@ -39,12 +40,12 @@ func refused(t *testing.T, words []string, args ...string) {
 	}
 }
 
-// serve are the arguments of a role that is to be refused.
+// serve returns the arguments of a role that must be refused.
 func serve(t *testing.T, role, url string, more ...string) []string {
 	return append([]string{"serve", "--roles", role, "--nats", url, "--listen", "127.0.0.1:0", "--data", t.TempDir()}, more...)
 }
 
-// TestWrongCredentials: what NATS refuses is said in one line, without the password.
+// TestWrongCredentials checks that a refusal by NATS is one line, without the password.
 func TestWrongCredentials(t *testing.T) {
 	t.Parallel()
 	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{Extra: `authorization { user: mesh, password: "s3cret" }`})
@@ -66,7 +67,7 @@ func TestWrongCredentials(t *testing.T) {
 	}
 }
 
-// TestNoJetStream: a server without JetStream, and one that is not provisioned.
+// TestNoJetStream covers a server without JetStream, and one that is not provisioned.
 func TestNoJetStream(t *testing.T) {
 	t.Parallel()
 	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{NoJetStream: true})
@@ -77,7 +78,7 @@ func TestNoJetStream(t *testing.T) {
 	refused(t, []string{"not provisioned", "harness provision"}, serve(t, "gateway", bare.URL())...)
 }
 
-// TestOtherStreams: streams that the log cannot live on.
+// TestOtherStreams covers streams that the log cannot use.
 func TestOtherStreams(t *testing.T) {
 	t.Parallel()
 	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{})
@@ -117,7 +118,7 @@ func TestOtherStreams(t *testing.T) {
 	}
 }
 
-// TestOneIdentity: a name and a ledger belong to one process at a time.
+// TestOneIdentity checks that a name and a ledger belong to one process at a time.
 func TestOneIdentity(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Without: []string{"repair", "compaction", "stopdecision"}})
@@ -127,7 +128,8 @@ func TestOneIdentity(t *testing.T) {
 	refused(t, []string{"worker-1", "turn", "--instance"}, serve(t, "turn", m.Bus.URL(), "--instance", "worker-1")...)
 	refused(t, []string{"--instance", "letters"}, serve(t, "turn", m.Bus.URL(), "--instance", "a b")...)
 
-	// The same data directory: held by the kernel's lock. A copy of it: the ledger.
+	// The same data directory is locked by the kernel. A copy of it has the same
+	// ledger.
 	args := serve(t, "toolhost", m.Bus.URL())
 	args[len(args)-1] = m.Data("toolhost")
 	refused(t, []string{"in use by process", fmt.Sprint(m.Process("toolhost").PID())}, args...)
@@ -138,12 +140,13 @@ func TestOneIdentity(t *testing.T) {
 	args[len(args)-1] = copied
 	refused(t, []string{"the same ledger", "--data"}, args...)
 	if _, err := os.Stat(filepath.Join(copied, "tools")); err != nil {
-		t.Error(err) // or nothing was copied
+		t.Error(err) // else nothing was copied
 	}
 }
 
-// TestOtherSchema: beside a process that writes a newer format, or reads only an
-// older one, a role waits and says why; it goes on when that one has left.
+// TestOtherSchema checks that a role waits, with the reason, while another process
+// writes a newer format or reads only an older one, and continues when that process has
+// exited.
 func TestOtherSchema(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
@@ -185,8 +188,8 @@ func TestOtherSchema(t *testing.T) {
 	}
 }
 
-// TestReadinessIsShown: a role that cannot do its work says why, on stderr, in
-// its health and to the doctor.
+// TestReadinessIsShown checks that a role that is not ready shows the reason on stderr,
+// in its health and to the doctor.
 func TestReadinessIsShown(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
@@ -219,7 +222,7 @@ func TestReadinessIsShown(t *testing.T) {
 	meshtest.Eventually(t, "the doctor finds nothing", func() bool {
 		return exec.Command(bin.Harness, "doctor", "--nats", m.Bus.URL()).Run() == nil
 	})
-	// The bus leaves and comes back.
+	// The bus stops and restarts.
 	m.Bus.Kill(0)
 	meshtest.Eventually(t, "turn waits for NATS", func() bool { return health() == healthv1.HealthCheckResponse_NOT_SERVING })
 	m.Bus.Restart(0)

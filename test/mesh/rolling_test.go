@@ -12,10 +12,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestRollingRestart restarts every process of a mesh one after the other while runs
-// are at work, as a rolling update does: SIGTERM, wait for the end, start, wait until
-// ready; and kills a turn worker outright in the middle of it. Every run goes on to its
-// proper end, and none stands still for longer than the takeover time.
+// TestRollingRestart restarts every process of a mesh in turn while runs are at work,
+// as a rolling update does: SIGTERM, wait for the end, start, wait until ready. In the
+// middle it also kills a turn worker. Every run must end properly, and none may stop
+// for longer than the takeover time.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	const (
@@ -91,9 +91,9 @@ func TestRollingRestart(t *testing.T) {
 			gap := entries[i].Record.GetCommitTime().AsTime().Sub(entries[i-1].Record.GetCommitTime().AsTime())
 			longest = max(longest, gap)
 			if gap > takeover {
-				t.Errorf("%s stood still for %v behind version %d (%s)", run.ID, gap, entries[i-1].Header.Version, entries[i].Record.GetWriter().GetExecutor())
+				t.Errorf("%s made no progress for %v after version %d (%s)", run.ID, gap, entries[i-1].Header.Version, entries[i].Record.GetWriter().GetExecutor())
 			}
 		}
 	}
-	t.Logf("the longest that any run stood still: %v of %v", longest, takeover)
+	t.Logf("the longest time without progress: %v of %v", longest, takeover)
 }

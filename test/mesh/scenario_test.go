@@ -21,24 +21,24 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// scenario is a piece of work that passes every point of the mesh.
+// scenario is work that passes every point of the mesh.
 type scenario struct {
 	name   string
 	script string
 	// drive gives the run what it waits for; it is called for each event.
 	drive func(d *driver, e *harnessv1.Event)
-	// again is said to the run once it has ended; empty for nothing.
+	// again is sent to the run once it has ended; empty for nothing.
 	again string
-	// lines is how many its commands append when nothing dies.
+	// lines is how many lines its commands append without faults.
 	lines int
-	// deleted has the run deleted once it has ended.
+	// deleted makes the driver delete the run once it has ended.
 	deleted bool
-	// edit changes what the run is started with.
+	// edit changes the spec of the run.
 	edit func(*harnessv1.RunSpec)
 }
 
-// work reads, fails to reach its model once (so that a timer has to wake it),
-// runs commands that must not run twice, ends, and is given a second task.
+// work reads, fails to reach its model once (so that a timer has to wake it), runs
+// commands that must not run twice, ends, and receives a second task.
 var work = scenario{
 	name: "work",
 	script: `turns:
@@ -64,7 +64,7 @@ var interrupted = scenario{
 	drive: func(d *driver, e *harnessv1.Event) {
 		switch {
 		case e.GetToolCall() != nil && e.GetToolCall().GetTool() == "run_command":
-			// The command is to run before it is killed.
+			// The command must run before it is killed.
 			meshtest.Eventually(d.t, "the command begins", func() bool { return len(d.lines()) > 0 })
 			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.InterruptRunResponse, error) {
 				return d.client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{RunId: d.run.ID, RequestId: "stop"})
@@ -80,15 +80,15 @@ var interrupted = scenario{
 	lines: 1,
 }
 
-// deleted ends at once and is deleted.
+// deleted ends immediately and is deleted.
 var deleted = scenario{
 	name:    "deleted",
 	script:  "turns:\n  - {calls: [{name: work_complete, arguments: {summary: short}}]}\n",
 	deleted: true,
 }
 
-// judged has to show what it says: a command of its contract is run, its work items are
-// looked at, and subscribers are asked before its turns, before and after its calls.
+// judged must prove its work: a command of its contract runs, its work items are
+// checked, and subscribers are called before its turns and around its calls.
 var judged = scenario{
 	name: "judged",
 	script: `turns:
@@ -126,7 +126,7 @@ type driver struct {
 	scenario  scenario
 }
 
-// expected is how many lines there are when nothing dies.
+// expected returns the number of lines without faults.
 func (d *driver) expected() int { return d.scenario.lines }
 
 func (d *driver) must(err error) {
@@ -136,7 +136,7 @@ func (d *driver) must(err error) {
 	}
 }
 
-// lines are those that the commands have appended.
+// lines returns the lines that the commands have appended.
 func (d *driver) lines() []string {
 	content, err := os.ReadFile(filepath.Join(d.workspace, "out"))
 	if err != nil {
@@ -145,8 +145,8 @@ func (d *driver) lines() []string {
 	return strings.Fields(string(content))
 }
 
-// file is the scenario's script, the same for all runs: its path stands in the
-// log. Runs that read it at the same time never see half of it.
+// file returns the scenario's script, the same for all runs, because its path is stored
+// in the log. Runs that read it at the same time never see half of it.
 func (s scenario) file(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(scripts, s.name+".yaml")
@@ -163,8 +163,8 @@ func (s scenario) file(t testing.TB) string {
 
 var workspaces atomic.Uint64
 
-// newWorkspace makes a folder whose path has always the same length: the log
-// counts bytes.
+// newWorkspace creates a folder whose path always has the same length: the log counts
+// bytes.
 func newWorkspace(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(scripts, fmt.Sprintf("w%06d", workspaces.Add(1)))
@@ -174,12 +174,12 @@ func newWorkspace(t testing.TB) string {
 	return path
 }
 
-// canonical is the run's log without what differs between two runs.
+// canonical returns the run's log without what differs between two runs.
 func (d *driver) canonical(entries []runlog.Entry) string {
 	return meshtest.Canonical(entries, d.workspace, "WORKSPACE")
 }
 
-// spec is what a run of a script is started with.
+// spec returns the spec of a run of a script.
 func spec(script, workspace string) *harnessv1.RunSpec {
 	return &harnessv1.RunSpec{
 		Goal:      content.Inline("Do what the script says."),
@@ -192,7 +192,7 @@ func spec(script, workspace string) *harnessv1.RunSpec {
 	}
 }
 
-// spec is what a run of the scenario is started with.
+// spec returns the spec of a run of the scenario.
 func (s scenario) spec(script, workspace string) *harnessv1.RunSpec {
 	made := spec(script, workspace)
 	if s.edit != nil {
@@ -237,8 +237,8 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 	return d, entries
 }
 
-// gone waits until a record is not stored any more. What has read it once remembers
-// it, so each look is somebody else's.
+// gone waits until a record is no longer stored. A process that has read it caches it,
+// so each read uses a new log.
 func gone(ctx context.Context, t testing.TB, m *meshtest.Mesh, e runlog.Entry) {
 	t.Helper()
 	meshtest.Eventually(t, fmt.Sprintf("version %d of %s is gone", e.Header.Version, e.Run), func() bool {

@@ -27,12 +27,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// identity are the flags of a process of a mesh with certificates.
+// identity returns the flags of a process of a mesh with certificates.
 func identity(p certtest.Pair, ca *certtest.CA) meshtest.Option {
 	return meshtest.Args("--tls-cert", p.Cert, "--tls-key", p.Key, "--tls-ca", ca.File)
 }
 
-// with runs a verb against a gateway.
+// with runs a command against a gateway.
 func with(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), meshtest.Patience)
@@ -54,9 +54,10 @@ func healthOf(t *testing.T, address, service string, creds credentials.Transport
 	return r.GetStatus(), err
 }
 
-// TestAMeshWithCertificatesAndTokens: a run through it; strangers are refused; what
-// is replaced holds without a restart; and who waits says why.
-func TestAMeshWithCertificatesAndTokens(t *testing.T) {
+// TestMeshWithCertificatesAndTokens checks that a run works, that other clients are
+// refused, that replaced files take effect without a restart, and that a waiting role
+// gives the reason.
+func TestMeshWithCertificatesAndTokens(t *testing.T) {
 	t.Parallel()
 	ca, foreign := certtest.New(t), certtest.New(t)
 	here := []string{"127.0.0.1"}
@@ -90,7 +91,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 	if _, made := os.Stat(filepath.Join(workspace, "made.txt")); err != nil || made != nil {
 		t.Fatalf("%v, %v: %s", err, made, out)
 	}
-	// Each sees what is its own.
+	// Each token sees its own namespace.
 	if out, err := with(t, append([]string{"list"}, to(token, "--namespace", "*")...)...); err != nil || !strings.Contains(out, "r ") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -103,7 +104,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 	refused(t, []string{"does not answer without TLS", "--tls"}, "show", "r", "--server", m.Gateway())
 	refused(t, []string{"a CA that is not trusted here", "--tls-ca"}, "show", "r", "--server", "https://"+m.Gateway())
 
-	// gRPC and HTTP on the gateway's port, as other languages' clients speak them.
+	// gRPC and HTTP on the gateway's port, as clients in other languages use them.
 	trust := &tls.Config{RootCAs: ca.Pool()}
 	conn, err := grpc.NewClient(m.Gateway(), grpc.WithTransportCredentials(credentials.NewTLS(trust)))
 	if err != nil {
@@ -116,7 +117,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 		stream, _ := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
 		_ = stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
 		if _, reflected := stream.Recv(); status.Code(err) != want || status.Code(reflected) != want {
-			t.Errorf("%v and %v in place of %s", err, reflected, want)
+			t.Errorf("got %v and %v, expected %s", err, reflected, want)
 		}
 	}
 	if s, err := healthOf(t, m.Gateway(), "", credentials.NewTLS(trust)); err != nil || s != healthv1.HealthCheckResponse_SERVING {
@@ -136,7 +137,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 	}
 	web.CloseIdleConnections()
 
-	// A role lets in who has a certificate of the mesh, and nobody else.
+	// A role admits only clients with a certificate of the mesh.
 	toolhost, _ := m.Process("toolhost").Line("ready role=toolhost addr=")
 	if _, err := healthOf(t, toolhost, "", insecure.NewCredentials()); err == nil {
 		t.Error("the tool host answers without TLS")
@@ -155,7 +156,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 		}
 	}
 
-	// Tokens are replaced while it runs.
+	// The tokens are replaced while the gateway runs.
 	m.Write("tokens", "token-of-the-next-year\n")
 	refused(t, []string{"does not know this token"}, append([]string{"show", "r"}, to(token)...)...)
 	m.Write("token", "token-of-the-next-year\n")
@@ -163,8 +164,8 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 
-	// A certificate that expires keeps a role from being ready, everywhere it is looked
-	// for; a new one mends it without a restart.
+	// An expired certificate keeps a role from being ready, in every place that shows
+	// it. A new one fixes that without a restart.
 	turn := m.Process("turn")
 	plain := func(service string, want healthv1.HealthCheckResponse_ServingStatus) func() bool {
 		return func() bool {
@@ -190,7 +191,7 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 	ca.Reissue(pairs["turn"], here)
 	meshtest.Eventually(t, "the probe says that turn is ready again", ready)
 
-	// A tool host whose certificate does not match is named by those who need it.
+	// Roles that need a tool host report that its certificate does not match.
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", identity(foreign.Issue(here), foreign))
 	meshtest.Eventually(t, "repair says whom it does not trust", func() bool {
@@ -214,9 +215,10 @@ func TestAMeshWithCertificatesAndTokens(t *testing.T) {
 	}
 }
 
-// TestWhatIsOpenToOthersIsAskedFor: beyond loopback TLS, tokens and certificates are
-// wanted, each by its name; files that cannot work are refused at the start.
-func TestWhatIsOpenToOthersIsAskedFor(t *testing.T) {
+// TestOpenAddressRequiresProtection checks that an address beyond loopback requires
+// TLS, tokens and certificates, each by its name, and that unusable files are refused
+// at the start.
+func TestOpenAddressRequiresProtection(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)
 	mesh, expired, elsewhere := ca.Issue([]string{"127.0.0.1"}), ca.Issue(nil, certtest.Expired), ca.Issue([]string{"turn.mesh"})
@@ -254,9 +256,9 @@ func TestWhatIsOpenToOthersIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestABusThatSpeaksTLS: with a CA and a client certificate of its own; mistakes and
+// TestBusWithTLS uses a CA and a client certificate, and checks that mistakes and
 // missing permissions are named.
-func TestABusThatSpeaksTLS(t *testing.T) {
+func TestBusWithTLS(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)
 	server, client := ca.Issue([]string{"localhost"}), ca.Issue(nil)
@@ -288,7 +290,7 @@ func TestABusThatSpeaksTLS(t *testing.T) {
 	if out, err := with(t, append([]string{"doctor", "--nats", by("all", "localhost")}, trusted...)...); err == nil || !strings.Contains(out, "no process has the role gateway") {
 		t.Errorf("%v: %s", err, out)
 	}
-	// The permissions that docs/security.md gives are enough for a run.
+	// The permissions in docs/security.md are enough for a run.
 	mesh, stop := context.WithCancel(t.Context())
 	defer stop()
 	node := exec.CommandContext(mesh, bin.Harness, append(append([]string{"serve", "--nats", by("role", "localhost"), "--listen", "127.0.0.1:0", "--data", t.TempDir()}, trusted...), "--log-level", "warn")...)

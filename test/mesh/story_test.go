@@ -31,7 +31,7 @@ func weather() []*harnessv1.ToolSpec {
 	}}
 }
 
-// asker takes a run through what it asks of others.
+// asker takes a run through everything that waits for others.
 type asker struct {
 	*testing.T
 	ctx    context.Context
@@ -55,8 +55,9 @@ func (a *asker) must(err error) {
 	}
 }
 
-// rests waits until the run rests for a reason and returns its result.
-func (a *asker) rests(kind string) *harnessv1.HarnessResult {
+// awaitStop waits until the run is parked or has ended for a reason and returns its
+// result.
+func (a *asker) awaitStop(kind string) *harnessv1.HarnessResult {
 	a.Helper()
 	var result *harnessv1.HarnessResult
 	meshtest.Eventually(a, "the run rests: "+kind, func() bool {
@@ -68,7 +69,7 @@ func (a *asker) rests(kind string) *harnessv1.HarnessResult {
 	return result
 }
 
-// restart kills every process, the bus too, and starts them again.
+// restart kills every process, including the bus, and restarts them.
 func (a *asker) restart() {
 	a.Helper()
 	for _, role := range meshtest.Roles {
@@ -84,9 +85,10 @@ func (a *asker) restart() {
 	}
 }
 
-// TestStory: a run is started by one client, its tool answered by another, its
-// approval given and its question answered on the command line, its budget
-// extended by a third; all that runs is killed while it waits. The log tells it.
+// TestStory starts a run with one client, answers its tool with another, approves a
+// call and answers a question on the command line, and extends the budget with a third
+// client. All processes are killed while the run waits. The log must contain the whole
+// story.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "story")
@@ -114,12 +116,12 @@ func TestStory(t *testing.T) {
 		asked = r.GetUpdate().GetEvent().GetToolCall()
 	}
 	if asked.GetTool() != "get_weather" || asked.GetAwaits() != "client_tool" || !strings.Contains(content.Text(asked.GetArguments()), "Bern") {
-		t.Fatalf("the first client is asked %v", asked)
+		t.Fatalf("the first client received %v", asked)
 	}
-	a.must(first.CloseSend()) // and leaves
-	parked := a.rests("client_tool")
+	a.must(first.CloseSend()) // and disconnects
+	parked := a.awaitStop("client_tool")
 	if len(parked.GetPending()) != 1 || parked.GetPending()[0].GetDeadline() == nil || !proto.Equal(parked.GetWakeAt(), parked.GetPending()[0].GetDeadline()) {
-		t.Errorf("it rests with %v", parked)
+		t.Errorf("it stopped with %v", parked)
 	}
 	a.restart()
 
@@ -145,12 +147,12 @@ func TestStory(t *testing.T) {
 		}
 	}
 
-	a.rests("approval")
+	a.awaitStop("approval")
 	if _, err := os.Stat(filepath.Join(workspace, "out")); err == nil {
 		t.Error("the command ran before it was allowed")
 	}
 	a.m.Harness("approve", a.run, "--server", a.m.Gateway())
-	a.rests("budget_exceeded:turns")
+	a.awaitStop("budget_exceeded:turns")
 	for _, turns := range []uint32{1, 2} {
 		_, err := a.client.ResumeRun(a.ctx, &harnessv1.ResumeRunRequest{RunId: a.run, Budgets: &harnessv1.Budgets{Turns: &turns}})
 		if status.Code(err) != codes.InvalidArgument {
@@ -159,9 +161,9 @@ func TestStory(t *testing.T) {
 	}
 	_, err = a.client.ResumeRun(a.ctx, &harnessv1.ResumeRunRequest{RunId: a.run, RequestId: "more", Budgets: &harnessv1.Budgets{Turns: proto.Uint32(9)}})
 	a.must(err)
-	a.rests("question")
+	a.awaitStop("question")
 	a.m.Harness("answer", a.run, "green", "--server", a.m.Gateway())
-	if r := a.rests("agent_done"); !r.GetAccepted() || content.Text(r.GetSummary()) != "told" {
+	if r := a.awaitStop("agent_done"); !r.GetAccepted() || content.Text(r.GetSummary()) != "told" {
 		t.Errorf("it ended %v", r)
 	}
 	var last *harnessv1.HarnessResult
@@ -176,7 +178,7 @@ func TestStory(t *testing.T) {
 		}
 	}
 	if last.GetReason().GetKind() != "agent_done" {
-		t.Errorf("the second client, still there, was told %v", last)
+		t.Errorf("the second client received %v", last)
 	}
 	if out, err := os.ReadFile(filepath.Join(workspace, "out")); err != nil || string(out) != "done\n" {
 		t.Errorf("the command did %q, %v", out, err)
@@ -203,7 +205,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// tale are a log's events in words.
+// tale returns a log's events as text.
 func tale(entries []runlog.Entry) []string {
 	var lines []string
 	for _, e := range entries {
@@ -245,9 +247,9 @@ func tale(entries []runlog.Entry) []string {
 	return lines
 }
 
-// TestNobodyAnswers: each deadline passes with no gateway, no client and no worker
-// there that could have waited for it, and the run goes on.
-func TestNobodyAnswers(t *testing.T) {
+// TestDeadlinesPassWithoutAnswers checks that each deadline passes without a waiting gateway, client
+// or worker, and that the run continues.
+func TestDeadlinesPassWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "alone")
 	script := a.m.Write("alone.yaml", `turns:
@@ -262,13 +264,13 @@ func TestNobodyAnswers(t *testing.T) {
 		}},
 	}})
 	a.must(err)
-	a.rests("client_tool")
+	a.awaitStop("client_tool")
 	a.restart()
-	if r := a.rests("agent_done"); !r.GetAccepted() {
+	if r := a.awaitStop("agent_done"); !r.GetAccepted() {
 		t.Errorf("it ended %v", r)
 	}
 	if _, err := os.Stat(filepath.Join(workspace, "out")); err == nil {
-		t.Error("a command that nobody allowed has run")
+		t.Error("a command without an approval has run")
 	}
 	entries := a.m.Ended(runlog.Run{Namespace: "default", ID: a.run}, 0)
 	told := strings.Join(tale(entries), "\n")
@@ -279,9 +281,9 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestAMessageSteersARunningTurn: what the user says while a command runs is in the
+// TestMessageSteersRunningTurn checks that a user message during a command is in the
 // next request to the model.
-func TestAMessageSteersARunningTurn(t *testing.T) {
+func TestMessageSteersRunningTurn(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "steered")
 	script := a.m.Write("steered.yaml", `turns:
@@ -301,14 +303,14 @@ func TestAMessageSteersARunningTurn(t *testing.T) {
 	}})
 	a.must(err)
 	a.must(os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600))
-	if r := a.rests("agent_done"); content.Text(r.GetSummary()) != "left" || r.GetTurnCount() != 2 {
+	if r := a.awaitStop("agent_done"); content.Text(r.GetSummary()) != "left" || r.GetTurnCount() != 2 {
 		t.Errorf("it ended %v", r)
 	}
 }
 
-// TestADeletedRunIsGone, from the gateway and from the bus, though every process
-// is killed while it goes; others stay.
-func TestADeletedRunIsGone(t *testing.T) {
+// TestDeletedRunIsGone checks that a run is deleted from the gateway and the bus,
+// although every process is killed meanwhile, and that other runs stay.
+func TestDeletedRunIsGone(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "deleted")
 	script := a.m.Write("short.yaml", "turns:\n  - {text: "+strings.Repeat("long ", 4000)+", calls: [{name: work_complete, arguments: {summary: done}}]}\n")
@@ -337,8 +339,8 @@ func TestADeletedRunIsGone(t *testing.T) {
 	}
 }
 
-// TestForgedPokes: what stands on the control subject proves nothing; whoever is
-// poked looks into the inbox and finds nothing there.
+// TestForgedPokes checks that a forged message on the control subject has no effect:
+// the worker reads the inbox, which is empty.
 func TestForgedPokes(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "forged")
@@ -363,7 +365,7 @@ func TestForgedPokes(t *testing.T) {
 	}
 	a.must(conn.Flush())
 	a.must(os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600))
-	if r := a.rests("agent_done"); !r.GetAccepted() {
+	if r := a.awaitStop("agent_done"); !r.GetAccepted() {
 		t.Errorf("it ended %v", r)
 	}
 	if out, err := os.ReadFile(filepath.Join(workspace, "out")); err != nil || string(out) != "done\n" {

@@ -18,10 +18,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/oteltest"
 )
 
-// TestTraceIsOnePicture: a client with a trace of its own starts a run over a process per
-// role; the run uses tools, parks for an approval, is woken and ends. What the
-// processes sent is one trace in which nothing is missing.
-func TestTraceIsOnePicture(t *testing.T) {
+// TestTraceIsConnected checks that the processes of a mesh send one connected trace: a
+// client with its own trace starts a run, which uses tools, parks for an approval, is
+// woken and ends.
+func TestTraceIsConnected(t *testing.T) {
 	t.Parallel()
 	const traceID, caller, approver = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "00f067aa0ba902b8"
 	collector := oteltest.Start(t)
@@ -41,13 +41,13 @@ func TestTraceIsOnePicture(t *testing.T) {
 		Agent: &harnessv1.AgentSpec{Name: "teller", Model: "script:" + script},
 	}})
 	a.must(err)
-	pending := a.rests("approval").GetPending()
+	pending := a.awaitStop("approval").GetPending()
 	from(approver)
 	_, err = a.client.SendInput(a.ctx, &harnessv1.SendInputRequest{RunId: a.run, Input: &harnessv1.SendInputRequest_Approval{
 		Approval: &harnessv1.Approval{CallId: pending[0].GetCallId(), Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE},
 	}})
 	a.must(err)
-	a.rests("agent_done")
+	a.awaitStop("agent_done")
 	run, err := a.client.GetRun(a.ctx, &harnessv1.GetRunRequest{RunId: a.run})
 	a.must(err)
 	if run.GetRun().GetTraceId() != traceID || !slices.Equal(run.GetRun().GetTraceIds(), []string{traceID}) {
@@ -58,7 +58,7 @@ func TestTraceIsOnePicture(t *testing.T) {
 		t.Errorf("harness show names no trace:\n%s", shown)
 	}
 	for _, role := range meshtest.Roles {
-		m.Process(role).Terminate() // hands over what it has
+		m.Process(role).Terminate() // sends the rest
 	}
 
 	spans := collector.Spans()
@@ -74,7 +74,7 @@ func TestTraceIsOnePicture(t *testing.T) {
 			t.Errorf("%s of %s is in trace %s", s.Name, s.Service, s.Trace)
 		}
 		if text, err := json.Marshal(s.Attributes); err != nil || strings.Contains(string(text), "secret") {
-			t.Errorf("%s tells what was said: %s (%v)", s.Name, text, err)
+			t.Errorf("%s contains texts: %s (%v)", s.Name, text, err)
 		}
 		if s.End.Before(s.Start) {
 			t.Errorf("%s ends before it begins", s.Name)
@@ -116,7 +116,7 @@ func TestTraceIsOnePicture(t *testing.T) {
 	})
 	second := names["invoke_agent teller"][1]
 	if second.Parent != names["invoke_agent teller"][0].ID || len(second.Links) != 1 || second.Links[0].ID != second.Parent {
-		t.Errorf("the second stretch stands below %s with links %v", second.Parent, second.Links)
+		t.Errorf("the second stretch has the parent %s and the links %v", second.Parent, second.Links)
 	}
 	heard := false
 	for _, s := range names["repair"] {
@@ -129,8 +129,9 @@ func TestTraceIsOnePicture(t *testing.T) {
 	}
 }
 
-// TestTakeoverIsLinked: a worker dies in a turn. The attempt that goes on says so and
-// leads to the one before, whose span died with its process; nothing else is loose.
+// TestTakeoverIsLinked kills a worker during a turn. The next attempt must be marked
+// and linked to the one before, whose span died with its process. Nothing else may be
+// disconnected.
 func TestTakeoverIsLinked(t *testing.T) {
 	t.Parallel()
 	collector := oteltest.Start(t)
@@ -146,7 +147,7 @@ func TestTakeoverIsLinked(t *testing.T) {
 	a.must(err)
 	first.Wait()
 	m.Start("turn")
-	a.rests("agent_done")
+	a.awaitStop("agent_done")
 	for _, role := range meshtest.Roles {
 		m.Process(role).Terminate()
 	}
