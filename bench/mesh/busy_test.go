@@ -11,16 +11,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// What a run is doing when something happens to it.
+// What a run does when something happens to it.
 const (
-	streaming = "model"   // the model has been asked and says nothing yet
+	streaming = "model"   // the model has its request and has not answered yet
 	commands  = "command" // a command runs
 )
 
 var doings = []string{commands, streaming}
 
-// occupied is a run that does one thing until something happens to it.
-type occupied struct {
+// busyRun is a run that does one thing until something happens to it.
+type busyRun struct {
 	run   runlog.Run
 	doing string
 	// attempt and worker are of the newest claim.
@@ -28,8 +28,8 @@ type occupied struct {
 	worker  string
 }
 
-// occupy starts n runs and waits until they are busy as wanted.
-func (f *fleet) occupy(doing string, n int) []*occupied {
+// occupy starts n runs and waits until each of them is doing that.
+func (f *fleet) occupy(doing string, n int) []*busyRun {
 	f.b.Helper()
 	dir := workspace(f.b)
 	file := script(f.b, "waits", 1, func(int) string { return "{delay: 1h, text: Late.}" })
@@ -38,9 +38,9 @@ func (f *fleet) occupy(doing string, n int) []*occupied {
 			return "{text: This takes a while., calls: [{name: run_command, arguments: {command: 'echo > begun-$$; exec sleep 3600'}}]}"
 		})
 	}
-	var all []*occupied
+	var all []*busyRun
 	for _, run := range f.start(n, spec(file, dir)) {
-		all = append(all, &occupied{run: run, doing: doing})
+		all = append(all, &busyRun{run: run, doing: doing})
 	}
 	if doing == commands {
 		meshtest.Eventually(f.b, "the commands begin", func() bool {
@@ -55,14 +55,14 @@ func (f *fleet) occupy(doing string, n int) []*occupied {
 	return all
 }
 
-// claimed looks for a claim of the run's turn that is newer than the one known.
-func (f *fleet) claimed(o *occupied) bool {
+// claimed reports whether there is a newer claim of the run's turn than the known one.
+func (f *fleet) claimed(o *busyRun) bool {
 	_, ok := f.claim(o)
 	return ok
 }
 
-// claim is the newest claim of the run's turn; ok when it was not known.
-func (f *fleet) claim(o *occupied) (e runlog.Entry, ok bool) {
+// claim returns the newest claim of the run's turn; ok if it was not known.
+func (f *fleet) claim(o *busyRun) (e runlog.Entry, ok bool) {
 	f.b.Helper()
 	ctx, cancel := bounded()
 	defer cancel()
@@ -82,13 +82,13 @@ func (f *fleet) claim(o *occupied) (e runlog.Entry, ok bool) {
 	return e, false
 }
 
-// of says whether a process wrote the run's newest claim.
-func (o *occupied) of(p *meshtest.Process) bool {
+// of reports whether a process wrote the run's newest claim.
+func (o *busyRun) of(p *meshtest.Process) bool {
 	return strings.Contains(o.worker, fmt.Sprintf("-%d-", p.PID()))
 }
 
 // watch follows a run's events.
-func (f *fleet) watch(ctx context.Context, o *occupied) harnessv1.GatewayService_WatchRunClient {
+func (f *fleet) watch(ctx context.Context, o *busyRun) harnessv1.GatewayService_WatchRunClient {
 	f.b.Helper()
 	stream, err := f.m.Client().WatchRun(ctx, &harnessv1.WatchRunRequest{Namespace: o.run.Namespace, RunId: o.run.ID, Until: harnessv1.WatchUntil_WATCH_UNTIL_END})
 	must(f.b, err)

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// series are durations of the same thing.
+// series are durations of one kind.
 type series []time.Duration
 
-// at is the smallest value that the share q of all does not exceed.
+// at returns the smallest value that the share q of all does not exceed.
 func (s series) at(q float64) time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -39,12 +39,12 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// usage is the processor time that processes have used.
+// usage is the processor time of processes, by name.
 type usage map[string]time.Duration
 
-// processors reads the time of this process, as bench, and of its children: the
-// servers together, and each role's workers together. It is empty where the
-// kernel does not say.
+// processors reads the time of this process, as bench, and of its children: the servers
+// together, and each role's workers together. It is empty if the kernel does not report
+// it.
 func processors(b *testing.B) usage {
 	b.Helper()
 	const tick = 10 * time.Millisecond // of /proc on every Linux that Go knows
@@ -77,7 +77,7 @@ func processors(b *testing.B) usage {
 	return used
 }
 
-// roleOf names a child by its command line.
+// roleOf returns the name of a child by its command line.
 func roleOf(dir string) string {
 	data, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {
@@ -90,7 +90,7 @@ func roleOf(dir string) string {
 	return filepath.Base(args[0])
 }
 
-// since is what was used after an earlier look.
+// since returns the usage after an earlier reading.
 func (u usage) since(before usage) usage {
 	d := usage{}
 	for name, t := range u {
@@ -99,7 +99,7 @@ func (u usage) since(before usage) usage {
 	return d
 }
 
-// each is the usage for one of n, by name, the largest first.
+// each returns the usage per one of n, by name, the largest first.
 func (u usage) each(n int) string {
 	if n == 0 || len(u) == 0 {
 		return "unknown"

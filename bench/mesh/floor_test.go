@@ -19,13 +19,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// executors of the loop, in their order.
+// executors of the loop, in order.
 var executors = []string{"repair", "compaction", "turn", "stopdecision"}
 
-// floorName is the consumer of an executor's part in the floor.
+// floorName returns the name of the floor's consumer for an executor.
 func floorName(executor string) string { return "floor-" + executor }
 
-// provisionFloor gives the floor consumers of its own on the mesh's bus.
+// provisionFloor adds the floor's consumers to the mesh's bus.
 func provisionFloor(m *meshtest.Mesh, replicas int, takeover time.Duration) {
 	args := []string{"provision", "--nats", m.Bus.URL(), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8 << 30),
 		"--replicas", fmt.Sprint(max(replicas, 1)), "--takeover", takeover.String()}
@@ -35,8 +35,8 @@ func provisionFloor(m *meshtest.Mesh, replicas int, takeover time.Duration) {
 	m.Harness(args...)
 }
 
-// pattern is a turn as the mesh wrote it, cut by who wrote: the records that
-// each executor appends when it has a step.
+// pattern is a turn as the mesh wrote it, split by writer: the records that each
+// executor appends when it has a step.
 type pattern [][]*harnessv1.Record
 
 func (p pattern) records() int {
@@ -57,7 +57,7 @@ func (p pattern) bytes() int {
 	return n
 }
 
-// patterns are the whole turns in a log.
+// patterns returns the complete turns in a log.
 func patterns(log []runlog.Entry) []pattern {
 	var all []pattern
 	var now pattern
@@ -81,7 +81,7 @@ func patterns(log []runlog.Entry) []pattern {
 	return all
 }
 
-// whole says that each executor had its part and handed on.
+// whole reports whether each executor wrote its part and passed the run on.
 func whole(p pattern) bool {
 	if len(p) != len(executors) {
 		return false
@@ -94,7 +94,7 @@ func whole(p pattern) bool {
 	return p[len(p)-1][0].GetStep().GetTo() == executors[0]
 }
 
-// floor drives the logs of runs through the same records, and nothing else.
+// floor drives the logs of runs through the same records, without any other work.
 type floor struct {
 	log       *jetstream.Log
 	namespace string
@@ -104,11 +104,11 @@ type floor struct {
 	done     atomic.Int64 // turns
 	appends  atomic.Int64
 	stopping atomic.Bool
-	resting  atomic.Int64 // runs that have stopped
+	stopped  atomic.Int64 // runs that have stopped
 	wrong    atomic.Pointer[error]
 }
 
-// runFloor measures so many runs of bare records on the mesh's bus.
+// runFloor measures the given number of runs of bare records on the mesh's bus.
 func runFloor(b *testing.B, m *meshtest.Mesh, turns []pattern, runs int) side {
 	b.Helper()
 	ctx, cancel := bounded()
@@ -144,14 +144,14 @@ func runFloor(b *testing.B, m *meshtest.Mesh, turns []pattern, runs int) side {
 	f.await(b, "the floor is warm", func() bool { return f.done.Load() >= int64(runs*warm) })
 	s := window(b, func() (int, int) { return int(f.done.Load()), int(f.appends.Load()) })
 	f.stopping.Store(true)
-	f.await(b, "the floor stops", func() bool { return f.resting.Load() == int64(runs) })
+	f.await(b, "the floor stops", func() bool { return f.stopped.Load() == int64(runs) })
 	stop()
 	must(b, g.Wait())
 	s.bytes = f.turns[0].bytes()
 	return s
 }
 
-// await waits for the floor, as long as nothing goes wrong in it.
+// await waits for the floor unless it fails.
 func (f *floor) await(b *testing.B, what string, holds func() bool) {
 	b.Helper()
 	meshtest.Eventually(b, what, func() bool {
@@ -162,7 +162,7 @@ func (f *floor) await(b *testing.B, what string, holds func() bool) {
 	})
 }
 
-// readdress addresses the steps of a turn to the floor's own executors.
+// readdress addresses the steps of a turn to the floor's executors.
 func (f *floor) readdress(t pattern) pattern {
 	var own pattern
 	for _, part := range t {
@@ -178,7 +178,7 @@ func (f *floor) readdress(t pattern) pattern {
 	return own
 }
 
-// handle appends what executor i appends, behind the step that it was given.
+// handle appends what executor i appends, after the step that it received.
 func (f *floor) handle(ctx context.Context, i int, d runlog.Delivery) error {
 	e := d.Entry()
 	if e.Err != nil || e.Run.Namespace != f.namespace {
@@ -188,7 +188,7 @@ func (f *floor) handle(ctx context.Context, i int, d runlog.Delivery) error {
 		return errors.New("a step was delivered twice")
 	}
 	if i == 0 && f.stopping.Load() {
-		f.resting.Add(1)
+		f.stopped.Add(1)
 		return d.Ack()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), meshtest.Patience)
@@ -209,7 +209,7 @@ func (f *floor) handle(ctx context.Context, i int, d runlog.Delivery) error {
 	return d.Ack()
 }
 
-// append appends a record like r. What r refers to is shared: it never changes.
+// append appends a record like r. What r refers to is shared and never changes.
 func (f *floor) append(ctx context.Context, r *harnessv1.Record, run runlog.Run, version, prev uint64) (uint64, error) {
 	return f.log.Append(ctx, &harnessv1.Record{
 		Namespace: run.Namespace, RunId: run.ID, Version: version, PrevSequence: prev, Schema: r.GetSchema(), CommitTime: timestamppb.Now(),

@@ -13,15 +13,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// BenchmarkInterrupt interrupts runs and reports how long it takes from the call
-// until a client that watches sees run.interrupted: with live workers, alone and
-// beside 64 runs that never wait, and with a worker that has just been killed
-// while another is there. An iteration interrupts 20 runs of each kind, 5 with a
-// dead worker.
+// BenchmarkInterrupt interrupts runs and reports the time from the call until a
+// watching client sees run.interrupted: with live workers, alone and next to 64 runs
+// that never wait, and with a worker that has just been killed while another one is
+// available. An iteration interrupts 20 runs of each kind, 5 with a dead worker.
 func BenchmarkInterrupt(b *testing.B) {
 	const each, eachDead = 20, 5
 	m := meshtest.Start(b, bin, meshtest.Config{Takeover: benchTakeover, Workers: 2})
-	for _, others := range []int{0, atOnce} {
+	for _, others := range []int{0, concurrent} {
 		b.Run(fmt.Sprintf("worker=alive/others=%d", others), func(b *testing.B) {
 			busy := newFleet(b, m)
 			if others > 0 {
@@ -34,7 +33,7 @@ func BenchmarkInterrupt(b *testing.B) {
 				for _, doing := range doings {
 					f := newFleet(b, m)
 					for _, o := range f.occupy(doing, each) { // one after the other
-						times[doing] = append(times[doing], f.interrupt([]*occupied{o})...)
+						times[doing] = append(times[doing], f.interrupt([]*busyRun{o})...)
 					}
 					f.cancel()
 				}
@@ -47,7 +46,7 @@ func BenchmarkInterrupt(b *testing.B) {
 		for range b.N {
 			m.Process("turn-2").Kill()
 			f := newFleet(b, m)
-			var all []*occupied
+			var all []*busyRun
 			for range eachDead {
 				for _, doing := range doings {
 					pause(runlog.Lapse(runlog.AckWaitOf(benchTakeover)) / eachDead) // spreads the heartbeats
@@ -81,13 +80,13 @@ func reportInterrupts(b *testing.B, times map[string]series) {
 }
 
 // interrupt interrupts runs at the same time and returns how long each took.
-func (f *fleet) interrupt(all []*occupied) series {
+func (f *fleet) interrupt(all []*busyRun) series {
 	f.b.Helper()
 	ctx, cancel := bounded()
 	defer cancel()
 	times := make(series, len(all))
 	streams := make([]harnessv1.GatewayService_WatchRunClient, len(all))
-	for i, o := range all { // each has seen the claim before anything is measured
+	for i, o := range all { // each has seen the claim before the measurement starts
 		streams[i] = f.watch(ctx, o)
 		must(f.b, until(streams[i], func(e *harnessv1.Event) bool { return e.GetStepStart() != nil }))
 	}
@@ -107,7 +106,7 @@ func (f *fleet) interrupt(all []*occupied) series {
 	return times
 }
 
-func call(ctx context.Context, f *fleet, o *occupied) error {
+func call(ctx context.Context, f *fleet, o *busyRun) error {
 	_, err := f.m.Client().InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: o.run.Namespace, RunId: o.run.ID})
 	return err
 }

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	atOnce   = 64 // runs
-	warm     = 3  // turns of each run before anything is counted
-	fileSize = 1200
-	endless  = 1_000_000
+	concurrent = 64 // runs
+	warm       = 3  // turns of each run before the count starts
+	fileSize   = 1200
+	endless    = 1_000_000
 )
 
-// script writes a scripted model whose first entries are as given, n times.
+// script writes a scripted model with n entries.
 func script(b *testing.B, name string, n int, entry func(i int) string) string {
 	b.Helper()
 	var yaml strings.Builder
@@ -40,7 +40,7 @@ func script(b *testing.B, name string, n int, entry func(i int) string) string {
 	return path
 }
 
-// workspace has a file a.txt.
+// workspace returns a folder with a file a.txt.
 func workspace(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
@@ -48,7 +48,7 @@ func workspace(b *testing.B) string {
 	return dir
 }
 
-// reads is a script that reads a file in each turn; the model takes delay.
+// reads returns a script that reads a file in each turn; the model takes delay.
 func reads(b *testing.B, delay time.Duration) string {
 	const turns = 5000
 	return script(b, "reads-"+delay.String(), turns, func(int) string {
@@ -56,12 +56,12 @@ func reads(b *testing.B, delay time.Duration) string {
 	})
 }
 
-// talks is a script that never calls a tool.
+// talks returns a script that never calls a tool.
 func talks(b *testing.B) string {
 	return script(b, "talks", 1, func(int) string { return "{text: Thinking.}" })
 }
 
-// spec is a run that goes on until it is cancelled.
+// spec returns the spec of a run that continues until it is cancelled.
 func spec(script, workspace string) *harnessv1.RunSpec {
 	long := durationpb.New(time.Hour)
 	return &harnessv1.RunSpec{
@@ -74,14 +74,14 @@ func spec(script, workspace string) *harnessv1.RunSpec {
 			Budgets:      &harnessv1.Budgets{ToolCalls: proto.Uint32(endless)},
 			Model:        &harnessv1.ModelConfig{IdleTimeout: long},
 			Tools:        &harnessv1.ToolConfig{Timeout: long, Yolo: proto.Bool(true)},
-			// It does the same for ever, on purpose.
+			// It repeats itself on purpose.
 			Stall:    &harnessv1.StallConfig{Enabled: proto.Bool(false)},
 			DoomLoop: &harnessv1.DoomLoopConfig{Enabled: proto.Bool(false)},
 		},
 	}
 }
 
-// fleet is a number of runs in a namespace of their own.
+// fleet is a number of runs in a separate namespace.
 type fleet struct {
 	b         *testing.B
 	m         *meshtest.Mesh
@@ -95,7 +95,7 @@ func newFleet(b *testing.B, m *meshtest.Mesh) *fleet {
 	return &fleet{b: b, m: m, namespace: fmt.Sprintf("fleet%d", fleets.Add(1))}
 }
 
-// bounded is a context that ends when something hangs.
+// bounded returns a context that ends a hang.
 func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), meshtest.Patience)
 }
@@ -120,7 +120,7 @@ func (f *fleet) start(n int, spec *harnessv1.RunSpec) []runlog.Run {
 	return f.runs[from:]
 }
 
-// list is how the runs stand, as the gateway says.
+// list returns the runs as the gateway lists them.
 func (f *fleet) list(statuses ...harnessv1.RunStatus) []*harnessv1.Run {
 	f.b.Helper()
 	ctx, cancel := bounded()
@@ -166,7 +166,7 @@ func (f *fleet) cancel() {
 	})
 }
 
-// logs are the records of each run that were committed in [from, to), oldest first.
+// logs returns the records of each run that were committed in [from, to), oldest first.
 func (f *fleet) logs(from, to time.Time) [][]runlog.Entry {
 	f.b.Helper()
 	ctx, cancel := bounded()
@@ -204,5 +204,5 @@ func (f *fleet) logs(from, to time.Time) [][]runlog.Entry {
 
 func committed(e runlog.Entry) time.Time { return e.Record.GetCommitTime().AsTime() }
 
-// closesTurn says that a record is the last of a turn.
+// closesTurn reports whether a record is the last of a turn.
 func closesTurn(e runlog.Entry) bool { return e.Record.GetStep().GetFrom() == "stopdecision" }

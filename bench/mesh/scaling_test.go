@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	thinking    = 50 * time.Millisecond // what the model takes
+	thinking    = 50 * time.Millisecond // time of a model's answer
 	concurrency = 8                     // turns that a worker has in work
 )
 
@@ -26,11 +26,12 @@ var layouts = []struct {
 	{buses[2], 4},
 }
 
-// BenchmarkScaling runs 64 runs whose model takes 50 ms through 1, 2 and 4 turn
-// workers with 8 turns in work each, over one NATS server and over three with three
-// replicas, and over 1 and 4 partitions. The ideal is what their slots would make if a
-// turn held one no longer than with one worker; the floor is what the bus does with the
-// same records of as many runs and executors that do nothing. CI runs the first layout.
+// BenchmarkScaling runs 64 runs whose model takes 50 ms through 1, 2 and 4 turn workers
+// with 8 turns in work each, over one NATS server and over three with three replicas,
+// and over 1 and 4 partitions. The ideal is the throughput of their slots if a turn
+// busyRun one no longer than with one worker. The floor is the throughput of the bus
+// with the same records of as many runs and executors that do nothing. CI runs the
+// first layout.
 func BenchmarkScaling(b *testing.B) {
 	for _, l := range layouts {
 		if !*full && (l.bus.servers > 1 || l.partitions > 1) {
@@ -60,11 +61,11 @@ func scale(b *testing.B, m *meshtest.Mesh) {
 			var rates, holds, floors []float64
 			for range b.N {
 				f := newFleet(b, m)
-				f.start(atOnce, spec(reads(b, thinking), workspace(b)))
+				f.start(concurrent, spec(reads(b, thinking), workspace(b)))
 				f.warmUp()
 				mesh, logs := runMesh(f)
 				hold := holding(logs)
-				floor := runFloor(b, m, templates(b, logs), atOnce)
+				floor := runFloor(b, m, templates(b, logs), concurrent)
 				b.Logf("%v  a slot is held for %v  floor %.0f turns/s", mesh, hold, floor.rate())
 				rates, holds, floors = append(rates, mesh.rate()), append(holds, hold.at(0.5).Seconds()), append(floors, floor.rate())
 			}
@@ -84,8 +85,8 @@ func scale(b *testing.B, m *meshtest.Mesh) {
 	}
 }
 
-// holding is how long turns held their slots: from the claim to the record of
-// the next executor, which comes shortly after the turn's own last one.
+// holding returns how long turns busyRun their slots: from the claim to the record of
+// the next executor, which follows the turn's own last one shortly.
 func holding(logs [][]runlog.Entry) series {
 	var s series
 	for _, log := range logs {

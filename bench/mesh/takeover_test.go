@@ -11,11 +11,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// BenchmarkTakeover kills or stops a turn worker that has five runs whose model
-// streams and five that run a command, and reports how long it takes until
-// another worker has claimed each, beside the takeover time that the bus was
-// provisioned with. The worker that is lost and the one that takes over change
-// places in every round. An iteration is one round of each signal.
+// BenchmarkTakeover kills or stops a turn worker that has five runs whose model streams
+// and five that run a command. It reports the time until another worker has claimed
+// each, and the takeover time of the bus. The two workers change roles in every round.
+// An iteration is one round of each signal.
 func BenchmarkTakeover(b *testing.B) {
 	const each = 5
 	for _, takeover := range []time.Duration{time.Second, 5 * time.Second} {
@@ -23,10 +22,10 @@ func BenchmarkTakeover(b *testing.B) {
 			m := meshtest.Start(b, bin, meshtest.Config{Takeover: takeover})
 			f := newFleet(b, m)
 			defer f.cancel()
-			var all []*occupied
+			var all []*busyRun
 			for range each {
 				for _, doing := range doings {
-					// Heartbeats count from the claim: they are to be spread.
+					// Heartbeats count from the claim: this spreads them.
 					pause(runlog.Lapse(runlog.AckWaitOf(takeover)) / each)
 					all = append(all, f.occupy(doing, 1)...)
 				}
@@ -67,12 +66,12 @@ func BenchmarkTakeover(b *testing.B) {
 	}
 }
 
-// pause lets a random part of d pass, so that signals come at any moment.
+// pause waits for a random part of d, so that signals come at random times.
 func pause(d time.Duration) { <-time.After(rand.N(d)) }
 
-// takeOver takes a worker from its runs and returns how long each waited for the
-// other's claim.
-func takeOver(f *fleet, all []*occupied, holder, other string, signal syscall.Signal) map[string]series {
+// takeOver takes a worker from its runs and returns how long each waited for the other
+// worker's claim.
+func takeOver(f *fleet, all []*busyRun, holder, other string, signal syscall.Signal) map[string]series {
 	f.b.Helper()
 	for _, o := range all {
 		if !o.of(f.m.Process(holder)) {

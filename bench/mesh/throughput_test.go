@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// side is what was counted on one side.
+// side is the result of one side.
 type side struct {
 	turns, appends int
 	bytes          int // of a turn's records
@@ -26,7 +26,7 @@ func (s side) String() string {
 		s.rate(), float64(s.appends)/s.lasted.Seconds(), float64(s.appends)/float64(max(s.turns, 1)), s.bytes, s.cpu.each(s.turns))
 }
 
-// window counts over the time that is measured.
+// window counts during the measured time.
 func window(b *testing.B, count func() (turns, appends int)) side {
 	b.Helper()
 	before := processors(b)
@@ -37,7 +37,7 @@ func window(b *testing.B, count func() (turns, appends int)) side {
 	return side{turns: t - turns, appends: a - appends, lasted: time.Since(from), cpu: processors(b).since(before)}
 }
 
-// runMesh measures a fleet that is warm and ends it. It also returns what each
+// runMesh measures a warm fleet and ends it. It also returns the records that each
 // run's log gained meanwhile.
 func runMesh(f *fleet) (side, [][]runlog.Entry) {
 	f.b.Helper()
@@ -59,7 +59,7 @@ func runMesh(f *fleet) (side, [][]runlog.Entry) {
 	return s, logs
 }
 
-// bus is a way to run NATS.
+// bus is a configuration of NATS.
 type bus struct {
 	name     string
 	servers  int
@@ -79,9 +79,9 @@ const (
 	longest       = 16              // turns of one log that the floor repeats
 )
 
-// BenchmarkThroughput runs 64 runs at once whose model answers at once, and
-// reports turns and appends a second and the ratio to the floor. An iteration
-// is a whole measurement; medians are reported, all are printed.
+// BenchmarkThroughput runs 64 concurrent runs whose model answers immediately, and
+// reports turns and appends per second and the ratio to the floor. An iteration is a
+// whole measurement; medians are reported, all are printed.
 func BenchmarkThroughput(b *testing.B) {
 	for _, bus := range buses {
 		if !*full && bus.servers > 1 && bus.always {
@@ -95,7 +95,7 @@ func BenchmarkThroughput(b *testing.B) {
 			running := 1
 			for _, workers := range []int{1, 2, 4} {
 				for _, tools := range []bool{true, false} {
-					// CI runs what differs most.
+					// CI runs the most different combinations.
 					if !*full && (!tools && workers != 2 || tools && bus.name == buses[0].name && workers == 2 || bus.name != buses[0].name && (workers != 2 || !tools)) {
 						continue
 					}
@@ -111,7 +111,8 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// templates are turns that the floor repeats: those of the log with the most.
+// templates returns the turns that the floor repeats: those of the log with the most
+// turns.
 func templates(b *testing.B, logs [][]runlog.Entry) []pattern {
 	b.Helper()
 	var found []pattern
@@ -134,10 +135,10 @@ func throughput(b *testing.B, m *meshtest.Mesh, tools bool) {
 			file = reads(b, 0)
 		}
 		f := newFleet(b, m)
-		f.start(atOnce, spec(file, workspace(b)))
+		f.start(concurrent, spec(file, workspace(b)))
 		f.warmUp()
 		mesh, logs := runMesh(f)
-		floor := runFloor(b, m, templates(b, logs), atOnce)
+		floor := runFloor(b, m, templates(b, logs), concurrent)
 		b.Logf("mesh  %v", mesh)
 		b.Logf("floor %v", floor)
 		b.Logf("mesh/floor %.3f", mesh.rate()/floor.rate())

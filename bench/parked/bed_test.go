@@ -23,16 +23,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// atOnce is how many runs are on their way to their park at a time.
-const atOnce = 64
+// concurrent is how many runs are started at the same time.
+const concurrent = 64
 
-// script asks to run a command, which needs an approval, and then is done.
+// script calls a command that needs an approval, and then is done.
 const script = `turns:
   - {text: "I have to run a command for that.", calls: [{name: run_command, arguments: {command: "echo answered >> answers"}}], usage: {input_tokens: 900, output_tokens: 20}}
   - {calls: [{name: work_complete, arguments: {summary: answered}}]}
 `
 
-// bed is a mesh, one process a role and one NATS server with sync interval, whose
+// bed is a mesh, one process per role and one NATS server with a sync interval, whose
 // runs all work in one directory.
 type bed struct {
 	tb        testing.TB
@@ -70,16 +70,15 @@ func (b *bed) must(err error) {
 	}
 }
 
-// bounded is a context that ends when something hangs.
+// bounded returns a context that ends a hang.
 func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), meshtest.Patience)
 }
 
-// restart kills every process with SIGKILL, the NATS server too, starts them all
-// again and returns when all are ready and nothing is left to do, with the time
-// until they were ready. again is the number of steps that the server has to
-// deliver once more, because it was killed before it had written down that they
-// were acknowledged.
+// restart kills every process with SIGKILL, including the NATS server, and restarts
+// them all. It returns when all are ready and no work is left, with the time until they
+// were ready. again is the number of steps that the server delivers again, because it
+// was killed before it had written their acknowledgements.
 func (b *bed) restart() (took time.Duration, again uint64) {
 	b.tb.Helper()
 	b.m.Bus.Kill(0)
@@ -104,11 +103,10 @@ func (b *bed) restart() (took time.Duration, again uint64) {
 	return took, again
 }
 
-// settle restarts everything until a life begins in which no step is delivered
-// again. What a crash repeats is the work of the last tenth of a second before it,
-// however many runs there are, and a process that has worked is no measure of one
-// that has not.
-func (b *bed) settle() (took time.Duration) {
+// restartUntilQuiet restarts everything until no step is delivered again. A crash
+// repeats the work of the last tenth of a second before it, however many runs there
+// are, and a process that has worked cannot be compared with one that has not.
+func (b *bed) restartUntilQuiet() (took time.Duration) {
 	b.tb.Helper()
 	meshtest.Eventually(b.tb, "everything is written down", func() bool {
 		var again uint64
@@ -119,7 +117,7 @@ func (b *bed) settle() (took time.Duration) {
 }
 
 // quiet waits until no consumer has anything left to deliver or to be acknowledged:
-// nothing moves from then on, unless somebody sends something.
+// nothing changes from then on without a request.
 func (b *bed) quiet() {
 	b.tb.Helper()
 	meshtest.Eventually(b.tb, "nothing is left to be delivered", func() bool {
@@ -128,8 +126,8 @@ func (b *bed) quiet() {
 	})
 }
 
-// undelivered is what the durable consumers have to deliver, for the first time or
-// again; ok is false while the bus does not say.
+// undelivered returns what the durable consumers have to deliver, for the first time or
+// again; ok is false if the bus does not report it.
 func (b *bed) undelivered() (left uint64, ok bool) {
 	ctx, cancel := bounded()
 	defer cancel()
@@ -162,7 +160,7 @@ func (b *bed) park(n int) {
 	if first, err := watch.Recv(); err != nil || first.GetCaughtUp() == nil {
 		b.tb.Fatalf("watch runs: %v, %v", first, err)
 	}
-	places := make(chan struct{}, atOnce)
+	places := make(chan struct{}, concurrent)
 	g.Go(func() error {
 		for parked := map[string]bool{}; len(parked) < n; {
 			told, err := watch.Recv()
@@ -203,23 +201,23 @@ func (b *bed) park(n int) {
 	b.quiet()
 }
 
-// stand is how a run stands, as the gateway lists it.
-type stand struct {
+// listing is a run as the gateway lists it.
+type listing struct {
 	status  harnessv1.RunStatus
 	version uint64
 }
 
-// list is how all runs stand, by id.
-func (b *bed) list() map[string]stand {
+// list returns all runs, by id.
+func (b *bed) list() map[string]listing {
 	b.tb.Helper()
 	ctx, cancel := bounded()
 	defer cancel()
-	all := map[string]stand{}
+	all := map[string]listing{}
 	for request := (&harnessv1.ListRunsRequest{PageSize: 1000}); ; {
 		page, err := b.m.Client().ListRuns(ctx, request)
 		b.must(err)
 		for _, r := range page.GetRuns() {
-			all[r.GetRunId()] = stand{r.GetStatus(), r.GetVersion()}
+			all[r.GetRunId()] = listing{r.GetStatus(), r.GetVersion()}
 		}
 		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
 			return all
@@ -227,7 +225,7 @@ func (b *bed) list() map[string]stand {
 	}
 }
 
-// last is the sequence of the newest message in the stream of all runs.
+// last returns the sequence of the newest message in the stream of all runs.
 func (b *bed) last() uint64 {
 	b.tb.Helper()
 	ctx, cancel := bounded()
@@ -237,7 +235,7 @@ func (b *bed) last() uint64 {
 	return stream.CachedInfo().State.LastSeq
 }
 
-// answers is how many commands have run.
+// answers returns how many commands have run.
 func (b *bed) answers() int {
 	b.tb.Helper()
 	text, err := os.ReadFile(filepath.Join(b.workspace, "answers"))
@@ -248,14 +246,14 @@ func (b *bed) answers() int {
 	return strings.Count(string(text), "answered")
 }
 
-// answer approves what one run waits for, follows it to its end, and fails the test
-// unless exactly that run has moved: in the list, in the stream, and by what ran.
-// before is how all runs stood when they were parked. It returns the time until
-// the run went on, and until it had ended.
-func (b *bed) answer(before map[string]stand, id string) (wentOn, ended time.Duration) {
+// answer approves the call of one run, follows it to its end, and fails the test unless
+// exactly that run has changed: in the list, in the stream, and by its command. before
+// is the list when the runs were parked. It returns the time until the run resumed, and
+// until it had ended.
+func (b *bed) answer(before map[string]listing, id string) (resumed, ended time.Duration) {
 	b.tb.Helper()
 	if got := b.list(); !maps.Equal(got, before) {
-		b.tb.Fatalf("after the restart %d runs are listed, or stand otherwise than the %d before it", len(got), len(before))
+		b.tb.Fatalf("after the restart %d runs are listed, or differ from the %d before it", len(got), len(before))
 	}
 	last, answered := b.last(), b.answers()
 	ctx, cancel := bounded()
@@ -281,38 +279,38 @@ func (b *bed) answer(before map[string]stand, id string) (wentOn, ended time.Dur
 			break
 		}
 		b.must(err)
-		if told.GetUpdate().GetEvent() != nil && wentOn == 0 {
-			wentOn = time.Since(began)
+		if told.GetUpdate().GetEvent() != nil && resumed == 0 {
+			resumed = time.Since(began)
 		}
 		if r := told.GetUpdate().GetResult(); r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE {
 			ended = time.Since(began)
 		}
 	}
-	if wentOn == 0 || ended == 0 {
-		b.tb.Fatalf("run %s did not go on to its end", id)
+	if resumed == 0 || ended == 0 {
+		b.tb.Fatalf("run %s did not continue to its end", id)
 	}
 	b.quiet()
 	b.onlyMoved(before, id, last)
 	if n := b.answers() - answered; n != 1 {
-		b.tb.Fatalf("one run was answered, and %d commands ran", n)
+		b.tb.Fatalf("one run got an answer, and %d commands ran", n)
 	}
-	return wentOn, ended
+	return resumed, ended
 }
 
-// onlyMoved fails the test unless of all runs exactly one has moved since last was
+// onlyMoved fails the test unless exactly one of all runs has changed since last was
 // the newest sequence.
-func (b *bed) onlyMoved(before map[string]stand, id string, last uint64) {
+func (b *bed) onlyMoved(before map[string]listing, id string, last uint64) {
 	b.tb.Helper()
 	ctx, cancel := bounded()
 	defer cancel()
 	after := b.list()
 	for run, was := range before {
 		if is := after[run]; run != id && is != was {
-			b.tb.Errorf("%s was answered, and %s moved from %v to %v", id, run, was, is)
+			b.tb.Errorf("%s got an answer, and %s changed from %v to %v", id, run, was, is)
 		}
 	}
 	if is := after[id]; is.status != harnessv1.RunStatus_RUN_STATUS_DONE || is.version <= before[id].version || len(after) != len(before) {
-		b.tb.Errorf("%s was answered and stands at %v; %d runs are listed, %d were", id, is, len(after), len(before))
+		b.tb.Errorf("%s got an answer and is %v; %d runs are listed, %d were", id, is, len(after), len(before))
 	}
 	run := runlog.Run{Namespace: "default", ID: id}
 	messages := uint64(0)
@@ -327,6 +325,6 @@ func (b *bed) onlyMoved(before map[string]stand, id string, last uint64) {
 	b.must(err)
 	messages += uint64(len(items))
 	if grown := b.last() - last; grown != messages {
-		b.tb.Errorf("%s was answered: the stream grew by %d messages, of which it has %d", id, grown, messages)
+		b.tb.Errorf("%s got an answer: the stream grew by %d messages, of which it has %d", id, grown, messages)
 	}
 }

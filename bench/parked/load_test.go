@@ -12,29 +12,28 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// load is what a process takes.
+// load is what a process uses.
 type load struct {
 	goroutines float64
-	// heap is what its live objects take, and resident what it has of the
-	// machine's memory, in bytes.
+	// heap is the size of its live objects, resident its share of the machine's memory,
+	// in bytes.
 	heap, resident float64
 }
 
-// loads are those of the roles, and of NATS by another name than any role's.
+// loads are those of the roles, and of NATS under a name that no role has.
 type loads map[string]load
 
 const natsName = "nats"
 
-// window is how many questions are asked before their answers are awaited: more
-// would only pile up, and be measured. Each is long, in bytes, so that it leaves so
-// much garbage behind.
+// window is how many requests are sent before their answers are awaited: more would
+// only queue, and be measured. Each has long bytes, so that it leaves that much
+// garbage.
 const window, long = 3, 16 << 10
 
-// measure takes the loads of all processes. A process that has nothing to do
-// collects its garbage every two minutes, and its heap is what the last collection
-// has found alive, so it is given something to do: it is asked at length what it is,
-// until it has collected some times. The least that a collection found is what is
-// alive beside what was just going on.
+// measure returns the loads of all processes. An idle process collects its garbage
+// every two minutes, and its heap is what the last collection has found alive. So it
+// gets long requests for its presence until it has collected some times. The minimum
+// over the collections is what is alive apart from current work.
 func (b *bed) measure() loads {
 	b.tb.Helper()
 	goroutines, heaps := map[string][]float64{}, map[string][]float64{}
@@ -44,7 +43,7 @@ func (b *bed) measure() loads {
 	defer func() { _ = answers.Unsubscribe() }()
 	collected := func() bool {
 		for _, role := range meshtest.Roles {
-			if len(heaps[role]) <= *collections { // the first is from before the questions
+			if len(heaps[role]) <= *collections { // the first is from before the requests
 				return false
 			}
 		}
@@ -83,9 +82,9 @@ func (b *bed) measure() loads {
 	return all
 }
 
-// beside is the largest ratio of a figure over all roles to that of a mesh without
-// runs, and whose it is.
-func (l loads) beside(idle loads, figure func(load) float64) (ratio float64, role string) {
+// largestRatio returns the largest ratio of a figure over all roles to that of a mesh
+// without runs, and its role.
+func (l loads) largestRatio(idle loads, figure func(load) float64) (ratio float64, role string) {
 	for _, r := range meshtest.Roles {
 		if q := figure(l[r]) / figure(idle[r]); q > ratio {
 			ratio, role = q, r
@@ -94,7 +93,7 @@ func (l loads) beside(idle loads, figure func(load) float64) (ratio float64, rol
 	return ratio, role
 }
 
-// line is how three lives of a process compare.
+// line compares three lives of a process.
 func line(name string, lives ...load) string {
 	var goroutines, heaps, all []string
 	for _, l := range lives {
@@ -109,8 +108,8 @@ func line(name string, lives ...load) string {
 	return fmt.Sprintf("%-12s  %s goroutines, %s MiB alive, %s MiB in all", name, between(goroutines), between(heaps), between(all))
 }
 
-// table has a line for each process: without runs, once more, with runs. A benchmark
-// may print ten lines.
+// table has a line for each process: without runs, again without runs, with runs. A
+// benchmark may print ten lines.
 func table(idle, again, parked loads) string {
 	var lines []string
 	for _, name := range append(slices.Clone(meshtest.Roles), natsName) {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// resident is what a process has of the machine's memory, in bytes.
+// resident returns a process's share of the machine's memory, in bytes.
 func resident(tb testing.TB, pid int) uint64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -35,8 +35,8 @@ func resident(tb testing.TB, pid int) uint64 {
 	return 0
 }
 
-// natsServer finds the NATS server among the children of this process, and the
-// directory that it stores in.
+// natsServer finds the NATS server among the children of this process, and its storage
+// directory.
 func natsServer(tb testing.TB) (pid int, dir string) {
 	tb.Helper()
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -64,11 +64,11 @@ func natsServer(tb testing.TB) (pid int, dir string) {
 	return 0, ""
 }
 
-// natsHeap is what the live objects of the NATS server take, in bytes. What it has
-// of the machine goes up and down with its garbage, by more than its runs take.
+// natsHeap returns the size of the live objects of the NATS server, in bytes. Its share
+// of the machine's memory varies with its garbage, by more than its runs take.
 func (b *bed) natsHeap() (size float64) {
 	b.tb.Helper()
-	for range 3 { // each collects; what lies in pools goes with the second
+	for range 3 { // each collects; pools are freed with the second
 		answer, err := http.Get("http://" + b.profile + "/debug/pprof/heap?debug=1&gc=1") //nolint:noctx // loopback, in a test
 		b.must(err)
 		text, err := io.ReadAll(answer.Body)
@@ -76,13 +76,14 @@ func (b *bed) natsHeap() (size float64) {
 		_, rest, found := strings.Cut(string(text), "# HeapAlloc = ")
 		line, _, _ := strings.Cut(rest, "\n")
 		if size, err = strconv.ParseFloat(line, 64); err != nil || !found {
-			b.tb.Fatalf("the NATS server's profile does not say what its heap is: %v", err)
+			b.tb.Fatalf("the NATS server's profile does not contain its heap: %v", err)
 		}
 	}
 	return size
 }
 
-// onDisk is what files take in directories, in bytes, as the file system counts.
+// onDisk returns the space that files use in directories, in bytes, as the file system
+// counts.
 func onDisk(tb testing.TB, dirs ...string) int64 {
 	tb.Helper()
 	var size int64
@@ -95,7 +96,7 @@ func onDisk(tb testing.TB, dirs ...string) int64 {
 				}
 			}
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // a file that came and went
+				return nil // a file that was deleted meanwhile
 			}
 			return err
 		})

@@ -11,33 +11,34 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// within is how much more than without runs a process may take.
+// within is the permitted ratio of a process's memory to that without runs.
 const within = 1.10
 
 func goroutinesOf(l load) float64 { return l.goroutines }
 func heapOf(l load) float64       { return l.heap }
 func residentOf(l load) float64   { return l.resident }
 
-// sameGoroutines fails the test unless every process has as many goroutines as
-// without runs.
+// sameGoroutines fails the test unless every process has as many goroutines as without
+// runs.
 func sameGoroutines(tb testing.TB, idle, parked loads) float64 {
 	tb.Helper()
-	ratio, role := parked.beside(idle, goroutinesOf)
+	ratio, role := parked.largestRatio(idle, goroutinesOf)
 	if ratio > within {
 		tb.Errorf("%s has %.0f goroutines with parked runs and %.0f without", role, parked[role].goroutines, idle[role].goroutines)
 	}
 	return ratio
 }
 
-// Parked runs cost no goroutine in any process, also when all of them were killed
-// and started again, and an answer to one run resumes only that one.
+// TestParkedRunsOutliveEveryProcess checks that parked runs cost no goroutine in any
+// process, also after a restart of all processes, and that an answer to one run resumes
+// only that one.
 func TestParkedRunsOutliveEveryProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes")
 	}
 	const n = 200
 	b := newBed(t)
-	b.settle()
+	b.restartUntilQuiet()
 	idle := b.measure()
 	b.park(n)
 	before := b.list()
@@ -48,11 +49,11 @@ func TestParkedRunsOutliveEveryProcess(t *testing.T) {
 	sameGoroutines(t, idle, b.measure())
 	ids := slices.Sorted(maps.Keys(before))
 	b.answer(before, ids[n/2])
-	b.saidByDoctor()
+	b.reportedByDoctor()
 }
 
-// saidByDoctor fails the test unless the doctor says what each process takes.
-func (b *bed) saidByDoctor() {
+// reportedByDoctor fails the test unless the doctor reports what each process uses.
+func (b *bed) reportedByDoctor() {
 	b.tb.Helper()
 	var d struct {
 		Processes []struct {
@@ -67,37 +68,37 @@ func (b *bed) saidByDoctor() {
 	}
 	for _, p := range d.Processes {
 		if p.Goroutines == 0 || p.HeapBytes == 0 {
-			b.tb.Errorf("the doctor does not say what %s takes: %+v", p.Role, p)
+			b.tb.Errorf("the doctor does not report what %s uses: %+v", p.Role, p)
 		}
 	}
 }
 
-// BenchmarkParked reports what parked runs cost: the largest ratio over all roles
-// of goroutines, of the process's memory and of its live heap to the same mesh
-// without runs, each beside its floor; what a run takes on disk and in the NATS
-// server; how long everything takes to be ready again; and how long one run of them
-// waits when it is answered. A memory ratio above 1.10 breaks the claim and stands
-// there; other goroutines, or another run that moves, fail the benchmark.
+// BenchmarkParked reports the cost of parked runs: the largest ratio over all roles of
+// goroutines, of the process's memory and of its live heap to the same mesh without
+// runs, each with its floor; the cost of a run on disk and in the NATS server; the time
+// until everything is ready after a restart; and the time from an answer until its run
+// resumes. A memory ratio above 1.10 breaks the claim and is reported. A difference in
+// goroutines, or a change of another run, fails the benchmark.
 func BenchmarkParked(b *testing.B) {
 	for b.Loop() {
 		once(b, *runs)
 	}
 }
 
-// measureAtRest measures after the time that was asked for. The NATS server keeps
-// what it has read for some seconds, so what it read for the gateway's list is in
-// its memory until then.
-func (b *bed) measureAtRest() loads {
+// measureIdle measures after the configured time. The NATS server keeps what it has
+// read for some seconds, so until then its memory includes what it read for the
+// gateway's list.
+func (b *bed) measureIdle() loads {
 	<-time.After(*rest)
 	return b.measure()
 }
 
 func once(b *testing.B, n int) {
 	bed := newBed(b)
-	bed.settle()
-	idle := bed.measureAtRest()
-	idleReady := bed.settle()
-	again := bed.measureAtRest()
+	bed.restartUntilQuiet()
+	idle := bed.measureIdle()
+	idleReady := bed.restartUntilQuiet()
+	again := bed.measureIdle()
 	_, dir := natsServer(b)
 	dirs := []string{dir}
 	for _, role := range meshtest.Roles {
@@ -111,28 +112,28 @@ func once(b *testing.B, n int) {
 		b.Fatalf("%d runs are parked, want %d", len(before), n)
 	}
 	messages := bed.last()
-	ready := bed.settle()
-	parked := bed.measureAtRest()
+	ready := bed.restartUntilQuiet()
+	parked := bed.measureIdle()
 	full := onDisk(b, dirs...)
 	if last := bed.last(); last != messages {
 		b.Errorf("the restart made %d messages", last-messages)
 	}
 	goroutines := sameGoroutines(b, idle, parked)
 	ids := slices.Sorted(maps.Keys(before))
-	wentOn, ended := bed.answer(before, ids[n/2])
+	resumed, ended := bed.answer(before, ids[n/2])
 
 	broken := "none is above 1.10"
 	for _, name := range []string{"heap", "rss"} {
 		figure := map[string]func(load) float64{"heap": heapOf, "rss": residentOf}[name]
-		ratio, role := parked.beside(idle, figure)
-		floor, _ := again.beside(idle, figure)
+		ratio, role := parked.largestRatio(idle, figure)
+		floor, _ := again.largestRatio(idle, figure)
 		if ratio > within {
 			broken = fmt.Sprintf("%s of %s is %.2f times that without runs", name, role, ratio)
 		}
 		b.ReportMetric(ratio, name+"-ratio")
 		b.ReportMetric(floor, name+"-floor")
 	}
-	b.Logf("without runs | once more | with %d parked runs: %s\n%s\nready after %v without runs and %v with them; the answered run had ended after %v",
+	b.Logf("without runs | again without runs | with %d parked runs: %s\n%s\nready after %v without runs and %v with them; the answered run had ended after %v",
 		n, broken, table(idle, again, parked), idleReady.Round(time.Millisecond), ready.Round(time.Millisecond), ended.Round(time.Millisecond))
 	b.ReportMetric(goroutines, "goroutines-ratio")
 	b.ReportMetric(float64(full-empty)/float64(n), "disk-bytes/run")
@@ -140,6 +141,6 @@ func once(b *testing.B, n int) {
 	b.ReportMetric((parked[natsName].heap-idle[natsName].heap)/float64(n), "nats-heap-bytes/run")
 	b.ReportMetric((parked[natsName].resident-idle[natsName].resident)/float64(n), "nats-rss-bytes/run")
 	b.ReportMetric(ready.Seconds(), "ready-s")
-	b.ReportMetric(millis(wentOn), "answer-ms")
+	b.ReportMetric(millis(resumed), "answer-ms")
 	b.ReportMetric(0, "ns/op")
 }
