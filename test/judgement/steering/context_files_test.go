@@ -19,7 +19,7 @@ func contextIn(folder string) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) { spec.Workspace = filepath.Join(spec.GetWorkspace(), folder) }
 }
 
-// Files of standing instructions are found unasked, under each of their names.
+// Instruction files are found by default, under each of their names.
 func TestContextInstructionFilesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"} {
@@ -71,7 +71,7 @@ func TestContextInstructionFilesWithoutARepository(t *testing.T) {
 	contextNone(t, contextPrompt(t, s), "of the parent")
 }
 
-// A large file is cut, and the prompt says so; many of them have a bound in all.
+// A large file is cut with a note in the prompt. Many files have a total bound.
 func TestContextInstructionFilesAreCapped(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, live.Replies(live.Done()))
@@ -157,9 +157,9 @@ func TestContextInstructionLinkSwappedInIsRefused(t *testing.T) {
 	jitTold(t, s, 1, "AGENTS.md", "no longer")
 }
 
-// When a file changes, comes or goes, a message of the next turn says so, once, with the
-// new text; the prompt stays as it was.
-func TestContextInstructionChangesAreTold(t *testing.T) {
+// When a file is changed, added or deleted, the next turn has one message about it, with the
+// new text. The prompt does not change.
+func TestContextInstructionChangesAreReported(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
 	r.Write("AGENTS.md", "edition one")
@@ -203,9 +203,9 @@ func TestContextInstructionChangesAreTold(t *testing.T) {
 	jitStable(t, s)
 }
 
-// A file that is the first of its kind is told of as well: in the next turn when the
+// The first instruction file is reported as well: in the next turn if the
 // agent may have written it, else within five turns, once.
-func TestContextFirstInstructionFileIsTold(t *testing.T) {
+func TestContextFirstInstructionFileIsReported(t *testing.T) {
 	t.Parallel()
 	t.Run("written by the agent", func(t *testing.T) {
 		t.Parallel()
@@ -224,8 +224,8 @@ func TestContextFirstInstructionFileIsTold(t *testing.T) {
 	})
 }
 
-// Once all are gone, one that comes back is told of.
-func TestContextInstructionFileThatComesBackIsTold(t *testing.T) {
+// A file that returns after all were deleted is reported.
+func TestContextReturningInstructionFileIsReported(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
 	r.Write("AGENTS.md", "the rule")
@@ -243,7 +243,7 @@ func TestContextInstructionFileThatComesBackIsTold(t *testing.T) {
 	contextTold(t, s, 3, "the new rule")
 }
 
-// contextTold fails the test unless a change is told of once, in one of the five
+// contextTold fails the test unless a change is reported once, in one of the five
 // requests from request n on, from 0.
 func contextTold(t *testing.T, s *live.Transcript, n int, text string) {
 	t.Helper()
@@ -256,7 +256,7 @@ func contextTold(t *testing.T, s *live.Transcript, n int, text string) {
 		}
 	}
 	if len(told) != 1 || told[0] < n || told[0] >= n+5 {
-		t.Errorf("%q is told in the requests %v, counted from 0; want one of %d to %d", text, told, n, n+4)
+		t.Errorf("%q is in the requests %v, counted from 0; want one of %d to %d", text, told, n, n+4)
 	}
 	jitStable(t, s)
 }
@@ -270,12 +270,12 @@ func TestContextInstructionFileWrittenAgainIsNoChange(t *testing.T) {
 	s := jitBegin(r).Wait()
 	s.Want("DONE agent_done accepted")
 	if slices.ContainsFunc(s.Events, func(e *harnessv1.Event) bool { return e.GetGuidanceInjected().GetKind() == "instructions" }) {
-		t.Error("a change is told of")
+		t.Error("a change is reported, want none")
 	}
 }
 
-// A change above the workspace is told of too, with the path as seen from there.
-func TestContextInstructionChangeInAParentIsTold(t *testing.T) {
+// A change above the workspace is reported with its path relative to the workspace.
+func TestContextInstructionChangeInAParentIsReported(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
 	r.Write("repo/.git/HEAD", "ref: refs/heads/main\n")
@@ -289,7 +289,7 @@ func TestContextInstructionChangeInAParentIsTold(t *testing.T) {
 	jitStable(t, s)
 }
 
-// A change to a large text is told within the same bound.
+// The report of a change to a large file has the same bound.
 func TestContextInstructionChangeIsCapped(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
@@ -299,6 +299,6 @@ func TestContextInstructionChangeIsCapped(t *testing.T) {
 	s.Want("DONE agent_done accepted")
 	jitTold(t, s, 1, "AGENTS.md", "a long line", "Cut here")
 	if n := len(s.Added(1)); n > 40<<10 {
-		t.Errorf("%d bytes are told", n)
+		t.Errorf("the report has %d bytes", n)
 	}
 }

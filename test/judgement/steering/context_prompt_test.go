@@ -48,14 +48,14 @@ func contextNone(t *testing.T, text string, words ...string) {
 	}
 }
 
-// contextOrder fails the test unless words stand in a text in this order.
+// contextOrder fails the test unless a text contains words in this order.
 func contextOrder(t *testing.T, text string, words ...string) {
 	t.Helper()
 	at := 0
 	for _, w := range words {
 		i := strings.Index(text[at:], w)
 		if i < 0 {
-			t.Errorf("%q does not stand behind the others of %q:\n%.6000s", w, words, text)
+			t.Errorf("%q does not follow the others of %q:\n%.6000s", w, words, text)
 			return
 		}
 		at += i
@@ -66,8 +66,8 @@ func contextInstructions(text string) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) { spec.Agent.Instructions = text }
 }
 
-// The agent's own instructions, where it works, on what system, and what is there two
-// levels deep stand in the first request already: no tool was called for it.
+// The agent's instructions, its workspace, its system and a listing two
+// levels deep are in the first request, without a tool call.
 func TestContextPromptDescribesTheWorkspace(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, live.Replies(live.Done()))
@@ -85,7 +85,7 @@ func TestContextPromptDescribesTheWorkspace(t *testing.T) {
 	}
 }
 
-// The listing is bounded, whatever lies in the workspace, and says that it is.
+// The listing is bounded, whatever the workspace contains, and notes that it is cut.
 func TestContextListingIsCapped(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, live.Replies(live.Done()))
@@ -114,7 +114,7 @@ func TestContextEmptyWorkspace(t *testing.T) {
 	modesSays(t, "the prompt", contextPrompt(t, s), "(empty)")
 }
 
-// The prompt says how to answer, how work ends, and of each tool when to use it, those
+// The prompt explains how to answer, how work ends and when to use each tool, those
 // of the client included.
 func TestContextPromptSaysWhichToolWhen(t *testing.T) {
 	t.Parallel()
@@ -131,8 +131,8 @@ func TestContextPromptSaysWhichToolWhen(t *testing.T) {
 	contextNone(t, prompt, "mute")
 }
 
-// What the agent was told at the start is still there at the end of a long run, at the
-// same place: nothing of the prompt moves, whatever comes behind it.
+// The prompt of the start is still in the last request of a long run, at the
+// same place: later messages do not move it.
 func TestContextPromptLivesThroughALongRun(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)

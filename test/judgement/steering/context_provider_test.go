@@ -16,7 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// contextService is a ContextService in a program of one's own.
+// contextService is a custom ContextService.
 type contextService struct {
 	harnessv1.UnimplementedContextServiceServer
 	answer func(context.Context, *harnessv1.ProvideContextRequest) (string, error)
@@ -33,7 +33,7 @@ func (c *contextService) ProvideContext(ctx context.Context, req *harnessv1.Prov
 	return &harnessv1.ProvideContextResponse{Text: text}, err
 }
 
-// contextServe serves a ContextService and says where.
+// contextServe serves a ContextService and returns its address.
 func contextServe(t *testing.T, answer func(context.Context, *harnessv1.ProvideContextRequest) (string, error)) (service *contextService, target string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,8 +52,8 @@ func contextServe(t *testing.T, answer func(context.Context, *harnessv1.ProvideC
 	return service, listener.Addr().String()
 }
 
-// Providers of one's own stack with what is there anyway, in their order, texts and
-// services alike; a service is told what it is asked for, once, at the start.
+// Custom providers add to the built-in sections, in their order, texts and
+// services alike. A service is called once, at the start, with the run's data.
 func TestContextProvidersStack(t *testing.T) {
 	t.Parallel()
 	service, target := contextServe(t, func(_ context.Context, req *harnessv1.ProvideContextRequest) (string, error) {
@@ -89,7 +89,7 @@ func TestContextProvidersStack(t *testing.T) {
 }
 
 // A service that does not answer, that refuses or that is not there is left out, and
-// observers are told; the run goes on with the other sections.
+// an event reports it. The run continues with the other sections.
 func TestContextProviderThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	_, good := contextServe(t, func(context.Context, *harnessv1.ProvideContextRequest) (string, error) { return "sound", nil })

@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// Who has read nothing by the third turn is told to, in that turn and once. Looking
+// An agent that has read nothing by the third turn is advised to, in that turn, once. Listing
 // around is not reading.
 func TestJitNothingReadByTheThirdTurn(t *testing.T) {
 	t.Parallel()
@@ -21,12 +21,12 @@ func TestJitNothingReadByTheThirdTurn(t *testing.T) {
 	jitSame(t, "fired", jitFired(s), "3 no_reads_after_3_turns")
 	jitTold(t, s, 2, "turn 3", "read")
 	if got := jitNews(s, 3, "user"); len(got) > 0 {
-		t.Errorf("the turn behind it is told %q", got)
+		t.Errorf("the turn after it gets %q", got)
 	}
 	jitStable(t, s)
 }
 
-// Who has read something by then is not told so.
+// An agent that has read something gets no such advice.
 func TestJitSomethingReadByTheThirdTurn(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, jitScript(append([]modeltest.Reply{live.Calls(jitLook()), live.Calls(jitRead("f00.txt"))}, jitLooks(3)...)...))
@@ -126,8 +126,8 @@ func TestJitManyReadsAndNothingWritten(t *testing.T) {
 	}
 }
 
-// From four fifths of the turns on, rounded down, the agent is told once how many are
-// left to it; a run of one turn has nothing to be told.
+// At four fifths of the turns, rounded down, the agent gets the number of turns that are
+// left, once. A run of one turn gets nothing.
 func TestJitTheTurnsComeToTheirEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -152,7 +152,7 @@ func TestJitTheTurnsComeToTheirEnd(t *testing.T) {
 	}
 }
 
-// Each message has turns of its own: the rule goes by those.
+// Each message has a separate count of turns, which the rule uses.
 func TestJitTheTurnsOfAMessageComeToTheirEnd(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, live.Replies(append([]modeltest.Reply{jitLooks(1)[0], jitLooks(2)[1], live.Done()}, jitLooks(5)...)...), jitMaxTurns(5))
@@ -188,7 +188,7 @@ func TestJitOnlyPlans(t *testing.T) {
 	}
 }
 
-// Who has finished an item, or was given items and added none, does not only plan.
+// An agent that has finished an item, or started with items and added none, does not only plan.
 func TestJitDoesNotOnlyPlan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -214,7 +214,7 @@ func TestJitDoesNotOnlyPlan(t *testing.T) {
 
 // The two rules about a shortened conversation wait for the first compaction. There is
 // none that shortens yet, so all that can be seen is that they stay silent: also in a
-// run whose window is full, and that rules of one's own count no compaction.
+// run whose window is full, and custom rules count no compaction.
 func TestJitNoCompactionNoWordOfIt(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, jitScript(jitLooks(6)...), jitRules(jitAlways("counts", "compaction_count == 0", "{{ compaction_count }} compactions")),
@@ -234,7 +234,7 @@ func jitWindow(tokens uint32) *harnessv1.ContextConfig {
 }
 
 // Rules go by what tools do, as their annotations say, and not by names: the tools of a
-// client with names of their own make them fire, and keep them silent, as well.
+// client with custom names make them fire, and keep them silent, as well.
 func TestJitGoesByAnnotationsOfForeignTools(t *testing.T) {
 	t.Parallel()
 	peek := jitClient("peek", &harnessv1.ToolAnnotations{Reads: true})

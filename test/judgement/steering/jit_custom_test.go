@@ -16,7 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// A rule of one's own fires in the first turn in which its condition holds, once: its
+// A custom rule fires once, in the first turn in which its condition is true: its
 // text is the newest message of that turn, from the user's place, word for word.
 func TestJitOwnRuleFiresOnce(t *testing.T) {
 	t.Parallel()
@@ -77,15 +77,15 @@ func TestJitTextIsComputed(t *testing.T) {
 	}
 }
 
-// Built-in rules come before one's own, and those in the order in which they stand.
-func TestJitOwnRulesComeBehindTheBuiltInOnes(t *testing.T) {
+// Built-in rules precede custom ones, which follow the order of the list.
+func TestJitCustomRulesFollowTheBuiltInOnes(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, jitScript(jitLooks(3)...), jitRules(jitRule("z", "turn == 3", "z"), jitRule("a", "turn == 3", "a")))
 	s.Want("DONE agent_done accepted")
 	jitSame(t, "fired", jitFired(s), "3 no_reads_after_3_turns", "3 z", "3 a")
 	news := jitSaid(s, 2)
 	if len(news) != 3 || news[1] != "z" || news[2] != "a" {
-		t.Errorf("the turn is told %q", news)
+		t.Errorf("the turn gets %q", news)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestJitWhatCannotBeComputedIsLeftOutAndRecorded(t *testing.T) {
 		if h := e.GetHookError(); h != nil {
 			failed = append(failed, fmt.Sprintf("%d %s %s", e.GetTurnNumber(), h.GetTopic(), h.GetHookId()))
 			if h.GetError() == "" {
-				t.Errorf("%s does not say what went wrong", h.GetHookId())
+				t.Errorf("the event of %s has no error", h.GetHookId())
 			}
 		}
 	}
@@ -113,8 +113,8 @@ func TestJitWhatCannotBeComputedIsLeftOutAndRecorded(t *testing.T) {
 	jitTold(t, s, 1, "computed")
 }
 
-// A turn that goes on after an approval is not told a second time.
-func TestJitATurnThatGoesOnIsToldOnce(t *testing.T) {
+// A turn that continues after an approval does not get its rules again.
+func TestJitATurnThatContinuesGetsItsRulesOnce(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, jitScript(live.Calls(jitShell("echo 1"))), jitRules(jitAlways("each", "true", "turn {{ turn }}")), modesAsk)
 	modesApprove(r, r.Wait(), harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "")
@@ -213,15 +213,15 @@ func jitSeconds(t *testing.T, s *live.Transcript, n int) float64 {
 	return 0
 }
 
-// Time at rest does not count: what is told of the second turn fits into the time before
-// the rest and behind it.
-func TestJitTimeAtRestDoesNotCount(t *testing.T) {
+// Parked time does not count: the value in the second turn is at most the time before
+// and after the park.
+func TestJitParkedTimeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	r := live.Start(t, jitScript(live.Calls(live.Call("ask_user", live.Args{"question": "Which?"}))), jitRules(jitAlways("clock", "true", "worked {{ seconds_elapsed }} s")))
 	parked := r.Wait()
 	rest := parked.Events[len(parked.Events)-1].GetTime().AsTime()
-	if err := exec.Command("sleep", "2").Run(); err != nil { // the rest takes a while
+	if err := exec.Command("sleep", "2").Run(); err != nil { // the run stays parked for 2 seconds
 		t.Fatal(err)
 	}
 	answer := time.Now()
@@ -236,7 +236,7 @@ func TestJitTimeAtRestDoesNotCount(t *testing.T) {
 	}
 	most := rest.Sub(begin) + second.Sub(answer)
 	if got := jitSeconds(t, s, 1); got <= 0 || got > most.Seconds() {
-		t.Errorf("the second turn is told of %v s; the run worked %v at most", got, most)
+		t.Errorf("seconds_elapsed = %v in the second turn, want at most %v", got, most)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestJitFilesChangedByTools(t *testing.T) {
 	jitSame(t, "two files", jitOf(s, "two"), "3")
 }
 
-// In a repository git is asked too, so that what a command has changed counts, and what
+// In a repository git status counts too, so that changes by a command count, and what
 // both name counts once.
 func TestJitFilesChangedByGit(t *testing.T) {
 	t.Parallel()
@@ -350,9 +350,9 @@ func TestJitALongRunKeepsItsPrefix(t *testing.T) {
 	jitStable(t, s)
 }
 
-// A rule fires from the first turn on; where rules are told once is also kept in mind
+// A rule can fire in the first turn; that it fired is also remembered
 // over a turn that the provider did not answer.
-func TestJitAnOutageDoesNotRepeatWhatWasTold(t *testing.T) {
+func TestJitAnOutageDoesNotRepeatARule(t *testing.T) {
 	t.Parallel()
 	failed := 0
 	r := live.Start(t, func(_ int, _ *modeltest.Request) modeltest.Reply {
@@ -371,7 +371,7 @@ func TestJitAnOutageDoesNotRepeatWhatWasTold(t *testing.T) {
 	last := s.Text(len(s.Requests) - 1)
 	for _, text := range []string{"said once", "said each turn"} {
 		if got := strings.Count(last, text); got != 1 {
-			t.Errorf("the only turn is told %q %d times", text, got)
+			t.Errorf("%q is %[2]d times in the only turn, want once", text, got)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// jitScript answers in order and ends the work behind the last answer.
+// jitScript returns a model that replies in order and then ends the work.
 func jitScript(all ...modeltest.Reply) live.Model {
 	return func(n int, req *modeltest.Request) modeltest.Reply {
 		return live.Replies(append(slices.Clone(all), live.Done())...)(n, req)
@@ -124,7 +124,7 @@ func jitClient(name string, a *harnessv1.ToolAnnotations) *harnessv1.ToolSpec {
 	}
 }
 
-// jitSend gives a run an input and says what became of it.
+// jitSend sends an input to a run and returns its outcome.
 func jitSend(r *live.Run, req *harnessv1.SendInputRequest) error {
 	req.RunId = r.ID
 	_, err := live.Gateway.SendInput(r.T.Context(), req)
@@ -141,7 +141,7 @@ func jitAnswer(r *live.Run, id, result string) {
 	}
 }
 
-// jitAttend answers every call that waits for a client until the run rests for
+// jitAttend answers every call that waits for a client until the run parks for
 // something else or has ended. Each result is another one.
 func jitAttend(r *live.Run) *live.Transcript {
 	r.T.Helper()
@@ -194,7 +194,7 @@ func jitSame(t *testing.T, what string, got []string, want ...string) {
 // jitMark is what marks a message in the user's place as the harness's.
 const jitMark = "[harness] "
 
-// jitSaid is what the harness itself says that is new in request n.
+// jitSaid returns the new messages of the harness in request n.
 func jitSaid(s *live.Transcript, n int) []string {
 	var all []string
 	for _, m := range jitNews(s, n, "user") {
@@ -264,8 +264,8 @@ func jitStable(t *testing.T, s *live.Transcript) {
 	}
 }
 
-// jitOffered are the names of the tools of request n.
-func jitOffered(s *live.Transcript, n int) []string {
+// jitTools are the names of the tools of request n.
+func jitTools(s *live.Transcript, n int) []string {
 	var all []string
 	for _, t := range s.Requests[n].Tools {
 		all = append(all, t.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// A tool that executes asks unasked: the run rests, says for which call, with which
+// A tool that executes asks by default: the run parks and reports the call, with which
 // arguments, why and how long. Other calls of the response have run meanwhile. After a
 // yes for this time the next call asks again.
 func TestModesApprovalOnce(t *testing.T) {
@@ -37,7 +37,7 @@ func TestModesApprovalOnce(t *testing.T) {
 		t.Errorf("phase %s, %v", r.State().GetPhase(), parked.Names())
 	}
 	if got := parked.Names("tool.result"); len(got) != 1 {
-		t.Errorf("%d results while it rests, want that of the read", len(got))
+		t.Errorf("%d results while the run is parked, want that of the read", len(got))
 	}
 	if r.Exists("one.txt") {
 		t.Error("it ran unasked")
@@ -77,7 +77,7 @@ func TestModesApprovalForTheRun(t *testing.T) {
 	}
 }
 
-// A no is told to the model with its reason; nothing ran, and the run goes on.
+// The model gets the reason of a denial. Nothing ran, and the run continues.
 func TestModesApprovalDenied(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, jitScript(live.Calls(jitShell("rm -rf build"), jitWrite("a.txt", "a"))), modesAsk)
@@ -92,7 +92,7 @@ func TestModesApprovalDenied(t *testing.T) {
 	modesSays(t, "the answer", jitResult(s, id), "The build is still needed.")
 	jitSame(t, "denied", modesDenied(s), "1 run_command")
 	if !r.Exists("a.txt") {
-		t.Error("the call beside it did not run")
+		t.Error("the other call did not run")
 	}
 	if err := jitSend(r, modesDecision(id, modesOnce, "")); status.Code(err) == codes.OK {
 		t.Error("a second answer is taken")
@@ -101,7 +101,7 @@ func TestModesApprovalDenied(t *testing.T) {
 
 // The policy decides by tool, by a pattern of the call's text, and by an expression over
 // its arguments; the last rule that fits decides, and a denial by pattern or expression
-// stands whatever comes behind it.
+// is final, whatever follows it.
 func TestModesPolicy(t *testing.T) {
 	t.Parallel()
 	type rules = []*harnessv1.ToolRule
@@ -163,7 +163,7 @@ func modesFate(t *testing.T, r *live.Run, want string) {
 	case len(modesDenied(s)) == 1:
 		got = "deny"
 		if !strings.Contains(jitResult(s, jitID(1, 0)), "never") {
-			t.Errorf("the model is not told why: %s", jitResult(s, jitID(1, 0)))
+			t.Errorf("the result has no reason: %s", jitResult(s, jitID(1, 0)))
 		}
 	case ran:
 		got = "run"
@@ -190,7 +190,7 @@ func TestModesAGrantNeverLiftsADenial(t *testing.T) {
 }
 
 // Tools of a client that execute ask too, and then wait for the client; a tool with a
-// name of its own is denied by what its arguments are.
+// custom name is denied by its arguments.
 func TestModesPolicyHoldsForToolsOfClients(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, jitScript(live.Calls(live.Call("deploy", live.Args{"v": "test"}), live.Call("deploy", live.Args{"v": "production"}))), modesAsk,

@@ -32,12 +32,12 @@ var (
 	modesSoon = durationpb.New(time.Millisecond)
 )
 
-// modesIn starts a run in a mode, with modes of its own.
+// modesIn starts a run in a mode, with custom modes.
 func modesIn(name string, own ...*harnessv1.ModeSpec) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) { spec.Agent.Mode, spec.Agent.Modes = name, own }
 }
 
-// modesAsk lets questions be asked: nobody has said yes to everything.
+// modesAsk turns yolo off, so that calls can ask.
 func modesAsk(spec *harnessv1.RunSpec) { spec.Config.Tools.Yolo = proto.Bool(false) }
 
 func modesPolicy(rules ...*harnessv1.ToolRule) func(*harnessv1.RunSpec) {
@@ -64,7 +64,7 @@ func modesWaiting(r *live.Run) string {
 	return pending[0].GetCallId()
 }
 
-// modesApprove answers the call that a story rests for.
+// modesApprove answers the call that a run waits for.
 func modesApprove(r *live.Run, s *live.Transcript, decision harnessv1.ApprovalDecision, reason string) {
 	r.T.Helper()
 	if s.Result.GetReason().GetKind() != "approval" {
@@ -92,7 +92,7 @@ func modesDenied(s *live.Transcript) []string {
 	return all
 }
 
-// modesAsked are the calls that a person was asked for.
+// modesAsked returns the calls that asked for approval.
 func modesAsked(s *live.Transcript) []string {
 	var all []string
 	for _, e := range s.Events {
@@ -103,18 +103,18 @@ func modesAsked(s *live.Transcript) []string {
 	return all
 }
 
-// modesHas fails the test unless request n offers some tools and does not offer others.
-func modesHas(t *testing.T, s *live.Transcript, n int, offered, missing string) {
+// modesHas fails the test unless request n has the available tools and not the missing ones.
+func modesHas(t *testing.T, s *live.Transcript, n int, available, missing string) {
 	t.Helper()
-	have := jitOffered(s, n)
-	for _, name := range strings.Fields(offered) {
+	have := jitTools(s, n)
+	for _, name := range strings.Fields(available) {
 		if !slices.Contains(have, name) {
-			t.Errorf("request %d does not offer %s, but %v", n+1, name, have)
+			t.Errorf("request %d has the tools %[3]v without %[2]s", n+1, name, have)
 		}
 	}
 	for _, name := range strings.Fields(missing) {
 		if slices.Contains(have, name) {
-			t.Errorf("request %d offers %s", n+1, name)
+			t.Errorf("request %d has the tool %s", n+1, name)
 		}
 	}
 }

@@ -22,8 +22,8 @@ const (
 	modesItems   = "work_item_add work_item_update work_item_list work_item_set_artifact work_item_flag_revision"
 )
 
-// In plan the system prompt says what the modes are and which one holds, the model is
-// offered what only looks, plans and asks, and a call of anything else is answered with
+// In plan the system prompt lists the modes and names the present one, the model
+// gets tools that only read, plan and ask, and a call of any other tool returns
 // an error that names the mode, and has no effect. Neither a rule that allows nor a yes
 // to everything changes that.
 func TestModesPlanIsEnforcedThreeTimes(t *testing.T) {
@@ -62,7 +62,7 @@ func jitID(request, i int) string {
 	return "call_" + string(rune('0'+request)) + "_" + string(rune('0'+i))
 }
 
-// Tools of a client are judged by what they do: in plan those are offered that say that
+// Client tools are judged by their annotations: plan has those that declare that
 // they only look. A call of another never waits for the client.
 func TestModesPlanHoldsForToolsOfClients(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestModesPlanHoldsForToolsOfClients(t *testing.T) {
 	modesSays(t, "the answer", jitResult(s, jitID(1, 1)), "plan mode")
 }
 
-// Execute is the mode where none is named, and offers everything.
+// Execute is the default mode and has every tool.
 func TestModesExecuteIsTheDefault(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*harnessv1.RunSpec){
@@ -108,9 +108,9 @@ func TestModesExecuteIsTheDefault(t *testing.T) {
 	}
 }
 
-// An agent that is declared autonomous is not offered questions, in no mode; a call of
-// ask_user is answered with an error and nobody is waited for.
-func TestModesAnAutonomousAgentAsksNobody(t *testing.T) {
+// An autonomous agent has no ask_user in any mode; a call of
+// ask_user returns an error and the run does not wait.
+func TestModesAnAutonomousAgentDoesNotAsk(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plan", "execute"} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestModesAnAutonomousAgentAsksNobody(t *testing.T) {
 	}
 }
 
-// Modes of one's own name their tools, or are read-only, or both.
+// Custom modes name their tools, or are read-only, or both.
 func TestModesOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	own := []*harnessv1.ModeSpec{
@@ -135,7 +135,7 @@ func TestModesOfOnesOwn(t *testing.T) {
 		{Name: "free"},
 	}
 	note := jitClient("note", &harnessv1.ToolAnnotations{Writes: true})
-	for name, c := range map[string]struct{ offered, missing string }{
+	for name, c := range map[string]struct{ available, missing string }{
 		"scribe":    {"read_file write_file note work_complete", "list_directory edit_file run_command ask_user work_item_add"},
 		"look":      {modesLooking + " ask_user work_item_add work_complete", modesActing + " note"},
 		"peek-only": {"read_file work_complete", "write_file list_directory note ask_user"},
@@ -145,7 +145,7 @@ func TestModesOfOnesOwn(t *testing.T) {
 			t.Parallel()
 			s := live.Play(t, jitScript(live.Calls(jitShell("echo 1 > out.txt"), jitRead("out.txt"))), modesIn(name, own...), jitItems, jitClients(note))
 			s.Want("DONE agent_done accepted")
-			modesHas(t, s, 0, c.offered, c.missing)
+			modesHas(t, s, 0, c.available, c.missing)
 			modesSays(t, "the system prompt", s.Requests[0].Messages[0].Content, "- scribe: Only texts.", "note", "- look: Only tools that change nothing", "starts in "+name+" mode")
 			denied := slices.Contains(strings.Fields(c.missing), "run_command") || name == "peek-only"
 			if ran := s.Exists("out.txt"); ran == denied {
@@ -158,9 +158,9 @@ func TestModesOfOnesOwn(t *testing.T) {
 	}
 }
 
-// work_complete is offered unasked, in every mode, and never asks for approval, whatever
+// work_complete is available in every mode and never asks for approval, whatever
 // the policy says; task_complete is taken for it.
-func TestModesTheEndOfWorkIsOfferedEverywhere(t *testing.T) {
+func TestModesWorkCompleteIsAvailableEverywhere(t *testing.T) {
 	t.Parallel()
 	strict := []*harnessv1.ModeSpec{{Name: "strict", ReadOnly: true, Tools: []string{"read_file"}}}
 	for _, mode := range []string{"plan", "execute", "strict"} {
@@ -191,9 +191,9 @@ func TestModesTheEndOfWorkIsOfferedEverywhere(t *testing.T) {
 	}
 }
 
-// A change while the model writes holds from the next turn on: a message tells of it,
-// other tools are offered, and what was refused goes through, or the other way round.
-// The prefix stays as it is.
+// A change while the model writes applies from the next turn on: a message reports it,
+// the tools change, and calls that were denied run, or the other way round.
+// The prefix does not change.
 func TestModesChangeInMidRun(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
@@ -209,7 +209,7 @@ func TestModesChangeInMidRun(t *testing.T) {
 		live.Calls(jitWrite("two.txt", "2")),
 		live.Calls(jitShell("echo 3 > three.txt")), // then plan
 		live.Calls(jitShell("echo 4 > four.txt")),
-		live.Calls(jitLook()), // then a mode of its own
+		live.Calls(jitLook()), // then a custom mode
 		live.Calls(jitWrite("five.txt", "5"), jitShell("echo 6 > six.txt")),
 	), map[int]func(){0: change("execute"), 2: change("plan"), 4: change("scribe")})
 	s := jitBegin(r, modesIn("plan", &harnessv1.ModeSpec{Name: "scribe", Description: "Only texts.", Tools: []string{"write_file"}})).Wait()
@@ -248,7 +248,7 @@ func TestModesChangeInMidRun(t *testing.T) {
 	jitStable(t, s)
 }
 
-// A change to the mode that holds changes nothing and tells nobody.
+// A change to the present mode changes nothing and emits no event.
 func TestModesNoChangeNoWord(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
@@ -264,10 +264,10 @@ func TestModesNoChangeNoWord(t *testing.T) {
 	}
 }
 
-// A run at rest takes the change in and rests on; the turn that goes on is in the new
+// A parked run applies the change and stays parked; the turn continues in the new
 // mode. What waits for a person there is refused when the mode no longer allows it, even
 // though the person says yes.
-func TestModesAChangeAtRestHoldsForWhatWaits(t *testing.T) {
+func TestModesAChangeWhileParkedAppliesToWaitingCalls(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, jitScript(live.Calls(jitShell("echo 1 > out.txt")), live.Calls(jitWrite("two.txt", "2"))), modesAsk)
 	parked := r.Wait()
@@ -276,7 +276,7 @@ func TestModesAChangeAtRestHoldsForWhatWaits(t *testing.T) {
 	}
 	parked = r.WaitAfter(parked.Events[len(parked.Events)-1].GetVersion())
 	if got := parked.Result.GetReason().GetKind(); got != "approval" {
-		t.Fatalf("the run rests for %q", got)
+		t.Fatalf("the run waits for %q", got)
 	}
 	jitSame(t, "while it rests", parked.Names("mode.changed", "step.start"), "mode.changed")
 	modesApprove(r, parked, modesOnce, "")
@@ -289,7 +289,7 @@ func TestModesAChangeAtRestHoldsForWhatWaits(t *testing.T) {
 	modesHas(t, s, 1, "read_file", modesActing)
 }
 
-// The mode lives on when the run takes up work again for another message.
+// The mode stays when another message reopens the run.
 func TestModesTheModeLivesOnInTheNextSegment(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
@@ -332,7 +332,7 @@ func TestModesAGrantDoesNotReachIntoPlan(t *testing.T) {
 }
 
 // A mode that there is not is refused at the start, naming those that there are; so is
-// a mode of one's own that cannot be.
+// an invalid custom mode.
 func TestModesBadModesAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -356,7 +356,7 @@ func TestModesBadModesAreRefusedAtTheStart(t *testing.T) {
 }
 
 // A change to a mode that there is not is refused, and so is one of a run that has ended;
-// neither leaves anything behind.
+// neither leaves a trace.
 func TestModesBadChangesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, live.Replies(live.Calls(live.Call("ask_user", live.Args{"question": "Which?"})), live.Done()), modesIn("", &harnessv1.ModeSpec{Name: "scribe"}))
@@ -454,7 +454,7 @@ func TestModesNoWayAroundByName(t *testing.T) {
 	}
 	for i := range 3 {
 		if r := jitResult(s, jitID(1, i)); strings.Contains(r, "Did you mean write_file") {
-			t.Errorf("a tool is named that the mode does not offer: %s", r)
+			t.Errorf("the text names a tool that the mode does not have: %s", r)
 		}
 	}
 	modesSays(t, "the answer", jitResult(s, jitID(1, 2)), "plan mode")

@@ -36,7 +36,7 @@ func offAll() []offSwitch {
 		{"work_items", func(c *harnessv1.LoopConfig, on bool) { c.WorkItems = &harnessv1.WorkItemConfig{Enabled: &on} }, func(s *live.Transcript) []string {
 			trace := slices.Concat(s.Names("work_item.changed", "deliverables.updated"), offGuided(s, "work_items", "planning", "items_state", "control"), offRejected(s, "work_items_incomplete"),
 				offSet("state: items", s.State().GetWorkItemLedger() != nil || s.State().GetItemsShown() != 0), offSet("result: deliverables", len(s.Result.GetDeliverables()) > 0))
-			for _, name := range jitOffered(s, 0) {
+			for _, name := range jitTools(s, 0) {
 				trace = append(trace, offSet("tool: "+name, strings.HasPrefix(name, "work_item"))...)
 			}
 			return trace
@@ -242,7 +242,7 @@ func TestOffTheRunStillWorks(t *testing.T) {
 			}
 			for _, m := range s.Requests[len(s.Requests)-1].Messages {
 				if m.Role == "user" && m.Content != "Do the task." {
-					t.Errorf("the model is told %q", m.Content)
+					t.Errorf("the model gets %q", m.Content)
 				}
 			}
 		})
@@ -285,7 +285,7 @@ func TestOffAnswersOfClientsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// A question of a contract that is switched off is put to nobody.
+// A question of a disabled contract does not park the run.
 func TestOffContractAsksNothing(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Done()), func(spec *harnessv1.RunSpec) {

@@ -23,9 +23,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// TestAStateCanBePostedByAnybody posts the examples of docs/decide.md as a client that
+// TestDecideAcceptsStatesFromReflectionOnly posts the examples of docs/decide.md as a client that
 // has nothing but the server's address: the messages are made from its reflection.
-func TestAStateCanBePostedByAnybody(t *testing.T) {
+func TestDecideAcceptsStatesFromReflectionOnly(t *testing.T) {
 	t.Parallel()
 	conn, err := grpc.NewClient(live.Addresses["stopdecision"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// Loops are looked for in the calls of one segment: the next message of the user begins
-// anew.
+// Loops are detected within one segment: the next message of the user restarts
+// the detection.
 func TestLoopDoesNotReachIntoTheNextSegment(t *testing.T) {
 	t.Parallel()
 	m := func(n int, _ *modeltest.Request) modeltest.Reply {
@@ -33,8 +33,8 @@ func TestLoopDoesNotReachIntoTheNextSegment(t *testing.T) {
 	stopStable(t, second)
 }
 
-// A run that was ended for a loop takes up work again with the next message, and looks
-// for loops anew.
+// A run that ended for a loop reopens with the next message, and detects
+// loops again.
 func TestLoopThatEndedARunIsForgottenWithTheNextMessage(t *testing.T) {
 	t.Parallel()
 	first := live.Play(t, loopsReads("a"), loopsABC(t))
@@ -49,7 +49,7 @@ func TestLoopThatEndedARunIsForgottenWithTheNextMessage(t *testing.T) {
 }
 
 // The result of a run that was ended for a loop, or as stalled, has the coverage of its
-// end, though no gate was asked.
+// end, though no gate ran.
 func TestLoopEndShowsTheCoverage(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*harnessv1.RunSpec){"STALLED doom_loop": loopsStallOff, "STALLED stalled": loopsOff} {

@@ -55,7 +55,7 @@ func loopsReadsOnce(letters string) live.Model {
 	return stopOnce(all...)
 }
 
-// loopsSeen are the loops that were told of, such as "3 strict 1×3 correction 1": the
+// loopsSeen returns the reported loops, such as "3 strict 1×3 correction 1": the
 // turn, the kind, the length and the repeats, and the correction.
 func loopsSeen(s *live.Transcript) []string {
 	var all []string
@@ -78,8 +78,8 @@ func loopsTurns(s *live.Transcript, kind string) []uint32 {
 	return all
 }
 
-// loopsCorrections are what the model was told of loops, by the number of the turn after
-// which it was said.
+// loopsCorrections returns the corrections that the model got, by the number of the turn after
+// which it got them.
 func loopsCorrections(s *live.Transcript) map[uint32]string {
 	all := map[uint32]string{}
 	for _, e := range s.Events {

@@ -12,7 +12,7 @@ import (
 )
 
 // A command whose output differs only in how long it took is in a loop all the same: it
-// is told so after the fifth time, at most once in ten calls, and never ended.
+// is corrected after the fifth time, at most once in ten calls, and never ended.
 func TestLoopOfACommandThatPrintsItsDuration(t *testing.T) {
 	t.Parallel()
 	timed := stopShell("echo x >> n; echo FAIL; echo took $(wc -l < n) ms")
@@ -40,7 +40,7 @@ func TestLoopOfACommandThatPrintsItsDuration(t *testing.T) {
 	stopStable(t, s)
 }
 
-// A poll whose answers change for fifteen turns is healthy: it goes on to its end.
+// A poll whose answers change for fifteen turns is healthy: it continues to its end.
 func TestLoopOfAHealthyPollIsNeverStopped(t *testing.T) {
 	t.Parallel()
 	var r *live.Run

@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// loopsAnswered rests, answers what is pending, and goes on so until the run has ended.
+// loopsAnswered answers the pending calls of a run each time it parks, until it has ended.
 func loopsAnswered(r *live.Run, answer func(*harnessv1.PendingCall) *harnessv1.SendInputRequest) *live.Transcript {
 	r.T.Helper()
 	s := r.Wait()
@@ -57,7 +57,7 @@ func TestLoopOfRefusedCalls(t *testing.T) {
 }
 
 // A client's tool that answers the same each time too, and a question to the user.
-func TestLoopOfCallsThatAreAnsweredFromOutside(t *testing.T) {
+func TestLoopOfCallsWithAnswersFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]modeltest.Call{"client tool": live.Call("look_up", live.Args{"word": "mesh"}), "question": live.Call("ask_user", live.Args{"question": "Which?"})} {
 		t.Run(name, func(t *testing.T) {

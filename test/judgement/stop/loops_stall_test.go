@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// The same reads over and over, with no one looking for loops, end the run as stalled
+// The same reads over and over, with loop detection off, end the run as stalled
 // after as many turns as the threshold says.
 func TestLoopOffSameReadsStall(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestLoopTooLongForOneIsAStall(t *testing.T) {
 	stopStable(t, s)
 }
 
-// While a correction is outstanding stalls are not looked for, and the window starts anew
+// While a correction is outstanding stalls are not detected, and the window restarts
 // with the turn in which the loop is left.
 func TestLoopCorrectionRestartsTheWindowOfTheStall(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestLoopOffResultsThatComeAgainAreNoProgress(t *testing.T) {
 }
 
 // Work items that change are progress: the calls and their answers are all known from
-// before, only how the item stands differs from turn to turn.
+// before; only the status of the item changes from turn to turn.
 func TestLoopOffItemsThatChangeAreProgress(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, func(n int, _ *modeltest.Request) modeltest.Reply {
@@ -171,7 +171,7 @@ func TestLoopOffArtifactsThatChangeAreProgress(t *testing.T) {
 	s.Want("DONE max_turns")
 }
 
-// A contract of which more is met is progress, though nobody has looked at it since: the
+// A contract of which more is met is progress, even before it is evaluated again: the
 // same command with the same answer makes one file after the other.
 func TestLoopOffCoverageThatGrowsIsProgress(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestLoopOffCoverageThatGrowsIsProgress(t *testing.T) {
 			t.Errorf("%d turns, coverage %v", s.Result.GetTurnCount(), c)
 		}
 	})
-	t.Run("none", func(t *testing.T) { // the same without a contract: nothing says that the files matter
+	t.Run("none", func(t *testing.T) { // the same without a contract: the files do not count
 		t.Parallel()
 		s := live.Play(t, stopOnce(all...), loopsOff)
 		s.Want("STALLED stalled")
@@ -262,7 +262,7 @@ func TestLoopStateRemembersThirtyCalls(t *testing.T) {
 	}
 }
 
-// A stall ends the run before the gates are asked: a stop that is rejected over and over
+// A stall ends the run before the gates run: a stop that is rejected over and over
 // with nothing done between is one too.
 func TestLoopOffRejectedStopsStall(t *testing.T) {
 	t.Parallel()
@@ -274,14 +274,14 @@ func TestLoopOffRejectedStopsStall(t *testing.T) {
 	stopSame(t, "rejections", stopRejected(s), "1 agent_stop_hook_blocked 1", "2 agent_stop_hook_blocked 2")
 	for n := 1; n <= 2; n++ {
 		if !strings.Contains(s.Added(n), "the tests fail") {
-			t.Errorf("request %d does not say why", n+1)
+			t.Errorf("request %d has no reason", n+1)
 		}
 	}
 }
 
 // What was seen in one segment is new in the next: reading the same files again for
 // another message is progress.
-func TestLoopOffTheNextSegmentBeginsAnew(t *testing.T) {
+func TestLoopOffTheNextSegmentRestartsTheStall(t *testing.T) {
 	t.Parallel()
 	m := func(n int, _ *modeltest.Request) modeltest.Reply {
 		switch n % 4 {

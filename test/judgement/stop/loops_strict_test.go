@@ -113,8 +113,8 @@ func TestLoopOfPairs(t *testing.T) {
 }
 
 // The calls of a response count in the order in which the model made them, not in that in
-// which they came to their end beside each other.
-func TestLoopOfCallsThatRunBesideEachOther(t *testing.T) {
+// which they ended in parallel.
+func TestLoopOfParallelCalls(t *testing.T) {
 	t.Parallel()
 	var all []modeltest.Call
 	for _, l := range strings.Split("abcde", "") {
@@ -175,7 +175,7 @@ func TestLoopOfCallsThatNeverRun(t *testing.T) {
 	}
 }
 
-// An agent that leaves its loop is not corrected for it again, and the count begins anew
+// An agent that leaves its loop is not corrected for it again, and the count restarts
 // with the next one.
 func TestLoopThatTheAgentLeaves(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestLoopThatTheAgentLeaves(t *testing.T) {
 	stopStable(t, s)
 }
 
-// A correction that works at once is the only one.
+// A correction that works immediately is the only one.
 func TestLoopThatIsLeftAtTheFirstCorrection(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, loopsReadsOnce("aaab"), loopsABC(t))
@@ -240,7 +240,7 @@ func TestLoopDetectionOffLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// A stop that is asked for again and again in the same words, and rejected, is a loop as
+// A stop that is claimed again and again in the same words, and rejected, is a loop as
 // well: the next request has both, and the run ends after turn six.
 func TestLoopOfRejectedStops(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 )
 
-// TestASilentAgentEndsAtItsSixthTurn: two nudges, three rejections, then its silence is
-// taken, and not accepted.
+// TestASilentAgentEndsAtItsSixthTurn: after two reminders and three rejections its silence is
+// the end, not accepted.
 func TestASilentAgentEndsAtItsSixthTurn(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Says("I think it is done.")))

@@ -15,8 +15,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// The gates are asked in order and the first that objects decides: work_complete, the
-// contract, the work items, the subscribers. Each time the next request says what is
+// The gates run in order and the first rejection decides: work_complete, the
+// contract, the work items, the subscribers. Each time the next request reports what is
 // missing, and the run ends once nothing is.
 func TestStopGatesInOrder(t *testing.T) {
 	t.Parallel()
@@ -61,12 +61,12 @@ func TestStopGatesInOrder(t *testing.T) {
 	stopTold(t, s, 7, "Nobody has run the tests: use run_command.")
 	for n := range s.Requests {
 		if n < 7 == asked[n] {
-			t.Errorf("before request %d subscribers had been asked: %t", n+1, asked[n])
+			t.Errorf("subscribers called before request %d: %t", n+1, asked[n])
 		}
 	}
 	for _, n := range []int{2, 5, 7} { // news of a rejection do not name what another gate wants
 		if strings.Contains(s.Added(n), "The file report.md is there") {
-			t.Errorf("request %d tells of the contract", n+1)
+			t.Errorf("request %d mentions the contract", n+1)
 		}
 	}
 	d := s.Result.GetReason().GetDetails()
@@ -83,7 +83,7 @@ func TestStopGatesInOrder(t *testing.T) {
 	stopStable(t, s)
 }
 
-// The state of a run whose stop was rejected says why and how often.
+// The state of a run has the kind and the number of its rejected stops.
 func TestStopStateSaysWhyAStopWasRejected(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, stopOnce(live.Calls(stopDone("one")), live.Calls(stopDone("two"))), stopWanted("gone.md"), stopMaxTurns(3))
@@ -116,7 +116,7 @@ func TestStopContractGapIsInTheNextRequest(t *testing.T) {
 	stopTold(t, s, 1, "report.md", "The file report.md is there", "cites", "It cites a source")
 	stopTold(t, s, 3, "cites", "It cites a source")
 	if strings.Contains(s.Added(3), "The file report.md is there") || strings.Contains(s.Added(1), "The file there.md is there") || strings.Contains(s.Added(1), "A cover picture") {
-		t.Error("the model is told of what is met, or of what blocks nothing")
+		t.Error("the message mentions outputs that are met or optional")
 	}
 	var gaps [][]string
 	for _, e := range s.Events {
@@ -125,7 +125,7 @@ func TestStopContractGapIsInTheNextRequest(t *testing.T) {
 			for _, u := range r.GetGap().GetUnmetRequirements() {
 				ids = append(ids, u.GetId())
 				if u.GetWhy() == "" || u.GetDescription() == "" {
-					t.Errorf("the gap report does not say why: %v", u)
+					t.Errorf("the gap report has no reason: %v", u)
 				}
 				stopTold(t, s, int(e.GetTurnNumber()), u.GetWhy())
 			}
@@ -165,7 +165,7 @@ func TestStopOpenItemsAreInTheNextRequest(t *testing.T) {
 	}
 }
 
-// When the retries are used up the other gates still hold: the run goes on until the
+// After the last retry the other gates still apply: the run continues until the
 // contract is met, and is not accepted then.
 func TestStopExhaustedRetriesLeadToTheOtherGates(t *testing.T) {
 	t.Parallel()
@@ -190,9 +190,9 @@ func TestStopExhaustedRetriesLeadToTheOtherGates(t *testing.T) {
 	}
 }
 
-// A run that nobody watches goes on until every required output is proven, however often
-// the agent says that it is done.
-func TestStopUnattendedRunGoesOnUntilAllIsProven(t *testing.T) {
+// An unattended run continues until every required output is proven, however often
+// the agent claims to be done.
+func TestStopUnattendedRunContinuesUntilAllIsProven(t *testing.T) {
 	t.Parallel()
 	var all []modeltest.Reply
 	paths := []string{"one.md", "two.md", "three.md", "four.md", "five.md"}
@@ -204,18 +204,18 @@ func TestStopUnattendedRunGoesOnUntilAllIsProven(t *testing.T) {
 	if c := s.Result.GetCoverage(); s.Result.GetTurnCount() != 11 || c.GetMet() != 5 || c.GetTotal() != 5 {
 		t.Errorf("%d turns, coverage %v", s.Result.GetTurnCount(), c)
 	}
-	for i := range paths { // each claim is answered with exactly what is missing
+	for i := range paths { // each rejection names exactly what is missing
 		n := 2*i + 1
 		for k, path := range paths {
 			if got := strings.Contains(s.Added(n), "The file "+path+" is there"); got != (k >= i) {
-				t.Errorf("request %d tells of %s: %t", n+1, path, got)
+				t.Errorf("request %d mentions %s: %t", n+1, path, got)
 			}
 		}
 	}
 	stopStable(t, s)
 }
 
-// Without a contract work_complete alone decides, at once.
+// Without a contract work_complete ends the run immediately.
 func TestStopWithoutAContractWorkCompleteDecides(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Done()))
@@ -237,7 +237,7 @@ func TestStopGatesThatAreOffLeaveNoTrace(t *testing.T) {
 		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.Names())
 	}
 	if strings.Contains(s.Text(0), "gone.md") {
-		t.Error("the model is told of a contract that is switched off")
+		t.Error("a request mentions a disabled contract")
 	}
 	if d := s.Result.GetReason().GetDetails(); d.GetContractVerified() || s.Result.GetCoverage() != nil {
 		t.Errorf("details %v, coverage %v", d, s.Result.GetCoverage())
@@ -253,7 +253,7 @@ func TestStopNotRequiredStillHasTheOtherGates(t *testing.T) {
 	stopTold(t, s, 1, "The file report.md is there")
 }
 
-// Everything that rejects is said in the user's place, behind the answers to the calls
+// Every rejection is a user message after the results of the calls
 // of the turn, and stays in the conversation.
 func TestStopRejectionsStayInTheConversation(t *testing.T) {
 	t.Parallel()
@@ -269,7 +269,7 @@ func TestStopRejectionsStayInTheConversation(t *testing.T) {
 		roles = append(roles, m.Role)
 	}
 	if !slices.Equal(roles, []string{"assistant", "tool", "user"}) {
-		t.Errorf("behind the stop come %v", roles)
+		t.Errorf("the roles after the stop are %v", roles)
 	}
 	for n := 1; n < len(s.Requests); n++ {
 		if got := strings.Count(s.Text(n), "the changelog is missing"); got != 1 {

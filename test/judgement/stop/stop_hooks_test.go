@@ -13,7 +13,7 @@ import (
 )
 
 // Subscribers of agent_stop are given the turn count, the calls of each tool, whether
-// work_complete was called, and how items and contract stand.
+// work_complete was called, and the status of items and contract.
 func TestStopHooksAreGivenTheState(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, stopOnce(
@@ -73,7 +73,7 @@ func stopPayload(t *testing.T, raw []byte) map[string]any {
 	return payload
 }
 
-// Each field of the state can be asked for in CEL.
+// CEL can use each field of the state.
 func TestStopHooksInCELSeeTheState(t *testing.T) {
 	t.Parallel()
 	for name, cel := range map[string]string{
@@ -98,7 +98,7 @@ func TestStopHooksInCELSeeTheState(t *testing.T) {
 	}
 }
 
-// The first subscriber that blocks decides: those behind it are not asked, those before
+// The first subscriber that blocks decides: those after it are not called, those before
 // it were.
 func TestStopFirstHookThatBlocksDecides(t *testing.T) {
 	t.Parallel()

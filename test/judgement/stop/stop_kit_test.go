@@ -142,7 +142,7 @@ func stopTold(t *testing.T, s *live.Transcript, n int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(s.Added(n), w) {
-			t.Errorf("request %d does not tell of %q; it is new that\n%s", n+1, w, s.Added(n))
+			t.Errorf("request %d does not contain %q; its new messages are\n%s", n+1, w, s.Added(n))
 		}
 	}
 }
@@ -170,7 +170,7 @@ func stopStable(t *testing.T, s *live.Transcript) {
 	for n := 1; n < len(s.Requests); n++ {
 		before, now := s.Requests[n-1], s.Requests[n]
 		if !reflect.DeepEqual(before.Tools, now.Tools) {
-			t.Errorf("request %d offers other tools than the one before it", n+1)
+			t.Errorf("request %d has other tools than the one before it", n+1)
 		}
 		if len(now.Messages) < len(before.Messages) {
 			t.Fatalf("request %d has %d messages, the one before it %d", n+1, len(now.Messages), len(before.Messages))
@@ -203,7 +203,7 @@ func stopSay(r *live.Run, text string) {
 	}})
 }
 
-// stopOnce is a model that answers in order and ends the work behind the last answer,
+// stopOnce returns a model that replies in order and then ends the work,
 // each time with another summary.
 func stopOnce(all ...modeltest.Reply) live.Model {
 	return func(n int, _ *modeltest.Request) modeltest.Reply {
@@ -222,7 +222,7 @@ func stopNoRules(spec *harnessv1.RunSpec) {
 	spec.Config.Guidance = &harnessv1.GuidanceConfig{Jit: proto.Bool(false)}
 }
 
-// stopPlay starts a run that was prepared and waits until it rests or has ended.
+// stopPlay starts a prepared run and waits until it is parked or has ended.
 func stopPlay(r *live.Run, edits ...func(*harnessv1.RunSpec)) *live.Transcript {
 	r.T.Helper()
 	if _, err := live.Gateway.StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {

@@ -34,7 +34,7 @@ func TestStopProviderThatRefusesFailsTheRun(t *testing.T) {
 	}
 }
 
-// A request that is too large for the model ends the run by a reason of its own.
+// A request that is too large for the model ends the run with a separate reason.
 func TestStopExhaustedWindowFailsTheRun(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(modeltest.Reply{Status: 400, ErrorCode: "context_length_exceeded", ErrorMessage: "too long"}), stopOneTry)
@@ -42,7 +42,7 @@ func TestStopExhaustedWindowFailsTheRun(t *testing.T) {
 }
 
 // A provider that is down parks the run with a timer and the turn is not counted, not
-// even when it would be the last one. After a resume the same turn goes on.
+// even if it would be the last one. After a resume the same turn continues.
 func TestStopOutageParksWithATimer(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, live.Replies(modeltest.Reply{Status: 503}, live.Done()), stopOneTry, stopMaxTurns(1))
@@ -61,7 +61,7 @@ func TestStopOutageParksWithATimer(t *testing.T) {
 	}
 }
 
-// stopHanging is a model that says when it was asked and then waits, but for requests
+// stopHanging returns a model that signals its first request and then waits, except for requests
 // beyond the first.
 func stopHanging(t *testing.T, beyond modeltest.Reply) (live.Model, <-chan struct{}) {
 	t.Helper()
@@ -104,9 +104,9 @@ func TestStopCancelWinsInTheLastTurn(t *testing.T) {
 	}
 }
 
-// An interrupt in the middle of a turn parks the run; after a resume it goes on and can
+// An interrupt in the middle of a turn parks the run; after a resume it continues and can
 // be completed.
-func TestStopInterruptParksAndTheRunGoesOn(t *testing.T) {
+func TestStopInterruptParksAndResumeContinues(t *testing.T) {
 	t.Parallel()
 	m, asked := stopHanging(t, live.Done())
 	r := live.Start(t, m)
@@ -124,7 +124,7 @@ func TestStopInterruptParksAndTheRunGoesOn(t *testing.T) {
 }
 
 // What is awaited from outside wins over max_turns, and over an agent that is done: the
-// run parks, and is judged once the call is answered.
+// run parks, and is judged after the answer.
 func TestStopAwaitedApprovalWinsOverMaxTurns(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, live.Replies(live.Calls(stopShell("touch ran"), stopDone("s"))), stopMaxTurns(1), func(spec *harnessv1.RunSpec) { spec.Config.Tools = nil })
@@ -143,9 +143,9 @@ func TestStopAwaitedApprovalWinsOverMaxTurns(t *testing.T) {
 	}
 }
 
-// The same with turns left: the agent had called work_complete beside the call that was
+// The same with turns left: the agent called work_complete together with the call that was
 // approved, so after the answer the work is done.
-func TestStopDoneBesideAnApprovalCountsAfterTheAnswer(t *testing.T) {
+func TestStopDoneWithAnApprovalCountsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, live.Replies(live.Calls(stopShell("touch ran"), stopDone("s"))), func(spec *harnessv1.RunSpec) { spec.Config.Tools = nil })
 	s := r.Wait()
@@ -228,7 +228,7 @@ func TestStopNothingMatchesMeansTheNextTurn(t *testing.T) {
 			started = append(started, e.GetTurnNumber())
 		}
 		if e.GetMaxTurns() != 50 {
-			t.Errorf("an event says that there are %d turns", e.GetMaxTurns())
+			t.Errorf("max_turns = %d in an event", e.GetMaxTurns())
 		}
 	}
 	if !slices.Equal(started, []uint32{1, 2, 3, 4}) || len(s.Requests) != 4 || len(s.Names("stop.rejected", "doom_loop.detected", "stall.detected")) != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// The other calls of the response that ends the work still run, wherever they stand.
-func TestStopOtherCallsBesideWorkCompleteRun(t *testing.T) {
+// The other calls of the response that ends the work still run, before and after it.
+func TestStopOtherCallsWithWorkCompleteRun(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(stopWrite("before.txt", "1"), stopDone("wrote both"), stopWrite("after.txt", "2"))))
 	s.Want("DONE agent_done accepted")
@@ -24,8 +24,8 @@ func TestStopOtherCallsBesideWorkCompleteRun(t *testing.T) {
 	}
 }
 
-// A call beside work_complete that fails does not undo it.
-func TestStopAFailedCallBesideWorkCompleteChangesNothing(t *testing.T) {
+// A failed call in the same response does not undo work_complete.
+func TestStopAFailedCallWithWorkCompleteChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(stopShell("touch ran; exit 3"), stopDone("s"))))
 	s.Want("DONE agent_done accepted")
@@ -34,7 +34,7 @@ func TestStopAFailedCallBesideWorkCompleteChangesNothing(t *testing.T) {
 	}
 }
 
-// task_complete is taken for work_complete, though only work_complete is offered.
+// task_complete counts as work_complete, though only work_complete is available.
 func TestStopTaskCompleteEndsTheWorkToo(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(live.Call("task_complete", live.Args{"summary": "by the other name"}))))
@@ -74,7 +74,7 @@ func TestStopAnswerOfASilentAgentIsInTheResult(t *testing.T) {
 		t.Errorf("the last answer is %q", got)
 	}
 	if content.Text(s.Result.GetSummary()) != "" {
-		t.Errorf("there is a summary %q that nobody gave", content.Text(s.Result.GetSummary()))
+		t.Errorf("summary = %q, want none", content.Text(s.Result.GetSummary()))
 	}
 }
 
@@ -94,9 +94,9 @@ func TestStopCallsMeanThatTheAgentIsNotDone(t *testing.T) {
 	}
 }
 
-// Arguments that cannot be read or do not fit are answered with what is wrong and the
-// schema; nothing of that call runs, the others do.
-func TestStopWrongArgumentsAreAnsweredWithTheSchema(t *testing.T) {
+// Malformed or invalid arguments return the error and the
+// schema. That call does not run, the others do.
+func TestStopInvalidArgumentsReturnTheSchema(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(
 		modeltest.Call{Name: "write_file", Arguments: `{"path": "cut.txt", "content": "hal`},
@@ -124,8 +124,8 @@ func TestStopWrongArgumentsAreAnsweredWithTheSchema(t *testing.T) {
 	}
 }
 
-// A tool that is not there is answered with the names of those that are near.
-func TestStopUnknownToolIsAnsweredWithNearNames(t *testing.T) {
+// A call of an unknown tool returns the nearest names.
+func TestStopUnknownToolReturnsNearNames(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(live.Call("read_fil", live.Args{"path": "a.txt"}), live.Call("zzz", live.Args{})), live.Done()))
 	s.Want("DONE agent_done accepted")
@@ -135,8 +135,8 @@ func TestStopUnknownToolIsAnsweredWithNearNames(t *testing.T) {
 	}
 }
 
-// A response that the length limit cut off with calls in it runs none of them, and the
-// model is told.
+// A response with calls that the length limit cut off runs none of them, and the
+// next request reports it.
 func TestStopCallsOfACutResponseAreDropped(t *testing.T) {
 	t.Parallel()
 	cut := live.Calls(stopWrite("cut.txt", "half of it"), stopDone("all"))
@@ -148,7 +148,7 @@ func TestStopCallsOfACutResponseAreDropped(t *testing.T) {
 	}
 	stopTold(t, s, 1, "length limit")
 	if m := stopLast(s, 1); m.Role != "user" {
-		t.Errorf("the model is told by %s %q", m.Role, m.Content)
+		t.Errorf("the last message is %s %q", m.Role, m.Content)
 	}
 	stopSame(t, "calls and rejections", s.Names("tool.call", "continuation.prompt", "stop.rejected"), "tool.call") // the last response's
 	for _, m := range s.Requests[1].Messages {
@@ -175,7 +175,7 @@ func TestStopEmptyResponseIsSilence(t *testing.T) {
 }
 
 // work_complete with arguments that do not fit ends nothing.
-func TestStopWorkCompleteWithoutItsSummaryIsAnswered(t *testing.T) {
+func TestStopWorkCompleteWithoutItsSummaryIsRejected(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(live.Call("work_complete", live.Args{})), live.Done()))
 	s.Want("DONE agent_done accepted")
@@ -185,8 +185,8 @@ func TestStopWorkCompleteWithoutItsSummaryIsAnswered(t *testing.T) {
 	stopTold(t, s, 1, "summary", `"required"`)
 }
 
-// work_complete is offered unasked in every mode, runs in each, and is never asked for
-// or refused; task_complete neither.
+// work_complete is available in every mode, runs in each, and never needs approval
+// or is denied. The same holds for task_complete.
 func TestStopWorkCompleteIsThereInEveryMode(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*harnessv1.RunSpec){
@@ -207,14 +207,14 @@ func TestStopWorkCompleteIsThereInEveryMode(t *testing.T) {
 				if s.Result.GetTurnCount() != 1 || len(s.Names("approval.requested", "tool.denied")) != 0 {
 					t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.Names())
 				}
-				offered := 0
+				available := 0
 				for _, o := range s.Requests[0].Tools {
 					if o.Name == "work_complete" {
-						offered++
+						available++
 					}
 				}
-				if offered != 1 {
-					t.Errorf("work_complete is offered %d times", offered)
+				if available != 1 {
+					t.Errorf("work_complete is in the tools %d times, want once", available)
 				}
 			})
 		}

@@ -55,8 +55,8 @@ func TestStopNudgeSaysAnOwnText(t *testing.T) {
 	}
 }
 
-// Where nudges are off silence counts as done at once: three rejections, then it is
-// taken at turn four, not accepted.
+// Without reminders silence counts as done immediately: three rejections, then it is
+// the end at turn four, not accepted.
 func TestStopWithoutNudgesASilentAgentEndsAtItsFourthTurn(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Says("done, I think")), stopNudges(false, 2))
@@ -78,7 +78,7 @@ func TestStopWithoutNudgesAndGateTheFirstSilenceIsTheEnd(t *testing.T) {
 		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.Names())
 	}
 	if s.Result.GetReason().GetDetails().GetWorkCompleteCalled() {
-		t.Error("the details say that work_complete was called")
+		t.Error("work_complete_called is true")
 	}
 }
 
@@ -107,8 +107,8 @@ func TestStopNumberOfNudges(t *testing.T) {
 	}
 }
 
-// A tool call lets the count of nudges begin anew; the count of rejections for a missing
-// work_complete goes on through the segment.
+// A tool call restarts the count of reminders. The count of rejections for a missing
+// work_complete continues through the segment.
 func TestStopACallResetsTheNudgesAndNotTheRejections(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(
@@ -125,7 +125,7 @@ func TestStopACallResetsTheNudgesAndNotTheRejections(t *testing.T) {
 	stopStable(t, s)
 }
 
-// A call that comes to nothing is a call as well: the nudges begin anew.
+// A call of an unknown tool is a call as well: the count of reminders restarts.
 func TestStopACallOfAnUnknownToolResetsTheNudges(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Says("1"), live.Says("2"), live.Calls(live.Call("no_such_tool", live.Args{})), live.Says("4"), live.Done()))
@@ -196,7 +196,7 @@ func TestStopNumberOfRejections(t *testing.T) {
 	}
 }
 
-// A strict run takes no end without work_complete: it goes on to max_turns.
+// A strict run accepts no end without work_complete: it continues to max_turns.
 func TestStopStrictRunsToItsLastTurn(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Says("done")), stopStrict, stopMaxTurns(9), stopNoRules)
@@ -225,7 +225,7 @@ func TestStopStrictAcceptsWorkCompleteThatComesLate(t *testing.T) {
 	}
 }
 
-// Without a limit of one's own a run has fifty turns.
+// By default a run has fifty turns.
 func TestStopFiftyTurnsIsTheDefault(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Says("done")), stopStrict)
@@ -235,8 +235,8 @@ func TestStopFiftyTurnsIsTheDefault(t *testing.T) {
 	}
 }
 
-// The next message of the user begins with all nudges and rejections again.
-func TestStopTheNextMessageBeginsAnew(t *testing.T) {
+// The next message of the user restarts the counts of reminders and rejections.
+func TestStopTheNextMessageRestartsTheCounts(t *testing.T) {
 	t.Parallel()
 	first := live.Play(t, live.Replies(live.Says("quiet")))
 	first.Want("DONE agent_done")
