@@ -10,11 +10,11 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// TestHooksFirstDenyWins: the subscribers behind it are not called for the call.
+// TestHooksFirstDenyWins: later subscribers are not called for the call.
 func TestHooksFirstDenyWins(t *testing.T) {
 	t.Parallel()
 	deny := func(reason string) *hooksService {
-		return hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return hooksVerdict(hooksDeny, reason), nil })
+		return hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) { return hooksVerdict(hooksDeny, reason), nil })
 	}
 	first, second, third := hooksServe(t, nil), deny("the second says no"), deny("the third says no")
 	guard := func(id string, s *hooksService) *harnessv1.Hook {
@@ -30,12 +30,12 @@ func TestHooksFirstDenyWins(t *testing.T) {
 	}
 }
 
-// TestHooksFirstBlockWins: the subscribers of agent_stop behind it are not called, and
+// TestHooksFirstBlockWins: later subscribers of agent_stop are not called, and
 // each blocks until what it asks for is there.
 func TestHooksFirstBlockWins(t *testing.T) {
 	t.Parallel()
 	block := func(until uint32, reason string) *hooksService {
-		return hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+		return hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 			if h.GetTurnNumber() < until {
 				return hooksVerdict(hooksBlock, reason), nil
 			}
@@ -51,7 +51,7 @@ func TestHooksFirstBlockWins(t *testing.T) {
 	hooksTold(t, s, 1, "write the changelog")
 	hooksTold(t, s, 2, "mend the parser")
 	if strings.Contains(s.Text(1), "mend the parser") {
-		t.Error("the model was told of the second hook's reason at the first stop")
+		t.Error("the second hook's reason is in the request after the first stop")
 	}
 	hooksStable(t, s)
 }
@@ -61,7 +61,7 @@ func TestHooksFirstBlockWins(t *testing.T) {
 func TestHooksEachSeesWhatTheOneBeforeItPutThere(t *testing.T) {
 	t.Parallel()
 	longer := func(with string) hooksAnswer {
-		return func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+		return func(h hooksCall) (*harnessv1.HookVerdict, error) {
 			a, _ := h.payload["arguments"].(live.Args)
 			return hooksInstead("arguments", live.Args{"path": a["path"], "content": fmt.Sprint(a["content"]) + with}), nil
 		}
@@ -84,7 +84,7 @@ func TestHooksEachSeesWhatTheOneBeforeItPutThere(t *testing.T) {
 // the tool does not take fail the call, which has no effect.
 func TestHooksArgumentsAreCheckedLikeTheModels(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) {
 		return hooksInstead("arguments", live.Args{"where": "a.txt"}), nil
 	})
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))),
@@ -97,10 +97,10 @@ func TestHooksArgumentsAreCheckedLikeTheModels(t *testing.T) {
 }
 
 // TestHooksReplaceThePlan: what before_plan puts there is drafted, what after_plan puts
-// there is committed, and the model is told the plan that stands.
+// it returns is committed, and the model gets the final plan.
 func TestHooksReplaceThePlan(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		return hooksInstead("plan", fmt.Sprint(h.payload["plan"])+"\nThen "+hooksTopic(h.GetTopic())+" adds a step."), nil
 	})
 	s := live.Play(t, hooksScript(), hooksSet(service.at("s", hooksBeforePlan, hooksAfterPlan)...))
@@ -112,11 +112,11 @@ func TestHooksReplaceThePlan(t *testing.T) {
 }
 
 // TestHooksReplaceAndAddToResults: the model reads the result that the hook put there,
-// of a tool, of a client's tool and of a call that failed, and what it adds besides;
-// nobody reads the former one.
+// of a tool, of a client tool and of a failed call, and its additional context;
+// the original result is not used.
 func TestHooksReplaceAndAddToResults(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		if h.payload["tool"] == "work_complete" {
 			return nil, nil
 		}
@@ -154,7 +154,7 @@ func TestHooksReplaceAndAddToResults(t *testing.T) {
 // request, and stays where it was said.
 func TestHooksTellTheModelFromEveryTopicThatIsHeard(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		v := hooksVerdict(hooksContinue, "")
 		if h.GetTopic() == hooksAgentStop && h.GetTurnNumber() == 2 {
 			v = hooksVerdict(hooksBlock, "once more")
@@ -178,9 +178,9 @@ func TestHooksTellTheModelFromEveryTopicThatIsHeard(t *testing.T) {
 	hooksStable(t, s)
 }
 
-// TestHooksAbortACallAndTheRunGoesOn: before a tool call an abort is an error of that
+// TestHooksAbortACallAndTheRunContinues: before a tool call an abort is an error of that
 // call alone, told to on_error; the other calls of the turn run.
-func TestHooksAbortACallAndTheRunGoesOn(t *testing.T) {
+func TestHooksAbortACallAndTheRunContinues(t *testing.T) {
 	t.Parallel()
 	service := hooksServe(t, nil)
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("bad.txt", "1"), hooksWrite("good.txt", "2"))),
@@ -198,7 +198,7 @@ func TestHooksAbortACallAndTheRunGoesOn(t *testing.T) {
 }
 
 // TestHooksAbortElsewhereEndsTheTurnWithTheError: the run fails with the hook's reason,
-// and its end is told once, also to on_error, on_complete and session_end.
+// and its end is reported once, also to on_error, on_complete and session_end.
 func TestHooksAbortElsewhereEndsTheTurnWithTheError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -229,7 +229,7 @@ func TestHooksAbortElsewhereEndsTheTurnWithTheError(t *testing.T) {
 			}
 			told := service.of(hooksOnError)
 			if len(told) == 0 || !strings.Contains(fmt.Sprint(told[len(told)-1].payload["error"]), "the guard breaks it off") {
-				t.Errorf("on_error is told %v", told)
+				t.Errorf("on_error gets %v", told)
 			}
 			if n := len(s.Names("session.complete")); n != 1 {
 				t.Errorf("%d ends", n)
@@ -238,7 +238,7 @@ func TestHooksAbortElsewhereEndsTheTurnWithTheError(t *testing.T) {
 	}
 }
 
-// TestHooksSkipTheNextTurn: one turn counts and the model is not asked in it; from
+// TestHooksSkipTheNextTurn: one turn counts without a call of the model; from
 // before_step that is the turn that was to begin. The one after it is as ever.
 func TestHooksSkipTheNextTurn(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 
 // hooksFailingIn fails in one turn.
 func hooksFailingIn(turn uint32) hooksAnswer {
-	return func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	return func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		if h.GetTurnNumber() == turn {
 			return nil, status.Error(codes.Internal, "the service has raised an exception")
 		}
@@ -27,7 +27,7 @@ func hooksFailingIn(turn uint32) hooksAnswer {
 	}
 }
 
-// hooksLong are n turns, each with a command of its own that leaves a file.
+// hooksLong returns n turns, each with a separate command that writes a file.
 func hooksLong(n int) []modeltest.Reply {
 	var all []modeltest.Reply
 	for i := range n {
@@ -37,11 +37,11 @@ func hooksLong(n int) []modeltest.Reply {
 }
 
 // TestHooksRaiseAtTurn27Of40: a hook that breaks a call off in turn 27 leaves tool.error
-// and on_error; the run goes on through the turns that are left, and every request
+// and on_error; the run continues through the remaining turns, and every request
 // begins with the one before it.
 func TestHooksRaiseAtTurn27Of40(t *testing.T) {
 	t.Parallel()
-	abort := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	abort := hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		if h.GetTurnNumber() == 27 && h.GetTopic() == hooksBeforeCall {
 			return hooksVerdict(hooksAbort, "the guard has raised"), nil
 		}
@@ -60,7 +60,7 @@ func TestHooksRaiseAtTurn27Of40(t *testing.T) {
 	}
 	hooksSame(t, "failed calls", failed, "27 call_27_0 true")
 	if told := abort.one(t, hooksOnError); told.GetTurnNumber() != 27 || !strings.Contains(fmt.Sprint(told.payload["error"]), "the guard has raised") {
-		t.Errorf("on_error is told %s in turn %d", told.GetPayload(), told.GetTurnNumber())
+		t.Errorf("on_error gets %s in turn %d", told.GetPayload(), told.GetTurnNumber())
 	}
 	if s.Exists("t27") || !s.Exists("t26") || !s.Exists("t28") || !s.Exists("t38") {
 		t.Error("other calls than that of turn 27 did not run, or it did")
@@ -70,7 +70,7 @@ func TestHooksRaiseAtTurn27Of40(t *testing.T) {
 }
 
 // TestHooksThatCrashAtTurn27Of40: a hook that fails before a call counts against the
-// call; it is an event, the model is told, and the run goes on.
+// call; it is an event, the model gets the error, and the run continues.
 func TestHooksThatCrashAtTurn27Of40(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(hooksLong(38)...), hooksMaxTurns(40), hooksSet(hooksServe(t, hooksFailingIn(27)).at("s", hooksBeforeCall)...))
@@ -122,7 +122,7 @@ func TestHooksThatFailCountByTheirPolicy(t *testing.T) {
 	} {
 		t.Run(hooksTopic(c.topic)+"-"+strings.TrimPrefix(c.policy.String(), "HOOK_FAILURE_"), func(t *testing.T) {
 			t.Parallel()
-			service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) {
+			service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) {
 				return nil, status.Error(codes.Unavailable, "out of order")
 			})
 			h := &harnessv1.Hook{Id: "guard", Topic: c.topic, Grpc: service.addr, OnFailure: c.policy}
@@ -162,7 +162,7 @@ func TestHooksThatTakeTooLongFail(t *testing.T) {
 		"grpc": func(t *testing.T) *harnessv1.Hook {
 			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())
-			service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) {
+			service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) {
 				<-ctx.Done()
 				return nil, nil
 			})
@@ -187,7 +187,7 @@ func TestHooksThatTakeTooLongFail(t *testing.T) {
 				s.Want("DONE agent_done accepted")
 				hooksSame(t, "failures", hooksErrors(s), "slow before_tool_call closed")
 				if s.Exists("a.txt") {
-					t.Error("the call ran though nobody had answered")
+					t.Error("the call ran without a verdict")
 				}
 				hooksTold(t, s, 1, "slow", "100ms")
 			})
@@ -215,11 +215,11 @@ func TestHooksThatFailInOtherWaysAreEvents(t *testing.T) {
 		}, ""},
 		"block": {func(t *testing.T) *harnessv1.Hook {
 			t.Helper()
-			return &harnessv1.Hook{Grpc: hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return hooksVerdict(hooksBlock, ""), nil }).addr}
+			return &harnessv1.Hook{Grpc: hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) { return hooksVerdict(hooksBlock, ""), nil }).addr}
 		}, "block"},
 		"replace-tool": {func(t *testing.T) *harnessv1.Hook {
 			t.Helper()
-			return &harnessv1.Hook{Grpc: hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return hooksInstead("tool", "run_command"), nil }).addr}
+			return &harnessv1.Hook{Grpc: hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) { return hooksInstead("tool", "run_command"), nil }).addr}
 		}, "tool"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,11 +255,11 @@ func TestHooksWhoseServiceGoesAwayFail(t *testing.T) {
 	}
 }
 
-// TestHooksThatOnlyLookOnCannotStandInTheWay: an action there is a failure, and the run
-// rests and ends as it would.
-func TestHooksThatOnlyLookOnCannotStandInTheWay(t *testing.T) {
+// TestHooksThatOnlyObserveCannotBlock: an action there is a failure, and the run
+// parks and ends as without it.
+func TestHooksThatOnlyObserveCannotBlock(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return hooksVerdict(hooksAbort, "no"), nil })
+	service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) { return hooksVerdict(hooksAbort, "no"), nil })
 	s := live.Play(t, hooksScript(live.Calls(hooksRead("a.txt"))), hooksFile(t, "a.txt", "A"), phasesBudgets(&harnessv1.Budgets{Turns: phasesNumber(1)}),
 		hooksSet(service.at("s", hooksSessionStart, hooksOnBudget, hooksOnPause, hooksOnComplete, hooksSessionEnd)...))
 	s.Want("PARKED budget_exceeded:turns")
@@ -270,10 +270,10 @@ func TestHooksThatOnlyLookOnCannotStandInTheWay(t *testing.T) {
 		"s-on_complete on_complete open", "s-session_end session_end open")
 }
 
-// TestHooksCanBeSwitchedOff: nobody is called and nothing of it is left.
+// TestHooksCanBeSwitchedOff: no subscriber is called and no trace is left.
 func TestHooksCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return nil, status.Error(codes.Internal, "called") })
+	service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) { return nil, status.Error(codes.Internal, "called") })
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), hooksSet(service.at("s", hooksAll()...)...), func(spec *harnessv1.RunSpec) {
 		spec.Config.Hooks = &harnessv1.HookConfig{Enabled: phasesBool(false)}
 	})

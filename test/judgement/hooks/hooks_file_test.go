@@ -32,7 +32,7 @@ func hooksCommandLine(r *live.Run, agent string) (code int, said string) {
 }
 
 // TestHooksOfAnAgentFileNeedNoCode: a rule, a service and a command that a file names
-// stand in the way of three calls, and of the first stop.
+// deny three calls and block the first stop.
 func TestHooksOfAnAgentFileNeedNoCode(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, hooksScript(live.Calls(hooksWrite("by-rule.txt", "1"), hooksWrite("by-service.txt", "2"), hooksWrite("by-command.txt", "3"), hooksWrite("free.txt", "4"))))
@@ -58,7 +58,7 @@ hooks:
 	hooksTold(t, s, 1, "the rule says no", "the command says no")
 	hooksTold(t, s, 2, "once more")
 	if n := len(service.of(hooksAfterCall)); n != 4 {
-		t.Errorf("the service was told of %d calls, want the 2 that were written and both ends", n)
+		t.Errorf("the service got %d events, want those of 2 calls and both stops", n)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestHooksOfAnAgentFileThatCannotWorkAreNamedByTheirLine(t *testing.T) {
 				t.Errorf("exit %d, want 1 and %s:\n%s", code, c.says, said)
 			}
 			if len(r.Model.Requests) != 0 {
-				t.Error("the model was asked")
+				t.Error("the model was called")
 			}
 		})
 	}

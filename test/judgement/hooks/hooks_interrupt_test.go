@@ -16,7 +16,7 @@ import (
 )
 
 // TestHooksThatHangDoNotHoldUpAnInterrupt: at every topic of a turn and at the stop, a
-// run whose hook does not answer is interrupted at once and goes on when it is resumed.
+// run whose hook does not answer is interrupted immediately and continues after a resume.
 func TestHooksThatHangDoNotHoldUpAnInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, topic := range []harnessv1.HookTopic{hooksBeforeStep, hooksBeforeCall, hooksAfterCall, hooksOnError, hooksAfterStep, hooksAgentStop} {
@@ -33,12 +33,12 @@ func TestHooksThatHangWhileAPlanIsMadeDoNotHoldUpAnInterrupt(t *testing.T) {
 	hooksHang(t, hooksBeforePlan)
 }
 
-// hooksHang interrupts a run whose hook does not answer, and lets it go on.
+// hooksHang interrupts a run whose hook does not answer, and resumes it.
 func hooksHang(t *testing.T, topic harnessv1.HookTopic) {
 	t.Helper()
 	ctx, release := context.WithCancel(t.Context())
 	called := make(chan struct{}, 64)
-	service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) {
 		called <- struct{}{}
 		<-ctx.Done()
 		return nil, nil
@@ -62,7 +62,7 @@ func hooksHang(t *testing.T, topic harnessv1.HookTopic) {
 	phasesWhole(t, end.Wait())
 }
 
-// TestHooksOfAClientThatAttachesLater: one that says that it answers hooks is asked from
+// TestHooksOfAClientThatAttachesLater: a client that attaches with answers_hooks is called from
 // then on.
 func TestHooksOfAClientThatAttachesLater(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestHooksOfAClientThatAttachesLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &hooksStream{Run: s.Run, stream: stream, receipts: make(chan *harnessv1.InputReceipt, 64), answer: func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	c := &hooksStream{Run: s.Run, stream: stream, receipts: make(chan *harnessv1.InputReceipt, 64), answer: func(hooksCall) (*harnessv1.HookVerdict, error) {
 		return hooksVerdict(hooksDeny, "the client that attached says no"), nil
 	}}
 	c.send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_Attach{Attach: &harnessv1.AttachRun{RunId: s.ID, AfterVersion: hooksVersion(s), AnswersHooks: true}}})
@@ -94,7 +94,7 @@ func TestHooksOfAClientThatAttachesLater(t *testing.T) {
 // policy.
 func TestHooksOfAClientThatSaysItFailedFail(t *testing.T) {
 	t.Parallel()
-	c := hooksDrive(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	c := hooksDrive(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), func(hooksCall) (*harnessv1.HookVerdict, error) {
 		return nil, errors.New("the window of the client is gone")
 	}, hooksSet(&harnessv1.Hook{Id: "guard", Topic: hooksBeforeCall, Tools: []string{"write_file"}, Callback: true}))
 	s := c.Wait()
@@ -107,11 +107,11 @@ func TestHooksOfAClientThatSaysItFailedFail(t *testing.T) {
 }
 
 // TestHooksOverManyTurnsLeaveThePrefixAsItWas: hooks that deny, replace, add, block,
-// have turns passed over, reviewed and planned anew, over a long run: each request
+// skip, review and replan turns over a long run: each request
 // begins with the one before it.
 func TestHooksOverManyTurnsLeaveThePrefixAsItWas(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		turn := h.GetTurnNumber()
 		switch {
 		case h.GetTopic() == hooksBeforeCall && turn%5 == 0:

@@ -22,8 +22,8 @@ type hooksKind struct {
 	play func(t *testing.T, m live.Model, topic harnessv1.HookTopic, action harnessv1.HookAction, reason string, edits ...func(*harnessv1.RunSpec)) *live.Transcript
 }
 
-// hooksWants says whether the subscribers of the tests here want what they want.
-func hooksWants(h hooksAsked) bool {
+// hooksWants enables the verdicts of the subscribers in these tests.
+func hooksWants(h hooksCall) bool {
 	if h.GetTopic() == hooksAgentStop {
 		return fmt.Sprint(h.payload["turn_count"]) == "1"
 	}
@@ -33,7 +33,7 @@ func hooksWants(h hooksAsked) bool {
 
 func hooksKinds() []hooksKind {
 	wanting := func(action harnessv1.HookAction, reason string) hooksAnswer {
-		return func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+		return func(h hooksCall) (*harnessv1.HookVerdict, error) {
 			if hooksWants(h) {
 				return hooksVerdict(action, reason), nil
 			}
@@ -112,7 +112,7 @@ func TestHooksOfEachKindDenyACall(t *testing.T) {
 	}
 }
 
-// TestHooksOfEachKindBlockTheStop: the run goes on, and the reason is in the model's next
+// TestHooksOfEachKindBlockTheStop: the run continues, and the reason is in the model's next
 // request.
 func TestHooksOfEachKindBlockTheStop(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestHooksOfEachKindBlockTheStop(t *testing.T) {
 func TestHooksOfEachKindReplaceArguments(t *testing.T) {
 	t.Parallel()
 	m := hooksScript(live.Calls(hooksWrite("forbidden.txt", "text of the model")))
-	answer := func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	answer := func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		if hooksWants(h) {
 			return hooksInstead("arguments", live.Args{"path": "allowed.txt", "content": "text of the hook"}), nil
 		}
@@ -172,7 +172,7 @@ func TestHooksOfEachKindReplaceArguments(t *testing.T) {
 			}
 			for _, e := range s.Events {
 				if c := e.GetToolCall(); c.GetCallId() == "call_1_0" && !strings.Contains(c.GetArguments().GetInline(), "text of the hook") {
-					t.Errorf("tool.call tells of %s", c.GetArguments().GetInline())
+					t.Errorf("tool.call has the arguments %s", c.GetArguments().GetInline())
 				}
 			}
 		})
@@ -210,8 +210,8 @@ func TestHooksOfCommandsAreGivenTheCallOnTheirInput(t *testing.T) {
 	}
 }
 
-// TestHooksOfAClientThatHasClosedItsSideFail: nobody is there to be asked, so a call
-// before which the client should have spoken does not run, and all else goes on.
+// TestHooksOfAClientThatHasClosedItsSideFail: no client can answer, so a call
+// that needs the client's verdict does not run, and everything else continues.
 func TestHooksOfAClientThatHasClosedItsSideFail(t *testing.T) {
 	t.Parallel()
 	c := hooksDrive(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), nil,
@@ -228,7 +228,7 @@ func TestHooksOfAClientThatHasClosedItsSideFail(t *testing.T) {
 // that is not pending, and changes nothing.
 func TestHooksOfClientsTakeOneAnswer(t *testing.T) {
 	t.Parallel()
-	c := hooksDrive(t, hooksScript(live.Calls(hooksWrite("a.txt", "A")), live.Calls(live.Call("ask_client", live.Args{}))), func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	c := hooksDrive(t, hooksScript(live.Calls(hooksWrite("a.txt", "A")), live.Calls(live.Call("ask_client", live.Args{}))), func(hooksCall) (*harnessv1.HookVerdict, error) {
 		return hooksVerdict(hooksDeny, "denied at first"), nil
 	}, phasesClientTool, hooksSet(&harnessv1.Hook{Topic: hooksBeforeCall, Tools: []string{"write_file"}, Callback: true}))
 	s := c.Wait()

@@ -78,7 +78,7 @@ func hooksVerdict(action harnessv1.HookAction, reason string) *harnessv1.HookVer
 	return &harnessv1.HookVerdict{Action: action, Reason: reason}
 }
 
-// hooksInstead is a verdict that puts something in the place of a field.
+// hooksInstead returns a verdict that replaces a field.
 func hooksInstead(field string, value any) *harnessv1.HookVerdict {
 	raw, err := json.Marshal(live.Args{field: value})
 	if err != nil {
@@ -87,7 +87,7 @@ func hooksInstead(field string, value any) *harnessv1.HookVerdict {
 	return &harnessv1.HookVerdict{Action: hooksReplace, Reason: "put in its place", Payload: string(raw)}
 }
 
-// hooksScript answers in order and ends the work behind the last answer.
+// hooksScript returns a model that replies in order and then ends the work.
 func hooksScript(all ...modeltest.Reply) live.Model {
 	return func(n int, req *modeltest.Request) modeltest.Reply {
 		return live.Replies(append(slices.Clone(all), live.Done())...)(n, req)
@@ -115,7 +115,7 @@ func hooksMaxTurns(n uint32) func(*harnessv1.RunSpec) {
 }
 
 // hooksTrail is what happened, in order: dotted names, and of hooks the id and the
-// action, or that it failed. What tells of the window, of guidance and of inputs that
+// action, or that it failed. Events about the window, guidance and inputs that
 // were taken in is left out.
 func hooksTrail(s *live.Transcript) []string {
 	var all []string
@@ -133,7 +133,7 @@ func hooksTrail(s *live.Transcript) []string {
 	return all
 }
 
-// hooksBetween is the part of a trail from the first entry to the first end behind it,
+// hooksBetween returns the part of a trail from the first entry to the next end,
 // both included.
 func hooksBetween(t *testing.T, trail []string, first, end string) []string {
 	t.Helper()
@@ -143,7 +143,7 @@ func hooksBetween(t *testing.T, trail []string, first, end string) []string {
 	}
 	to := slices.Index(trail[from+1:], end)
 	if to < 0 {
-		t.Fatalf("there is no %q behind %q in %q", end, first, trail)
+		t.Fatalf("no %q after %q in %q", end, first, trail)
 	}
 	return trail[from : from+to+2]
 }
@@ -166,7 +166,7 @@ func hooksTold(t *testing.T, s *live.Transcript, n int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(s.Added(n), w) {
-			t.Errorf("request %d does not tell of %q; it is new that\n%s", n+1, w, s.Added(n))
+			t.Errorf("request %d does not contain %q; its new messages are\n%s", n+1, w, s.Added(n))
 		}
 	}
 }
@@ -186,8 +186,8 @@ func hooksResult(s *live.Transcript, id string) string {
 // hooksVersion is the version of the newest event of a story.
 func hooksVersion(s *live.Transcript) uint64 { return s.Events[len(s.Events)-1].GetVersion() }
 
-// hooksResume lets a run go on and waits until it rests again; the story has what came
-// behind the former one.
+// hooksResume resumes a run and waits until it parks or ends; the transcript has what came
+// after the former one.
 func hooksResume(s *live.Transcript, b *harnessv1.Budgets) *live.Transcript {
 	s.T.Helper()
 	if _, err := live.Gateway.ResumeRun(s.T.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID, Budgets: b}); err != nil {

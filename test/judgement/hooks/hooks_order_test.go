@@ -15,7 +15,7 @@ import (
 )
 
 // TestHooksEveryTopicFiresAtItsPlaceInRegistrationOrder: two subscribers on each of the
-// 13 topics are called at its place, the one that stands first before the other, over a
+// 13 topics are called at its place, in the order of the list, over a
 // run with a failed call, a budget that is used up, a resume and an end.
 func TestHooksEveryTopicFiresAtItsPlaceInRegistrationOrder(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestHooksEveryTopicFiresAtItsPlaceInRegistrationOrder(t *testing.T) {
 	)...)
 	second := hooksResume(first, &harnessv1.Budgets{Turns: proto.Uint32(9)})
 	second.Want("DONE agent_done accepted")
-	hooksSame(t, "behind the resume", hooksTrail(second), slices.Concat(
+	hooksSame(t, "after the resume", hooksTrail(second), slices.Concat(
 		[]string{"session.resume"}, both("before_step"), []string{"step.start", "model.response"},
 		both("before_tool_call"), []string{"tool.call", "tool.result"}, both("after_tool_call"),
 		[]string{"step.end"}, both("after_step"), both("agent_stop"),
@@ -74,7 +74,7 @@ func TestHooksAreGivenWhatTheirTopicIsAbout(t *testing.T) {
 	s = hooksResume(s, &harnessv1.Budgets{Turns: proto.Uint32(5)})
 	s.Want("DONE agent_done accepted")
 
-	has := func(h hooksAsked, turn uint32, want live.Args) {
+	has := func(h hooksCall, turn uint32, want live.Args) {
 		t.Helper()
 		topic := hooksTopic(h.GetTopic())
 		if h.GetTurnNumber() != turn {
@@ -150,7 +150,7 @@ func TestHooksAtTheStopKnowTheWorkItemsAndTheContract(t *testing.T) {
 	}
 	contract, _ := got["contract"].(live.Args)
 	if unmet := fmt.Sprint(contract["unmet"]); contract["met"] != 1.0 || strings.Contains(unmet, "a") {
-		t.Errorf("of the contract it is told %v", contract)
+		t.Errorf("the payload's contract is %v", contract)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestHooksAfterCallsSeeEveryCallAndItsResult(t *testing.T) {
 	hooksGive(s.Run, "call_1_5", long, false)
 	s = s.WaitAfter(hooksVersion(s))
 	s.Want("DONE agent_done accepted")
-	seen := map[string]hooksAsked{}
+	seen := map[string]hooksCall{}
 	for _, h := range service.of(hooksAfterCall) {
 		id := fmt.Sprint(h.payload["call_id"])
 		if _, twice := seen[id]; twice {

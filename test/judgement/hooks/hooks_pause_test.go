@@ -14,9 +14,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// TestHooksAskForAReviewOfACall: the other calls of the turn run, the run comes to rest
-// as a pause, and a resume, an approval, a refusal or an answer lets it go on in the
-// same turn. An answer that fails the call is told to on_error.
+// TestHooksAskForAReviewOfACall: the other calls of the turn run, the run parks
+// as a pause, and a resume, an approval, a denial or an answer continues the
+// same turn. An answer that fails the call fires on_error.
 func TestHooksAskForAReviewOfACall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestHooksAskForAReviewOfACall(t *testing.T) {
 			}
 			state := s.State()
 			if state.GetPhase() != harnessv1.Phase_PHASE_IDLE || state.GetPausedPhase() != harnessv1.Phase_PHASE_AWAITING_TOOL || state.GetTurnCount() != 0 {
-				t.Errorf("it rests in %s behind %s after %d turns", state.GetPhase(), state.GetPausedPhase(), state.GetTurnCount())
+				t.Errorf("phase = %s, paused in %s, after %d turns", state.GetPhase(), state.GetPausedPhase(), state.GetTurnCount())
 			}
 			if p := s.Result.GetPending(); len(p) != 1 || p[0].GetCallId() != "call_1_1" || p[0].GetKind() != "review" || !strings.Contains(p[0].GetWhy(), "look at this first") {
 				t.Errorf("it waits for %v", p)
@@ -76,10 +76,10 @@ func TestHooksAskForAReviewOfACall(t *testing.T) {
 			c.let(s)
 			end := s.WaitAfter(hooksVersion(s))
 			end.Want("DONE agent_done accepted")
-			hooksSame(t, "behind the answer", hooksTrail(end)[:len(c.trail)], c.trail...)
+			hooksSame(t, "after the answer", hooksTrail(end)[:len(c.trail)], c.trail...)
 			for _, e := range end.Events {
 				if e.GetStepStart().GetResumed() && e.GetTurnNumber() != 1 {
-					t.Errorf("it goes on in turn %d", e.GetTurnNumber())
+					t.Errorf("it continues in turn %d", e.GetTurnNumber())
 				}
 			}
 			if end.Exists("risky.txt") != c.ran {
@@ -95,9 +95,9 @@ func TestHooksAskForAReviewOfACall(t *testing.T) {
 	}
 }
 
-// TestHooksReviewIsNotAnsweredInThePlaceOfTheCall: a result without an error is refused,
-// and the run rests on.
-func TestHooksReviewIsNotAnsweredInThePlaceOfTheCall(t *testing.T) {
+// TestHooksReviewDoesNotAcceptAResult: a result without an error is refused,
+// and the run stays parked.
+func TestHooksReviewDoesNotAcceptAResult(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksBeforeCall, "tool == 'write_file'", hooksPause, "look")))
 	s.Want("PARKED review")
@@ -110,11 +110,11 @@ func TestHooksReviewIsNotAnsweredInThePlaceOfTheCall(t *testing.T) {
 	s.Wait().Want("PARKED review")
 }
 
-// TestHooksReviewRunsWhatWasPutInItsPlace: a call that one hook changed and another had
+// TestHooksReviewRunsTheReplacement: a call that one hook changed and another had
 // reviewed is shown, and runs, as it was changed.
-func TestHooksReviewRunsWhatWasPutInItsPlace(t *testing.T) {
+func TestHooksReviewRunsTheReplacement(t *testing.T) {
 	t.Parallel()
-	service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) {
 		return hooksInstead("arguments", live.Args{"path": "changed.txt", "content": "changed"}), nil
 	})
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))),
@@ -131,9 +131,9 @@ func TestHooksReviewRunsWhatWasPutInItsPlace(t *testing.T) {
 	}
 }
 
-// TestHooksReviewBesideOtherAnswers: a turn that waits for a review and for a client is a
-// pause, and goes on once both are there, whichever comes first.
-func TestHooksReviewBesideOtherAnswers(t *testing.T) {
+// TestHooksReviewWithOtherAnswers: a turn that waits for a review and for a client is a
+// pause, and continues once both answers are there, in any order.
+func TestHooksReviewWithOtherAnswers(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"client", "review"} {
 		t.Run(first, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestHooksReviewBesideOtherAnswers(t *testing.T) {
 	}
 }
 
-// TestHooksAskForAReviewElsewhere: the run comes to rest with session.pause and on_pause,
-// and a resume lets it go on to its end.
+// TestHooksAskForAReviewElsewhere: the run parks with session.pause and on_pause,
+// and a resume continues it to its end.
 func TestHooksAskForAReviewElsewhere(t *testing.T) {
 	t.Parallel()
 	for topic, c := range map[harnessv1.HookTopic]struct {
@@ -185,15 +185,15 @@ func TestHooksAskForAReviewElsewhere(t *testing.T) {
 				t.Errorf("%d requests, a.txt is there: %v, because %q", len(s.Requests), s.Exists("a.txt"), s.Result.GetReason().GetMessage())
 			}
 			if trail := hooksTrail(s); len(s.Names("session.pause")) != 1 || trail[len(trail)-1] != "s-on_pause continue" {
-				t.Errorf("it came to rest by %v", trail)
+				t.Errorf("it parked with %v", trail)
 			}
 			if state := s.State(); state.GetPhase() != harnessv1.Phase_PHASE_IDLE || state.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
-				t.Errorf("it rests in %s behind %s", state.GetPhase(), state.GetPausedPhase())
+				t.Errorf("phase = %s, paused in %s", state.GetPhase(), state.GetPausedPhase())
 			}
 			end := hooksResume(s, nil)
 			end.Want("DONE agent_done accepted")
 			if got := end.Names("session.resume", "session.pause"); len(got) != 1 || got[0] != "session.resume" {
-				t.Errorf("behind the resume: %v", got)
+				t.Errorf("after the resume: %v", got)
 			}
 			if end.Result.GetTurnCount() != 2 || len(end.Requests) != 2 || !end.Exists("a.txt") {
 				t.Errorf("%d turns, %d requests", end.Result.GetTurnCount(), len(end.Requests))
@@ -204,13 +204,13 @@ func TestHooksAskForAReviewElsewhere(t *testing.T) {
 }
 
 // TestHooksReviewOfTheStopEndsTheRunOnceItIsResumed: a hook that has every stop looked at
-// does not keep the run from ending: who resumes it has looked.
+// does not keep the run from ending: the resume is the review.
 func TestHooksReviewOfTheStopEndsTheRunOnceItIsResumed(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksAgentStop, "true", hooksPause, "look at the result")))
 	s.Want("PARKED review")
 	if len(s.Names("session.pause")) != 1 || len(s.Names("session.complete")) != 0 {
-		t.Errorf("it came to rest by %v", s.Names())
+		t.Errorf("it parked with %v", s.Names())
 	}
 	end := hooksResume(s, nil)
 	end.Want("DONE agent_done accepted")
@@ -225,6 +225,6 @@ func TestHooksReviewAfterTheLastTurnKeepsItsEnd(t *testing.T) {
 	end := hooksResume(s, nil)
 	end.Want("DONE agent_done accepted")
 	if len(end.Requests) != 2 {
-		t.Errorf("the model was asked %d times; after the second it was done", len(end.Requests))
+		t.Errorf("requests = %d, want 2", len(end.Requests))
 	}
 }

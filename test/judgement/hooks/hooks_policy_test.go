@@ -15,13 +15,13 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// hooksPolicy puts rules for tools in the place of yolo.
+// hooksPolicy replaces yolo by rules for tools.
 func hooksPolicy(rules ...*harnessv1.ToolRule) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) { spec.Config.Tools, spec.Agent.Tools = nil, rules }
 }
 
 // TestHooksAndThePolicyBothHaveToAgree: what the policy refuses no hook lets through,
-// what a hook denies nobody is asked to approve, and the policy judges the arguments
+// a call that a hook denies needs no approval, and the policy judges the arguments
 // that a hook put there.
 func TestHooksAndThePolicyBothHaveToAgree(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestHooksAndThePolicyBothHaveToAgree(t *testing.T) {
 	})
 	t.Run("policy-judges-what-was-put-there", func(t *testing.T) {
 		t.Parallel()
-		service := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) {
+		service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) {
 			return hooksInstead("arguments", live.Args{"command": "rm -rf build; touch ran"}), nil
 		})
 		s := live.Play(t, hooksScript(live.Calls(hooksShell("make"))),
@@ -83,8 +83,8 @@ func TestHooksDenyTheEndOfTheWork(t *testing.T) {
 	}
 }
 
-// TestHooksReviewOfTheEndOfTheWork: the call has no effect outside, so the run rests
-// after its turn, and ends once somebody has looked.
+// TestHooksReviewOfTheEndOfTheWork: the call has no effect outside, so the run parks
+// after its turn, and ends after the review.
 func TestHooksReviewOfTheEndOfTheWork(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksBeforeCall, "tool == 'work_complete'", hooksPause, "look at the result")))
@@ -92,15 +92,15 @@ func TestHooksReviewOfTheEndOfTheWork(t *testing.T) {
 	end := hooksResume(s, nil)
 	end.Want("DONE agent_done accepted")
 	if len(end.Requests) != 2 {
-		t.Errorf("the model was asked %d times; after the second it was done", len(end.Requests))
+		t.Errorf("requests = %d, want 2", len(end.Requests))
 	}
 }
 
 // TestHooksAtTheStopKnowWhetherWorkCompleteWasCalled: a silent agent is blocked by a rule
-// over called_work_complete, and told so.
+// over called_work_complete, and gets its value.
 func TestHooksAtTheStopKnowWhetherWorkCompleteWasCalled(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("I think that is all."), live.Done()), hooksSet(hooksRule(hooksAgentStop, "!called_work_complete", hooksBlock, "say that you are done")),
+	s := live.Play(t, live.Replies(live.Message("I think that is all."), live.Done()), hooksSet(hooksRule(hooksAgentStop, "!called_work_complete", hooksBlock, "say that you are done")),
 		func(spec *harnessv1.RunSpec) {
 			spec.Config.Stop = &harnessv1.StopConfig{RequireWorkComplete: phasesBool(false)}
 			spec.Config.Continuation = &harnessv1.ContinuationConfig{Enabled: phasesBool(false)}
@@ -116,7 +116,7 @@ func TestHooksAtTheStopKnowWhetherWorkCompleteWasCalled(t *testing.T) {
 func TestHooksLongWordsReachTheModelWhole(t *testing.T) {
 	t.Parallel()
 	long := func(n int, end string) string { return strings.Repeat("x", n-len(end)) + end }
-	service := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+	service := hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		switch {
 		case h.GetTopic() == hooksBeforeCall && h.payload["tool"] == "write_file":
 			v := hooksVerdict(hooksDeny, long(4<<10, "end-of-the-denial"))
@@ -186,7 +186,7 @@ func TestHooksHearOfAToolThatTookTooLong(t *testing.T) {
 	hooksSame(t, "the call", hooksBetween(t, hooksTrail(s), "tool.call", "step.end"), "tool.call", "tool.error", "s-on_error continue", "s-after_tool_call continue", "step.end")
 }
 
-// TestHooksOfOneFiringAreAllHeard: a pause beside a skip, and beside another plan, takes
+// TestHooksOfOneFiringAreAllHeard: a pause with a skip, and with another plan, takes
 // neither away: both follow once the run is resumed.
 func TestHooksOfOneFiringAreAllHeard(t *testing.T) {
 	t.Parallel()
@@ -258,7 +258,7 @@ func TestHooksThatCannotBeAreRefusedAtTheStart(t *testing.T) {
 }
 
 // TestHooksThatCannotBeReachedAndFailOpenAreNoHindrance: the run starts, and each call
-// that nobody was there for is an event.
+// without a client is an event.
 func TestHooksThatCannotBeReachedAndFailOpenAreNoHindrance(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), hooksSet(&harnessv1.Hook{

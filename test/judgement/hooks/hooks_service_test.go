@@ -13,14 +13,14 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// hooksAsked is one call of a service.
-type hooksAsked struct {
+// hooksCall is one call of a service.
+type hooksCall struct {
 	*harnessv1.HookRequest
 	payload map[string]any
 }
 
 // hooksAnswer is what a service makes of a call; nil and no error let it pass.
-type hooksAnswer func(h hooksAsked) (*harnessv1.HookVerdict, error)
+type hooksAnswer func(h hooksCall) (*harnessv1.HookVerdict, error)
 
 // hooksService is a HookService in this process.
 type hooksService struct {
@@ -30,7 +30,7 @@ type hooksService struct {
 	stop   func() // it is gone from then on
 
 	mu    sync.Mutex
-	asked []hooksAsked
+	asked []hooksCall
 }
 
 // hooksServe starts a HookService; a nil answer lets all pass.
@@ -58,7 +58,7 @@ func hooksServe(t *testing.T, answer hooksAnswer) *hooksService {
 
 // HandleHook implements harnessv1.HookServiceServer.
 func (s *hooksService) HandleHook(_ context.Context, r *harnessv1.HandleHookRequest) (*harnessv1.HandleHookResponse, error) {
-	h := hooksAsked{HookRequest: r.GetHook()}
+	h := hooksCall{HookRequest: r.GetHook()}
 	if err := json.Unmarshal([]byte(r.GetHook().GetPayload()), &h.payload); err != nil {
 		return nil, err
 	}
@@ -79,10 +79,10 @@ func (s *hooksService) HandleHook(_ context.Context, r *harnessv1.HandleHookRequ
 }
 
 // of are the calls of a topic, in order.
-func (s *hooksService) of(topic harnessv1.HookTopic) []hooksAsked {
+func (s *hooksService) of(topic harnessv1.HookTopic) []hooksCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []hooksAsked
+	var all []hooksCall
 	for _, h := range s.asked {
 		if h.GetTopic() == topic {
 			all = append(all, h)
@@ -92,14 +92,14 @@ func (s *hooksService) of(topic harnessv1.HookTopic) []hooksAsked {
 }
 
 // all are all calls, in order.
-func (s *hooksService) all() []hooksAsked {
+func (s *hooksService) all() []hooksCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
 // one is the only call of a topic.
-func (s *hooksService) one(t *testing.T, topic harnessv1.HookTopic) hooksAsked {
+func (s *hooksService) one(t *testing.T, topic harnessv1.HookTopic) hooksCall {
 	t.Helper()
 	all := s.of(topic)
 	if len(all) != 1 {
@@ -108,7 +108,7 @@ func (s *hooksService) one(t *testing.T, topic harnessv1.HookTopic) hooksAsked {
 	return all[0]
 }
 
-// at has the service called at topics. Ids are the topic behind the prefix and a dash.
+// at subscribes the service to topics. Ids are the prefix, a dash and the topic.
 func (s *hooksService) at(prefix string, topics ...harnessv1.HookTopic) []*harnessv1.Hook {
 	var all []*harnessv1.Hook
 	for _, topic := range topics {

@@ -21,11 +21,11 @@ type hooksStream struct {
 	receipts chan *harnessv1.InputReceipt // closed when the stream has ended
 
 	mu    sync.Mutex
-	asked []hooksAsked
+	asked []hooksCall
 }
 
-// hooksDrive starts a run over a stream. A nil answer closes the client's side at once:
-// nobody answers.
+// hooksDrive starts a run over a stream. A nil answer closes the client's side immediately:
+// no hook gets a verdict.
 func hooksDrive(t *testing.T, m live.Model, answer hooksAnswer, edits ...func(*harnessv1.RunSpec)) *hooksStream {
 	t.Helper()
 	r := live.Prepare(t, m)
@@ -71,7 +71,7 @@ func (c *hooksStream) receive() {
 }
 
 func (c *hooksStream) reply(req *harnessv1.HookRequest) {
-	h := hooksAsked{HookRequest: req}
+	h := hooksCall{HookRequest: req}
 	if err := json.Unmarshal([]byte(req.GetPayload()), &h.payload); err != nil {
 		c.T.Error(err)
 	}
@@ -91,8 +91,8 @@ func (c *hooksStream) reply(req *harnessv1.HookRequest) {
 	c.send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_HookAnswer{HookAnswer: answer}})
 }
 
-// first is the first call that the client was asked about.
-func (c *hooksStream) first() hooksAsked {
+// first returns the first hook call that the client received.
+func (c *hooksStream) first() hooksCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked[0]

@@ -47,8 +47,8 @@ func phasesWhole(t *testing.T, all *live.Transcript) {
 }
 
 // TestPhasesABudgetThatIsUsedUpParksTheRun: of each budget. The hooks hear of it, then
-// budget.warn and session.pause; a resume without more parks it again at once, one with
-// more lets it go on.
+// budget.warn and session.pause; a resume without more parks it again immediately, one with
+// more continues it.
 func TestPhasesABudgetThatIsUsedUpParksTheRun(t *testing.T) {
 	t.Parallel()
 	two := live.Calls(hooksWrite("a.txt", "A"), hooksWrite("b.txt", "B"))
@@ -138,7 +138,7 @@ func TestPhasesTurnsAreAHardStopAndBudgetsAreNot(t *testing.T) {
 
 // TestPhasesWallClockEndsWhatHangs: a command, a model and a hook that never answer are
 // broken off when the time of the run is over; what was recorded is whole, and with more time
-// the run goes on to its end.
+// the run continues to its end.
 func TestPhasesWallClockEndsWhatHangs(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]modeltest.Reply{
@@ -150,7 +150,7 @@ func TestPhasesWallClockEndsWhatHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, release := context.WithCancel(t.Context())
-			service := hooksServe(t, func(h hooksAsked) (*harnessv1.HookVerdict, error) {
+			service := hooksServe(t, func(h hooksCall) (*harnessv1.HookVerdict, error) {
 				if h.GetTopic() == hooksBeforeCall && name == "hook" {
 					<-ctx.Done()
 				}

@@ -15,7 +15,7 @@ import (
 )
 
 // phasesSeen are the phases of a run as its states show them, version by version; one
-// that stays is named once. A pause is "IDLE behind" the phase.
+// that stays is named once. A pause is "IDLE, paused in" and the phase.
 func phasesSeen(s *live.Transcript) []string {
 	s.T.Helper()
 	var all []string
@@ -27,7 +27,7 @@ func phasesSeen(s *live.Transcript) []string {
 		}
 		name := strings.TrimPrefix(got.GetSnapshot().GetPhase().String(), "PHASE_")
 		if p := got.GetSnapshot().GetPausedPhase(); p != harnessv1.Phase_PHASE_UNSPECIFIED {
-			name += " behind " + strings.TrimPrefix(p.String(), "PHASE_")
+			name += ", paused in " + strings.TrimPrefix(p.String(), "PHASE_")
 		}
 		if len(all) == 0 || all[len(all)-1] != name {
 			all = append(all, name)
@@ -36,15 +36,15 @@ func phasesSeen(s *live.Transcript) []string {
 	return all
 }
 
-// TestPhasesOfARunThatWaitsAndPauses: EXECUTING and REFLECTING take turns, what is
-// answered from outside waits in AWAITING_TOOL, a budget pauses it in IDLE, and DONE is
+// TestPhasesOfARunThatWaitsAndPauses: EXECUTING and REFLECTING alternate, a call
+// that needs an answer waits in AWAITING_TOOL, a budget pauses it in IDLE, and DONE is
 // the only way out.
 func TestPhasesOfARunThatWaitsAndPauses(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A")), live.Calls(live.Call("ask_client", live.Args{}))), phasesClientTool, phasesBudgets(&harnessv1.Budgets{Turns: phasesNumber(2)}))
 	s.Want("PARKED client_tool")
 	if len(s.Names("session.pause")) != 0 {
-		t.Errorf("waiting for an answer is told as a pause: %v", s.Names())
+		t.Errorf("waiting for an answer is reported as a pause: %v", s.Names())
 	}
 	hooksGive(s.Run, "call_2_0", "an answer", false)
 	s = s.WaitAfter(hooksVersion(s))
@@ -56,11 +56,11 @@ func TestPhasesOfARunThatWaitsAndPauses(t *testing.T) {
 		got = got[1:] // before repair has begun
 	}
 	hooksSame(t, "phases", got,
-		"EXECUTING", "REFLECTING", "EXECUTING", "AWAITING_TOOL", "REFLECTING", "EXECUTING", "IDLE behind EXECUTING", "EXECUTING", "REFLECTING", "DONE")
+		"EXECUTING", "REFLECTING", "EXECUTING", "AWAITING_TOOL", "REFLECTING", "EXECUTING", "IDLE, paused in EXECUTING", "EXECUTING", "REFLECTING", "DONE")
 }
 
 // TestPhasesATurnWaitsForAnAnswerFromOutside: the call is announced, the step ends
-// waiting, the run rests without a pause; on the answer come its result and the hook,
+// waiting, the run parks without a pause; after the answer come its result and the hook,
 // and the turn counts once.
 func TestPhasesATurnWaitsForAnAnswerFromOutside(t *testing.T) {
 	t.Parallel()
@@ -82,12 +82,12 @@ func TestPhasesATurnWaitsForAnAnswerFromOutside(t *testing.T) {
 				t.Errorf("the step ends %v", end)
 			}
 			if state := s.State(); state.GetPhase() != harnessv1.Phase_PHASE_AWAITING_TOOL || state.GetTurnCount() != 0 {
-				t.Errorf("it rests in %s after %d turns", state.GetPhase(), state.GetTurnCount())
+				t.Errorf("phase = %s after %d turns", state.GetPhase(), state.GetTurnCount())
 			}
 			hooksGive(s.Run, "call_1_0", "what the client says", c.failed)
 			end := s.WaitAfter(hooksVersion(s))
 			end.Want("DONE agent_done accepted")
-			hooksSame(t, "behind the answer", hooksTrail(end)[:len(c.trail)], c.trail...)
+			hooksSame(t, "after the answer", hooksTrail(end)[:len(c.trail)], c.trail...)
 			for _, e := range end.Events {
 				if id := e.GetToolResult().GetCallId() + e.GetToolError().GetCallId(); id == "call_1_0" && e.GetTurnNumber() != 1 {
 					t.Errorf("the answer belongs to turn %d", e.GetTurnNumber())
@@ -101,8 +101,8 @@ func TestPhasesATurnWaitsForAnAnswerFromOutside(t *testing.T) {
 	}
 }
 
-// TestPhasesAnApprovedCallRunsInItsTurn: before_step is not asked again for the turn that
-// goes on, and max_turns waits for it.
+// TestPhasesAnApprovedCallRunsInItsTurn: before_step does not fire again for the turn that
+// continues, and max_turns waits for it.
 func TestPhasesAnApprovedCallRunsInItsTurn(t *testing.T) {
 	t.Parallel()
 	service := hooksServe(t, nil)
@@ -113,12 +113,12 @@ func TestPhasesAnApprovedCallRunsInItsTurn(t *testing.T) {
 		})
 	s.Want("PARKED approval")
 	if state := s.State(); state.GetPhase() != harnessv1.Phase_PHASE_AWAITING_TOOL || len(s.Names("session.pause")) != 0 {
-		t.Errorf("it rests in %s; %v", state.GetPhase(), s.Names())
+		t.Errorf("phase = %s; %v", state.GetPhase(), s.Names())
 	}
 	hooksApprove(s.Run, "call_1_0", harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "")
 	end := s.WaitAfter(hooksVersion(s))
 	end.Want("DONE max_turns")
-	hooksSame(t, "behind the approval", hooksTrail(end),
+	hooksSame(t, "after the approval", hooksTrail(end),
 		"approval.answered", "step.start", "tool.result", "s-after_tool_call continue", "step.end", "s-after_step continue", "session.complete")
 	if len(service.of(hooksBeforeStep)) != 1 || len(service.of(hooksBeforeCall)) != 1 || !end.Exists("a.txt") || end.Result.GetTurnCount() != 1 {
 		t.Errorf("before_step was called %d times, before_tool_call %d; %d turns", len(service.of(hooksBeforeStep)), len(service.of(hooksBeforeCall)), end.Result.GetTurnCount())
@@ -126,7 +126,7 @@ func TestPhasesAnApprovedCallRunsInItsTurn(t *testing.T) {
 }
 
 // TestPhasesEachSegmentBeginsAndEndsOnce: a message to a run that has ended begins
-// another, with a start, a plan and an end of its own, and the end's reason is told.
+// another, with a separate start, plan and end, and the reason of the end is reported.
 func TestPhasesEachSegmentBeginsAndEndsOnce(t *testing.T) {
 	t.Parallel()
 	service := hooksServe(t, nil)
@@ -148,9 +148,9 @@ func TestPhasesEachSegmentBeginsAndEndsOnce(t *testing.T) {
 		"on_complete <nil> <nil> agent_done", "on_complete <nil> <nil> agent_done")
 }
 
-// TestPhasesEveryEndIsToldOnceWithItsReason: done, out of turns, failed, stalled and
+// TestPhasesEveryEndIsReportedOnceWithItsReason: done, out of turns, failed, stalled and
 // cancelled runs have one session.complete, and session_end hears status and kind.
-func TestPhasesEveryEndIsToldOnceWithItsReason(t *testing.T) {
+func TestPhasesEveryEndIsReportedOnceWithItsReason(t *testing.T) {
 	t.Parallel()
 	same := live.Calls(hooksRead("missing.txt"))
 	for name, c := range map[string]struct {
@@ -197,9 +197,9 @@ func TestPhasesEveryEndIsToldOnceWithItsReason(t *testing.T) {
 	}
 }
 
-// TestPhasesEveryPauseIsTold: an interrupt and an outage of the provider are pauses, told
+// TestPhasesEveryPauseIsReported: an interrupt and an outage of the provider are pauses, told
 // by session.pause and to on_pause with their kind.
-func TestPhasesEveryPauseIsTold(t *testing.T) {
+func TestPhasesEveryPauseIsReported(t *testing.T) {
 	t.Parallel()
 	t.Run("interrupt", func(t *testing.T) {
 		t.Parallel()
@@ -235,7 +235,7 @@ func TestPhasesEveryPauseIsTold(t *testing.T) {
 	})
 }
 
-// phasesPaused fails the test unless a run came to rest as a pause, and on_pause heard.
+// phasesPaused fails the test unless a run parked as a pause and on_pause fired.
 func phasesPaused(t *testing.T, s *live.Transcript, service *hooksService, kind, message string) {
 	t.Helper()
 	var pauses []string
@@ -249,11 +249,11 @@ func phasesPaused(t *testing.T, s *live.Transcript, service *hooksService, kind,
 		t.Errorf("on_pause is given %s", h.GetPayload())
 	}
 	if state := s.State(); state.GetPhase() != harnessv1.Phase_PHASE_IDLE || state.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
-		t.Errorf("it rests in %s behind %s", state.GetPhase(), state.GetPausedPhase())
+		t.Errorf("phase = %s, paused in %s", state.GetPhase(), state.GetPausedPhase())
 	}
 }
 
-// phasesWait waits until a run has told of something.
+// phasesWait waits until a run has emitted an event.
 func phasesWait(r *live.Run, name string) {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(r.T.Context(), live.Limit)

@@ -16,13 +16,13 @@ import (
 )
 
 // TestPhasesAnEmptyPlanEndsTheRun: whether it is empty as a draft or as it is to be
-// committed; nobody asks the model, and nothing is accepted.
+// committed; the model is not called, and nothing is accepted.
 func TestPhasesAnEmptyPlanEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for topic, plan := range map[harnessv1.HookTopic]string{hooksBeforePlan: "", hooksAfterPlan: " \n "} {
 		t.Run(hooksTopic(topic), func(t *testing.T) {
 			t.Parallel()
-			emptied := hooksServe(t, func(hooksAsked) (*harnessv1.HookVerdict, error) { return hooksInstead("plan", plan), nil })
+			emptied := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) { return hooksInstead("plan", plan), nil })
 			service := hooksServe(t, nil)
 			s := live.Play(t, hooksScript(), hooksSet(emptied.at("e", topic)...), hooksSet(service.at("s", hooksOnComplete, hooksSessionEnd, hooksBeforeStep)...))
 			s.Want("DONE no_plan")
@@ -43,7 +43,7 @@ func TestPhasesAnEmptyPlanEndsTheRun(t *testing.T) {
 }
 
 // phasesReplanned fails the test unless another plan was made once, before a turn, and
-// the model was told why.
+// the model got the reason.
 func phasesReplanned(t *testing.T, all *live.Transcript, turn uint32, reason string) {
 	t.Helper()
 	plans := phasesPlans(all)
@@ -94,7 +94,7 @@ func TestPhasesAHookAsksForAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestPhasesBeforeAStepAHookAsksForAnotherPlan: it is made, once, and the run goes on.
+// TestPhasesBeforeAStepAHookAsksForAnotherPlan: it is made, once, and the run continues.
 func TestPhasesBeforeAStepAHookAsksForAnotherPlan(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksBeforeStep, "turn == 1", hooksReplan, "there is a better way")))
@@ -106,9 +106,9 @@ func TestPhasesBeforeAStepAHookAsksForAnotherPlan(t *testing.T) {
 	hooksStable(t, s)
 }
 
-// TestPhasesSomebodyAsksForAnotherPlan: before the next turn, whether the run waits in a
-// turn or rests between two; the hooks of a plan are asked again.
-func TestPhasesSomebodyAsksForAnotherPlan(t *testing.T) {
+// TestPhasesAClientRequestsAnotherPlan: before the next turn, whether the run waits in a
+// turn or is parked between two; the hooks of a plan fire again.
+func TestPhasesAClientRequestsAnotherPlan(t *testing.T) {
 	t.Parallel()
 	replan := func(s *live.Transcript) {
 		hooksSend(s.Run, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Replan{Replan: &harnessv1.ReplanRequest{Reason: "the customer called"}}})
@@ -150,7 +150,7 @@ func TestPhasesSomebodyAsksForAnotherPlan(t *testing.T) {
 	})
 }
 
-// TestPhasesTheGoalIsThePlan: whole, where nobody plans; and what is planned anew begins
+// TestPhasesTheGoalIsThePlan: whole, without a planner; and another plan starts
 // with it.
 func TestPhasesTheGoalIsThePlan(t *testing.T) {
 	t.Parallel()
@@ -164,6 +164,6 @@ func TestPhasesTheGoalIsThePlan(t *testing.T) {
 		t.Errorf("plans are %.700q", plans)
 	}
 	if len(plans) == 4 && !strings.HasPrefix(plans[3], "commit "+goal) {
-		t.Errorf("the plan made anew is %.700q", plans[3])
+		t.Errorf("the second plan is %.700q", plans[3])
 	}
 }

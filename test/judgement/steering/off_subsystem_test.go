@@ -168,7 +168,7 @@ func TestOffLeavesNoTrace(t *testing.T) {
 			traces: []string{"contract.evaluated", "guidance: contract", "rejected: contract_not_satisfied", "state: contract", "state: coverage", "result: coverage", "result: verified", "told of it"},
 		},
 		"continuation": {
-			model: live.Replies(live.Says("It is done.")),
+			model: live.Replies(live.Message("It is done.")),
 			on:    "DONE agent_done", off: "DONE agent_done", traces: []string{"continuation.prompt", "state: nudges"},
 		},
 	}

@@ -84,7 +84,7 @@ func TestLoopOffSilentTurnsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, func(n int, _ *modeltest.Request) modeltest.Reply {
 		if n%2 == 1 {
-			return live.Says("thinking")
+			return live.Message("thinking")
 		}
 		return live.Calls(stopRead("a.txt"))
 	}, loopsABC(t), loopsOff)

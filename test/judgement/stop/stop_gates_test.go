@@ -27,7 +27,7 @@ func TestStopGatesInOrder(t *testing.T) {
 		case 0: // everything is open
 			return live.Calls(live.Call("work_item_add", live.Args{"id": "draft", "title": "Write the draft"}))
 		case 1: // silence counts as done: nothing was called
-			return live.Says("I am done.")
+			return live.Message("I am done.")
 		case 2: // the file and the item are missing
 			return live.Calls(stopDone("first try"))
 		case 3:
@@ -174,7 +174,7 @@ func TestStopExhaustedRetriesLeadToTheOtherGates(t *testing.T) {
 		if n == 5 {
 			r.Write("report.md", "by somebody else")
 		}
-		return live.Says("I am done.")
+		return live.Message("I am done.")
 	}
 	r = live.Prepare(t, m)
 	s := stopPlay(r, stopNudges(false, 0), stopWanted("report.md"), stopNoRules)
@@ -247,7 +247,7 @@ func TestStopGatesThatAreOffLeaveNoTrace(t *testing.T) {
 // Where work_complete is not required, the other gates still hold a silent agent.
 func TestStopNotRequiredStillHasTheOtherGates(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("done"), live.Calls(stopWrite("report.md", "r")), live.Says("done")), stopNotRequired, stopNudges(false, 0), stopWanted("report.md"))
+	s := live.Play(t, live.Replies(live.Message("done"), live.Calls(stopWrite("report.md", "r")), live.Message("done")), stopNotRequired, stopNudges(false, 0), stopWanted("report.md"))
 	s.Want("DONE agent_done accepted")
 	stopSame(t, "rejections", stopRejected(s), "1 contract_not_satisfied 1")
 	stopTold(t, s, 1, "The file report.md is there")

@@ -73,7 +73,7 @@ func stopHanging(t *testing.T, beyond modeltest.Reply) (live.Model, <-chan struc
 		}
 		close(asked)
 		<-release
-		return live.Says("too late")
+		return live.Message("too late")
 	}, asked
 }
 

@@ -68,7 +68,7 @@ func TestStopSummaryAndLastAnswerAreInTheResult(t *testing.T) {
 // The last answer of an agent that only talks is in the result as well.
 func TestStopAnswerOfASilentAgentIsInTheResult(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("first"), live.Says("The answer is 42.")), stopNotRequired)
+	s := live.Play(t, live.Replies(live.Message("first"), live.Message("The answer is 42.")), stopNotRequired)
 	s.Want("DONE agent_done accepted")
 	if got := content.Text(s.Result.GetAnswer()); got != "The answer is 42." {
 		t.Errorf("the last answer is %q", got)
@@ -161,7 +161,7 @@ func TestStopCallsOfACutResponseAreDropped(t *testing.T) {
 // An empty response is a response without calls: nudged, then judged like silence.
 func TestStopEmptyResponseIsSilence(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("")))
+	s := live.Play(t, live.Replies(live.Message("")))
 	s.Want("DONE agent_done")
 	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2")
 	stopSame(t, "rejections", stopRejected(s), "3 work_complete_not_called 1", "4 work_complete_not_called 2", "5 work_complete_not_called 3")

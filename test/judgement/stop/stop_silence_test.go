@@ -13,7 +13,7 @@ import (
 // ways to choose one from.
 func TestStopSilenceIsNudgedByAUserMessage(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("I have looked at everything."), live.Says("As I said."), live.Done()), stopNoRules)
+	s := live.Play(t, live.Replies(live.Message("I have looked at everything."), live.Message("As I said."), live.Done()), stopNoRules)
 	s.Want("DONE agent_done accepted")
 	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2")
 	stopSame(t, "rejections", stopRejected(s))
@@ -38,7 +38,7 @@ func TestStopSilenceIsNudgedByAUserMessage(t *testing.T) {
 // The text of the nudge can be set, and then nothing of the built-in one is said.
 func TestStopNudgeSaysAnOwnText(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("hm"), live.Says("hm hm"), live.Done()), stopNoRules, func(spec *harnessv1.RunSpec) {
+	s := live.Play(t, live.Replies(live.Message("hm"), live.Message("hm hm"), live.Done()), stopNoRules, func(spec *harnessv1.RunSpec) {
 		spec.Config.Continuation = &harnessv1.ContinuationConfig{Text: "Weiter, bitte."}
 	})
 	s.Want("DONE agent_done accepted")
@@ -59,7 +59,7 @@ func TestStopNudgeSaysAnOwnText(t *testing.T) {
 // the end at turn four, not accepted.
 func TestStopWithoutNudgesASilentAgentEndsAtItsFourthTurn(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("done, I think")), stopNudges(false, 2))
+	s := live.Play(t, live.Replies(live.Message("done, I think")), stopNudges(false, 2))
 	s.Want("DONE agent_done")
 	if s.Result.GetTurnCount() != 4 {
 		t.Errorf("%d turns", s.Result.GetTurnCount())
@@ -72,7 +72,7 @@ func TestStopWithoutNudgesASilentAgentEndsAtItsFourthTurn(t *testing.T) {
 // counts.
 func TestStopWithoutNudgesAndGateTheFirstSilenceIsTheEnd(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("The answer is 4.")), stopNudges(false, 2), stopNotRequired)
+	s := live.Play(t, live.Replies(live.Message("The answer is 4.")), stopNudges(false, 2), stopNotRequired)
 	s.Want("DONE agent_done accepted")
 	if s.Result.GetTurnCount() != 1 || len(s.Names("stop.rejected", "continuation.prompt")) != 0 {
 		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.Names())
@@ -85,7 +85,7 @@ func TestStopWithoutNudgesAndGateTheFirstSilenceIsTheEnd(t *testing.T) {
 // Where work_complete is not required, silence after the nudges is taken and counts.
 func TestStopNotRequiredSilenceAfterTheNudgesCounts(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("The answer is 4.")), stopNotRequired)
+	s := live.Play(t, live.Replies(live.Message("The answer is 4.")), stopNotRequired)
 	s.Want("DONE agent_done accepted")
 	if s.Result.GetTurnCount() != 3 {
 		t.Errorf("%d turns", s.Result.GetTurnCount())
@@ -98,7 +98,7 @@ func TestStopNumberOfNudges(t *testing.T) {
 	for name, most := range map[string]uint32{"none": 0, "one": 1, "five": 5} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := live.Play(t, live.Replies(live.Says("quiet")), stopNudges(true, most))
+			s := live.Play(t, live.Replies(live.Message("quiet")), stopNudges(true, most))
 			s.Want("DONE agent_done")
 			if s.Result.GetTurnCount() != most+4 || len(stopNudged(s)) != int(most) || len(stopRejected(s)) != 3 {
 				t.Errorf("%d turns, nudges %v, rejections %v", s.Result.GetTurnCount(), stopNudged(s), stopRejected(s))
@@ -112,9 +112,9 @@ func TestStopNumberOfNudges(t *testing.T) {
 func TestStopACallResetsTheNudgesAndNotTheRejections(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(
-		live.Says("1"), live.Says("2"), live.Says("3"), // two nudges, a rejection
+		live.Message("1"), live.Message("2"), live.Message("3"), // two nudges, a rejection
 		live.Calls(stopRead("a.txt")),
-		live.Says("5"), live.Says("6"), live.Says("7"), live.Says("8"), live.Says("9"), // two nudges, two rejections, taken
+		live.Message("5"), live.Message("6"), live.Message("7"), live.Message("8"), live.Message("9"), // two nudges, two rejections, taken
 	), stopFiles(t, map[string]string{"a.txt": "a"}))
 	s.Want("DONE agent_done")
 	if s.Result.GetTurnCount() != 9 {
@@ -128,7 +128,7 @@ func TestStopACallResetsTheNudgesAndNotTheRejections(t *testing.T) {
 // A call of an unknown tool is a call as well: the count of reminders restarts.
 func TestStopACallOfAnUnknownToolResetsTheNudges(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("1"), live.Says("2"), live.Calls(live.Call("no_such_tool", live.Args{})), live.Says("4"), live.Done()))
+	s := live.Play(t, live.Replies(live.Message("1"), live.Message("2"), live.Calls(live.Call("no_such_tool", live.Args{})), live.Message("4"), live.Done()))
 	s.Want("DONE agent_done accepted")
 	stopSame(t, "nudges", stopNudged(s), "1: 1 of 2", "2: 2 of 2", "4: 1 of 2")
 }
@@ -136,7 +136,7 @@ func TestStopACallOfAnUnknownToolResetsTheNudges(t *testing.T) {
 // A text that the length limit cut off is silence like any other.
 func TestStopACutTextIsSilence(t *testing.T) {
 	t.Parallel()
-	cut := live.Says("I was about to")
+	cut := live.Message("I was about to")
 	cut.FinishReason = "length"
 	s := live.Play(t, live.Replies(cut, live.Done()))
 	s.Want("DONE agent_done accepted")
@@ -147,7 +147,7 @@ func TestStopACutTextIsSilence(t *testing.T) {
 // next request, then taken; that the retries are used up is in the details.
 func TestStopMissingWorkCompleteIsRefusedThreeTimes(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("done")), stopNudges(true, 0), stopNoRules)
+	s := live.Play(t, live.Replies(live.Message("done")), stopNudges(true, 0), stopNoRules)
 	s.Want("DONE agent_done")
 	for n := 1; n <= 3; n++ {
 		m := stopLast(s, n)
@@ -173,7 +173,7 @@ func TestStopMissingWorkCompleteIsRefusedThreeTimes(t *testing.T) {
 // An agent that calls work_complete after a rejection is accepted, and nothing was used up.
 func TestStopWorkCompleteAfterARejectionIsAccepted(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("done"), live.Says("done"), live.Says("done"), live.Done()), stopNudges(true, 0))
+	s := live.Play(t, live.Replies(live.Message("done"), live.Message("done"), live.Message("done"), live.Done()), stopNudges(true, 0))
 	s.Want("DONE agent_done accepted")
 	d := s.Result.GetReason().GetDetails()
 	if s.Result.GetTurnCount() != 4 || !d.GetWorkCompleteCalled() || d.GetWorkCompleteRetriesExhausted() {
@@ -187,7 +187,7 @@ func TestStopNumberOfRejections(t *testing.T) {
 	for name, most := range map[string]uint32{"none": 0, "one": 1, "five": 5} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := live.Play(t, live.Replies(live.Says("done")), stopNudges(true, 0), stopRetries(most))
+			s := live.Play(t, live.Replies(live.Message("done")), stopNudges(true, 0), stopRetries(most))
 			s.Want("DONE agent_done")
 			if s.Result.GetTurnCount() != most+1 || len(stopRejected(s)) != int(most) || !s.Result.GetReason().GetDetails().GetWorkCompleteRetriesExhausted() {
 				t.Errorf("%d turns, rejections %v, %v", s.Result.GetTurnCount(), stopRejected(s), s.Result.GetReason())
@@ -199,7 +199,7 @@ func TestStopNumberOfRejections(t *testing.T) {
 // A strict run accepts no end without work_complete: it continues to max_turns.
 func TestStopStrictRunsToItsLastTurn(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("done")), stopStrict, stopMaxTurns(9), stopNoRules)
+	s := live.Play(t, live.Replies(live.Message("done")), stopStrict, stopMaxTurns(9), stopNoRules)
 	s.Want("DONE max_turns")
 	if s.Result.GetTurnCount() != 9 {
 		t.Errorf("%d turns", s.Result.GetTurnCount())
@@ -218,7 +218,7 @@ func TestStopStrictRunsToItsLastTurn(t *testing.T) {
 // A strict run in which work_complete comes late is accepted.
 func TestStopStrictAcceptsWorkCompleteThatComesLate(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("1"), live.Says("2"), live.Says("3"), live.Says("4"), live.Says("5"), live.Says("6"), live.Says("7"), live.Done()), stopStrict)
+	s := live.Play(t, live.Replies(live.Message("1"), live.Message("2"), live.Message("3"), live.Message("4"), live.Message("5"), live.Message("6"), live.Message("7"), live.Done()), stopStrict)
 	s.Want("DONE agent_done accepted")
 	if s.Result.GetTurnCount() != 8 || !s.Result.GetReason().GetDetails().GetWorkCompleteCalled() {
 		t.Errorf("%d turns, %v", s.Result.GetTurnCount(), s.Result.GetReason())
@@ -228,7 +228,7 @@ func TestStopStrictAcceptsWorkCompleteThatComesLate(t *testing.T) {
 // By default a run has fifty turns.
 func TestStopFiftyTurnsIsTheDefault(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("done")), stopStrict)
+	s := live.Play(t, live.Replies(live.Message("done")), stopStrict)
 	s.Want("DONE max_turns")
 	if s.Result.GetTurnCount() != 50 || len(s.Requests) != 50 {
 		t.Errorf("%d turns, %d requests", s.Result.GetTurnCount(), len(s.Requests))
@@ -238,7 +238,7 @@ func TestStopFiftyTurnsIsTheDefault(t *testing.T) {
 // The next message of the user restarts the counts of reminders and rejections.
 func TestStopTheNextMessageRestartsTheCounts(t *testing.T) {
 	t.Parallel()
-	first := live.Play(t, live.Replies(live.Says("quiet")))
+	first := live.Play(t, live.Replies(live.Message("quiet")))
 	first.Want("DONE agent_done")
 	stopSay(first.Run, "Do more.")
 	second := first.WaitAfter(stopVersion(first))

@@ -22,7 +22,7 @@ import (
 )
 
 // A command is run in the workspace at each attempt to stop, and at no other time; the
-// model is told the exit code and the end of the output of one that failed.
+// model gets the exit code and the end of the output of a failed one.
 func TestContractCommandIsRunAtEachAttemptToStop(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(
@@ -93,7 +93,7 @@ func contractDead(t *testing.T, r *live.Run, files ...string) {
 		if err != nil {
 			continue // it is gone
 		}
-		// A dead one may wait to be reaped. Its state stands behind its name.
+		// A dead one may wait to be reaped. Its state follows its name.
 		if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X") {
 			t.Errorf("process %d of %s lives: %s", pid, file, stat)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -101,7 +101,7 @@ func contractDead(t *testing.T, r *live.Run, files ...string) {
 	}
 }
 
-// contractFifo makes begun.fifo in the workspace; begun waits until somebody has
+// contractFifo makes begun.fifo in the workspace; begun waits until a command has
 // written a line into it.
 func contractFifo(r *live.Run) (begun func()) {
 	r.T.Helper()
@@ -126,7 +126,7 @@ func contractFifo(r *live.Run) (begun func()) {
 }
 
 // An interrupt while a command is under way kills it with all that it started and parks
-// the run; resumed, it goes on to be judged.
+// the run; after a resume it is judged.
 func TestContractCommandIsKilledByAnInterrupt(t *testing.T) {
 	t.Parallel()
 	slow := contractCommand("slow", "test -f ok.txt && exit 0; setsid sleep 600 & echo $! > child.pid; echo $$ > self.pid; echo begun > begun.fifo; sleep 600")
@@ -176,7 +176,7 @@ func TestContractCommandIsKilledByACancel(t *testing.T) {
 	contractDead(t, r, "child.pid", "self.pid")
 }
 
-// The model is not offered what checks are made with, and cannot call it by name.
+// The tools of checks are not available to the model, not even by name.
 func TestContractChecksAreNotToolsOfTheModel(t *testing.T) {
 	t.Parallel()
 	names := []string{"check_command", "CheckCommand", "check_file", "CheckFile", "inspect_workspace", "contract_question", "command_succeeds"}
@@ -188,7 +188,7 @@ func TestContractChecksAreNotToolsOfTheModel(t *testing.T) {
 	s.Want("DONE agent_done accepted")
 	for _, tool := range s.Requests[0].Tools {
 		if slices.Contains(names, tool.Name) || strings.Contains(strings.ToLower(tool.Name), "check") {
-			t.Errorf("the model is offered %s", tool.Name)
+			t.Errorf("the model has the tool %s", tool.Name)
 		}
 	}
 	for i, a := range itemsAnswers(t, s, 0) {

@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// How each output stands can be read from outside with what that rests on, in the
+// The status of each output can be read from outside with its evidence, in the
 // contract's order, and how much of it is met is in the result: three of five.
 func TestContractCoverageIsReadableFromOutside(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestContractCoverageOfARunOutOfTurns(t *testing.T) {
 	}
 }
 
-// The simple form gives outputs R1 to Rn, behind those that are written out, which the
+// The simple form gives outputs R1 to Rn, after the explicit ones, which the
 // model's own word meets; a higher demand on certainty refuses that word.
 func TestContractSimpleFormIsTheModelsJudgement(t *testing.T) {
 	t.Parallel()
@@ -91,8 +91,8 @@ func TestContractSimpleFormIsTheModelsJudgement(t *testing.T) {
 	s := live.Play(t, live.Replies(contractWrite("report.md", "r"), contractFinish("first")), lines)
 	s.Want("DONE agent_done accepted")
 	itemsEqual(t, "the state", contractStatuses(s.State()), "report MET file", "R1 MET model_judgement", "R2 MET model_judgement")
-	if r := contractStands(t, s.State(), "R1"); r.GetConfidence() != 0.6 {
-		t.Errorf("R1 stands %v", r)
+	if r := contractRequirement(t, s.State(), "R1"); r.GetConfidence() != 0.6 {
+		t.Errorf("R1 = %v", r)
 	}
 	t.Run("strictly", func(t *testing.T) {
 		t.Parallel()
@@ -104,7 +104,7 @@ func TestContractSimpleFormIsTheModelsJudgement(t *testing.T) {
 	})
 }
 
-// What has to be there is told at the start. The gap report is in the next request with
+// The first request lists what must exist. The gap report is in the next request with
 // each output that is missing, what it is and why, and what to do; what is met or
 // optional is not in it.
 func TestContractGapReportNamesWhatIsMissing(t *testing.T) {
@@ -147,9 +147,9 @@ func TestContractGapReportNamesWhatIsMissing(t *testing.T) {
 	itemsStable(t, s)
 }
 
-// An unattended run goes on for as long as it takes until all that is required is
+// An unattended run continues until every required output is
 // proven: no number of claims to be done ends it.
-func TestContractUnattendedRunGoesOnUntilAllIsProven(t *testing.T) {
+func TestContractUnattendedRunContinuesUntilAllIsProven(t *testing.T) {
 	t.Parallel()
 	var script []modeltest.Reply
 	var outputs []*harnessv1.RequiredOutput
@@ -173,11 +173,11 @@ func TestContractUnattendedRunGoesOnUntilAllIsProven(t *testing.T) {
 	itemsStable(t, s)
 }
 
-// An agent that only says nothing more is not let go either: once its reminders are
+// A silent agent does not end either: once its reminders are
 // used up the contract holds it.
 func TestContractHoldsASilentAgent(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(live.Says("I think that is all.")), contractOf(contractFile("report", "report.md")), contractTurns(9))
+	s := live.Play(t, live.Replies(live.Message("I think that is all.")), contractOf(contractFile("report", "report.md")), contractTurns(9))
 	s.Want("DONE max_turns")
 	itemsEqual(t, "gaps", contractGaps(s), "6: report", "7: report", "8: report")
 }

@@ -58,7 +58,7 @@ func contractCommand(id, line string) *harnessv1.RequiredOutput {
 	return contractOutput(id, &harnessv1.Predicate{Type: contractCommandSucceeds, Command: line})
 }
 
-// contractAccepts sets how strict the contract is; put behind contractOf.
+// contractAccepts sets how strict the contract is; use it after contractOf.
 func contractAccepts(a *harnessv1.Acceptability) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) { spec.Contract.Acceptability = a }
 }
@@ -67,7 +67,7 @@ func contractTurns(n uint32) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) { spec.Config.Stop = &harnessv1.StopConfig{MaxTurns: proto.Uint32(n)} }
 }
 
-// contractFinish is a call of work_complete whose summary says which try it is.
+// contractFinish is a call of work_complete with the number of the try in its summary.
 func contractFinish(try string) modeltest.Reply {
 	return live.Calls(live.Call("work_complete", live.Args{"summary": "finished, " + try + " try"}))
 }
@@ -110,8 +110,8 @@ func contractToldGap(t *testing.T, s *live.Transcript, n int) string {
 	return ""
 }
 
-// contractStands is how an output stands in the state.
-func contractStands(t *testing.T, s *harnessv1.Snapshot, id string) *harnessv1.RequirementCoverage {
+// contractRequirement returns the requirement of an output in the state.
+func contractRequirement(t *testing.T, s *harnessv1.Snapshot, id string) *harnessv1.RequirementCoverage {
 	t.Helper()
 	for _, r := range s.GetCoverageLedger().GetRequirements() {
 		if r.GetRequirementId() == id {

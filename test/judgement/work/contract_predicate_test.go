@@ -12,7 +12,7 @@ import (
 )
 
 // A file counts only when it is a regular file inside the workspace; the evidence has
-// the digest of its content. Until then the model is told what is missing.
+// the digest of its content. Until then the model gets what is missing.
 func TestContractFileExistsIsMetOnlyByARegularFileInTheWorkspace(t *testing.T) {
 	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "outside.md")
@@ -41,7 +41,7 @@ func TestContractFileExistsIsMetOnlyByARegularFileInTheWorkspace(t *testing.T) {
 			s := itemsBegin(r, contractOf(contractFile("report", "report.md")), contractTurns(2))
 			if c.met {
 				s.Want("DONE agent_done accepted")
-				e := contractStands(t, s.State(), "report").GetEvidence()
+				e := contractRequirement(t, s.State(), "report").GetEvidence()
 				if len(e) != 1 || e[0].GetKind() != "file" || e[0].GetDigest() != contractSum(contractRead(r, "report.md")) || e[0].GetTurnNumber() != 1 {
 					t.Errorf("evidence %v", e)
 				}
@@ -78,7 +78,7 @@ func TestContractTextInTheResponse(t *testing.T) {
 	s.Want("DONE agent_done accepted")
 	itemsEqual(t, "gaps", contractGaps(s), "3: word", "5: word")
 	itemsHas(t, "the gap report", contractToldGap(t, s, 3), "word", "The word is right", `magic\s+word`)
-	e := contractStands(t, s.State(), "word").GetEvidence()
+	e := contractRequirement(t, s.State(), "word").GetEvidence()
 	if len(e) != 1 || e[0].GetKind() != "text" || e[0].GetDigest() != contractSum("I found the MAGIC WORD.") {
 		t.Errorf("evidence %v", e)
 	}
@@ -97,7 +97,7 @@ func TestContractTextInTheTranscript(t *testing.T) {
 		live.Calls(quiet),
 		contractFinish("second"),
 		live.Calls(live.Call("read_file", live.Args{"path": "a.txt"})),
-		live.Says("That was it."),
+		live.Message("That was it."),
 		contractFinish("third"),
 	)
 	s := itemsBegin(r, contractOf(contractText("word", "transcript", "xyzzy")), contractGoal("Say xyzzy."))
@@ -135,7 +135,7 @@ func TestContractTextInArtifactsAndFilesIsLookedAtAgain(t *testing.T) {
 		"item "+contractSum("Now with [1]."), "file "+contractSum("Now with [1] too."))
 }
 
-// A place that is not there yet is unmet and says so.
+// A missing place is unmet, with that reason.
 func TestContractTextInWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(contractFinish("first"), contractFinish("second")), itemsOn, contractTurns(2),
@@ -192,7 +192,7 @@ func TestContractDocumentHasToFitItsSchema(t *testing.T) {
 	itemsHas(t, "the second gap report", contractToldGap(t, s, 4), "name", "string", "not valid JSON")
 	itemsHas(t, "the third gap report", contractToldGap(t, s, 6), "sizes", "extra")
 	for _, id := range []string{"item", "file"} {
-		e := contractStands(t, s.State(), id).GetEvidence()
+		e := contractRequirement(t, s.State(), id).GetEvidence()
 		if len(e) != 1 || e[0].GetKind() != "document" || e[0].GetDigest() != contractSum(good) {
 			t.Errorf("evidence of %s: %v", id, e)
 		}

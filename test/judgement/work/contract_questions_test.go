@@ -35,7 +35,7 @@ func contractAnswer(r *live.Run, callID, text string, failed bool) error {
 	return err
 }
 
-// contractPending are the calls that a resting run waits for, such as
+// contractPending returns the calls that a parked run waits for, such as
 // "question Which?".
 func contractPending(s *live.Transcript) []string {
 	var all []string
@@ -45,7 +45,7 @@ func contractPending(s *live.Transcript) []string {
 	return all
 }
 
-// contractWaits is the id of a call that a resting run waits for, from 0.
+// contractWaits returns the id of a call that a parked run waits for, from 0.
 func contractWaits(s *live.Transcript, n int) string {
 	s.T.Helper()
 	if n >= len(s.Result.GetPending()) {
@@ -56,7 +56,7 @@ func contractWaits(s *live.Transcript, n int) string {
 
 func contractVersion(s *live.Transcript) uint64 { return s.Events[len(s.Events)-1].GetVersion() }
 
-// Required questions that are unanswered are put to the user by parking, all at once;
+// Unanswered required questions park the run, all at the same time;
 // the answers reach the model word for word, count, and are kept. One that is not
 // required is never asked.
 func TestContractQuestionsArePutToTheUserAndAnswered(t *testing.T) {
@@ -87,7 +87,7 @@ func TestContractQuestionsArePutToTheUserAndAnswered(t *testing.T) {
 		t.Errorf("a second answer: %v", err)
 	}
 	if err := contractAnswer(s.Run, "contract:colour", "Red.", false); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("an answer to what was not asked: %v", err)
+		t.Errorf("an answer to an unknown question: %v", err)
 	}
 
 	version = contractVersion(s)
@@ -106,9 +106,9 @@ func TestContractQuestionsArePutToTheUserAndAnswered(t *testing.T) {
 	itemsStable(t, s)
 }
 
-// What is missing beside an unanswered question is told to the model with the answer:
+// What is missing in addition to an unanswered question reaches the model with the answer:
 // its stop was rejected for that too.
-func TestContractGapBesideAQuestionIsToldWithTheAnswer(t *testing.T) {
+func TestContractGapWithAQuestionComesWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(contractFinish("first"), contractWrite("report.md", "r"), contractFinish("second")),
 		contractOf(contractFile("report", "report.md")), contractAsking(true, "audience: Who is going to read it?"))
@@ -123,7 +123,7 @@ func TestContractGapBesideAQuestionIsToldWithTheAnswer(t *testing.T) {
 }
 
 // A question that the user does not want to answer counts as answered: it is not put
-// again, and where the work goes on the model is told why there is no answer.
+// again, and if the work continues the model gets the reason for the missing answer.
 func TestContractQuestionMayBeDeclined(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(contractFinish("first"), contractWrite("report.md", "r"), contractFinish("second")),
@@ -142,7 +142,7 @@ func TestContractQuestionMayBeDeclined(t *testing.T) {
 	itemsHas(t, "the next request", s.Added(1), "Who is going to read it?", "That is nobody's business.", "report (The report is right)")
 }
 
-// To let the run go on is no answer: it waits on for the same one, which still counts.
+// A resume is no answer: the run keeps waiting for the same one, which still counts.
 func TestContractQuestionIsNotAnsweredByAResume(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(contractFinish("first"), contractFinish("second")), contractAsking(true, "audience: Who is going to read it?"))
@@ -167,8 +167,8 @@ func TestContractQuestionIsNotAnsweredByAResume(t *testing.T) {
 	}
 }
 
-// Where nobody is there to be asked, a question that has to be answered is refused.
-func TestContractQuestionThatNobodyCanAnswerIsRefused(t *testing.T) {
+// A required question of an autonomous agent is rejected.
+func TestContractRequiredQuestionOfAnAutonomousAgentIsRejected(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, live.Replies(live.Done()))
 	spec := r.Spec(contractAsking(true, "audience: Who is going to read it?"), func(spec *harnessv1.RunSpec) { spec.Agent.Autonomous = true })

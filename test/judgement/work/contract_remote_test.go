@@ -20,7 +20,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// How an output can stand.
+// The statuses of an output.
 const (
 	contractUnmet   = harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET
 	contractMet     = harnessv1.RequirementStatus_REQUIREMENT_STATUS_MET
@@ -28,7 +28,7 @@ const (
 	contractSkipped = harnessv1.RequirementStatus_REQUIREMENT_STATUS_SKIPPED
 )
 
-// contractChecker is a check of the user's own, in a server of its own.
+// contractChecker is a custom check in a separate server.
 type contractChecker struct {
 	harnessv1.UnimplementedCheckServiceServer
 	answer func(ctx context.Context, req *harnessv1.CheckRequest) (*harnessv1.RequirementCoverage, error)
@@ -76,7 +76,7 @@ func contractAsks(id, target string) *harnessv1.RequiredOutput {
 
 // A service of the user's own is given all that it needs, and what it says counts: its
 // reason is in the model's next request, its evidence in the state.
-func TestContractServiceIsAskedAndBelieved(t *testing.T) {
+func TestContractServiceDecidesAnOutput(t *testing.T) {
 	t.Parallel()
 	checker, at := contractServe(t, func(_ context.Context, req *harnessv1.CheckRequest) (*harnessv1.RequirementCoverage, error) {
 		if req.GetResponse() != "Sehr geehrte Damen und Herren" {
@@ -109,16 +109,16 @@ func TestContractServiceIsAskedAndBelieved(t *testing.T) {
 	if first.GetIdempotencyKey() == "" || first.GetIdempotencyKey() == asked[1].GetIdempotencyKey() {
 		t.Errorf("keys %q and %q", first.GetIdempotencyKey(), asked[1].GetIdempotencyKey())
 	}
-	r := contractStands(t, s.State(), "tone")
+	r := contractRequirement(t, s.State(), "tone")
 	e := r.GetEvidence()
 	if r.GetConfidence() != 0.9 || len(e) != 1 || e[0].GetKind() != "service" || e[0].GetText() != "read aloud" || e[0].GetDigest() != contractSum("x") || e[0].GetTurnNumber() != 2 {
-		t.Errorf("stands %v", r)
+		t.Errorf("status = %v", r)
 	}
 }
 
 // What counts as met: in part only where that is allowed; what is left out never, for
 // a required output; a confidence below the least one not; no answer only as often as
-// it is tolerated. Optional outputs never block. Each refusal says why.
+// it is tolerated. Optional outputs never block. Each rejection has the reason.
 func TestContractAcceptabilityDecidesWhatCounts(t *testing.T) {
 	t.Parallel()
 	say := func(s harnessv1.RequirementStatus, confidence float64, why string) func() (*harnessv1.RequirementCoverage, error) {
@@ -136,30 +136,30 @@ func TestContractAcceptabilityDecidesWhatCounts(t *testing.T) {
 		accept   *harnessv1.Acceptability
 		optional bool
 		twice    bool
-		stands   string
+		status   string
 		// why it is not accepted; empty: it is.
 		why []string
 	}{
-		"met":                           {answer: say(contractMet, 1, ""), stands: "out MET service"},
-		"met, nothing said of how sure": {answer: say(contractMet, 0, ""), stands: "out MET service"},
-		"unmet":                         {answer: say(contractUnmet, 1, "half of it lacks"), stands: "out UNMET", why: []string{"half of it lacks"}},
-		"unmet, optional":               {answer: say(contractUnmet, 1, "half of it lacks"), optional: true, stands: "out UNMET"},
-		"in part":                       {answer: say(contractPartly, 1, "half of it lacks"), stands: "out PARTIALLY_MET service", why: []string{"in part", "half of it lacks"}},
-		"in part, allowed":              {answer: say(contractPartly, 1, "half of it lacks"), accept: partial, stands: "out PARTIALLY_MET service"},
-		"in part, allowed, unsure":      {answer: say(contractPartly, 0.5, ""), accept: partial, stands: "out PARTIALLY_MET service", why: []string{"0.5", "0.6"}},
-		"in part, optional":             {answer: say(contractPartly, 1, ""), optional: true, stands: "out PARTIALLY_MET service"},
-		"skipped":                       {answer: say(contractSkipped, 1, "not wanted"), stands: "out SKIPPED", why: []string{"left out", "not wanted"}},
-		"skipped, partial allowed":      {answer: say(contractSkipped, 1, "not wanted"), accept: partial, stands: "out SKIPPED", why: []string{"left out"}},
-		"skipped, optional":             {answer: say(contractSkipped, 1, ""), optional: true, stands: "out SKIPPED"},
-		"as sure as needed":             {answer: say(contractMet, 0.6, ""), stands: "out MET service"},
-		"not sure enough":               {answer: say(contractMet, 0.59, ""), stands: "out MET service", why: []string{"0.59", "0.6"}},
-		"not as sure as was asked":      {answer: say(contractMet, 0.9, ""), accept: &harnessv1.Acceptability{MinConfidence: proto.Float64(0.95)}, stands: "out MET service", why: []string{"0.9", "0.95"}},
-		"unsure and good enough":        {answer: say(contractMet, 0.1, ""), accept: &harnessv1.Acceptability{MinConfidence: proto.Float64(0.1)}, stands: "out MET service"},
-		"no answer":                     {answer: fail, stands: "out UNMET unknown", why: []string{"the judge is ill"}},
-		"no answer, tolerated":          {answer: fail, accept: tolerant, stands: "out UNMET unknown"},
-		"two without, one tolerated":    {answer: fail, accept: tolerant, twice: true, stands: "out UNMET unknown", why: []string{"the judge is ill"}},
-		"two without, two tolerated":    {answer: fail, accept: &harnessv1.Acceptability{MaxUnknowns: proto.Uint32(2)}, twice: true, stands: "out UNMET unknown"},
-		"no answer, optional":           {answer: fail, optional: true, stands: "out UNMET unknown"},
+		"met":                           {answer: say(contractMet, 1, ""), status: "out MET service"},
+		"met, nothing said of how sure": {answer: say(contractMet, 0, ""), status: "out MET service"},
+		"unmet":                         {answer: say(contractUnmet, 1, "half of it lacks"), status: "out UNMET", why: []string{"half of it lacks"}},
+		"unmet, optional":               {answer: say(contractUnmet, 1, "half of it lacks"), optional: true, status: "out UNMET"},
+		"in part":                       {answer: say(contractPartly, 1, "half of it lacks"), status: "out PARTIALLY_MET service", why: []string{"in part", "half of it lacks"}},
+		"in part, allowed":              {answer: say(contractPartly, 1, "half of it lacks"), accept: partial, status: "out PARTIALLY_MET service"},
+		"in part, allowed, unsure":      {answer: say(contractPartly, 0.5, ""), accept: partial, status: "out PARTIALLY_MET service", why: []string{"0.5", "0.6"}},
+		"in part, optional":             {answer: say(contractPartly, 1, ""), optional: true, status: "out PARTIALLY_MET service"},
+		"skipped":                       {answer: say(contractSkipped, 1, "not wanted"), status: "out SKIPPED", why: []string{"left out", "not wanted"}},
+		"skipped, partial allowed":      {answer: say(contractSkipped, 1, "not wanted"), accept: partial, status: "out SKIPPED", why: []string{"left out"}},
+		"skipped, optional":             {answer: say(contractSkipped, 1, ""), optional: true, status: "out SKIPPED"},
+		"as sure as needed":             {answer: say(contractMet, 0.6, ""), status: "out MET service"},
+		"not sure enough":               {answer: say(contractMet, 0.59, ""), status: "out MET service", why: []string{"0.59", "0.6"}},
+		"not as sure as was asked":      {answer: say(contractMet, 0.9, ""), accept: &harnessv1.Acceptability{MinConfidence: proto.Float64(0.95)}, status: "out MET service", why: []string{"0.9", "0.95"}},
+		"unsure and good enough":        {answer: say(contractMet, 0.1, ""), accept: &harnessv1.Acceptability{MinConfidence: proto.Float64(0.1)}, status: "out MET service"},
+		"no answer":                     {answer: fail, status: "out UNMET unknown", why: []string{"the judge is ill"}},
+		"no answer, tolerated":          {answer: fail, accept: tolerant, status: "out UNMET unknown"},
+		"two without, one tolerated":    {answer: fail, accept: tolerant, twice: true, status: "out UNMET unknown", why: []string{"the judge is ill"}},
+		"two without, two tolerated":    {answer: fail, accept: &harnessv1.Acceptability{MaxUnknowns: proto.Uint32(2)}, twice: true, status: "out UNMET unknown"},
+		"no answer, optional":           {answer: fail, optional: true, status: "out UNMET unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,8 +172,8 @@ func TestContractAcceptabilityDecidesWhatCounts(t *testing.T) {
 				outputs = append(outputs, contractAsks("other", at))
 			}
 			s := live.Play(t, live.Replies(contractFinish("first"), contractFinish("second")), contractTurns(2), contractOf(outputs...), contractAccepts(c.accept))
-			if got := contractStatuses(s.State())[0]; got != c.stands {
-				t.Errorf("the output stands %q, want %q", got, c.stands)
+			if got := contractStatuses(s.State())[0]; got != c.status {
+				t.Errorf("status = %q, want %q", got, c.status)
 			}
 			if len(c.why) == 0 {
 				s.Want("DONE agent_done accepted")
@@ -186,7 +186,7 @@ func TestContractAcceptabilityDecidesWhatCounts(t *testing.T) {
 }
 
 // A service that does not answer in time, or that is not there, gives no answer; the
-// run goes on.
+// run continues.
 func TestContractServiceThatIsNotThereGivesNoAnswer(t *testing.T) {
 	t.Parallel()
 	_, hanging := contractServe(t, func(ctx context.Context, _ *harnessv1.CheckRequest) (*harnessv1.RequirementCoverage, error) {

@@ -14,7 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// An artifact is stored with its role, and each storing is told; the result lists
+// An artifact is stored with its role, and each store is an event; the result lists
 // exactly the deliverables with id, title and content, in the order of the items.
 func TestItemsResultListsExactlyTheDeliverables(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestItemsEmptyArtifactIsRefused(t *testing.T) {
 
 // A few lines that announce an artifact or report on it are stripped at its edges; more
 // of them, or one between the content, or nothing else, and it is refused with the
-// reason while the former one stays; content is stored as it is.
+// reason while the former one stays; content is stored unchanged.
 func TestItemsNarrationIsStrippedOrRefused(t *testing.T) {
 	t.Parallel()
 	body := "# Findings\n\nThe cache is cold at start.\n\nThe pool is too small.\n\nBoth cost 40 ms.\n"

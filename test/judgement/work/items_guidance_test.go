@@ -14,9 +14,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// The first turn is told how to use tools, always; with work items how to work with
-// them, from the plan to the verification, and to plan now. It is told in the user's
-// place and marked as the harness's, and later turns are not told again.
+// The first turn always gets guidance for tools; with work items also how to work with
+// them, from the plan to the verification, and to plan first. It is a user message
+// marked as the harness's, and later turns do not get it again.
 func TestItemsFirstTurnIsGuided(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(itemsAdd("a")), live.Calls(itemsSet("w1", "DONE")), live.Done()), itemsOn)
@@ -27,7 +27,7 @@ func TestItemsFirstTurnIsGuided(t *testing.T) {
 	for _, step := range []string{"Plan", "Execute", "Audit", "Revise", "Verify"} {
 		next := strings.Index(told[at:], step)
 		if next < 0 {
-			t.Fatalf("the guidance does not teach to %s behind what comes before it:\n%s", step, told)
+			t.Fatalf("the guidance has no %s after the steps before it:\n%s", step, told)
 		}
 		at += next
 	}
@@ -43,7 +43,7 @@ func TestItemsFirstTurnIsGuided(t *testing.T) {
 	}
 }
 
-// Guidance can be switched off: then nothing of it is said, not even how items stand.
+// Guidance can be disabled: then no message has it, not even the status of items.
 func TestItemsGuidanceCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Calls(itemsAdd("a")), live.Calls(itemsList()), live.Calls(itemsSet("w1", "DONE")), live.Done()), itemsOn, func(spec *harnessv1.RunSpec) {
@@ -58,10 +58,10 @@ func TestItemsGuidanceCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// While items are open a later turn is told how many remain, which ones with a mark
+// While items are open a later turn gets how many remain, which ones with a mark
 // for their status, what tools were used so far, and with fewer than ten reads that it
-// should read on; when nothing is open it is told nothing.
-func TestItemsLaterTurnsAreToldHowItemsStand(t *testing.T) {
+// should read on; without open items it gets nothing.
+func TestItemsLaterTurnsGetTheStatusOfItems(t *testing.T) {
 	t.Parallel()
 	read := func(from, to int) []modeltest.Call {
 		var all []modeltest.Call
@@ -98,13 +98,13 @@ func TestItemsLaterTurnsAreToldHowItemsStand(t *testing.T) {
 	itemsLacks(t, "turn 4", fourth, "reads so far", "Nothing has been read")
 	for turn := uint32(5); turn <= 6; turn++ {
 		if got := itemsGuided(s, turn); slices.Contains(got, "items_state") {
-			t.Errorf("turn %d is told of items, and none is open: %v", turn, got)
+			t.Errorf("turn %d mentions items, and none is open: %v", turn, got)
 		}
 	}
 	itemsStable(t, s)
 }
 
-// itemsBegin starts a prepared run and waits until it rests.
+// itemsBegin starts a prepared run and waits until it is parked or has ended.
 func itemsBegin(r *live.Run, edits ...func(*harnessv1.RunSpec)) *live.Transcript {
 	r.T.Helper()
 	if _, err := live.Gateway.StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
@@ -113,8 +113,8 @@ func itemsBegin(r *live.Run, edits ...func(*harnessv1.RunSpec)) *live.Transcript
 	return r.Wait()
 }
 
-// An agent that wants to stop with open items is not let, and is told which in its next
-// request, each time anew; the count is in the event.
+// An agent that wants to stop with open items is rejected, with their names in its next
+// request, each time; the count is in the event.
 func TestItemsOpenOnesAreNamedToAnAgentThatWantsToStop(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(
@@ -144,7 +144,7 @@ func TestItemsOpenOnesAreNamedToAnAgentThatWantsToStop(t *testing.T) {
 	itemsStable(t, s)
 }
 
-// Many items stay within bounds: the list that the model is told is cut, open ones
+// Many items stay within bounds: the list in the request is cut, open ones
 // first, and the state holds all.
 func TestItemsManyStayReadable(t *testing.T) {
 	t.Parallel()

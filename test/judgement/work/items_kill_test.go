@@ -17,9 +17,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// How the work stands can be read from outside while the model is still writing, and
-// the news of it have arrived by then; after a kill of the whole mesh it stands as
-// before, and the run goes on with it.
+// The state of the work can be read from outside while the model is still writing, and
+// its events have arrived by then; after a kill of the whole mesh it is the same as
+// before, and the run continues with it.
 func TestItemsAreReadableDuringTheRunAndAfterAKill(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -32,7 +32,7 @@ func TestItemsAreReadableDuringTheRunAndAfterAKill(t *testing.T) {
 		case 2:
 			close(asked)
 			<-answer
-			return live.Says("nobody hears this")
+			return live.Message("nobody hears this")
 		case 3:
 			return live.Calls(itemsList())
 		case 4:
@@ -98,7 +98,7 @@ func TestItemsAreReadableDuringTheRunAndAfterAKill(t *testing.T) {
 	}
 }
 
-// itemsMesh starts a mesh of its own on stored data. kill ends it as a power cut would.
+// itemsMesh starts a separate mesh on stored data. kill ends it like a power failure.
 func itemsMesh(ctx context.Context, t *testing.T, data string) (client harnessv1.GatewayServiceClient, kill func()) {
 	t.Helper()
 	cmd := exec.Command(live.Harness, "serve", "--data", data, "--listen", "127.0.0.1:0", "--sync", "interval")

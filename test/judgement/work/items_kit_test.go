@@ -64,7 +64,7 @@ func (a itemsAnswer) id() string { return fmt.Sprint(a.fields["id"]) }
 func itemsAnswers(t *testing.T, s *live.Transcript, n int) []itemsAnswer {
 	t.Helper()
 	if n+1 >= len(s.Requests) {
-		t.Fatalf("there are %d requests: nobody was told the answers to those of request %d", len(s.Requests), n+1)
+		t.Fatalf("%d requests: none has the results of the calls of request %d", len(s.Requests), n+1)
 	}
 	var all []itemsAnswer
 	for _, m := range s.Requests[n+1].Messages[len(s.Requests[n].Messages):] {
@@ -197,7 +197,7 @@ func itemsStable(t *testing.T, s *live.Transcript) {
 	for n := 1; n < len(s.Requests); n++ {
 		before, now := s.Requests[n-1], s.Requests[n]
 		if !reflect.DeepEqual(before.Tools, now.Tools) {
-			t.Errorf("request %d offers other tools than the one before it", n+1)
+			t.Errorf("request %d has other tools than the one before it", n+1)
 		}
 		for i, m := range before.Messages {
 			if i >= len(now.Messages) || !reflect.DeepEqual(m, now.Messages[i]) {

@@ -15,10 +15,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// The five tools are offered where work items are on, and only there; off they leave
+// The five tools are available only with work items; without them they leave
 // no trace: no guidance, no state, no event, and a call of one is a call of a tool
 // that is not there.
-func TestItemsToolsAreOfferedOnlyWhereTheyAreOn(t *testing.T) {
+func TestItemsToolsNeedWorkItems(t *testing.T) {
 	t.Parallel()
 	five := []string{"work_item_add", "work_item_flag_revision", "work_item_list", "work_item_set_artifact", "work_item_update"}
 	for name, on := range map[string]bool{"on": true, "off": false} {
@@ -30,14 +30,14 @@ func TestItemsToolsAreOfferedOnlyWhereTheyAreOn(t *testing.T) {
 			}
 			s := live.Play(t, live.Replies(live.Calls(itemsAdd("Read the sources")), live.Calls(itemsSet("w1", "DONE")), live.Done()), edit)
 			s.Want("DONE agent_done accepted")
-			var offered []string
+			var available []string
 			for _, tool := range s.Requests[0].Tools {
 				if strings.HasPrefix(tool.Name, "work_item") {
-					offered = append(offered, tool.Name)
+					available = append(available, tool.Name)
 				}
 			}
-			slices.Sort(offered)
-			itemsEqual(t, "offered", offered, want...)
+			slices.Sort(available)
+			itemsEqual(t, "available", available, want...)
 			if on {
 				return
 			}
@@ -47,7 +47,7 @@ func TestItemsToolsAreOfferedOnlyWhereTheyAreOn(t *testing.T) {
 			itemsEqual(t, "guidance of the first turn", itemsGuided(s, 1), "tools")
 			itemsHas(t, "the answer", itemsAnswers(t, s, 0)[0].text, `There is no tool "work_item_add"`)
 			if s.Result.GetReason().GetDetails().GetWorkItemsVerified() {
-				t.Error("the result says that work items were verified")
+				t.Error("work_items_verified is true")
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestItemsAreListedInOrderWithWhatIsKnownOfThem(t *testing.T) {
 }
 
 // A bad priority becomes MEDIUM and a bad role WORKING; a bad status and an unknown id
-// are answered with those that there are, and change nothing.
+// return the valid ones, and change nothing.
 func TestItemsBadValuesGetDefaultsOrUsableErrors(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(
@@ -188,7 +188,7 @@ func TestItemsShareOfFinishedWork(t *testing.T) {
 	}
 }
 
-// Nothing to do is done: a ledger without items holds nobody up.
+// A ledger without items is complete.
 func TestItemsEmptyLedgerIsComplete(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Done()), itemsOn)

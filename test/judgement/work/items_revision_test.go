@@ -7,7 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 )
 
-// Flagging an item adds a child that says what it revises and why, is HIGH and PENDING
+// Flagging an item adds a child with what it revises and why, HIGH and PENDING
 // and has the role of its parent; the parent, though DONE, is open until a child is
 // finished, and both are named to an agent that wants to stop.
 func TestItemsFlaggedItemIsOpenUntilItsRevisionIsFinished(t *testing.T) {
@@ -30,7 +30,7 @@ func TestItemsFlaggedItemIsOpenUntilItsRevisionIsFinished(t *testing.T) {
 		t.Errorf("the revision is %v", child)
 	}
 	if !itemsFind(t, s.State(), "w1").GetRequiresRevision() {
-		t.Error("the flagged item does not say that it requires a revision")
+		t.Error("requires_revision of the flagged item is false")
 	}
 	itemsEqual(t, "the changes of turn 3 and after", itemsChanges(s)[3:],
 		"flagged w1 DONE 1/2", "added w2 PENDING 1/2", "artifact w2 PENDING 1/2", "updated w2 DONE 2/2")
@@ -70,7 +70,7 @@ func TestItemsOneFinishedRevisionSettlesTheItem(t *testing.T) {
 	itemsLacks(t, "the second reminder", second, `w1 "Report"`, `w3 "Revise: Report"`)
 }
 
-// A failed control artifact without any revision is told to the model in its next
+// A failed control artifact without any revision is in the model's next
 // request with the checks that failed, once; when a revision is there nothing is said.
 func TestItemsFailedControlAsksForARevision(t *testing.T) {
 	t.Parallel()
@@ -100,14 +100,14 @@ func TestItemsFailedControlAsksForARevision(t *testing.T) {
 			got = got || kind == "control"
 		}
 		if got != want {
-			t.Errorf("turn %d is told of a failed audit: %t, want %t", turn, got, want)
+			t.Errorf("turn %d mentions a failed audit: %t, want %t", turn, got, want)
 		}
 	}
 }
 
-// An audit that failed again with other words is told again, as long as nobody has
+// An audit that failed again with other words is reported again, as long as no item is
 // flagged a revision; a passed one is not.
-func TestItemsAnotherFailedControlIsToldToo(t *testing.T) {
+func TestItemsAnotherFailedControlIsReported(t *testing.T) {
 	t.Parallel()
 	audit := func(verdict, check string) string {
 		return `{"verdict":"` + verdict + `","checks":[{"name":"` + check + `","result":"` + verdict + `","detail":"seen"}],"summary":"s"}`

@@ -407,8 +407,8 @@ type Args = map[string]any
 // Calls returns a reply with calls.
 func Calls(c ...modeltest.Call) modeltest.Reply { return modeltest.Reply{Calls: c} }
 
-// Says returns a reply without calls.
-func Says(text string) modeltest.Reply { return modeltest.Reply{Text: text} }
+// Message returns a reply without calls.
+func Message(text string) modeltest.Reply { return modeltest.Reply{Text: text} }
 
 // Done returns the reply that ends the work.
 func Done() modeltest.Reply { return Calls(Call("work_complete", Args{"summary": "done"})) }
