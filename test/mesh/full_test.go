@@ -32,9 +32,9 @@ func TestFullStream(t *testing.T) {
 	if err := m.Bus.UpdateStream("RUNS_0", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 }); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "somebody says that the stream is full", func() bool {
+	meshtest.Eventually(t, "a role reports the full stream", func() bool {
 		for _, role := range []string{"repair", "compaction", "turn", "stopdecision"} {
-			if strings.Contains(m.Process(role).Stderr(), "the stream is full: give it more room with harness provision --max-bytes") {
+			if strings.Contains(m.Process(role).Stderr(), "the stream is full: raise its limit with `harness provision --max-bytes`") {
 				return true
 			}
 		}

@@ -92,7 +92,7 @@ func TestOtherStreams(t *testing.T) {
 	refused(t, []string{"--partitions", "expected 1 to"}, provision("--partitions=-1")...)
 	refused(t, []string{"--replicas", "1, 3 or 5"}, provision("--replicas", "2")...)
 	refused(t, []string{"takeover", "1s"}, provision("--takeover", "100ms")...)
-	refused(t, []string{"too few", "--max-bytes"}, provision("--max-bytes", "1")...)
+	refused(t, []string{"expected at least 1048576", "--max-bytes"}, provision("--max-bytes", "1")...)
 	if err := bus.DeleteStream("RUNS_2"); err != nil {
 		t.Fatal(err)
 	}
