@@ -54,7 +54,7 @@ func ContinuationPrompt(count, limit uint32) *harnessv1.Event {
 }
 
 // StopRejected reports that the agent wanted to stop and may not. message is
-// what the model is told; gap is nil but for an unsatisfied contract.
+// the text for the model; gap is nil except for an unsatisfied contract.
 func StopRejected(kind, message string, count uint32, gap *harnessv1.GapReport) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
 		Kind: kind, Message: message, Count: count, Gap: gap,

@@ -119,7 +119,7 @@ func TestDeadline(t *testing.T) {
 	}
 	s.RunningSince = nil
 	if _, ok := runstate.WallClockDeadline(s); ok {
-		t.Error("a run that rests has a deadline")
+		t.Error("a parked run has a deadline")
 	}
 }
 

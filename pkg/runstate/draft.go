@@ -60,15 +60,15 @@ func (d *Draft) AppendTo(turn uint32, messages ...*harnessv1.Message) {
 	d.Appended = append(d.Appended, messages...)
 }
 
-// Guide tells the model something in the user's place, and observers that it was
-// told. rule is the rule, hook or executor that text comes from, else empty.
+// Guide appends guidance in the user's place, and emits the event that reports it.
+// rule is the rule, hook or executor that text comes from, else empty.
 func (d *Draft) Guide(kind, rule, text string) {
 	d.Append(GuidanceMessage(text))
 	d.Emit(event.GuidanceInjected(kind, rule, text))
 }
 
-// Notes tells the model what hooks have to say to it.
-func (d *Draft) Notes(notes []hook.Note) {
+// GuideNotes appends what hooks tell the model as guidance.
+func (d *Draft) GuideNotes(notes []hook.Note) {
 	for _, n := range notes {
 		d.Guide("hook", n.HookID, n.Text)
 	}
@@ -82,7 +82,7 @@ func (d *Draft) Apply(e hook.Effects) {
 	if d.Step != nil {
 		RecordWants(d.state, e.Wants())
 	}
-	d.Notes(e.Notes)
+	d.GuideNotes(e.Notes)
 }
 
 // Enter changes the phase of a step. Its error is an *IllegalTransition.

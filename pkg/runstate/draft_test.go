@@ -65,18 +65,18 @@ func TestDraftOfEntryLeavesState(t *testing.T) {
 	}
 }
 
-func TestDraftGuidesModelAndTellsObservers(t *testing.T) {
+func TestDraftAppendsNotesAsGuidance(t *testing.T) {
 	d := runstate.NewStep("repair", reflecting(), 3)
-	d.Notes([]hook.Note{{HookID: "a", Text: "one"}, {HookID: "b", Text: "two"}})
+	d.GuideNotes([]hook.Note{{HookID: "a", Text: "one"}, {HookID: "b", Text: "two"}})
 	if n := len(d.Appended); n != 2 || len(d.Events) != 2 {
 		t.Fatalf("%d messages and %d events, want 2 of each", n, len(d.Events))
 	}
 	m, e := d.Appended[1], d.Events[1].GetGuidanceInjected()
 	if content.Text(m.GetContent()) != "[harness] two" || m.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
-		t.Errorf("the model is told %v", m)
+		t.Errorf("the message is %v", m)
 	}
 	if e.GetKind() != "hook" || e.GetRuleId() != "b" || e.GetText() != "two" {
-		t.Errorf("observers are told %v", e)
+		t.Errorf("the event is %v", e)
 	}
 }
 

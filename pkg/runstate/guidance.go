@@ -2,7 +2,6 @@ package runstate
 
 import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
-	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -18,9 +17,4 @@ func GuidanceMessage(text string) *harnessv1.Message {
 	return &harnessv1.Message{
 		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: content.Inline(MarkGuidance(text)),
 	}
-}
-
-// Guided is event.GuidanceInjected.
-func Guided(kind, rule, text string) *harnessv1.Event {
-	return event.GuidanceInjected(kind, rule, text)
 }

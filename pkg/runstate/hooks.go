@@ -25,11 +25,6 @@ func RecordWants(s *harnessv1.Snapshot, wants *harnessv1.HookState) {
 	set(&s.Hooks.Replan, wants.GetReplan())
 }
 
-// NoteHook is RecordWants for reasons. It changes s.
-func NoteHook(s *harnessv1.Snapshot, skip, pause, replan string) {
-	RecordWants(s, &harnessv1.HookState{SkipNext: skip, Pause: pause, Replan: replan})
-}
-
 // HookPayload adds to a payload the fields that every hook receives, and returns
 // it. It changes payload.
 func HookPayload(s *harnessv1.Snapshot, payload map[string]any) map[string]any {

@@ -31,7 +31,7 @@ func AnsweredBy(s *harnessv1.Snapshot, callID, itemID string) (by, known bool) {
 	return false, false
 }
 
-// RecordAnswer records that a call was answered, and by which inbox item; itemID
+// RecordAnswer records that a call has an answer, and from which inbox item; itemID
 // is empty if none did. It changes s.
 func RecordAnswer(s *harnessv1.Snapshot, callID, itemID string) {
 	by := uint64(0)

@@ -146,7 +146,7 @@ func OwnCoverage(s *harnessv1.Snapshot) *harnessv1.CoverageLedger {
 	return s.GetCoverageLedger()
 }
 
-// HasPackedParts reports whether s holds a reference in place of a part.
+// HasPackedParts reports whether s holds a reference instead of a part.
 func HasPackedParts(s *harnessv1.Snapshot) bool {
 	packed := false
 	_ = visitParts(s, func(part storable, _ int) error {
@@ -228,7 +228,7 @@ func load[T storable](p *Parts, part T, get func(*harnessv1.BlobRef) ([]byte, er
 	return whole, nil
 }
 
-// HasPackedLedgers reports whether s holds a reference in place of its work items or
+// HasPackedLedgers reports whether s holds a reference instead of its work items or
 // its coverage.
 func HasPackedLedgers(s *harnessv1.Snapshot) bool {
 	return s.GetWorkItemLedger() != nil && isPacked(s.GetWorkItemLedger()) || s.GetCoverageLedger() != nil && isPacked(s.GetCoverageLedger())

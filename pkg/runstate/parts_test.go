@@ -68,7 +68,7 @@ func sectioned(t *rapid.T) *harnessv1.Snapshot {
 	return s
 }
 
-// bare is s without the references that say where its parts are stored.
+// bare returns s without the references to its parts.
 func bare(s *harnessv1.Snapshot) *harnessv1.Snapshot {
 	s = proto.CloneOf(s)
 	if s.WorkItemLedger != nil {
@@ -86,7 +86,7 @@ func bare(s *harnessv1.Snapshot) *harnessv1.Snapshot {
 	return s
 }
 
-func pack(t failing, s *harnessv1.Snapshot, b *blobs) *harnessv1.Snapshot {
+func pack(t errorReporter, s *harnessv1.Snapshot, b *blobs) *harnessv1.Snapshot {
 	t.Helper()
 	s = runstate.Clone(s)
 	if err := runstate.Pack(s, b.put); err != nil {
@@ -95,7 +95,7 @@ func pack(t failing, s *harnessv1.Snapshot, b *blobs) *harnessv1.Snapshot {
 	return s
 }
 
-type failing interface {
+type errorReporter interface {
 	Helper()
 	Fatal(...any)
 }
@@ -132,8 +132,8 @@ func TestWhatIsPackedComesBack(t *testing.T) {
 	})
 }
 
-// TestAPartThatChangesIsStoredAnew, and the one that it was made of is left as it is.
-func TestAPartThatChangesIsStoredAnew(t *testing.T) {
+// TestAChangedPartIsStoredAgain and leaves the part that it was copied from unchanged.
+func TestAChangedPartIsStoredAgain(t *testing.T) {
 	long := strings.Repeat("x", 4<<10)
 	for name, c := range map[string]struct {
 		part   *harnessv1.Snapshot
@@ -198,8 +198,8 @@ func TestPartsAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestPartsOfEqualBytesAreToldApart: a ledger and a coverage may be encoded alike.
-func TestPartsOfEqualBytesAreToldApart(t *testing.T) {
+// TestPartsOfEqualBytesAreDistinguished: a ledger and a coverage may be encoded alike.
+func TestPartsOfEqualBytesAreDistinguished(t *testing.T) {
 	long := strings.Repeat("x", 4<<10)
 	s := &harnessv1.Snapshot{
 		WorkItemLedger: &harnessv1.WorkItemLedger{Items: []*harnessv1.WorkItem{{Notes: long}}},

@@ -3,7 +3,7 @@
 // remembered inputs and the result. A Draft is the record that a decision wants
 // stored.
 //
-// All functions are pure. They change a snapshot only if their comment says so;
+// All functions are pure. They change a snapshot only if their comment states it;
 // executors pass a clone.
 package runstate
 

@@ -14,8 +14,8 @@ const ContractQuestion = "contract_question"
 const contractPrefix = "contract:"
 
 // ContractCallID returns the id of the pending call that puts a question. version
-// is that of the step decided on, so that each time a question is put it has an
-// answer of its own. A model cannot use such an id, see IsReservedCallID.
+// is that of the step decided on, so that a question that is
+// put twice has two answers. A model cannot use such an id, see IsReservedCallID.
 func ContractCallID(questionID string, version uint64) string {
 	return contractPrefix + questionID + ":" + strconv.FormatUint(version, 10)
 }

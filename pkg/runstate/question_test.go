@@ -9,8 +9,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// TestQuestionsOfAContractAreToldFromCalls: only the harness can put one.
-func TestQuestionsOfAContractAreToldFromCalls(t *testing.T) {
+// TestQuestionsAreDistinguishedFromCalls: only the harness can put one.
+func TestQuestionsAreDistinguishedFromCalls(t *testing.T) {
 	first, second := runstate.ContractCallID("colour", 7), runstate.ContractCallID("colour", 12)
 	if first == second || !runstate.IsReservedCallID(first) || runstate.IsReservedCallID("call_1") {
 		t.Errorf("the calls are %q and %q", first, second)
@@ -31,26 +31,26 @@ func TestQuestionsOfAContractAreToldFromCalls(t *testing.T) {
 	}
 }
 
-// TestWhatHooksWantIsNoted: a later reason takes the place of a former one, an empty one
+// TestWantsOfHooksAreRecorded: a later reason replaces a former one, an empty one
 // takes nothing back, and a long one is cut.
-func TestWhatHooksWantIsNoted(t *testing.T) {
+func TestWantsOfHooksAreRecorded(t *testing.T) {
 	s := &harnessv1.Snapshot{}
-	runstate.NoteHook(s, "", "", "")
+	runstate.RecordWants(s, &harnessv1.HookState{SkipNext: "", Pause: "", Replan: ""})
 	if s.GetHooks() != nil {
 		t.Errorf("nothing is wanted: %v", s.GetHooks())
 	}
-	runstate.NoteHook(s, "skip", "pause", "replan")
-	runstate.NoteHook(s, "", "pause again", "")
+	runstate.RecordWants(s, &harnessv1.HookState{SkipNext: "skip", Pause: "pause", Replan: "replan"})
+	runstate.RecordWants(s, &harnessv1.HookState{SkipNext: "", Pause: "pause again", Replan: ""})
 	if h := s.GetHooks(); h.GetSkipNext() != "skip" || h.GetPause() != "pause again" || h.GetReplan() != "replan" {
 		t.Errorf("noted %v", h)
 	}
-	runstate.NoteHook(s, strings.Repeat("x", 10_000), "", "")
+	runstate.RecordWants(s, &harnessv1.HookState{SkipNext: strings.Repeat("x", 10_000)})
 	if n := len(s.GetHooks().GetSkipNext()); n > 512 || n == 0 {
 		t.Errorf("a reason of %d bytes", n)
 	}
 }
 
-// TestUsageIsBounded: tools that are not offered, and those beyond the bound, share a name.
+// TestUsageIsBounded: tools that are unknown, and those beyond the bound, share a name.
 func TestUsageIsBounded(t *testing.T) {
 	s := &harnessv1.Snapshot{}
 	for i := range 300 {

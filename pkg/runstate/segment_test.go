@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// TestOpenSegment: what counts per segment starts anew, what counts over the
+// TestOpenSegment: the counts of the segment restart, what counts over the
 // run does not, and nothing of the former end is left.
 func TestOpenSegment(t *testing.T) {
 	s := &harnessv1.Snapshot{
@@ -213,7 +213,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestErrorKinds: every kind of error that a turn can end with has a name of its own.
+// TestErrorKinds: every kind of error that a turn can end with has a distinct name.
 func TestErrorKinds(t *testing.T) {
 	want := map[harnessv1.TurnErrorKind]string{
 		harnessv1.TurnErrorKind_TURN_ERROR_KIND_UNSPECIFIED: "failed",

@@ -51,7 +51,7 @@ func declared(digest string) *harnessv1.InboxItem {
 	}}}
 }
 
-// TestAnswers says what each answer does to a run that waits for three.
+// TestAnswers checks what each answer does to a run that waits for three.
 func TestAnswers(t *testing.T) {
 	type items = []*harnessv1.InboxItem
 	for _, c := range []struct {
@@ -113,7 +113,7 @@ func TestAnApprovedClientToolWaitsForItsClient(t *testing.T) {
 	o := drain(t, s, approve("c", once))
 	got := runstate.AwaitedCalls(o.GetStep().GetSnapshot())
 	if events(o) != "approval.answered tool.call input.accepted" || o.GetEvents()[1].GetToolCall().GetAwaits() != "client_tool" {
-		t.Errorf("the client is told %s", events(o))
+		t.Errorf("the events are %s", events(o))
 	}
 	if verdict(o) != "park client_tool" || len(got) != 1 || !got[0].GetDeadline().AsTime().Equal(noon.Add(time.Minute)) ||
 		!o.GetStep().GetParked().GetWakeAt().AsTime().Equal(noon.Add(time.Minute)) {
@@ -133,16 +133,16 @@ func TestAnApprovedClientToolWaitsForItsClient(t *testing.T) {
 }
 
 // TestExpiry: the timer of a park answers the calls whose time is over, and the
-// next deadline makes a park of its own.
+// next deadline makes a new park.
 func TestExpiry(t *testing.T) {
-	o := drain(t, asking(), timer(40)) // the clock here is half a minute behind
+	o := drain(t, asking(), timer(40)) // the clock here is half a minute slow
 	got := o.GetStep().GetSnapshot()
 	if verdict(o) != "park question" || events(o) != "repair input.accepted" || got.GetParkVersion() != 0 ||
 		!got.GetWakeAt().AsTime().Equal(noon.Add(2*time.Hour)) || !o.GetStep().GetParked().GetWakeAt().AsTime().Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("%s, %s, %v", verdict(o), events(o), got)
 	}
 	if m := o.GetAppended()[0]; m.GetToolCallId() != "c" || !m.GetIsError() {
-		t.Errorf("the model is told %v", m)
+		t.Errorf("the message is %v", m)
 	}
 	if e := o.GetEvents()[0].GetRepair(); e.GetReason() != "expired" {
 		t.Errorf("observers see %v", e)
@@ -172,13 +172,13 @@ func TestARefusedTimerIsNotRemembered(t *testing.T) {
 }
 
 // TestAnAnswerMovesTheDeadline: what is left to wait for has another one, with a
-// timer of its own; where it stays, so does the park.
+// own timer; where it stays, so does the park.
 func TestAnAnswerMovesTheDeadline(t *testing.T) {
 	if s := drain(t, asking(), result("c", "sunny")).GetStep().GetSnapshot(); s.GetParkVersion() != 0 || !s.GetWakeAt().AsTime().Equal(noon.Add(2*time.Hour)) {
-		t.Errorf("the first is answered: version %d, wakes at %v", s.GetParkVersion(), s.GetWakeAt())
+		t.Errorf("after the first answer: version %d, wakes at %v", s.GetParkVersion(), s.GetWakeAt())
 	}
 	if s := drain(t, asking(), result("q", "blue")).GetStep().GetSnapshot(); s.GetParkVersion() != 40 || !proto.Equal(s.GetWakeAt(), asking().GetWakeAt()) {
-		t.Errorf("a later one is answered: version %d, wakes at %v", s.GetParkVersion(), s.GetWakeAt())
+		t.Errorf("after a later answer: version %d, wakes at %v", s.GetParkVersion(), s.GetWakeAt())
 	}
 	if s := drain(t, asking(), interrupt()).GetStep().GetSnapshot(); s.GetWakeAt() != nil {
 		t.Errorf("interrupted, it wakes at %v", s.GetWakeAt())
@@ -199,7 +199,7 @@ func TestDeclaredToolsReplaceTheFormer(t *testing.T) {
 	}
 }
 
-// TestABudgetBelowWhatIsUsed extends nothing: the run would park again at once.
+// TestABudgetBelowWhatIsUsed extends nothing: the run would park again immediately.
 func TestABudgetBelowWhatIsUsed(t *testing.T) {
 	s := parked("budget_exceeded:tool_calls")
 	s.Spent.ToolCalls = 300

@@ -65,7 +65,7 @@ func ended(status harnessv1.RunStatus) *harnessv1.Snapshot {
 func finished() *harnessv1.Snapshot  { return ended(harnessv1.RunStatus_RUN_STATUS_DONE) }
 func cancelled() *harnessv1.Snapshot { return ended(harnessv1.RunStatus_RUN_STATUS_CANCELLED) }
 
-func say(text string) *harnessv1.InboxItem {
+func userMessage(text string) *harnessv1.InboxItem {
 	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)}}}
 }
 
@@ -96,7 +96,7 @@ const (
 )
 
 // drain lets repair take in items, numbered from the cursor on. Repair decides
-// twice, on an input that must stay as it is.
+// twice, on an input that must stay unchanged.
 func drain(t *testing.T, s *harnessv1.Snapshot, items ...*harnessv1.InboxItem) *harnessv1.Outcome {
 	t.Helper()
 	batch := &harnessv1.InboxBatch{Cursor: s.GetInboxCursor()}
@@ -139,7 +139,7 @@ func decide(t *testing.T, in *harnessv1.StepInput) *harnessv1.Outcome {
 	next := in.GetStep().GetSnapshot().GetMessageCount()
 	for _, m := range o.GetAppended() {
 		if next++; m.GetId() != next {
-			t.Fatalf("message %d stands at %d", m.GetId(), next)
+			t.Fatalf("message %d is at %d", m.GetId(), next)
 		}
 	}
 	return o

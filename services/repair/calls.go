@@ -221,7 +221,7 @@ func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, 
 }
 
 // answerExpired answers the calls whose deadline has passed. The timer proves
-// that the deadline of the park has passed, even if the clock here is behind.
+// that the deadline of the park has passed, even if the clock here is slow.
 func (d *decision) answerExpired() {
 	now := d.now
 	if at := d.s.GetWakeAt(); at != nil && at.AsTime().After(now) {

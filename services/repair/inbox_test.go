@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// TestDrain says what each input does to each kind of run.
+// TestDrain checks what each input does to each kind of run.
 func TestDrain(t *testing.T) {
 	type items = []*harnessv1.InboxItem
 	five := uint32(5)
@@ -23,10 +23,10 @@ func TestDrain(t *testing.T) {
 		events string
 	}{
 		{"running: nothing", running(), nil, "compaction", ""},
-		{"running: a message", running(), items{say("x")}, "compaction", "input.accepted"},
+		{"running: a message", running(), items{userMessage("x")}, "compaction", "input.accepted"},
 		{"running: an interrupt", running(), items{interrupt()}, "park interrupted", "input.accepted run.interrupted session.pause"},
 		{"running: an interrupt and a resume", running(), items{interrupt(), resume(nil)}, "compaction", "input.accepted input.accepted"},
-		{"running: an interrupt and a message", running(), items{interrupt(), say("x")}, "compaction", "input.accepted input.accepted"},
+		{"running: an interrupt and a message", running(), items{interrupt(), userMessage("x")}, "compaction", "input.accepted input.accepted"},
 		{"running: a resume and an interrupt", running(), items{resume(nil), interrupt()}, "park interrupted", "input.accepted input.accepted run.interrupted session.pause"},
 		{"running: a cancel", running(), items{cancel()}, "stopdecision", "input.accepted"},
 		{"running: an interrupt before a cancel", running(), items{interrupt(), cancel()}, "stopdecision", "input.accepted input.accepted"},
@@ -35,9 +35,9 @@ func TestDrain(t *testing.T) {
 		{"running: something from the future", running(), items{{}}, "compaction", "input.rejected"},
 
 		{"interrupted: a resume", parked("interrupted"), items{resume(nil)}, "compaction", "input.accepted session.resume"},
-		{"interrupted: a message", parked("interrupted"), items{say("x")}, "compaction", "input.accepted session.resume"},
+		{"interrupted: a message", parked("interrupted"), items{userMessage("x")}, "compaction", "input.accepted session.resume"},
 		{"interrupted: an interrupt", parked("interrupted"), items{interrupt()}, "park interrupted", "input.rejected"},
-		{"interrupted: a message and an interrupt", parked("interrupted"), items{say("x"), interrupt()}, "park interrupted", "input.accepted input.accepted run.interrupted"},
+		{"interrupted: a message and an interrupt", parked("interrupted"), items{userMessage("x"), interrupt()}, "park interrupted", "input.accepted input.accepted run.interrupted"},
 		{"interrupted: a cancel", parked("interrupted"), items{cancel()}, "stopdecision", "input.accepted"},
 		{"in an outage: its timer", parked("provider_unavailable"), items{timer(40)}, "compaction", "input.accepted session.resume"},
 		{"in an outage: another timer", parked("provider_unavailable"), items{timer(39)}, "park provider_unavailable", "input.rejected"},
@@ -54,7 +54,7 @@ func TestDrain(t *testing.T) {
 		{"waiting: an answer to no call", waiting(), items{approve("z", once)}, "park approval", "input.rejected"},
 		{"waiting: an answer that says nothing", waiting(), items{approve("a", 0)}, "park approval", "input.rejected"},
 		{"waiting: an answer from the future", waiting(), items{approve("a", 99)}, "park approval", "input.rejected"},
-		{"waiting: a message", waiting(), items{say("x")}, "park approval", "input.accepted"},
+		{"waiting: a message", waiting(), items{userMessage("x")}, "park approval", "input.accepted"},
 		{"waiting: a resume", waiting(), items{resume(nil)}, "park approval", "input.accepted"},
 		{"waiting: an interrupt", waiting(), items{interrupt()}, "park interrupted", "input.accepted repair repair run.interrupted session.pause"},
 		{"waiting: an interrupt and a resume", waiting(), items{interrupt(), resume(nil)}, "park approval", "input.accepted input.accepted"},
@@ -62,16 +62,16 @@ func TestDrain(t *testing.T) {
 			"approval.answered input.accepted input.accepted repair repair run.interrupted session.pause"},
 		{"waiting: a cancel", waiting(), items{cancel()}, "stopdecision", "input.accepted repair repair"},
 
-		{"ended: a message", finished(), items{say("x")}, "compaction", "session.start plan.draft plan.commit input.accepted"},
-		{"ended: two messages", finished(), items{say("x"), say("y")}, "compaction", "session.start plan.draft plan.commit input.accepted input.accepted"},
-		{"ended: a message and an interrupt", finished(), items{say("x"), interrupt()}, "park interrupted",
+		{"ended: a message", finished(), items{userMessage("x")}, "compaction", "session.start plan.draft plan.commit input.accepted"},
+		{"ended: two messages", finished(), items{userMessage("x"), userMessage("y")}, "compaction", "session.start plan.draft plan.commit input.accepted input.accepted"},
+		{"ended: a message and an interrupt", finished(), items{userMessage("x"), interrupt()}, "park interrupted",
 			"session.start plan.draft plan.commit input.accepted input.accepted run.interrupted session.pause"},
-		{"ended: a message and a cancel", finished(), items{say("x"), cancel()}, "stopdecision", "session.start plan.draft plan.commit input.accepted input.accepted"},
+		{"ended: a message and a cancel", finished(), items{userMessage("x"), cancel()}, "stopdecision", "session.start plan.draft plan.commit input.accepted input.accepted"},
 		{"ended: everything else", finished(), items{interrupt(), resume(&harnessv1.Budgets{ToolCalls: &five}), cancel(), timer(40), approve("a", once), {}}, "end DONE",
 			"input.rejected input.rejected input.rejected input.rejected input.rejected input.rejected"},
 		{"ended: nothing", finished(), nil, "end DONE", ""},
 		{"cancelled: a resume", cancelled(), items{resume(nil)}, "compaction", "session.start plan.draft plan.commit input.accepted"},
-		{"cancelled: a message", cancelled(), items{say("x")}, "compaction", "session.start plan.draft plan.commit input.accepted"},
+		{"cancelled: a message", cancelled(), items{userMessage("x")}, "compaction", "session.start plan.draft plan.commit input.accepted"},
 		{"cancelled: another cancel", cancelled(), items{cancel()}, "end CANCELLED", "input.rejected"},
 		{"failed: a resume", ended(harnessv1.RunStatus_RUN_STATUS_FAILED), items{resume(nil)}, "end FAILED", "input.rejected"},
 	} {
@@ -87,23 +87,23 @@ func TestDrain(t *testing.T) {
 			if want := c.from.GetInboxCursor() + uint64(len(c.items)); s.GetInboxCursor() != want {
 				t.Errorf("the cursor is at %d, want %d", s.GetInboxCursor(), want)
 			}
-			if resting := runlog.IsRest(o.GetStep().GetTo()); resting != (s.GetRunningSince() == nil) && o.GetStep().GetTo() != "stopdecision" {
-				t.Errorf("rests %v and its clock runs since %v", resting, s.GetRunningSince())
+			if parked := runlog.IsRest(o.GetStep().GetTo()); parked != (s.GetRunningSince() == nil) && o.GetStep().GetTo() != "stopdecision" {
+				t.Errorf("parked or ended %v, and its clock runs since %v", parked, s.GetRunningSince())
 			}
 		})
 	}
 }
 
-// TestNothingIsTakenInBehindACancel: it is for the run that has ended, and wakes it.
-func TestNothingIsTakenInBehindACancel(t *testing.T) {
-	for name, behind := range map[string]*harnessv1.InboxItem{"a message": say("x"), "a resume": resume(nil), "an answer": approve("a", once)} {
+// TestCancelLeavesLaterItems: it is for the run that has ended, and wakes it.
+func TestCancelLeavesLaterItems(t *testing.T) {
+	for name, behind := range map[string]*harnessv1.InboxItem{"a message": userMessage("x"), "a resume": resume(nil), "an answer": approve("a", once)} {
 		o := drain(t, waiting(), cancel(), behind)
 		if s := o.GetStep().GetSnapshot(); verdict(o) != "stopdecision" || s.GetInboxCursor() != waiting().GetInboxCursor()+1 || events(o) != "input.accepted repair repair" {
 			t.Errorf("%s: %s, %s, the cursor is at %d", name, verdict(o), events(o), s.GetInboxCursor())
 		}
 	}
 	// In the drain that reopens a run too.
-	if o := drain(t, finished(), say("x"), cancel(), say("y")); verdict(o) != "stopdecision" || o.GetStep().GetSnapshot().GetInboxCursor() != finished().GetInboxCursor()+2 {
+	if o := drain(t, finished(), userMessage("x"), cancel(), userMessage("y")); verdict(o) != "stopdecision" || o.GetStep().GetSnapshot().GetInboxCursor() != finished().GetInboxCursor()+2 {
 		t.Errorf("reopened and cancelled: %s", verdict(o))
 	}
 }
@@ -115,9 +115,9 @@ func TestDrainedTwice(t *testing.T) {
 		from  *harnessv1.Snapshot
 		items []*harnessv1.InboxItem
 	}{
-		"message":  {running(), []*harnessv1.InboxItem{say("x")}},
+		"message":  {running(), []*harnessv1.InboxItem{userMessage("x")}},
 		"answer":   {waiting(), []*harnessv1.InboxItem{approve("a", once)}},
-		"reopened": {finished(), []*harnessv1.InboxItem{say("x")}},
+		"reopened": {finished(), []*harnessv1.InboxItem{userMessage("x")}},
 		"refused":  {finished(), []*harnessv1.InboxItem{interrupt()}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestRepairingTwiceChangesNothing(t *testing.T) {
 	} {
 		o := drain(t, s)
 		if len(o.GetAppended()) > 0 || len(o.GetEvents()) > 0 || len(o.GetStep().GetPhaseChanges()) > 0 || !proto.Equal(o.GetStep().GetSnapshot(), s) {
-			t.Errorf("%s: repaired once more: %v", name, o)
+			t.Errorf("%s: repaired again: %v", name, o)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestParkedAgainIsTheSamePark(t *testing.T) {
 }
 
 // TestBudgets: used up, the run parks; a resume extends it, replaced field by
-// field; without that it parks again at once.
+// field; without that it parks again immediately.
 func TestBudgets(t *testing.T) {
 	used := func() *harnessv1.Snapshot {
 		s := parked("budget_exceeded:tool_calls")
@@ -229,7 +229,7 @@ func TestMessageToADoneAgent(t *testing.T) {
 	if c := drain(t, s, both...).GetStep().GetTurnComplete(); !c.GetAgentDone() || !c.GetCalledWorkComplete() {
 		t.Errorf("without a message the turn ends as %v", c)
 	}
-	o := drain(t, s, append(both, say("also this"))...)
+	o := drain(t, s, append(both, userMessage("also this"))...)
 	if c := o.GetStep().GetTurnComplete(); c.GetAgentDone() || c.GetCalledWorkComplete() || o.GetStep().GetSnapshot().GetSummary() != nil {
 		t.Errorf("with a message the turn ends as %v", c)
 	}
@@ -243,7 +243,7 @@ func TestAnswersStayInTheirTurn(t *testing.T) {
 	m := o.GetAppended()[0]
 	if m.GetTurnNumber() != 3 || m.GetToolCallId() != "a" || m.GetToolName() != "run_command" || !m.GetIsError() ||
 		m.GetContent().GetInline() != "A person refused this call. Their reason: too dangerous" {
-		t.Errorf("the model is told %v", m)
+		t.Errorf("the message is %v", m)
 	}
 	if got := runstate.AwaitedCalls(o.GetStep().GetSnapshot()); len(got) != 1 || got[0].GetCallId() != "b" {
 		t.Errorf("still waiting: %v", got)

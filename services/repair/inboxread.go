@@ -48,20 +48,20 @@ func (r InboxRead) Next(e Event) (InboxRead, Action) {
 	case InboxDone:
 	case InboxLocating:
 		switch e := e.(type) {
-		case Viewed:
+		case ViewRead:
 			return r.located(e.View.InboxSequence)
 		case Newest:
 			return r.located(e.Sequence)
 		case NotFound:
 			return r.end(Finish{Err: e.Err})
-		case Failed:
+		case Failure:
 			return r.end(Finish{Err: e.Err})
 		}
 	case InboxReading:
 		switch e := e.(type) {
 		case Items:
 			return r.end(batchOf(e.Items))
-		case Failed:
+		case Failure:
 			return r.end(Finish{Err: e.Err})
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 // Machine is one of Wake, Timer, Recovery and InboxRead. Start and Next are pure
 // and return the machine after the call and its next action. Next takes the result
-// of the pending action and is total: an event that cannot follow the action is
-// answered with Reject, and the state stays.
+// of the pending action and is total: an event that cannot follow the action
+// leads to Reject and changes nothing.
 type Machine[M any] interface {
 	Start() (M, Action)
 	Next(Event) (M, Action)
@@ -32,36 +32,36 @@ type Action interface{ action() }
 // Actions that produce an event.
 type (
 	// ReadView reads a validated view of the run that contains the message with
-	// this sequence; 0 for any. Viewed, NotFound or Failed.
+	// this sequence; 0 for any. ViewRead, NotFound or Failure.
 	ReadView struct{ Contains uint64 }
-	// ReadNewest asks the leader for the newest message of the run. Newest or Failed.
+	// ReadNewest asks the leader for the newest message of the run. Newest or Failure.
 	ReadNewest struct{}
-	// ReadLastItem reads the sequence of the newest inbox item. Newest or Failed.
+	// ReadLastItem reads the sequence of the newest inbox item. Newest or Failure.
 	ReadLastItem struct{}
 	// ReadItems reads the items in (After, UpTo], or the first of them. Items or
-	// Failed.
+	// Failure.
 	ReadItems struct{ After, UpTo uint64 }
 	// ReadAckFloor reads the sequence up to which all steps to an executor are
-	// acknowledged. Newest, NotFound if the executor has no consumer, or Failed.
+	// acknowledged. Newest, NotFound if the executor has no consumer, or Failure.
 	ReadAckFloor struct{ Executor string }
-	// CheckAttended asks whether this process may wake the run. Attended or Failed.
-	CheckAttended struct{ View runlog.View }
+	// CheckAttendance asks whether this process may wake the run. Attendance or Failure.
+	CheckAttendance struct{ View runlog.View }
 	// Append appends a record, without its envelope, fenced on View.Newest. Done,
-	// Fenced or Failed.
+	// Conflict or Failure.
 	Append struct {
 		View   runlog.View
 		Record *harnessv1.Record
 	}
 	// AppendItem appends an inbox item, without its time, unless one with its id
-	// follows After. Done or Failed.
+	// follows After. Done or Failure.
 	AppendItem struct {
 		Item  *harnessv1.InboxItem
 		After uint64
 	}
 	// Erase deletes what is stored of the run up to UpTo, except for the record
-	// Keep; 0 keeps none. Done, Busy or Failed.
+	// Keep; 0 keeps none. Done, Busy or Failure.
 	Erase struct{ Keep, UpTo uint64 }
-	// SetTimer sets the timer of a version of the run. Done or Failed.
+	// SetTimer sets the timer of a version of the run. Done or Failure.
 	SetTimer struct {
 		Version uint64
 		At      time.Time
@@ -87,21 +87,21 @@ type (
 	Reject struct{ Event Event }
 )
 
-func (ReadView) action()      {}
-func (ReadNewest) action()    {}
-func (ReadLastItem) action()  {}
-func (ReadItems) action()     {}
-func (ReadAckFloor) action()  {}
-func (CheckAttended) action() {}
-func (Append) action()        {}
-func (AppendItem) action()    {}
-func (Erase) action()         {}
-func (SetTimer) action()      {}
-func (Ack) action()           {}
-func (PutBack) action()       {}
-func (Finish) action()        {}
-func (Observe) action()       {}
-func (Reject) action()        {}
+func (ReadView) action()        {}
+func (ReadNewest) action()      {}
+func (ReadLastItem) action()    {}
+func (ReadItems) action()       {}
+func (ReadAckFloor) action()    {}
+func (CheckAttendance) action() {}
+func (Append) action()          {}
+func (AppendItem) action()      {}
+func (Erase) action()           {}
+func (SetTimer) action()        {}
+func (Ack) action()             {}
+func (PutBack) action()         {}
+func (Finish) action()          {}
+func (Observe) action()         {}
+func (Reject) action()          {}
 
 // Final reports whether an action ends its machine.
 func Final(a Action) bool {
@@ -116,32 +116,32 @@ func Final(a Action) bool {
 type Event interface{ event() }
 
 type (
-	// Viewed is the view that was read.
-	Viewed struct{ View runlog.View }
+	// ViewRead is the view that was read.
+	ViewRead struct{ View runlog.View }
 	// NotFound: nothing is stored of the run, or the executor has no consumer.
 	NotFound struct{ Err error }
 	// Newest is the sequence that was read; 0 for none.
 	Newest struct{ Sequence uint64 }
 	// Items are inbox items in order, never none.
 	Items struct{ Items []*harnessv1.InboxItem }
-	// Attended reports whether this process may wake the run.
-	Attended struct{ Yes bool }
+	// Attendance reports whether this process may wake the run.
+	Attendance struct{ Yes bool }
 	// Done: the action succeeded.
 	Done struct{}
-	// Fenced: the append was refused, and a newer record is stored.
-	Fenced struct{}
+	// Conflict: the append was refused, and a newer record is stored.
+	Conflict struct{}
 	// Busy: too much of this is done at the same time.
 	Busy struct{}
-	// Failed: the action failed, or its result is not known.
-	Failed struct{ Err error }
+	// Failure: the action failed, or its result is not known.
+	Failure struct{ Err error }
 )
 
-func (Viewed) event()   {}
-func (NotFound) event() {}
-func (Newest) event()   {}
-func (Items) event()    {}
-func (Attended) event() {}
-func (Done) event()     {}
-func (Fenced) event()   {}
-func (Busy) event()     {}
-func (Failed) event()   {}
+func (ViewRead) event()   {}
+func (NotFound) event()   {}
+func (Newest) event()     {}
+func (Items) event()      {}
+func (Attendance) event() {}
+func (Done) event()       {}
+func (Conflict) event()   {}
+func (Busy) event()       {}
+func (Failure) event()    {}

@@ -31,24 +31,24 @@ func expired(s *harnessv1.Snapshot) { s.ExpireTime = timestamppb.New(noon) }
 
 // eventsByName are the events that machines are fed in the tables below, by name.
 var eventsByName = map[string]repair.Event{
-	"parked":      repair.Viewed{View: viewOf(runlog.Park, nil)},
-	"drained":     repair.Viewed{View: viewOf(runlog.Park, func(s *harnessv1.Snapshot) { s.InboxCursor = 15 })},
-	"another":     repair.Viewed{View: viewOf(runlog.Park, func(s *harnessv1.Snapshot) { s.ParkVersion = 2 })},
-	"running":     repair.Viewed{View: viewOf("turn", nil)},
-	"deleted":     repair.Viewed{View: viewOf(runlog.End, expired)},
-	"undecodable": repair.Viewed{View: runlog.View{Newest: runlog.Entry{Err: errBroken}}},
+	"parked":      repair.ViewRead{View: viewOf(runlog.Park, nil)},
+	"drained":     repair.ViewRead{View: viewOf(runlog.Park, func(s *harnessv1.Snapshot) { s.InboxCursor = 15 })},
+	"another":     repair.ViewRead{View: viewOf(runlog.Park, func(s *harnessv1.Snapshot) { s.ParkVersion = 2 })},
+	"running":     repair.ViewRead{View: viewOf("turn", nil)},
+	"deleted":     repair.ViewRead{View: viewOf(runlog.End, expired)},
+	"undecodable": repair.ViewRead{View: runlog.View{Newest: runlog.Entry{Err: errBroken}}},
 	"not found":   repair.NotFound{Err: runlog.ErrNotFound},
 	"none":        repair.Newest{},
 	"newest 9":    repair.Newest{Sequence: 9},
 	"newest 20":   repair.Newest{Sequence: 20},
 	"items":       repair.Items{Items: []*harnessv1.InboxItem{{Sequence: 12, Input: &harnessv1.InboxItem_Cancel{}}, {Sequence: 13}, {Sequence: 14, Input: &harnessv1.InboxItem_Cancel{}}}},
 	"unknown":     repair.Items{Items: []*harnessv1.InboxItem{{Id: "a", Sequence: 12}}},
-	"attended":    repair.Attended{Yes: true},
-	"unattended":  repair.Attended{},
+	"attended":    repair.Attendance{Yes: true},
+	"unattended":  repair.Attendance{},
 	"done":        repair.Done{},
-	"fenced":      repair.Fenced{},
+	"fenced":      repair.Conflict{},
 	"busy":        repair.Busy{},
-	"failed":      repair.Failed{Err: errBroken},
+	"failed":      repair.Failure{Err: errBroken},
 }
 
 // brief is an action in a few words.
@@ -60,7 +60,7 @@ func brief(a repair.Action) string {
 		return fmt.Sprintf("items (%d, %d]", a.After, a.UpTo)
 	case repair.ReadAckFloor:
 		return "ack floor of " + a.Executor
-	case repair.CheckAttended:
+	case repair.CheckAttendance:
 		return fmt.Sprint("check ", a.View.Newest.Sequence)
 	case repair.Append:
 		to := a.Record.GetStep().GetTo()

@@ -23,7 +23,7 @@ const marked = `Some messages in the user's place come from the harness that run
 corrections, news of what has changed. They are about how you work; the task is the user's.`
 
 // SystemPrompt is the first message of a run: the agent's own instructions, the
-// workspace as it was at the start, standing instructions found in it, what context
+// workspace as it was at the start, the instruction files found in it, what context
 // providers gave, and the harness's guidance. It never changes in a run.
 func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment, contexts []Section, clients []*harnessv1.ToolSpec) string {
 	var b strings.Builder
@@ -58,7 +58,7 @@ func SystemPrompt(agent *harnessv1.AgentSpec, environment *harnessv1.Environment
 	return b.String()
 }
 
-// toolUse says when to use which tool.
+// toolUse lists when to use which tool.
 func toolUse(tools []*harnessv1.ToolSpec) string {
 	var b strings.Builder
 	for _, t := range tools {

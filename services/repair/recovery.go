@@ -45,7 +45,7 @@ func (r Recovery) Next(e Event) (Recovery, Action) {
 	case RecoveryDone:
 	case RecoveryViewing:
 		switch e := e.(type) {
-		case Viewed:
+		case ViewRead:
 			if e.View.Newest.Record == nil || e.View.Step.Record == nil {
 				return r.end(nil)
 			}
@@ -53,7 +53,7 @@ func (r Recovery) Next(e Event) (Recovery, Action) {
 			return r, ReadAckFloor{Executor: e.View.Step.Record.GetStep().GetTo()}
 		case NotFound:
 			return r.end(e.Err)
-		case Failed:
+		case Failure:
 			return r.end(e.Err)
 		}
 	case RecoveryReading:
@@ -62,14 +62,14 @@ func (r Recovery) Next(e Event) (Recovery, Action) {
 			return r.append(Consumer{Exists: true, AckFloor: e.Sequence})
 		case NotFound:
 			return r.append(Consumer{})
-		case Failed:
+		case Failure:
 			return r.end(e.Err)
 		}
 	case RecoveryAppending:
 		switch e := e.(type) {
-		case Done, Fenced: // fenced: the run has moved
+		case Done, Conflict: // a conflict: the run has moved
 			return r.end(nil)
-		case Failed:
+		case Failure:
 			return r.end(e.Err)
 		}
 	}

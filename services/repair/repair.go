@@ -152,7 +152,7 @@ func (d *decision) decide() error {
 	if err := d.route(); err != nil {
 		return err
 	}
-	d.Notes(d.notes) // the last messages of the record
+	d.GuideNotes(d.notes) // the last messages of the record
 	return nil
 }
 

@@ -91,7 +91,7 @@ func TestFirstTrigger(t *testing.T) {
 }
 
 // TestFirstTriggerWithACrowdedInbox: what came before the first turn is taken in
-// behind the start.
+// after the start.
 func TestFirstTriggerWithACrowdedInbox(t *testing.T) {
 	observed := nothing()
 	interrupted := interrupt()
@@ -142,11 +142,11 @@ func TestRefusedInputs(t *testing.T) {
 	}
 }
 
-// TestReopened: a new segment with counts of its own, and the history kept.
+// TestReopened: a new segment with new counts and the same history.
 func TestReopened(t *testing.T) {
 	s := finished()
 	s.TurnCount, s.MaxTurns, s.Spent.ToolCalls, s.Spent.ToolCallsTotal = 50, 50, 300, 300
-	got := drain(t, s, say("now this")).GetStep().GetSnapshot()
+	got := drain(t, s, userMessage("now this")).GetStep().GetSnapshot()
 	if got.GetSegment() != 2 || got.GetMaxTurns() != 100 || got.GetSpent().GetToolCalls() != 0 || got.GetSpent().GetToolCallsTotal() != 300 ||
 		got.GetGoalPreview() != "now this" || got.GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING || got.GetStopReason() != nil {
 		t.Errorf("reopened as %v", got)
@@ -164,7 +164,7 @@ func TestSystemPrompt(t *testing.T) {
 	for _, part := range []string{"You fix bugs.", "working directory: /w", "linux/amd64", "a.go", "Instructions from AGENTS.md\nUse tabs.", "work_complete"} {
 		at := strings.Index(prompt[from:], part)
 		if at < 0 {
-			t.Fatalf("%q does not stand where it should:\n%s", part, prompt)
+			t.Fatalf("%q is missing or out of order:\n%s", part, prompt)
 		}
 		from += at
 	}
@@ -225,8 +225,8 @@ func TestWakingStep(t *testing.T) {
 	}
 }
 
-// TestClockStandsStillWhileParked: only time in which a run runs is spent.
-func TestClockStandsStillWhileParked(t *testing.T) {
+// TestClockStopsWhileParked: only time in which a run runs is spent.
+func TestClockStopsWhileParked(t *testing.T) {
 	o := drain(t, running(), interrupt())
 	if s := o.GetStep().GetSnapshot(); s.GetSpent().GetActive().AsDuration() != time.Minute || s.GetRunningSince() != nil {
 		t.Errorf("parked with %v", s)

@@ -16,8 +16,8 @@ import (
 
 const unpaused = harnessv1.Phase_PHASE_UNSPECIFIED
 
-// causeMessage is the cause of a resume by a user message, for which the agent
-// gets a turn of its own.
+// causeMessage is the cause of a resume by a user message, after which the agent
+// always gets a turn.
 const causeMessage = "user_message"
 
 // route decides where the run goes, after the inbox was taken in.
@@ -143,7 +143,7 @@ func (d *decision) toStopDecision(complete *harnessv1.TurnComplete) {
 	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: complete}
 }
 
-// endTurn ends a turn whose last open call was answered from outside. The step
+// endTurn ends a turn whose last open call got its answer from outside. The step
 // goes to the executor that follows the turn, as if the turn had ended there.
 func (d *decision) endTurn() error {
 	if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED_LAST); err != nil {

@@ -42,12 +42,12 @@ func (t Timer) Next(e Event) (Timer, Action) {
 	case TimerDone:
 	case TimerViewing:
 		switch e := e.(type) {
-		case Viewed:
+		case ViewRead:
 			return t.viewed(e.View)
-		case NotFound: // the run is gone, or the replica is behind: the leader knows
+		case NotFound: // the run is gone, or the replica is stale: the leader knows
 			t.State = TimerConfirming
 			return t, ReadNewest{}
-		case Failed:
+		case Failure:
 			return t.end(e.Err)
 		}
 	case TimerConfirming:
@@ -57,14 +57,14 @@ func (t Timer) Next(e Event) (Timer, Action) {
 				return t.end(nil)
 			}
 			return t.end(runlog.ErrNotFound)
-		case Failed:
+		case Failure:
 			return t.end(e.Err)
 		}
 	case TimerStoring, TimerErasing:
 		switch e := e.(type) {
 		case Done:
 			return t.end(nil)
-		case Failed:
+		case Failure:
 			return t.end(e.Err)
 		}
 	}

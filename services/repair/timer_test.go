@@ -52,7 +52,7 @@ func TestTimerLooksForItsItemAfterTheCursor(t *testing.T) {
 		InboxSequence: 8,
 	}
 	for park, want := range map[uint64]uint64{6: 3, 8: 8} {
-		_, a := repair.Timer{ParkVersion: park}.Next(repair.Viewed{View: view})
+		_, a := repair.Timer{ParkVersion: park}.Next(repair.ViewRead{View: view})
 		appends, ok := a.(repair.AppendItem)
 		if !ok || appends.After != want || appends.Item.GetTimerFired().GetParkVersion() != park {
 			t.Errorf("park %d: %+v, want an item after %d", park, a, want)

@@ -34,7 +34,7 @@ type WakeState uint8
 // States of a Wake. WakeDone is final.
 const (
 	WakeViewing    WakeState = iota // ReadView
-	WakeChecking                    // CheckAttended
+	WakeChecking                    // CheckAttendance
 	WakeAppending                   // Append
 	WakeErasing                     // Erase of all that is left
 	WakeClosing                     // Erase of all but the closing record
@@ -66,32 +66,32 @@ func (w Wake) Next(e Event) (Wake, Action) {
 	case WakeDone:
 	case WakeViewing:
 		switch e := e.(type) {
-		case Viewed:
+		case ViewRead:
 			return w.viewed(e.View)
 		case NotFound: // an input that arrived after the deletion of its run
 			w.State = WakeErasing
 			return w, Erase{UpTo: w.Message}
-		case Failed:
+		case Failure:
 			return w.end(PutBack{Delay: wakeDelay, Err: e.Err})
 		}
 	case WakeChecking:
 		switch e := e.(type) {
-		case Attended:
+		case Attendance:
 			if !e.Yes {
 				return w.end(PutBack{Delay: unattendedDelay})
 			}
 			w.State = WakeAppending
 			return w, Append{View: w.view, Record: &harnessv1.Record{Body: &harnessv1.Record_Step{Step: w.step}}}
-		case Failed:
+		case Failure:
 			return w.end(PutBack{Delay: unattendedDelay, Err: e.Err})
 		}
 	case WakeAppending:
 		switch e := e.(type) {
 		case Done:
 			return w.end(Ack{})
-		case Fenced:
+		case Conflict:
 			return w.Start()
-		case Failed:
+		case Failure:
 			return w.end(PutBack{Delay: wakeDelay, Err: e.Err})
 		}
 	case WakeErasing, WakeClosing:
@@ -108,14 +108,14 @@ func (w Wake) Next(e Event) (Wake, Action) {
 			}
 		case Busy:
 			return w.end(PutBack{Delay: erasureDelay, Spread: erasureSpread})
-		case Failed:
+		case Failure:
 			return w.end(PutBack{Delay: erasureDelay, Err: e.Err})
 		}
 	case WakeScheduling:
 		switch e := e.(type) {
 		case Done:
 			return w.end(Ack{})
-		case Failed:
+		case Failure:
 			return w.end(PutBack{Delay: erasureDelay, Err: e.Err})
 		}
 	}
@@ -140,7 +140,7 @@ func (w Wake) viewed(view runlog.View) (Wake, Action) {
 		return w.end(Ack{})
 	}
 	w.State = WakeChecking
-	return w, CheckAttended{View: view}
+	return w, CheckAttendance{View: view}
 }
 
 // newestOf returns the sequence of the newest message that a view shows. Nothing

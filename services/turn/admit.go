@@ -25,7 +25,7 @@ func (p *Progress) admit(s *State) Action {
 	if admitted.GetAction() != harnessv1.HookAction_HOOK_ACTION_PAUSE {
 		d.Emit(event.StepStart(max(p.Attempts, 1), false))
 	}
-	d.Notes(e.Notes)
+	d.GuideNotes(e.Notes)
 	return Append{Draft: d, Before: "asked", After: "admitted"}
 }
 

@@ -130,7 +130,7 @@ func (j *judgement) advance() {
 			return
 		}
 	}
-	j.draft.Notes(j.notes)
+	j.draft.GuideNotes(j.notes)
 	j.draft.Entry = &harnessv1.Journal{Entry: &harnessv1.Journal_CallsJudged{CallsJudged: &harnessv1.CallsJudged{
 		Calls: j.calls, WorkItems: j.items, Hooks: j.wants.Wants(),
 	}}}

@@ -163,7 +163,7 @@ func (m *Model) readInbox(s *state, n, last seq) (*harnessv1.InboxBatch, error) 
 	end := repair.Run(repair.InboxRead{Trigger: m.entry(s, n)}, func(a repair.Action) repair.Event {
 		switch a := a.(type) {
 		case repair.ReadView:
-			return repair.Viewed{View: runlog.View{InboxSequence: uint64(last)}}
+			return repair.ViewRead{View: runlog.View{InboxSequence: uint64(last)}}
 		case repair.ReadLastItem:
 			return repair.Newest{Sequence: uint64(last)}
 		case repair.ReadItems:
@@ -173,7 +173,7 @@ func (m *Model) readInbox(s *state, n, last seq) (*harnessv1.InboxBatch, error) 
 			}
 			return repair.Items{Items: items}
 		}
-		return repair.Failed{Err: errImpossible}
+		return repair.Failure{Err: errImpossible}
 	})
 	if end, ok := end.(repair.Observe); ok {
 		return end.Batch, nil

@@ -209,7 +209,7 @@ func (m *Model) fires(item itemID) bool { return m.items[item].GetTimerFired() !
 // up to u.
 func (m *Model) fired(s *state, c *sender, u seq) error {
 	view, park := m.view(s, u), m.items[c.item].GetTimerFired().GetParkVersion()
-	_, a := repair.Timer{ParkVersion: park}.Next(repair.Viewed{View: view})
+	_, a := repair.Timer{ParkVersion: park}.Next(repair.ViewRead{View: view})
 	switch a := a.(type) {
 	case repair.Finish:
 		return m.finish(s, c, timerIsStale)

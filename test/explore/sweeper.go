@@ -58,11 +58,11 @@ func (m *Model) sweep(s *state, a action) error {
 	}
 	f := flight{item: noItem, body: w.body, fence: w.fence, version: w.version}
 	*w = worker{}
-	var result repair.Event = repair.Fenced{}
+	var result repair.Event = repair.Conflict{}
 	switch {
 	case a.arg == unknown:
 		s.flights = append(s.flights, f)
-		result = repair.Failed{}
+		result = repair.Failure{}
 	case a.arg == abandoned: // it died: no result
 		return nil
 	case m.fits(s, f):
@@ -108,7 +108,7 @@ func (m *Model) recovery(s *state, u seq) decision {
 	at := m.stepAt(s, u)
 	done := m.acknowledged(s)
 	return m.remembered(fmt.Sprintf("sweep %d %d %v", s.at(at).body, s.at(s.record(u)).body, at <= done), func() decision {
-		r, a := repair.Recovery{}.Next(repair.Viewed{View: m.view(s, u)})
+		r, a := repair.Recovery{}.Next(repair.ViewRead{View: m.view(s, u)})
 		if _, ok := a.(repair.ReadAckFloor); ok {
 			_, a = r.Next(repair.Newest{Sequence: uint64(done)})
 		}

@@ -61,13 +61,13 @@ func (m *Model) wake(s *state, w *worker, a action) error {
 		}
 	case wakeAppend:
 		f := flight{item: noItem, body: w.body, fence: w.fence, version: w.version}
-		var result repair.Event = repair.Fenced{}
+		var result repair.Event = repair.Conflict{}
 		switch {
 		case a.arg == unknown: // the append may still arrive
 			s.flights = append(s.flights, f)
-			result = repair.Failed{}
+			result = repair.Failure{}
 		case a.arg == abandoned:
-			result = repair.Failed{}
+			result = repair.Failure{}
 		case m.fits(s, f) && !m.blocked(s, f):
 			result = repair.Done{}
 		}
@@ -94,7 +94,7 @@ func (m *Model) wake(s *state, w *worker, a action) error {
 // wakeNext returns the action of a repair.Wake that follows a result, as far as it
 // does not depend on the view.
 func (m *Model) wakeNext(state repair.WakeState, result repair.Event) repair.Action {
-	if _, fenced := result.(repair.Fenced); fenced && (m.Mutation == AckOnConflict || m.Mutation == AckSettled) {
+	if _, fenced := result.(repair.Conflict); fenced && (m.Mutation == AckOnConflict || m.Mutation == AckSettled) {
 		return repair.Ack{}
 	}
 	_, a := repair.Wake{State: state}.Next(result)
@@ -124,9 +124,9 @@ func (m *Model) pend(s *state, w *worker, d decision, fence seq) {
 func (m *Model) wakeViewed(s *state, u seq) decision {
 	newest := s.record(u)
 	return m.remembered(fmt.Sprintf("wake %d %d %d", s.at(newest).body, newest, s.item(u)), func() decision {
-		w, a := repair.Wake{}.Next(repair.Viewed{View: m.view(s, u)})
-		if _, ok := a.(repair.CheckAttended); ok {
-			_, a = w.Next(repair.Attended{Yes: true})
+		w, a := repair.Wake{}.Next(repair.ViewRead{View: m.view(s, u)})
+		if _, ok := a.(repair.CheckAttendance); ok {
+			_, a = w.Next(repair.Attendance{Yes: true})
 		}
 		d := decision{action: a}
 		if a, ok := a.(repair.Append); ok {

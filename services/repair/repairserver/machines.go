@@ -29,7 +29,7 @@ func (s *Server) do(ctx context.Context, cfg executor.Config, run runlog.Run, a 
 	switch a := a.(type) {
 	case repair.ReadView:
 		view, err := s.log.View(ctx, run, a.Contains)
-		return found(repair.Viewed{View: view}, err)
+		return found(repair.ViewRead{View: view}, err)
 	case repair.ReadNewest:
 		newest, err := s.log.Newest(ctx, run)
 		return result(repair.Newest{Sequence: newest}, err)
@@ -50,13 +50,13 @@ func (s *Server) do(ctx context.Context, cfg executor.Config, run runlog.Run, a 
 	case repair.ReadAckFloor:
 		floor, err := s.log.AckFloor(ctx, run, a.Executor)
 		return found(repair.Newest{Sequence: floor}, err)
-	case repair.CheckAttended:
+	case repair.CheckAttendance:
 		attended, err := s.scope.admits(ctx, s.log, a.View)
-		return result(repair.Attended{Yes: attended}, err)
+		return result(repair.Attendance{Yes: attended}, err)
 	case repair.Append:
 		err := s.append(ctx, cfg, a.View, a.Record)
 		if errors.Is(err, runlog.ErrFenced) {
-			return repair.Fenced{}
+			return repair.Conflict{}
 		}
 		return result(repair.Done{}, err)
 	case repair.AppendItem:
@@ -69,13 +69,13 @@ func (s *Server) do(ctx context.Context, cfg executor.Config, run runlog.Run, a 
 	case repair.SetTimer:
 		return result(repair.Done{}, s.log.SetTimer(ctx, run, a.Version, a.At))
 	}
-	return repair.Failed{Err: fmt.Errorf("unsupported action %T", a)}
+	return repair.Failure{Err: fmt.Errorf("unsupported action %T", a)}
 }
 
 // result returns the event of an action that ended with err.
 func result(done repair.Event, err error) repair.Event {
 	if err != nil {
-		return repair.Failed{Err: err}
+		return repair.Failure{Err: err}
 	}
 	return done
 }

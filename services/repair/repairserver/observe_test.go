@@ -156,7 +156,7 @@ func TestHooksReadAnswersThatAreBlobs(t *testing.T) {
 		CallId: "c", Result: w.Blob(strings.Repeat("long ", 4000) + "the end"),
 	}}})
 	if cause := w.NextStep().GetRepairTrigger().GetCause(); cause != harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE {
-		t.Fatalf("the run goes on with %v", cause)
+		t.Fatalf("the run continues with %v", cause)
 	}
 	rec := w.Next()
 	guided := slices.ContainsFunc(rec.GetAppended(), func(m *harnessv1.Message) bool { return strings.Contains(content.Text(m.GetContent()), "It ended.") })
@@ -191,7 +191,7 @@ func TestScopeLimitsTheRunsThatAreWoken(t *testing.T) {
 	}
 	w.Send(answer("fresh", since.Add(time.Minute)))
 	if cause := w.NextStep().GetRepairTrigger().GetCause(); cause != harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE {
-		t.Errorf("the run goes on with %v", cause)
+		t.Errorf("the run continues with %v", cause)
 	}
 }
 

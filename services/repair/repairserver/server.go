@@ -1,7 +1,7 @@
 // Package repairserver runs the repair executor: it fetches the observations of
 // repair's decisions, and carries out the actions of repair's machines, which wake
 // parked runs, turn fired timers into inbox items, erase deleted runs and recover
-// lost steps. Every failure is answered by a redelivery or by the next sweep.
+// lost steps. After a failure the message is delivered again, or the next sweep retries.
 package repairserver
 
 import (

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// bed is a log on a server of its own with a repair worker on it.
+// bed is a log on its own server, with a repair worker.
 type bed struct {
 	*testing.T
 	ctx context.Context
@@ -87,7 +87,7 @@ func (b *bed) eventually(what string, is func() bool) {
 
 var nonces atomic.Uint64
 
-// append stores a step behind what the run has.
+// append stores a step after the newest record.
 func (b *bed) append(run runlog.Run, step *harnessv1.Step) runlog.Entry {
 	b.Helper()
 	rec := &harnessv1.Record{
@@ -140,8 +140,8 @@ func (b *bed) begun(id, executor string) (runlog.Run, runlog.Entry) {
 	return run, handed
 }
 
-// TestSweep: a step that was acknowledged and lost is handed over again, one that
-// nobody serves is reported once, and one that somebody has is left alone.
+// TestSweep: a step that was acknowledged and lost is handed over again, one without
+// a consumer is reported once, and one that a worker has is left alone.
 func TestSweep(t *testing.T) {
 	b := newBed(t, repairserver.Config{Sweep: 5 * time.Millisecond})
 	held, once := make(chan struct{}), sync.Once{}
@@ -168,7 +168,7 @@ func TestSweep(t *testing.T) {
 
 	missing := func(id string) runlog.Run {
 		run, _ := b.begun(id, "nobody")
-		b.eventually("the step that nobody serves is reported", func() bool { return b.newest(run).Header.Version == 3 })
+		b.eventually("the step without a consumer is reported", func() bool { return b.newest(run).Header.Version == 3 })
 		return run
 	}
 	unserved := missing("unserved")
@@ -192,20 +192,20 @@ func TestSweep(t *testing.T) {
 	for i := range 3 {
 		lost(fmt.Sprint("lost", i))
 	}
-	standing, at := b.begun("held", "turn")
+	working, at := b.begun("held", "turn")
 	<-held
 	for i := range 3 { // each takes two sweeps at least
 		missing(fmt.Sprint("unserved", i))
 	}
-	if got := b.newest(standing); got.Sequence != at.Sequence {
+	if got := b.newest(working); got.Sequence != at.Sequence {
 		t.Errorf("a step that a worker has was followed by %v", got.Record)
 	}
 	if got := b.newest(unserved).Header.Version; got != 3 {
-		t.Errorf("what nobody serves is at version %d, want 3", got)
+		t.Errorf("a run without a consumer is at version %d, want 3", got)
 	}
 }
 
-// TestAParkWhoseTimerIsLost goes on: what the park says is enough.
+// TestAParkWhoseTimerIsLost is resumed by the sweep.
 func TestAParkWhoseTimerIsLost(t *testing.T) {
 	b := newBed(t, repairserver.Config{Sweep: 5 * time.Millisecond})
 	s := state()
@@ -230,9 +230,9 @@ func closing(expired time.Time) *harnessv1.Step {
 	return &harnessv1.Step{From: "gateway", To: runlog.End, Snapshot: s, Message: &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{}}}
 }
 
-// TestADeletedRunGoesAwayWhole, and its last record last: at once all but that,
-// and that when its time is over.
-func TestADeletedRunGoesAwayWhole(t *testing.T) {
+// TestADeletedRunIsErased: immediately all but its closing record, and that when its
+// time is over.
+func TestADeletedRunIsErased(t *testing.T) {
 	b := newBed(t, repairserver.Config{KeepDeleted: time.Hour})
 	gone := func(e runlog.Entry) bool {
 		_, err := b.log.Read(b.ctx, e.Run, e.Sequence)
@@ -268,7 +268,7 @@ func TestADeletedRunGoesAwayWhole(t *testing.T) {
 		return errors.Is(err, runlog.ErrNotFound)
 	})
 	if e := b.append(old, to(runlog.End)); e.Header.Version != 1 {
-		t.Errorf("its name is taken up again at version %d", e.Header.Version)
+		t.Errorf("its name is used again at version %d", e.Header.Version)
 	}
 	if got := b.newest(run); got.Sequence != last.Sequence {
 		t.Error("the last record of a run went before its time")
