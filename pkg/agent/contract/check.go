@@ -10,35 +10,35 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bytes of a file's text that are looked at.
+// maxFileText bounds the text of a file that is checked, in bytes.
 const maxFileText = 1 << 20
 
-// Sources is what checks look at. An error of a source makes the output that
-// was looked at unknown, unless the context has ended.
+// Sources is what checks read. An error of a source makes the checked output unknown,
+// unless the context has ended.
 type Sources interface {
-	// Turn is the turn after which is looked.
+	// Turn returns the turn that the check follows.
 	Turn() uint32
-	// Response is the agent's last text; empty when there is none yet.
+	// Response returns the agent's last text; empty if there is none yet.
 	Response(ctx context.Context) (string, error)
-	// Messages is the conversation. Its contents may be blobs.
+	// Messages returns the conversation. Its contents may be blobs.
 	Messages(ctx context.Context) ([]*harnessv1.Message, error)
-	// Text is the text of a content, whether inline or a blob.
+	// Text returns the text of a content, inline or a blob.
 	Text(ctx context.Context, content *harnessv1.Content) (string, error)
-	// Artifact is the text of a work item's artifact.
+	// Artifact returns the text of a work item's artifact.
 	Artifact(ctx context.Context, itemID string) (text string, found bool, err error)
 	// File describes a file below the workspace, with up to textBytes of its text.
 	File(ctx context.Context, path string, textBytes uint32) (*harnessv1.CheckFileResponse, error)
 	// Command runs a command with sh -c in the workspace.
 	Command(ctx context.Context, outputID, command string, timeout time.Duration) (*harnessv1.CheckCommandResponse, error)
-	// Remote asks a CheckService at HOST:PORT.
+	// Remote calls the CheckService at HOST:PORT.
 	Remote(ctx context.Context, target string, output *harnessv1.RequiredOutput, timeout time.Duration) (*harnessv1.RequirementCoverage, error)
-	// State is the variables of expr.State.
+	// State returns the variables of expr.State.
 	State(ctx context.Context) (map[string]any, error)
 }
 
-// Check looks at one output and says how it stands. A source that fails makes
-// it unknown, with why. The error is the context's when that has ended, and
-// says so when there is no such output.
+// Check returns the coverage of one output. If a source fails the output is unknown,
+// with the error as its reason. The error is that of the context, or reports that there
+// is no such output.
 func (c *Contract) Check(ctx context.Context, id string, src Sources) (*harnessv1.RequirementCoverage, error) {
 	o := c.byID[id]
 	if o == nil {
@@ -47,49 +47,49 @@ func (c *Contract) Check(ctx context.Context, id string, src Sources) (*harnessv
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	seen, err := o.look(ctx, src)
+	coverage, err := o.check(ctx, src)
 	if err != nil {
 		if ended := ctx.Err(); ended != nil {
 			return nil, ended
 		}
-		seen = unknown("the check gave no answer: %s", err)
+		coverage = unknown("the check gave no answer: %s", err)
 	}
-	seen.RequirementId = id
-	for _, e := range seen.GetEvidence() {
+	coverage.RequirementId = id
+	for _, e := range coverage.GetEvidence() {
 		e.TurnNumber = src.Turn()
 	}
-	bound(seen)
-	return seen, nil
+	limit(coverage)
+	return coverage, nil
 }
 
-func (o *output) look(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+func (o *output) check(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	p := o.predicate()
 	switch p.GetType() {
 	case fileExists:
-		return lookForFile(ctx, src, p.GetPath())
+		return checkFile(ctx, src, p.GetPath())
 	case containsText:
 		if o.in.kind == inTranscript {
-			return o.lookInTranscript(ctx, src)
+			return o.checkTranscript(ctx, src)
 		}
-		return o.lookForText(ctx, src)
+		return o.checkText(ctx, src)
 	case toolSuccess:
-		return o.lookForCall(ctx, src)
+		return o.checkCall(ctx, src)
 	case command:
-		return o.lookAtCommand(ctx, src)
+		return o.checkCommand(ctx, src)
 	case schemaValid:
-		return o.lookAtDocument(ctx, src)
+		return o.checkDocument(ctx, src)
 	case custom:
 		if o.program != nil {
-			return o.lookAtState(ctx, src)
+			return o.checkState(ctx, src)
 		}
-		return o.askService(ctx, src)
+		return o.checkRemote(ctx, src)
 	}
-	seen := met("model_judgement", "", "nothing is verified: this is the model's own word")
-	seen.Confidence = itsWord
-	return seen, nil
+	coverage := met("model_judgement", "", "nothing is verified: this is the model's own word")
+	coverage.Confidence = claimed
+	return coverage, nil
 }
 
-func lookForFile(ctx context.Context, src Sources, path string) (*harnessv1.RequirementCoverage, error) {
+func checkFile(ctx context.Context, src Sources, path string) (*harnessv1.RequirementCoverage, error) {
 	file, err := src.File(ctx, path, 0)
 	if err != nil {
 		return nil, err
@@ -107,14 +107,14 @@ func missingFile(path string, file *harnessv1.CheckFileResponse) string {
 	return "there is no file " + clip(path, 120)
 }
 
-// document is a text that is somewhere, with its digest.
+// document is a text with its digest.
 type document struct {
 	text, digest string
-	// Only the beginning of a file was read.
+	// truncated is true if only the beginning of a file was read.
 	truncated bool
 }
 
-// read returns the text of a place; where it is not there, how that stands.
+// read returns the text of a place, or an unmet coverage if it does not exist.
 func read(ctx context.Context, src Sources, in place) (document, *harnessv1.RequirementCoverage, error) {
 	switch in.kind {
 	case inArtifact:
@@ -143,7 +143,7 @@ func read(ctx context.Context, src Sources, in place) (document, *harnessv1.Requ
 	return document{text: text, digest: digest(text)}, nil, nil
 }
 
-func (o *output) lookForText(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+func (o *output) checkText(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	doc, missing, err := read(ctx, src, o.in)
 	if err != nil || missing != nil {
 		return missing, err
@@ -157,7 +157,7 @@ func (o *output) lookForText(ctx context.Context, src Sources) (*harnessv1.Requi
 	return unmet("nothing in %s matches %s", o.in, o.shownPattern()), nil
 }
 
-func (o *output) lookAtDocument(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+func (o *output) checkDocument(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	doc, missing, err := read(ctx, src, o.in)
 	if err != nil || missing != nil {
 		return missing, err
@@ -171,7 +171,7 @@ func (o *output) lookAtDocument(ctx context.Context, src Sources) (*harnessv1.Re
 	return met("document", doc.digest, o.in.String()+" is valid under the schema"), nil
 }
 
-func (o *output) lookAtState(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+func (o *output) checkState(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	state, err := src.State(ctx)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (o *output) lookAtState(ctx context.Context, src Sources) (*harnessv1.Requi
 	return met("expression", "", cel), nil
 }
 
-// shownPattern is the pattern as it is shown to the model.
+// shownPattern returns the pattern as the model sees it.
 func (o *output) shownPattern() string {
 	return "/" + clip(o.predicate().GetPattern(), 100) + "/"
 }
@@ -199,7 +199,7 @@ func met(kind, digest, text string) *harnessv1.RequirementCoverage {
 	}
 }
 
-// unmet is an output of which a machine saw that it is not there.
+// unmet returns the coverage of an output that a check did not find.
 func unmet(format string, args ...any) *harnessv1.RequirementCoverage {
 	return &harnessv1.RequirementCoverage{
 		Status:     harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET,
@@ -207,7 +207,7 @@ func unmet(format string, args ...any) *harnessv1.RequirementCoverage {
 	}
 }
 
-// unknown is an output of which nobody knows.
+// unknown returns the coverage of an output whose check gave no answer.
 func unknown(format string, args ...any) *harnessv1.RequirementCoverage {
 	return &harnessv1.RequirementCoverage{
 		Status:  harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET,

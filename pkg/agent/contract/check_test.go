@@ -40,8 +40,8 @@ func compiled(t testing.TB, p *harnessv1.Predicate) *Contract {
 	return out
 }
 
-// looked checks the only output, and that what comes back is within its bounds.
-func looked(t testing.TB, p *harnessv1.Predicate, w *world) *harnessv1.RequirementCoverage {
+// checkOnly checks the only output of a contract, and that the result is within its limits.
+func checkOnly(t testing.TB, p *harnessv1.Predicate, w *memory) *harnessv1.RequirementCoverage {
 	t.Helper()
 	seen, err := compiled(t, p).Check(context.Background(), "o", w)
 	if err != nil {
@@ -61,7 +61,7 @@ func looked(t testing.TB, p *harnessv1.Predicate, w *world) *harnessv1.Requireme
 	return seen
 }
 
-func TestEachPredicateIsMetByWhatItAsksForOnly(t *testing.T) {
+func TestCheckOfEachPredicate(t *testing.T) {
 	report := &harnessv1.Predicate{Type: fileExists, Path: "out/report.md"}
 	cites := &harnessv1.Predicate{Type: containsText, In: "file:report.md", Pattern: `\[\d+\]`}
 	done := &harnessv1.Predicate{Type: containsText, Pattern: "all tests PASS"}
@@ -77,46 +77,46 @@ func TestEachPredicateIsMetByWhatItAsksForOnly(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		predicate *harnessv1.Predicate
-		world     world
+		memory    memory
 		status    harnessv1.RequirementStatus
 		unknown   bool
 		says      string // In why, or the evidence.
 		evidence  string // Its kind and digest.
 	}{
-		{"file", report, world{files: map[string]string{"out/report.md": "x"}}, isMet, false, "out/report.md, 1 bytes", "file " + digest("x")},
-		{"no file", report, world{files: map[string]string{"report.md": "x"}}, isUnmet, false, "out/report.md: does not exist", ""},
-		{"text in file", cites, world{files: map[string]string{"report.md": "see [1]"}}, isMet, false, "see [1]", "text " + digestOfReport},
-		{"no text in file", cites, world{files: map[string]string{"report.md": "see (1)"}}, isUnmet, false, "nothing in the file report.md matches", ""},
-		{"text without file", cites, world{}, isUnmet, false, "does not exist", ""},
-		{"text beyond what is read", cites, world{files: map[string]string{"report.md": "xxxx[1]"}, largest: 4}, isUnmet, true, "more than", ""},
-		{"text in what is read", cites, world{files: map[string]string{"report.md": "[1]xxxx"}, largest: 4}, isMet, false, "[1]", "text " + digest("[1]xxxx")},
-		{"response in any case", done, world{response: "So: All Tests pass."}, isMet, false, "All Tests pass", "text " + digest("So: All Tests pass.")},
-		{"another response", done, world{response: "No.", messages: []*harnessv1.Message{says(assistant, ordinary, "all tests pass")}}, isUnmet, false, "the last response", ""},
-		{"artifact", artifact, world{artifacts: map[string]string{"w1": "summary: x"}}, isMet, false, "summary", "text " + digest("summary: x")},
-		{"no artifact", artifact, world{}, isUnmet, false, "w1 has no artifact", ""},
-		{"valid document", schema, world{files: map[string]string{"r.json": `{"n": 1}`}}, isMet, false, "valid", "document " + digest(`{"n": 1}`)},
-		{"document of another shape", schema, world{files: map[string]string{"r.json": `{"n": "1"}`}}, isUnmet, false, "n: got string, want integer", ""},
-		{"no JSON", schema, world{files: map[string]string{"r.json": `{"n": 1} x`}}, isUnmet, false, "not valid JSON", ""},
-		{"a number of a million digits", schema, world{files: map[string]string{"r.json": `{"n": 1e9999999}`}}, isUnmet, false, "out of range", ""},
-		{"document beyond what is read", schema, world{files: map[string]string{"r.json": `{"n": 1}`}, largest: 4}, isUnmet, true, "too large", ""},
-		{"document in artifact", inItem, world{artifacts: map[string]string{"w1": "[]"}}, isMet, false, "valid", "document " + digest("[]")},
-		{"no document", inItem, world{}, isUnmet, false, "no artifact", ""},
-		{"expression", cel, world{state: map[string]any{"artifacts": map[string]string{"w1": "x"}}}, isMet, false, "all", "expression "},
-		{"expression that does not hold", cel, world{state: map[string]any{}}, isUnmet, false, "does not hold", ""},
-		{"expression without an answer", cel, world{state: map[string]any{"work_items": 7}}, isUnmet, true, "gave no answer", ""},
-		{"command", run, world{command: ended(0, "ok", "")}, isMet, false, "exit 0: make test", "command "},
-		{"failing command", run, world{command: ended(2, "out", "FAIL: TestX\n")}, isUnmet, false, "exit 2: FAIL: TestX", ""},
-		{"failing command that says it on its output", run, world{command: ended(1, strings.Repeat("line\n", 200)+"the end", "")}, isUnmet, false, "the end", ""},
-		{"silent failing command", run, world{command: ended(1, "", " ")}, isUnmet, false, "exit 1, without any output", ""},
-		{"command out of time", run, world{command: ended(124, "", "")}, isUnmet, false, "want of time (2m0s)", ""},
-		{"command that cannot be run", run, world{command: &harnessv1.CheckCommandResponse{Error: "no shell"}}, isUnmet, true, "no shell", ""},
-		{"command of a host that died", run, world{command: &harnessv1.CheckCommandResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}}, isUnmet, true, "died", ""},
-		{"cancelled command", run, world{command: &harnessv1.CheckCommandResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED}}, isUnmet, true, "cancelled", ""},
-		{"command without an end", run, world{}, isUnmet, true, "does not say", ""},
-		{"nothing to verify", nil, world{}, isMet, false, "own word", "model_judgement "},
+		{"file", report, memory{files: map[string]string{"out/report.md": "x"}}, isMet, false, "out/report.md, 1 bytes", "file " + digest("x")},
+		{"no file", report, memory{files: map[string]string{"report.md": "x"}}, isUnmet, false, "out/report.md: does not exist", ""},
+		{"text in file", cites, memory{files: map[string]string{"report.md": "see [1]"}}, isMet, false, "see [1]", "text " + digestOfReport},
+		{"no text in file", cites, memory{files: map[string]string{"report.md": "see (1)"}}, isUnmet, false, "nothing in the file report.md matches", ""},
+		{"text without file", cites, memory{}, isUnmet, false, "does not exist", ""},
+		{"text beyond what is read", cites, memory{files: map[string]string{"report.md": "xxxx[1]"}, largest: 4}, isUnmet, true, "more than", ""},
+		{"text in what is read", cites, memory{files: map[string]string{"report.md": "[1]xxxx"}, largest: 4}, isMet, false, "[1]", "text " + digest("[1]xxxx")},
+		{"response in any case", done, memory{response: "So: All Tests pass."}, isMet, false, "All Tests pass", "text " + digest("So: All Tests pass.")},
+		{"another response", done, memory{response: "No.", messages: []*harnessv1.Message{says(assistant, ordinary, "all tests pass")}}, isUnmet, false, "the last response", ""},
+		{"artifact", artifact, memory{artifacts: map[string]string{"w1": "summary: x"}}, isMet, false, "summary", "text " + digest("summary: x")},
+		{"no artifact", artifact, memory{}, isUnmet, false, "w1 has no artifact", ""},
+		{"valid document", schema, memory{files: map[string]string{"r.json": `{"n": 1}`}}, isMet, false, "valid", "document " + digest(`{"n": 1}`)},
+		{"document of another shape", schema, memory{files: map[string]string{"r.json": `{"n": "1"}`}}, isUnmet, false, "n: got string, want integer", ""},
+		{"no JSON", schema, memory{files: map[string]string{"r.json": `{"n": 1} x`}}, isUnmet, false, "not valid JSON", ""},
+		{"a number of a million digits", schema, memory{files: map[string]string{"r.json": `{"n": 1e9999999}`}}, isUnmet, false, "out of range", ""},
+		{"document beyond what is read", schema, memory{files: map[string]string{"r.json": `{"n": 1}`}, largest: 4}, isUnmet, true, "too large", ""},
+		{"document in artifact", inItem, memory{artifacts: map[string]string{"w1": "[]"}}, isMet, false, "valid", "document " + digest("[]")},
+		{"no document", inItem, memory{}, isUnmet, false, "no artifact", ""},
+		{"expression", cel, memory{state: map[string]any{"artifacts": map[string]string{"w1": "x"}}}, isMet, false, "all", "expression "},
+		{"expression that does not hold", cel, memory{state: map[string]any{}}, isUnmet, false, "does not hold", ""},
+		{"expression without an answer", cel, memory{state: map[string]any{"work_items": 7}}, isUnmet, true, "gave no answer", ""},
+		{"command", run, memory{command: ended(0, "ok", "")}, isMet, false, "exit 0: make test", "command "},
+		{"failing command", run, memory{command: ended(2, "out", "FAIL: TestX\n")}, isUnmet, false, "exit 2: FAIL: TestX", ""},
+		{"failing command that says it on its output", run, memory{command: ended(1, strings.Repeat("line\n", 200)+"the end", "")}, isUnmet, false, "the end", ""},
+		{"silent failing command", run, memory{command: ended(1, "", " ")}, isUnmet, false, "exit 1, without any output", ""},
+		{"command out of time", run, memory{command: ended(124, "", "")}, isUnmet, false, "want of time (2m0s)", ""},
+		{"command that cannot be run", run, memory{command: &harnessv1.CheckCommandResponse{Error: "no shell"}}, isUnmet, true, "no shell", ""},
+		{"command of a host that died", run, memory{command: &harnessv1.CheckCommandResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}}, isUnmet, true, "died", ""},
+		{"cancelled command", run, memory{command: &harnessv1.CheckCommandResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED}}, isUnmet, true, "cancelled", ""},
+		{"command without an end", run, memory{}, isUnmet, true, "does not say", ""},
+		{"nothing to verify", nil, memory{}, isMet, false, "own word", "model_judgement "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			seen := looked(t, c.predicate, &c.world)
+			seen := checkOnly(t, c.predicate, &c.memory)
 			if seen.GetStatus() != c.status || seen.GetUnknown() != c.unknown {
 				t.Fatalf("stands as %v", seen)
 			}
@@ -141,7 +141,7 @@ func TestEachPredicateIsMetByWhatItAsksForOnly(t *testing.T) {
 	}
 }
 
-func TestOnlyTheModelAndToolsSpeakInATranscript(t *testing.T) {
+func TestTranscriptHasOnlyTextsOfTheModelAndTools(t *testing.T) {
 	needle := &harnessv1.Predicate{Type: containsText, In: "transcript", Pattern: "needle"}
 	for name, m := range map[string]*harnessv1.Message{
 		"the system prompt":     says(harnessv1.Role_ROLE_SYSTEM, ordinary, "needle"),
@@ -152,7 +152,7 @@ func TestOnlyTheModelAndToolsSpeakInATranscript(t *testing.T) {
 		"what repair wrote":     says(tool, harnessv1.MessageKind_MESSAGE_KIND_REPAIR, "needle"),
 		"arguments of a call":   calls([3]string{"c", "needle", `{"text": "needle"}`}),
 	} {
-		if seen := looked(t, needle, &world{messages: []*harnessv1.Message{m}}); seen.GetStatus() != isUnmet || seen.GetUnknown() {
+		if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{m}}); seen.GetStatus() != isUnmet || seen.GetUnknown() {
 			t.Errorf("%s counts: %v", name, seen)
 		}
 	}
@@ -162,26 +162,26 @@ func TestOnlyTheModelAndToolsSpeakInATranscript(t *testing.T) {
 		"a tool error": answers("c", "no needle", true),
 		"a blob":       {Role: tool, Content: blob("d", "only hay")},
 	} {
-		w := &world{blobs: map[string]string{"d": "hay and a needle"}}
+		w := &memory{blobs: map[string]string{"d": "hay and a needle"}}
 		w.messages = []*harnessv1.Message{m, says(assistant, ordinary, "done")}
-		if seen := looked(t, needle, w); seen.GetStatus() != isMet || len(seen.GetEvidence()[0].GetDigest()) != 64 {
+		if seen := checkOnly(t, needle, w); seen.GetStatus() != isMet || len(seen.GetEvidence()[0].GetDigest()) != 64 {
 			t.Errorf("%s does not count: %v", name, seen)
 		}
 	}
 }
 
-func TestAMessageThatCannotBeReadHidesNoOther(t *testing.T) {
+func TestUnreadableMessageHidesNoOther(t *testing.T) {
 	needle := &harnessv1.Predicate{Type: containsText, In: "transcript", Pattern: "needle"}
 	lost := &harnessv1.Message{Role: tool, Content: blob("lost", "needle")}
-	if seen := looked(t, needle, &world{messages: []*harnessv1.Message{says(assistant, ordinary, "needle"), lost}}); seen.GetStatus() != isMet {
+	if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{says(assistant, ordinary, "needle"), lost}}); seen.GetStatus() != isMet {
 		t.Errorf("it hides: %v", seen)
 	}
-	if seen := looked(t, needle, &world{messages: []*harnessv1.Message{lost}}); !seen.GetUnknown() {
+	if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{lost}}); !seen.GetUnknown() {
 		t.Errorf("nobody knows, and it says %v", seen)
 	}
 }
 
-func TestTheLatestFittingCallDecides(t *testing.T) {
+func TestLatestMatchingCallDecides(t *testing.T) {
 	run := &harnessv1.Predicate{Type: toolSuccess, Tool: "run_command"}
 	tests := &harnessv1.Predicate{Type: toolSuccess, Tool: "run_command", Arguments: []*harnessv1.ArgumentMatch{{Name: "command", Pattern: "^make (test|check)$"}}}
 	deep := &harnessv1.Predicate{Type: toolSuccess, Tool: "edit", Arguments: []*harnessv1.ArgumentMatch{
@@ -210,7 +210,7 @@ func TestTheLatestFittingCallDecides(t *testing.T) {
 		{"a name in a text of the user", run, []*harnessv1.Message{{Role: user, ToolCalls: calls(ok).ToolCalls}, answers("1", "fine", false)}, isUnmet, "not been called"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			seen := looked(t, c.predicate, &world{messages: c.messages})
+			seen := checkOnly(t, c.predicate, &memory{messages: c.messages})
 			text := seen.GetWhy()
 			if len(seen.GetEvidence()) > 0 {
 				text = seen.GetEvidence()[0].GetText()
@@ -222,7 +222,7 @@ func TestTheLatestFittingCallDecides(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfAServiceIsBoundedAndMadeSensible(t *testing.T) {
+func TestAnswerOfAServiceIsLimitedAndCorrected(t *testing.T) {
 	ask := &harnessv1.Predicate{Type: custom, Grpc: "localhost:9000"}
 	long := strings.Repeat("é", 4000)
 	for _, c := range []struct {
@@ -245,9 +245,9 @@ func TestAnAnswerOfAServiceIsBoundedAndMadeSensible(t *testing.T) {
 			{Kind: "file", Digest: "no digest", Text: long, TurnNumber: 99}, {}, {}, {}, {}, {}, {},
 		}}, isMet, 1, false},
 	} {
-		w := &world{remote: c.answer}
+		w := &memory{remote: c.answer}
 		before := proto.CloneOf(c.answer)
-		seen := looked(t, ask, w)
+		seen := checkOnly(t, ask, w)
 		if seen.GetStatus() != c.status || seen.GetConfidence() != c.confidence || seen.GetUnknown() != c.unknown {
 			t.Errorf("%.80v stands as %.200v", c.answer, seen)
 		}
@@ -266,14 +266,14 @@ func TestAnAnswerOfAServiceIsBoundedAndMadeSensible(t *testing.T) {
 	}
 }
 
-func TestASourceThatFailsMakesAnOutputUnknown(t *testing.T) {
+func TestFailingSourceMakesAnOutputUnknown(t *testing.T) {
 	for _, p := range []*harnessv1.Predicate{
 		{Type: fileExists, Path: "a"}, {Type: containsText, Pattern: "a"}, {Type: containsText, In: "transcript", Pattern: "a"},
 		{Type: containsText, In: "artifact:w1", Pattern: "a"}, {Type: containsText, In: "file:a", Pattern: "a"}, {Type: toolSuccess, Tool: "a"},
 		{Type: command, Command: "a"}, {Type: schemaValid, In: "file:a", Schema: "true"}, {Type: custom, Cel: "true"}, {Type: custom, Grpc: "a:1"},
 	} {
-		w := &world{err: errors.New("the tool\nhost is away")}
-		seen := looked(t, p, w)
+		w := &memory{err: errors.New("the tool\nhost is away")}
+		seen := checkOnly(t, p, w)
 		if !seen.GetUnknown() || seen.GetStatus() != isUnmet || !strings.Contains(seen.GetWhy(), "the tool host is away") || seen.GetConfidence() != 0 {
 			t.Errorf("%v: %v", p, seen)
 		}
@@ -283,12 +283,12 @@ func TestASourceThatFailsMakesAnOutputUnknown(t *testing.T) {
 			t.Errorf("%v after the end: %v, %v", p, seen, err)
 		}
 	}
-	if _, err := compiled(t, nil).Check(context.Background(), "nope", &world{}); err == nil {
+	if _, err := compiled(t, nil).Check(context.Background(), "nope", &memory{}); err == nil {
 		t.Error("an output that is not there is looked at")
 	}
 }
 
-func TestTimeoutsAndKindsOfOutputsAreKnown(t *testing.T) {
+func TestTimeoutsAndCheapChecks(t *testing.T) {
 	c, err := Compile(&harnessv1.TaskContract{RequiredOutputs: []*harnessv1.RequiredOutput{
 		{Id: "run", Predicate: &harnessv1.Predicate{Type: command, Command: "make", Timeout: durationpb.New(time.Minute)}},
 		{Id: "ask", Predicate: &harnessv1.Predicate{Type: custom, Grpc: "h:1", Timeout: durationpb.New(time.Second)}},
@@ -307,7 +307,7 @@ func TestTimeoutsAndKindsOfOutputsAreKnown(t *testing.T) {
 		t.Errorf("cheap are %v; needs the conversation: %v", cheap, c.NeedsConversation())
 	}
 	for id, want := range map[string]time.Duration{"run": time.Minute, "ask": time.Second} {
-		w := &world{}
+		w := &memory{}
 		if _, err := c.Check(context.Background(), id, w); err != nil || w.timeout != want {
 			t.Errorf("%s may take %v, %v", id, w.timeout, err)
 		}

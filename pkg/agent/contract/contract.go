@@ -1,20 +1,18 @@
-// Package contract judges task contracts: whether what a run was to bring about
-// is there.
+// Package contract decides whether a run has done what its task contract requires.
 //
-// A contract goes through it in this order. Validate refuses one that could
-// never be verified, before anything is stored. Resolve writes out what is left
-// unsaid. Compile makes its predicates ready. At each attempt to stop, Check
-// looks at the outputs one by one, Record puts what was seen into the ledger,
-// and Evaluate says from the ledger alone whether that is enough.
+// A contract goes through the package in this order. Validate rejects one that can never
+// be verified, before anything is stored. Resolve fills in defaults. Compile compiles
+// its predicates. At each attempt to stop, Check checks the outputs one by one, Record
+// stores the results in the ledger, and Evaluate decides from the ledger alone.
 //
-// All of it is pure but Check, which looks at the world through Sources. A
-// source that fails makes an output unknown, never met and never a failure of
-// the run: a check that gave no answer proves nothing.
+// Only Check is not pure: it reads the outside through Sources. A source that fails
+// makes an output unknown. It never makes it met and never fails the run, because a
+// check without an answer proves nothing.
 //
-// What counts as met: an output that is MET, or PARTIALLY_MET where the contract
-// allows that, with at least the least confidence. A contract is satisfied when
-// all required outputs count as met, but for as many unknown ones as it
-// tolerates, and all required questions are answered.
+// An output counts as met if it is MET, or PARTIALLY_MET where the contract allows that,
+// with at least the minimum confidence. A contract is satisfied if all required outputs
+// count as met, except for as many unknown ones as it tolerates, and all required
+// questions are answered.
 package contract
 
 import (
@@ -26,38 +24,39 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bounds of a contract.
+// Limits of a contract.
 const (
-	// MaxOutputs is how many outputs it may have, requirement lines included.
+	// MaxOutputs bounds the outputs, requirement lines included.
 	MaxOutputs = 200
-	// MaxQuestions is how many questions it may have.
+	// MaxQuestions bounds the questions.
 	MaxQuestions = 32
-	// MaxEncoded is how large it may be as encoded protobuf, in bytes.
+	// MaxEncoded bounds the contract as encoded protobuf, in bytes.
 	MaxEncoded = 96 << 10
 )
 
 // Defaults of a contract.
 const (
-	// DefaultMinConfidence is the least confidence of an output that counts as met.
+	// DefaultMinConfidence is the minimum confidence of an output that counts as met.
 	DefaultMinConfidence = 0.6
-	// DefaultCommandTimeout is the time that a COMMAND_SUCCEEDS may take.
+	// DefaultCommandTimeout is the timeout of COMMAND_SUCCEEDS.
 	DefaultCommandTimeout = 120 * time.Second
-	// DefaultRemoteTimeout is the time that a CUSTOM by grpc may take.
+	// DefaultRemoteTimeout is the timeout of CUSTOM with grpc.
 	DefaultRemoteTimeout = 5 * time.Second
 )
 
-// Confidence of a check by a machine, and of the model's own word.
+// Confidence of a check, and of the claim of the model where nothing is checked.
 const (
-	certain  = 1.0
-	itsWord  = 0.6
-	response = "response"
+	certain = 1.0
+	claimed = 0.6
 )
 
-// Resolve returns a copy with everything that is left unsaid written out:
-// requirement lines as outputs R1, R2 and so on behind the given ones,
-// ALWAYS_TRUE where there is no predicate, the response where CONTAINS_TEXT
-// names no text, and the acceptability. Resolving again changes nothing; nil
-// stays nil.
+// response names the last response as the text to check.
+const response = "response"
+
+// Resolve returns a copy with its defaults filled in: requirement lines become outputs
+// R1, R2 and so on after the given ones, a missing predicate becomes ALWAYS_TRUE, the
+// default text of CONTAINS_TEXT the response, and the acceptability is complete.
+// Resolving again changes nothing. Resolve(nil) is nil.
 func Resolve(c *harnessv1.TaskContract) *harnessv1.TaskContract {
 	if c == nil {
 		return nil
@@ -88,24 +87,22 @@ func Resolve(c *harnessv1.TaskContract) *harnessv1.TaskContract {
 		r.Acceptability.AllowPartial = proto.Bool(false)
 	}
 	if !proto.Equal(r, c) {
-		r.Stored = nil // It holds the contract as it was.
+		r.Stored = nil // it refers to the contract before this change
 	}
 	return r
 }
 
-// lineID is the id of a requirement line.
+// lineID returns the id of a requirement line.
 func lineID(i int) string { return fmt.Sprintf("R%d", i+1) }
 
-// Contract is a resolved contract that is ready to be checked. It is never
-// changed and may be used by many goroutines.
+// Contract is a compiled contract. It never changes and is safe for concurrent use.
 type Contract struct {
 	contract *harnessv1.TaskContract
 	byID     map[string]*output
 	needs    bool
 }
 
-// Compile makes a contract ready, resolving it if it is not yet. The error is
-// a *fault.FieldError.
+// Compile resolves and compiles a contract. The error is a *fault.FieldError.
 func Compile(c *harnessv1.TaskContract) (*Contract, error) {
 	r := Resolve(c)
 	outputs, err := checkOutputs(r)
@@ -120,15 +117,14 @@ func Compile(c *harnessv1.TaskContract) (*Contract, error) {
 	return out, nil
 }
 
-// Proto is the resolved contract; shared, not to be changed.
+// Proto returns the resolved contract. It is shared and must not be changed.
 func (c *Contract) Proto() *harnessv1.TaskContract { return c.contract }
 
 // NeedsConversation reports whether an output is about the messages of the run,
 // beyond the last response.
 func (c *Contract) NeedsConversation() bool { return c.needs }
 
-// Cheap reports whether looking at an output runs no command and asks no other
-// program.
+// Cheap reports whether the check of an output runs no command and calls no service.
 func (c *Contract) Cheap(id string) bool {
 	p := c.byID[id].predicate()
 	return p.GetType() != harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS && p.GetGrpc() == ""

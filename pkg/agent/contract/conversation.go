@@ -10,19 +10,19 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// lookInTranscript looks for a text in what the model said and in what tools
-// answered, newest first. What stands there in the user's place (the goal, the
-// contract, guidance, gap reports) does not count, nor do the arguments of
-// calls, nor answers that the harness wrote for a tool that never answered.
-func (o *output) lookInTranscript(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+// checkTranscript searches the texts of the model and the results of tools, newest
+// first. It does not search messages in the user's place (the goal, the contract,
+// guidance, gap reports), arguments of calls, or results that the harness wrote for a
+// tool without a result.
+func (o *output) checkTranscript(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	messages, err := src.Messages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A message that cannot be read does not hide one behind it.
+	// A message that cannot be read does not hide the others.
 	var unread error
 	for _, m := range slices.Backward(messages) {
-		if !counts(m) {
+		if !isSearched(m) {
 			continue
 		}
 		text, err := src.Text(ctx, m.GetContent())
@@ -43,13 +43,13 @@ func (o *output) lookInTranscript(ctx context.Context, src Sources) (*harnessv1.
 	return unmet("nothing that you wrote and no tool result matches %s", o.shownPattern()), nil
 }
 
-func counts(m *harnessv1.Message) bool {
+func isSearched(m *harnessv1.Message) bool {
 	return m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED &&
 		(m.GetRole() == harnessv1.Role_ROLE_ASSISTANT || m.GetRole() == harnessv1.Role_ROLE_TOOL)
 }
 
-// lookForCall judges the latest call that fits by its result.
-func (o *output) lookForCall(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+// checkCall finds the latest call that matches, and returns whether it succeeded.
+func (o *output) checkCall(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	messages, err := src.Messages(ctx)
 	if err != nil {
 		return nil, err
@@ -59,21 +59,22 @@ func (o *output) lookForCall(ctx context.Context, src Sources) (*harnessv1.Requi
 			if m.GetRole() != harnessv1.Role_ROLE_ASSISTANT || call.GetName() != o.predicate().GetTool() {
 				continue
 			}
-			fits, err := o.fits(ctx, src, call)
+			match, err := o.matches(ctx, src, call)
 			if err != nil {
 				return nil, err
 			}
-			if fits {
-				return judgeCall(call, messages[i+1:]), nil
+			if match {
+				return callCoverage(call, messages[i+1:]), nil
 			}
 		}
 	}
 	return unmet("%s has not been called", o.shownCall()), nil
 }
 
-// judgeCall looks for the first result of a call in the messages behind it.
-func judgeCall(call *harnessv1.ToolCall, behind []*harnessv1.Message) *harnessv1.RequirementCoverage {
-	for _, m := range behind {
+// callCoverage returns the coverage from the first result of a call in the messages that
+// follow it.
+func callCoverage(call *harnessv1.ToolCall, following []*harnessv1.Message) *harnessv1.RequirementCoverage {
+	for _, m := range following {
 		if m.GetRole() != harnessv1.Role_ROLE_TOOL || m.GetToolCallId() != call.GetId() {
 			continue
 		}
@@ -88,9 +89,9 @@ func judgeCall(call *harnessv1.ToolCall, behind []*harnessv1.Message) *harnessv1
 	return unmet("the latest call of %s (%s) has no result yet", call.GetName(), call.GetId())
 }
 
-// fits reports whether the arguments of a call match. What is no JSON object
-// has no arguments.
-func (o *output) fits(ctx context.Context, src Sources, call *harnessv1.ToolCall) (bool, error) {
+// matches reports whether the arguments of a call match. Arguments that are no JSON
+// object match no condition.
+func (o *output) matches(ctx context.Context, src Sources, call *harnessv1.ToolCall) (bool, error) {
 	if len(o.arguments) == 0 {
 		return true, nil
 	}
@@ -105,26 +106,26 @@ func (o *output) fits(ctx context.Context, src Sources, call *harnessv1.ToolCall
 		return false, nil
 	}
 	for _, a := range o.arguments {
-		value, is := argumentOf(given, a.name)
-		if !is || !a.pattern.MatchString(written(value)) {
+		value, ok := findArgument(given, a.name)
+		if !ok || !a.pattern.MatchString(argumentText(value)) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// argumentOf looks an argument up: a key of that name, else the way that the
-// dots lead.
-func argumentOf(given map[string]any, name string) (any, bool) {
-	if value, is := given[name]; is {
+// findArgument returns the argument with a name: the key of that name, otherwise the
+// path of keys that the dots separate.
+func findArgument(given map[string]any, name string) (any, bool) {
+	if value, ok := given[name]; ok {
 		return value, true
 	}
 	for i, c := range name {
 		if c != '.' {
 			continue
 		}
-		if inner, is := given[name[:i]].(map[string]any); is {
-			if value, is := argumentOf(inner, name[i+1:]); is {
+		if inner, ok := given[name[:i]].(map[string]any); ok {
+			if value, ok := findArgument(inner, name[i+1:]); ok {
 				return value, true
 			}
 		}
@@ -132,9 +133,9 @@ func argumentOf(given map[string]any, name string) (any, bool) {
 	return nil, false
 }
 
-// written is a value as patterns see it: text as it is, else JSON.
-func written(value any) string {
-	if text, is := value.(string); is {
+// argumentText returns a value as patterns see it: text unchanged, other values as JSON.
+func argumentText(value any) string {
+	if text, ok := value.(string); ok {
 		return text
 	}
 	var out bytes.Buffer
@@ -146,7 +147,7 @@ func written(value any) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// shownCall is the call that is looked for, as it is shown to the model.
+// shownCall describes the required call for the model.
 func (o *output) shownCall() string {
 	p := o.predicate()
 	text := p.GetTool()
@@ -163,8 +164,7 @@ func (o *output) shownCall() string {
 	return text
 }
 
-// beginning is the first text of a content, as far as it is known without
-// reading a blob.
+// beginning returns the beginning of a content, for a blob that of its preview.
 func beginning(c *harnessv1.Content) string {
 	if blob := c.GetBlob(); blob != nil {
 		return clip(blob.GetPreview(), 120)

@@ -7,16 +7,17 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bytes of a gap report's text for its three lists: 6 KB in all, with headings.
+// Sizes of the three lists in the text of a gap report, in bytes: 6 KB in total with
+// the headings.
 const (
 	maxGapUnmet       = 3400
 	maxGapQuestions   = 900
 	maxGapSuggestions = 1300
 )
 
-// GapText is a gap report as the model reads it: what is missing and why, what
-// has to be asked, and what to do. At most 6,000 bytes; where a list is longer,
-// the number of the rest stands for it. Empty for an empty report.
+// GapText returns a gap report as the model reads it: what is missing and why, which
+// questions are open, and what to do. It has at most 6,000 bytes; a longer list ends
+// with the number of the omitted lines. The text of an empty report is empty.
 func GapText(gap *harnessv1.GapReport) string {
 	unmet, questions := gap.GetUnmetRequirements(), gap.GetUnansweredQuestions()
 	if len(unmet)+len(questions) == 0 {
@@ -52,7 +53,7 @@ func GapText(gap *harnessv1.GapReport) string {
 	return out.String()
 }
 
-// list writes as many lines as fit into the limit, and how many did not.
+// list writes the lines that fit into the limit, and the number of the others.
 func list(out *strings.Builder, limit, n int, line func(to []byte, i int) []byte) {
 	start := out.Len()
 	scratch := make([]byte, 0, 640)

@@ -8,7 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-func TestTheGapTellsWhatIsMissingAndWhatToDo(t *testing.T) {
+func TestGapTextNamesWhatIsMissingAndWhatToDo(t *testing.T) {
 	c := Resolve(parse(t, `{"required_outputs": [
 		{"id": "report", "description": "The report exists", "predicate": {"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "report.md"}},
 		{"id": "cites", "predicate": {"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "file:report.md", "pattern": "\\[1\\]"}},
@@ -26,7 +26,7 @@ func TestTheGapTellsWhatIsMissingAndWhatToDo(t *testing.T) {
 		{RequirementId: "report", Status: isUnmet, Why: "report.md: does not exist"}, {RequirementId: "fine", Status: isMet, Confidence: 1},
 		{RequirementId: "dark", Unknown: true, Why: "the check gave no answer: refused"},
 	}, 3)
-	got := GapText(holdsTogether(t, c, l).Gap)
+	got := GapText(isConsistent(t, c, l).Gap)
 	const want = `The work does not count as done yet: its contract is not fulfilled.
 
 Not met (9):
@@ -61,7 +61,7 @@ Bring about what is missing, then finish again. Saying that it is there does not
 	}
 }
 
-func TestALongGapEndsInACount(t *testing.T) {
+func TestLongGapTextEndsWithACount(t *testing.T) {
 	c := &harnessv1.TaskContract{}
 	for i := range MaxOutputs {
 		c.RequiredOutputs = append(c.RequiredOutputs, &harnessv1.RequiredOutput{Id: fmt.Sprintf("output-%03d", i), Description: strings.Repeat("long ", 60),
@@ -74,7 +74,7 @@ func TestALongGapEndsInACount(t *testing.T) {
 	for _, r := range l.GetRequirements() {
 		r.Why = strings.Repeat("because ", 30)
 	}
-	v := holdsTogether(t, c, l)
+	v := isConsistent(t, c, l)
 	text := GapText(v.Gap)
 	if n := len(v.Gap.GetUnmetRequirements()); n != MaxOutputs || strings.Count(text, "… and ") != 3 || !strings.Contains(text, "Not met (200):") {
 		t.Errorf("%d outputs are reported; the gap reads\n%s", n, text)

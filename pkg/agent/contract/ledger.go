@@ -8,13 +8,13 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bytes of the texts in a ledger.
+// Sizes of the texts in a ledger, in bytes.
 const (
 	maxEvidenceText = 128
 	maxWhy          = 256
 )
 
-// NewLedger is the ledger of a resolved contract at which nobody has looked yet.
+// NewLedger returns the ledger of a resolved contract before any check.
 func NewLedger(c *harnessv1.TaskContract) *harnessv1.CoverageLedger {
 	l := &harnessv1.CoverageLedger{}
 	for _, o := range c.GetRequiredOutputs() {
@@ -27,9 +27,8 @@ func NewLedger(c *harnessv1.TaskContract) *harnessv1.CoverageLedger {
 	return l
 }
 
-// Record puts what was seen into the ledger, each in the place of its output;
-// what is about no output of the ledger is left out. turn is the turn after
-// which was looked.
+// Record stores the results of checks in the ledger. It ignores checks of outputs that
+// are not in the ledger. turn is the turn that the checks followed.
 func Record(l *harnessv1.CoverageLedger, checks []*harnessv1.RequirementCoverage, turn uint32) {
 	places := make(map[string]int, len(l.GetRequirements()))
 	for i, r := range l.GetRequirements() {
@@ -38,14 +37,14 @@ func Record(l *harnessv1.CoverageLedger, checks []*harnessv1.RequirementCoverage
 	for _, seen := range checks {
 		if i, is := places[seen.GetRequirementId()]; is {
 			l.Requirements[i] = proto.CloneOf(seen)
-			bound(l.Requirements[i])
+			limit(l.Requirements[i])
 		}
 	}
 	l.TurnNumber, l.Stored = turn, nil
 }
 
-// bound holds a coverage to the bounds of its texts and numbers.
-func bound(r *harnessv1.RequirementCoverage) {
+// limit cuts the texts and numbers of a coverage to their limits.
+func limit(r *harnessv1.RequirementCoverage) {
 	r.Why = clip(r.GetWhy(), maxWhy)
 	r.Confidence = clamp(r.GetConfidence())
 	r.Evidence = r.Evidence[:min(len(r.Evidence), maxEvidence)]
@@ -54,8 +53,8 @@ func bound(r *harnessv1.RequirementCoverage) {
 	}
 }
 
-// Fingerprint is a hash of the statuses in a ledger; 0 when there are none. A
-// change of it is progress.
+// Fingerprint returns a hash of the statuses in a ledger; 0 if there are none. A change
+// is progress.
 func Fingerprint(l *harnessv1.CoverageLedger) uint64 {
 	if len(l.GetRequirements()) == 0 {
 		return 0

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// Bytes of a pattern, and instructions that it may compile to: what a match
-	// costs for each byte of text, at worst.
-	maxPattern      = 2 << 10
+	// maxPattern bounds a pattern, in bytes.
+	maxPattern = 2 << 10
+	// maxInstructions bounds the compiled pattern: the worst cost of a match for each
+	// byte of text.
 	maxInstructions = 4000
 )
 
-// compilePattern compiles an RE2 of bounded size.
+// compilePattern compiles a regular expression (RE2) of limited size.
 func compilePattern(field, pattern string, foldCase bool) (*regexp.Regexp, error) {
 	re, err := boundedRegexp(pattern, foldCase)
 	if err != nil {
@@ -26,18 +27,18 @@ func compilePattern(field, pattern string, foldCase bool) (*regexp.Regexp, error
 
 func boundedRegexp(pattern string, foldCase bool) (*regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
-		return nil, errors.New("is too long for a regular expression: at most 2048 bytes are allowed")
+		return nil, errors.New("regular expression exceeds the limit of 2048 bytes")
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	var wrong *syntax.Error
 	if errors.As(err, &wrong) {
-		return nil, errors.New("is no regular expression (RE2): " + wrong.Code.String() + ": " + clip(wrong.Expr, 80))
+		return nil, errors.New("invalid regular expression (RE2): " + wrong.Code.String() + ": " + clip(wrong.Expr, 80))
 	}
 	if err != nil {
 		return nil, err
 	}
 	if instructions(tree) > maxInstructions {
-		return nil, errors.New("is too large a regular expression: repeat less in it")
+		return nil, errors.New("regular expression is too large: use fewer repetitions")
 	}
 	if foldCase {
 		pattern = "(?i)" + pattern
@@ -45,8 +46,8 @@ func boundedRegexp(pattern string, foldCase bool) (*regexp.Regexp, error) {
 	return regexp.Compile(pattern)
 }
 
-// instructions is about how many a syntax tree compiles to, without compiling
-// it: nested repeats multiply.
+// instructions estimates how many instructions a syntax tree compiles to, without
+// compiling it: nested repetitions multiply.
 func instructions(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {

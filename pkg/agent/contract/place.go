@@ -17,7 +17,7 @@ const maxPath = 1024
 
 var itemID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`) })
 
-// placeKind says where a text is.
+// placeKind is a kind of place that has a text.
 type placeKind uint8
 
 const (
@@ -27,10 +27,10 @@ const (
 	inFile
 )
 
-// place is where a text is. The zero value is the response.
+// place names a text to check. The zero value is the last response.
 type place struct {
 	kind placeKind
-	// Artifact: the work item. File: the path.
+	// name is the id of the work item of an artifact, or the path of a file.
 	name string
 }
 
@@ -46,7 +46,7 @@ func (p place) String() string {
 	return "the last response"
 }
 
-// placeOf is the place of a predicate that was checked.
+// placeOf returns the place of a valid predicate.
 func placeOf(p *harnessv1.Predicate) place {
 	switch kind, name, _ := strings.Cut(p.GetIn(), ":"); kind {
 	case "transcript":
@@ -68,40 +68,40 @@ func parsePlace(field, in string) (place, error) {
 		return place{kind: inTranscript}, nil
 	case kind == "artifact" && named:
 		if !itemID().MatchString(name) {
-			return place{}, fault.Invalid(field, "%q is no id of a work item: it does not match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
+			return place{}, fault.Invalid(field, "invalid work item id %q: it must match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
 		}
 		return place{kind: inArtifact, name: name}, nil
 	case kind == "file" && named:
 		return place{kind: inFile, name: name}, checkPath(field, name)
 	}
-	return place{}, fault.Invalid(field, "%q is no place: write response, transcript, artifact:ID or file:PATH", clip(in, 80))
+	return place{}, fault.Invalid(field, "unknown place %q: expected response, transcript, artifact:ID or file:PATH", clip(in, 80))
 }
 
-// checkPath refuses a path that cannot be that of a file in the workspace.
+// checkPath rejects a path that cannot be a file in the workspace.
 func checkPath(field, name string) error {
 	switch last := path.Base(name); {
 	case strings.TrimSpace(name) == "":
-		return fault.Invalid(field, "has an empty path: name a file in the workspace")
+		return fault.Invalid(field, "missing path: expected a file in the workspace")
 	case len(name) > maxPath:
-		return fault.Invalid(field, "the path has %d bytes; at most %d are allowed", len(name), maxPath)
+		return fault.Invalid(field, "a path of %d bytes exceeds the limit of %d", len(name), maxPath)
 	case strings.ContainsAny(name, "\x00\n\r"):
-		return fault.Invalid(field, "the path has a line break or a zero byte in it")
+		return fault.Invalid(field, "the path contains a line break or a NUL byte")
 	case strings.HasPrefix(name, "/"):
-		return fault.Invalid(field, "%q is absolute: write it relative to the workspace", clip(name, 80))
+		return fault.Invalid(field, "%q is absolute: expected a path relative to the workspace", clip(name, 80))
 	case path.Clean(name) == ".." || strings.HasPrefix(path.Clean(name), "../"):
-		return fault.Invalid(field, "%q leads out of the workspace", clip(name, 80))
+		return fault.Invalid(field, "%q is outside the workspace", clip(name, 80))
 	case strings.HasSuffix(name, "/") || last == "." || last == "..":
-		return fault.Invalid(field, "%q is a directory: name a file in it", clip(name, 80))
+		return fault.Invalid(field, "%q is a directory: expected a file", clip(name, 80))
 	}
 	return nil
 }
 
-// checkTarget refuses what is no HOST:PORT.
+// checkTarget rejects a target that is not HOST:PORT.
 func checkTarget(field, target string) error {
 	host, port, err := net.SplitHostPort(target)
 	number, wrong := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" || wrong != nil || number == 0 || strings.ContainsAny(host, "/@ \t\r\n") {
-		return fault.Invalid(field, "%s is no HOST:PORT: write it as in localhost:9000", clip(fmt.Sprintf("%q", target), 80))
+		return fault.Invalid(field, "invalid target %s: expected HOST:PORT, such as localhost:9000", clip(fmt.Sprintf("%q", target), 80))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	tools "github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
-// Bounds of a predicate.
+// Limits of a predicate.
 const (
 	maxArguments      = 16
 	maxCommand        = 8 << 10
@@ -33,7 +33,7 @@ const (
 	alwaysTrue   = harnessv1.PredicateType_PREDICATE_TYPE_ALWAYS_TRUE
 )
 
-// output is an output with its predicate ready for use. A nil one is nothing.
+// output is an output with its compiled predicate. A nil output has no predicate.
 type output struct {
 	spec      *harnessv1.RequiredOutput
 	in        place
@@ -61,13 +61,13 @@ func (o *output) needsConversation() bool {
 	return o.predicate().GetType() == toolSuccess || o.in.kind == inTranscript
 }
 
-// typeName is a type as contract files write it.
+// typeName returns the name of a type in contract files.
 func typeName(t harnessv1.PredicateType) string {
 	return strings.TrimPrefix(t.String(), "PREDICATE_TYPE_")
 }
 
-// uses names the fields of each type of predicate: those that it must have and,
-// behind a ?, those that it may have.
+// uses has the fields of each type of predicate: those that are required and, after a ?,
+// those that are optional.
 var uses = map[harnessv1.PredicateType]string{
 	fileExists:   "path",
 	containsText: "pattern ?in",
@@ -78,8 +78,8 @@ var uses = map[harnessv1.PredicateType]string{
 	alwaysTrue:   "",
 }
 
-// compileOutput checks an output's predicate and makes it ready. field is the
-// path of the predicate.
+// compileOutput checks and compiles the predicate of an output. field is the path of the
+// predicate.
 func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error) {
 	o := &output{spec: spec}
 	p := spec.GetPredicate()
@@ -101,13 +101,13 @@ func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error
 		err = o.compileTool(field, p)
 	case command:
 		if len(p.GetCommand()) > maxCommand {
-			err = fault.Invalid(field+".command", "has %d bytes; at most %d are allowed: put it into a script", len(p.GetCommand()), maxCommand)
+			err = fault.Invalid(field+".command", "%d bytes exceed the limit of %d: put the command into a script", len(p.GetCommand()), maxCommand)
 		} else {
 			o.timeout, err = checkTimeout(field, p, DefaultCommandTimeout, maxCommandTimeout)
 		}
 	case schemaValid:
 		if o.in, err = parsePlace(field+".in", p.GetIn()); err == nil && o.in.kind != inArtifact && o.in.kind != inFile {
-			err = fault.Invalid(field+".in", "a document is in artifact:ID or file:PATH, not in %s", p.GetIn())
+			err = fault.Invalid(field+".in", "expected artifact:ID or file:PATH, not %s", p.GetIn())
 		}
 		if err == nil {
 			o.schema, err = compileSchema(field+".schema", p.GetSchema())
@@ -121,11 +121,11 @@ func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error
 	return o, nil
 }
 
-// checkFields holds a predicate to the fields of its type.
+// checkFields checks that a predicate has the fields of its type and no others.
 func checkFields(field string, p *harnessv1.Predicate) error {
 	used, known := uses[p.GetType()]
 	if !known {
-		return fault.Invalid(field+".type", "is not set to a type: choose FILE_EXISTS, CONTAINS_TEXT, TOOL_RESULT_SUCCESS, "+
+		return fault.Invalid(field+".type", "missing or unknown type: expected FILE_EXISTS, CONTAINS_TEXT, TOOL_RESULT_SUCCESS, "+
 			"COMMAND_SUCCEEDS, JSON_SCHEMA_VALID, CUSTOM or ALWAYS_TRUE")
 	}
 	names := strings.Fields(used)
@@ -144,9 +144,9 @@ func checkFields(field string, p *harnessv1.Predicate) error {
 		}
 		switch {
 		case must && !f.set:
-			return fault.Invalid(field+"."+f.name, "is empty, and %s needs it", typeName(p.GetType()))
+			return fault.Invalid(field+"."+f.name, "is required for %s", typeName(p.GetType()))
 		case !must && !may && f.set:
-			return fault.Invalid(field+"."+f.name, "has no meaning for %s: leave it out, or choose another type", typeName(p.GetType()))
+			return fault.Invalid(field+"."+f.name, "is not valid for %s: leave it out, or choose another type", typeName(p.GetType()))
 		}
 	}
 	return nil
@@ -157,15 +157,15 @@ func (o *output) compileTool(field string, p *harnessv1.Predicate) error {
 		return fault.Invalid(field+".tool", "%q does not match [A-Za-z0-9_-]{1,64}", clip(p.GetTool(), 80))
 	}
 	if n := len(p.GetArguments()); n > maxArguments {
-		return fault.Invalid(field+".arguments", "there are %d; at most %d are allowed", n, maxArguments)
+		return fault.Invalid(field+".arguments", "%d arguments exceed the limit of %d", n, maxArguments)
 	}
 	for i, a := range p.GetArguments() {
 		at := fmt.Sprintf("%s.arguments[%d]", field, i)
 		if a.GetName() == "" {
-			return fault.Invalid(at+".name", "is empty: name the argument")
+			return fault.Invalid(at+".name", "is required: the name of the argument")
 		}
 		if a.GetPattern() == "" {
-			return fault.Invalid(at+".pattern", "is empty: say what has to be found in the argument")
+			return fault.Invalid(at+".pattern", "is required: what the argument must match")
 		}
 		pattern, err := compilePattern(at+".pattern", a.GetPattern(), false)
 		if err != nil {
@@ -180,11 +180,11 @@ func (o *output) compileCustom(field string, p *harnessv1.Predicate) error {
 	var err error
 	switch {
 	case p.GetCel() == "" && p.GetGrpc() == "":
-		return fault.Invalid(field+".cel", "is empty: CUSTOM needs cel or grpc")
+		return fault.Invalid(field+".cel", "missing: CUSTOM requires cel or grpc")
 	case p.GetCel() != "" && p.GetGrpc() != "":
-		return fault.Invalid(field+".grpc", "stands beside cel: a CUSTOM predicate has one of them")
+		return fault.Invalid(field+".grpc", "conflicts with cel: CUSTOM has only one of them")
 	case p.GetCel() != "" && p.GetTimeout() != nil:
-		return fault.Invalid(field+".timeout", "has no meaning for cel: leave it out")
+		return fault.Invalid(field+".timeout", "is not valid with cel: leave it out")
 	case p.GetCel() != "":
 		if o.program, err = expr.State.Compile(p.GetCel()); err != nil {
 			return fault.In(field+".cel", err)
@@ -207,7 +207,7 @@ func checkTimeout(field string, p *harnessv1.Predicate, unset, most time.Duratio
 	}
 	d := p.GetTimeout().AsDuration()
 	if d < minTimeout || d > most {
-		return 0, fault.Invalid(field+".timeout", "is %v; it has to be between %v and %v", d, minTimeout, most)
+		return 0, fault.Invalid(field+".timeout", "is %v, must be between %v and %v", d, minTimeout, most)
 	}
 	return d, nil
 }

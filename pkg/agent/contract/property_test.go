@@ -11,8 +11,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// holdsTogether checks what is true of every verdict.
-func holdsTogether(t interface{ Errorf(string, ...any) }, c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
+// isConsistent checks what holds for every verdict.
+func isConsistent(t interface{ Errorf(string, ...any) }, c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
 	v := Evaluate(c, l)
 	if empty := len(v.Gap.GetUnmetRequirements()) == 0 && len(v.Gap.GetUnansweredQuestions()) == 0 && len(v.Gap.GetSuggestions()) == 0; v.Satisfied != (empty && len(v.Ask) == 0) {
 		t.Errorf("satisfied is %v with %v and %v", v.Satisfied, v.Gap, v.Ask)
@@ -30,7 +30,7 @@ func holdsTogether(t interface{ Errorf(string, ...any) }, c *harnessv1.TaskContr
 	return v
 }
 
-// coverages draws how an output may stand.
+// coverages draws a coverage.
 func coverages(id string) *rapid.Generator[*harnessv1.RequirementCoverage] {
 	return rapid.Custom(func(t *rapid.T) *harnessv1.RequirementCoverage {
 		return &harnessv1.RequirementCoverage{
@@ -65,10 +65,10 @@ func drawn(t *rapid.T) (*harnessv1.TaskContract, *harnessv1.CoverageLedger) {
 	return c, l
 }
 
-func TestMoreThatIsMetNeverMakesTheVerdictWorse(t *testing.T) {
+func TestMoreMetOutputsNeverWorsenTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, l := drawn(t)
-		before := holdsTogether(t, c, l)
+		before := isConsistent(t, c, l)
 		if n := len(c.GetRequiredOutputs()); n > 0 {
 			id := c.GetRequiredOutputs()[rapid.IntRange(0, n-1).Draw(t, "which")].GetId()
 			Record(l, []*harnessv1.RequirementCoverage{{RequirementId: id, Status: isMet, Confidence: 1}}, 2)
@@ -76,7 +76,7 @@ func TestMoreThatIsMetNeverMakesTheVerdictWorse(t *testing.T) {
 		for _, q := range c.GetQuestions() {
 			l.Answers = append(l.Answers, &harnessv1.QuestionAnswer{QuestionId: q.GetId()})
 		}
-		after := holdsTogether(t, c, l)
+		after := isConsistent(t, c, l)
 		if before.Satisfied && !after.Satisfied || after.Coverage.GetMet() < before.Coverage.GetMet() || len(after.Ask) > 0 ||
 			len(after.Gap.GetUnmetRequirements()) > len(before.Gap.GetUnmetRequirements()) {
 			t.Errorf("before %+v, after %+v", before, after)
@@ -84,15 +84,15 @@ func TestMoreThatIsMetNeverMakesTheVerdictWorse(t *testing.T) {
 	})
 }
 
-func TestLessStrictNeverMakesTheVerdictWorse(t *testing.T) {
+func TestLaxerAcceptabilityNeverWorsensTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, l := drawn(t)
-		before := holdsTogether(t, c, l)
+		before := isConsistent(t, c, l)
 		a := c.Acceptability
 		a.MaxUnknowns = proto.Uint32(a.GetMaxUnknowns() + rapid.Uint32Range(0, 2).Draw(t, "more"))
 		a.MinConfidence = proto.Float64(a.GetMinConfidence() * rapid.Float64Range(0, 1).Draw(t, "less"))
 		a.AllowPartial = proto.Bool(true)
-		if after := holdsTogether(t, c, l); before.Satisfied && !after.Satisfied || after.Coverage.GetMet() < before.Coverage.GetMet() {
+		if after := isConsistent(t, c, l); before.Satisfied && !after.Satisfied || after.Coverage.GetMet() < before.Coverage.GetMet() {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 	})

@@ -13,26 +13,26 @@ import (
 	tools "github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
-// maxFindings is how many are named of a document that is not valid.
+// maxFindings bounds the errors that are listed for an invalid document.
 const maxFindings = 3
 
-// noLoader keeps schemas self-contained: a $ref elsewhere reads no file and
-// opens no connection.
+// noLoader rejects references to other documents: a $ref reads no file and opens no
+// connection.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("refers to %s; a schema has to be self-contained", clip(url, 80))
+	return nil, fmt.Errorf("refers to %s, but a schema must be self-contained", clip(url, 80))
 }
 
 func compileSchema(field, text string) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, fault.Invalid(field, "is not JSON: %s", clip(err.Error(), 200))
+		return nil, fault.Invalid(field, "invalid JSON: %s", clip(err.Error(), 200))
 	}
 	switch doc.(type) {
 	case map[string]any, bool:
 	default:
-		return nil, fault.Invalid(field, "is no JSON Schema: it has to be an object")
+		return nil, fault.Invalid(field, "invalid JSON Schema: expected an object")
 	}
 	if err := tools.CheckNumbers(doc); err != nil {
 		return nil, fault.Invalid(field, "%s", err)
@@ -45,16 +45,16 @@ func compileSchema(field, text string) (*jsonschema.Schema, error) {
 		return boundedRegexp(pattern, false)
 	})
 	if err := c.AddResource(url, doc); err != nil {
-		return nil, fault.Invalid(field, "is no JSON Schema: %s", clip(err.Error(), 200))
+		return nil, fault.Invalid(field, "invalid JSON Schema: %s", clip(err.Error(), 200))
 	}
 	schema, err := c.Compile(url)
 	if err != nil {
-		return nil, fault.Invalid(field, "is no JSON Schema: %s", clip(strings.ReplaceAll(err.Error(), url, ""), 200))
+		return nil, fault.Invalid(field, "invalid JSON Schema: %s", clip(strings.ReplaceAll(err.Error(), url, ""), 200))
 	}
 	return schema, nil
 }
 
-// validateDocument says what is wrong with a document, "" when nothing is.
+// validateDocument returns what is wrong with a document; empty if it is valid.
 func validateDocument(schema *jsonschema.Schema, text string) string {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -78,7 +78,7 @@ func validateDocument(schema *jsonschema.Schema, text string) string {
 	return "does not fit the schema: " + strings.Join(found, "; ")
 }
 
-// findings are the leaves of a validation error, each with where it is.
+// findings returns the leaves of a validation error, each with its location.
 func findings(e *jsonschema.ValidationError, p *message.Printer, to []string) []string {
 	if len(e.Causes) == 0 {
 		text := e.ErrorKind.LocalizedString(p)

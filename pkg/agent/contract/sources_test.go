@@ -8,8 +8,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// world is Sources in memory. A blob's text stands under its digest.
-type world struct {
+// memory is Sources in memory. The text of a blob is stored under its digest.
+type memory struct {
 	response  string
 	messages  []*harnessv1.Message
 	blobs     map[string]string
@@ -25,15 +25,15 @@ type world struct {
 	timeout time.Duration
 }
 
-func (w *world) Turn() uint32 { return 7 }
+func (m *memory) Turn() uint32 { return 7 }
 
-func (w *world) Response(context.Context) (string, error) { return w.response, w.err }
+func (m *memory) Response(context.Context) (string, error) { return m.response, m.err }
 
-func (w *world) Messages(context.Context) ([]*harnessv1.Message, error) { return w.messages, w.err }
+func (m *memory) Messages(context.Context) ([]*harnessv1.Message, error) { return m.messages, m.err }
 
-func (w *world) Text(_ context.Context, c *harnessv1.Content) (string, error) {
+func (m *memory) Text(_ context.Context, c *harnessv1.Content) (string, error) {
 	if blob := c.GetBlob(); blob != nil {
-		text, is := w.blobs[blob.GetDigest()]
+		text, is := m.blobs[blob.GetDigest()]
 		if !is {
 			return "", errors.New("the blob cannot be read")
 		}
@@ -42,21 +42,21 @@ func (w *world) Text(_ context.Context, c *harnessv1.Content) (string, error) {
 	return c.GetInline(), nil
 }
 
-func (w *world) Artifact(_ context.Context, id string) (string, bool, error) {
-	text, found := w.artifacts[id]
-	return text, found, w.err
+func (m *memory) Artifact(_ context.Context, id string) (string, bool, error) {
+	text, found := m.artifacts[id]
+	return text, found, m.err
 }
 
-func (w *world) File(_ context.Context, path string, textBytes uint32) (*harnessv1.CheckFileResponse, error) {
-	if w.err != nil {
-		return nil, w.err
+func (m *memory) File(_ context.Context, path string, textBytes uint32) (*harnessv1.CheckFileResponse, error) {
+	if m.err != nil {
+		return nil, m.err
 	}
-	text, is := w.files[path]
+	text, is := m.files[path]
 	if !is {
 		return &harnessv1.CheckFileResponse{Why: "does not exist"}, nil
 	}
 	out := &harnessv1.CheckFileResponse{Exists: true, Digest: digest(text), Size: uint64(len(text))}
-	if n := w.largest; n > 0 && n < len(text) {
+	if n := m.largest; n > 0 && n < len(text) {
 		text, out.Truncated = text[:n], true
 	}
 	if textBytes > 0 {
@@ -65,17 +65,17 @@ func (w *world) File(_ context.Context, path string, textBytes uint32) (*harness
 	return out, nil
 }
 
-func (w *world) Command(_ context.Context, _, command string, timeout time.Duration) (*harnessv1.CheckCommandResponse, error) {
-	w.ran, w.timeout = command, timeout
-	return w.command, w.err
+func (m *memory) Command(_ context.Context, _, command string, timeout time.Duration) (*harnessv1.CheckCommandResponse, error) {
+	m.ran, m.timeout = command, timeout
+	return m.command, m.err
 }
 
-func (w *world) Remote(_ context.Context, _ string, _ *harnessv1.RequiredOutput, timeout time.Duration) (*harnessv1.RequirementCoverage, error) {
-	w.timeout = timeout
-	return w.remote, w.err
+func (m *memory) Remote(_ context.Context, _ string, _ *harnessv1.RequiredOutput, timeout time.Duration) (*harnessv1.RequirementCoverage, error) {
+	m.timeout = timeout
+	return m.remote, m.err
 }
 
-func (w *world) State(context.Context) (map[string]any, error) { return w.state, w.err }
+func (m *memory) State(context.Context) (map[string]any, error) { return m.state, m.err }
 
 func inline(text string) *harnessv1.Content {
 	return &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// clip puts a text on one line and bounds it to limit bytes, the ellipsis
-// included.
+// clip joins a text into one line and cuts it to limit bytes, including the ellipsis.
 func clip(text string, limit int) string {
 	if len(text) <= limit && isPlain(text) {
 		return text
@@ -25,7 +24,7 @@ func clip(text string, limit int) string {
 	return text[:end] + "…"
 }
 
-// clipFront is clip that keeps the end.
+// clipFront is clip, but keeps the end.
 func clipFront(text string, limit int) string {
 	if len(text) > 4*limit {
 		text = text[len(text)-4*limit:]
@@ -41,8 +40,8 @@ func clipFront(text string, limit int) string {
 	return "…" + text[start:]
 }
 
-// isPlain reports whether a text is one line of ASCII with single spaces
-// between its words, as most are: there is nothing to do to it.
+// isPlain reports whether a text is one line of ASCII words with single spaces. Such a
+// text, the usual case, needs no change.
 func isPlain(text string) bool {
 	last := byte(' ')
 	for i := range len(text) {
@@ -61,7 +60,7 @@ func oneLine(text string) string {
 	}), " ")
 }
 
-// around is a match with a little of the text on both sides.
+// around returns a match with some text on both sides.
 func around(text string, match []int) string {
 	const before, after = 24, 96
 	start, end := max(match[0]-before, 0), min(match[0]+after, len(text))

@@ -15,9 +15,9 @@ import (
 
 var idFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`) })
 
-// Validate refuses a contract that cannot be verified as it is written, as far
-// as that can be known without looking at the world. It takes contracts from
-// outside, resolved or not. The error is a *fault.FieldError.
+// Validate rejects a contract that can never be verified, as far as that is known before
+// a run. It accepts contracts from outside, resolved or not. The error is a
+// *fault.FieldError.
 func Validate(c *harnessv1.TaskContract) error {
 	if err := checkShape(c); err != nil {
 		return err
@@ -28,24 +28,24 @@ func Validate(c *harnessv1.TaskContract) error {
 	return nil
 }
 
-// checkShape checks what is not about one output.
+// checkShape checks everything but the single outputs.
 func checkShape(c *harnessv1.TaskContract) error {
 	outputs, lines, questions := len(c.GetRequiredOutputs()), len(c.GetRequirements()), len(c.GetQuestions())
 	switch {
 	case outputs+lines+questions == 0:
-		return fault.Invalid("required_outputs", "the contract asks for nothing: give required_outputs, requirements or questions")
+		return fault.Invalid("required_outputs", "the contract is empty: set required_outputs, requirements or questions")
 	case outputs+lines > MaxOutputs && lines > 0:
-		return fault.Invalid("requirements", "there are %d outputs with the requirements; at most %d are allowed", outputs+lines, MaxOutputs)
+		return fault.Invalid("requirements", "%d outputs including requirements exceed the limit of %d", outputs+lines, MaxOutputs)
 	case outputs > MaxOutputs:
-		return fault.Invalid("required_outputs", "there are %d; at most %d are allowed", outputs, MaxOutputs)
+		return fault.Invalid("required_outputs", "%d outputs exceed the limit of %d", outputs, MaxOutputs)
 	case questions > MaxQuestions:
-		return fault.Invalid("questions", "there are %d; at most %d are allowed", questions, MaxQuestions)
+		return fault.Invalid("questions", "%d questions exceed the limit of %d", questions, MaxQuestions)
 	case c.GetStored() != nil:
-		return fault.Invalid("stored", "is set by the harness; leave it out")
+		return fault.Invalid("stored", "is set by the harness: leave it out")
 	}
 	for i, line := range c.GetRequirements() {
 		if strings.TrimSpace(line) == "" {
-			return fault.Invalid(fmt.Sprintf("requirements[%d]", i), "is empty: say what has to be there, or leave it out")
+			return fault.Invalid(fmt.Sprintf("requirements[%d]", i), "is empty: expected a requirement")
 		}
 	}
 	ids := map[string]int{}
@@ -55,18 +55,18 @@ func checkShape(c *harnessv1.TaskContract) error {
 			return err
 		}
 		if strings.TrimSpace(q.GetQuestion()) == "" {
-			return fault.Invalid(field+".question", "is empty: say what is asked")
+			return fault.Invalid(field+".question", "is required: the text of the question")
 		}
 	}
 	a := c.GetAcceptability()
 	if a.GetMaxUnknowns() > MaxOutputs {
-		return fault.Invalid("acceptability.max_unknowns", "is %d; at most %d makes sense", a.GetMaxUnknowns(), MaxOutputs)
+		return fault.Invalid("acceptability.max_unknowns", "is %d, must be at most %d", a.GetMaxUnknowns(), MaxOutputs)
 	}
 	if m := a.GetMinConfidence(); math.IsNaN(m) || m < 0 || m > 1 {
-		return fault.Invalid("acceptability.min_confidence", "is %v; it has to be in [0, 1]", m)
+		return fault.Invalid("acceptability.min_confidence", "is %v, must be in [0, 1]", m)
 	}
 	if size := proto.Size(Resolve(c)); size > MaxEncoded {
-		return fault.Invalid("required_outputs", "the contract has %d bytes encoded; at most %d are allowed: shorten its texts or schemas", size, MaxEncoded)
+		return fault.Invalid("required_outputs", "an encoded contract of %d bytes exceeds the limit of %d: shorten its texts or schemas", size, MaxEncoded)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func checkOutputs(c *harnessv1.TaskContract) ([]*output, error) {
 	for i := range c.GetRequirements() {
 		if first, taken := ids[lineID(i)]; taken {
 			return nil, fault.Invalid(fmt.Sprintf("required_outputs[%d].id", first),
-				"%s is the id that requirements[%d] gets: choose another", lineID(i), i)
+				"duplicate id %s: requirements[%d] gets it; choose another", lineID(i), i)
 		}
 	}
 	return outputs, nil
@@ -100,7 +100,7 @@ func checkID(field, id, list string, i int, ids map[string]int) error {
 		return fault.Invalid(field, "%q does not match [A-Za-z0-9_.-]{1,64}", clip(id, 80))
 	}
 	if first, taken := ids[id]; taken {
-		return fault.Invalid(field, "%s is the id of %s[%d] already: choose another", id, list, first)
+		return fault.Invalid(field, "duplicate id %s: %s[%d] has it; choose another", id, list, first)
 	}
 	ids[id] = i
 	return nil

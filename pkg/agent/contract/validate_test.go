@@ -24,12 +24,12 @@ func parse(t testing.TB, text string) *harnessv1.TaskContract {
 	return c
 }
 
-// with is a contract with one output of that predicate, as JSON.
+// with returns a contract with one output of a predicate, as JSON.
 func with(predicate string) string {
 	return `{"required_outputs": [{"id": "o", "predicate": ` + predicate + `}]}`
 }
 
-func TestResolveWritesOutWhatIsLeftUnsaid(t *testing.T) {
+func TestResolveFillsInDefaults(t *testing.T) {
 	c := parse(t, `{"goal": "g", "requirements": ["first", "second"], "stored": {"inline": "x"},
 		"required_outputs": [{"id": "a"}, {"id": "b", "predicate": {"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "x"}}]}`)
 	before := proto.CloneOf(c)
@@ -61,7 +61,7 @@ func TestResolveWritesOutWhatIsLeftUnsaid(t *testing.T) {
 	}
 }
 
-func TestContractsThatCanBeVerifiedAreAccepted(t *testing.T) {
+func TestValidateAcceptsVerifiableContracts(t *testing.T) {
 	for _, text := range []string{
 		`{"requirements": ["The report is written"]}`,
 		`{"questions": [{"id": "q", "question": "Which one?", "required": true}]}`,
@@ -91,7 +91,7 @@ func TestContractsThatCanBeVerifiedAreAccepted(t *testing.T) {
 	}
 }
 
-func TestRefusalsNameTheFieldAndSayWhatToDo(t *testing.T) {
+func TestValidateNamesTheFieldAndWhatToDo(t *testing.T) {
 	const p = "required_outputs[0].predicate"
 	many := func(n int) string { return strings.TrimSuffix(strings.Repeat(`"x",`, n), ",") }
 	questions := func(n int) string {
@@ -102,59 +102,59 @@ func TestRefusalsNameTheFieldAndSayWhatToDo(t *testing.T) {
 		return strings.Join(out, ",")
 	}
 	for _, c := range []struct{ contract, field, says string }{
-		{`{"goal": "g"}`, "required_outputs", "asks for nothing"},
+		{`{"goal": "g"}`, "required_outputs", "is empty"},
 		{`{"requirements": ["x", " "]}`, "requirements[1]", "empty"},
-		{`{"requirements": [` + many(201) + `]}`, "requirements", "at most 200"},
-		{`{"questions": [` + questions(33) + `]}`, "questions", "at most 32"},
+		{`{"requirements": [` + many(201) + `]}`, "requirements", "limit of 200"},
+		{`{"questions": [` + questions(33) + `]}`, "questions", "limit of 32"},
 		{`{"questions": [{"id": "", "question": "?"}]}`, "questions[0].id", "does not match"},
 		{`{"questions": [{"id": "a", "question": "?"}, {"id": "a", "question": "?"}]}`, "questions[1].id", "questions[0]"},
-		{`{"questions": [{"id": "a", "question": " "}]}`, "questions[0].question", "empty"},
+		{`{"questions": [{"id": "a", "question": " "}]}`, "questions[0].question", "is required"},
 		{`{"requirements": ["x"], "stored": {"inline": "x"}}`, "stored", "leave it out"},
 		{`{"requirements": ["x"], "acceptability": {"max_unknowns": 201}}`, "acceptability.max_unknowns", "200"},
 		{`{"requirements": ["x"], "acceptability": {"min_confidence": 1.1}}`, "acceptability.min_confidence", "[0, 1]"},
 		{`{"requirements": ["x"], "acceptability": {"min_confidence": "NaN"}}`, "acceptability.min_confidence", "[0, 1]"},
-		{`{"requirements": ["` + strings.Repeat("x", MaxEncoded) + `"]}`, "required_outputs", "at most 98304"},
+		{`{"requirements": ["` + strings.Repeat("x", MaxEncoded) + `"]}`, "required_outputs", "limit of 98304"},
 		{`{"required_outputs": [{"id": "a b"}]}`, "required_outputs[0].id", "does not match"},
 		{`{"required_outputs": [{"id": "a"}, {"id": "a"}]}`, "required_outputs[1].id", "required_outputs[0]"},
 		{`{"required_outputs": [{"id": "x"}, {"id": "R1"}], "requirements": ["x"]}`, "required_outputs[1].id", "requirements[0]"},
-		{with(`{}`), p + ".type", "choose"},
-		{with(`{"type": 99}`), p + ".type", "choose"},
-		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS"}`), p + ".path", "FILE_EXISTS needs it"},
-		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": " "}`), p + ".path", "needs it"},
-		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a", "pattern": "a"}`), p + ".pattern", "no meaning for FILE_EXISTS"},
+		{with(`{}`), p + ".type", "expected FILE_EXISTS"},
+		{with(`{"type": 99}`), p + ".type", "expected FILE_EXISTS"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS"}`), p + ".path", "is required for FILE_EXISTS"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": " "}`), p + ".path", "is required"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a", "pattern": "a"}`), p + ".pattern", "is not valid for FILE_EXISTS"},
 		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "/etc/passwd"}`), p + ".path", "relative"},
-		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a/../../b"}`), p + ".path", "out of the workspace"},
-		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": ".."}`), p + ".path", "out of the workspace"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a/../../b"}`), p + ".path", "outside the workspace"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": ".."}`), p + ".path", "outside the workspace"},
 		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "out/"}`), p + ".path", "directory"},
 		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "."}`), p + ".path", "directory"},
 		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a/.."}`), p + ".path", "directory"},
-		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a\u0000b"}`), p + ".path", "zero byte"},
-		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "` + strings.Repeat("a", 1025) + `"}`), p + ".path", "at most 1024"},
-		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "response"}`), p + ".pattern", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a\u0000b"}`), p + ".path", "NUL byte"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "` + strings.Repeat("a", 1025) + `"}`), p + ".path", "limit of 1024"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "in": "response"}`), p + ".pattern", "is required"},
 		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "(a"}`), p + ".pattern", "missing closing ): (a"},
 		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "[ab]{1000}[ab]{1000}[ab]{1000}"}`), p + ".pattern", "too large"},
 		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "` + strings.Repeat("a", 2049) + `"}`), p + ".pattern", "2048"},
 		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "answer"}`), p + ".in", "response, transcript, artifact:ID or file:PATH"},
-		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "file:"}`), p + ".in", "empty path"},
-		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "file:../x"}`), p + ".in", "out of the workspace"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "file:"}`), p + ".in", "missing path"},
+		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "file:../x"}`), p + ".in", "outside the workspace"},
 		{with(`{"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "a", "in": "artifact:a b"}`), p + ".in", "work item"},
-		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS"}`), p + ".tool", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS"}`), p + ".tool", "is required"},
 		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a b"}`), p + ".tool", "does not match"},
-		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"pattern": "a"}]}`), p + ".arguments[0].name", "empty"},
-		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"name": "a"}]}`), p + ".arguments[0].pattern", "empty"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"pattern": "a"}]}`), p + ".arguments[0].name", "is required"},
+		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"name": "a"}]}`), p + ".arguments[0].pattern", "is required"},
 		{with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"name": "a", "pattern": "["}]}`), p + ".arguments[0].pattern", "RE2"},
-		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": " "}`), p + ".command", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": " "}`), p + ".command", "is required"},
 		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "` + strings.Repeat("a", 8193) + `"}`), p + ".command", "script"},
 		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "a", "timeout": "0s"}`), p + ".timeout", "between 1ms and 1h"},
 		{with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "a", "timeout": "3601s"}`), p + ".timeout", "between"},
-		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "schema": "{}"}`), p + ".in", "needs it"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "schema": "{}"}`), p + ".in", "is required"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "schema": "{}", "in": "response"}`), p + ".in", "artifact:ID or file:PATH"},
-		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a"}`), p + ".schema", "needs it"},
-		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{"}`), p + ".schema", "not JSON"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a"}`), p + ".schema", "is required"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{"}`), p + ".schema", "invalid JSON: "},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "[]"}`), p + ".schema", "object"},
-		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"type\": \"thing\"}"}`), p + ".schema", "no JSON Schema"},
-		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"pattern\": \"(\"}"}`), p + ".schema", "no JSON Schema"},
-		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"pattern\": \"[ab]{1000}[ab]{1000}[ab]{1000}\"}"}`), p + ".schema", "no JSON Schema"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"type\": \"thing\"}"}`), p + ".schema", "invalid JSON Schema"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"pattern\": \"(\"}"}`), p + ".schema", "invalid JSON Schema"},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"pattern\": \"[ab]{1000}[ab]{1000}[ab]{1000}\"}"}`), p + ".schema", "invalid JSON Schema"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"maximum\": 1e99999}"}`), p + ".schema", "out of range"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"$ref\": \"https://example.com/a.json\"}"}`), p + ".schema", "self-contained"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"$ref\": \"file:///etc/passwd\"}"}`), p + ".schema", "self-contained"},
@@ -167,8 +167,8 @@ func TestRefusalsNameTheFieldAndSayWhatToDo(t *testing.T) {
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": ":80"}`), p + ".grpc", "HOST:PORT"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:99999"}`), p + ".grpc", "HOST:PORT"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:1", "timeout": "301s"}`), p + ".timeout", "5m"},
-		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "path": "a"}`), p + ".path", "no meaning"},
-		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "arguments": [{}]}`), p + ".arguments", "no meaning"},
+		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "path": "a"}`), p + ".path", "is not valid for"},
+		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "arguments": [{}]}`), p + ".arguments", "is not valid for"},
 	} {
 		err := Validate(parse(t, c.contract))
 		var wrong *fault.FieldError
@@ -182,7 +182,7 @@ func TestRefusalsNameTheFieldAndSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAnExpressionIsRefusedAtItsPlace(t *testing.T) {
+func TestValidateReportsThePlaceInAnExpression(t *testing.T) {
 	err := Validate(parse(t, with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes > 0 &&\n  nope"}`)))
 	var wrong *fault.FieldError
 	if !errors.As(err, &wrong) || wrong.Line != 2 || wrong.Column != 3 || !strings.Contains(err.Error(), "predicate.cel: line 2, column 3: ") {
@@ -190,7 +190,7 @@ func TestAnExpressionIsRefusedAtItsPlace(t *testing.T) {
 	}
 }
 
-func TestATimeoutThatIsNoDurationIsRefused(t *testing.T) {
+func TestValidateRejectsAnInvalidTimeout(t *testing.T) {
 	c := parse(t, with(`{"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "a"}`))
 	c.RequiredOutputs[0].Predicate.Timeout = &durationpb.Duration{Seconds: 1, Nanos: -1}
 	if err := Validate(c); err == nil {
@@ -217,7 +217,7 @@ func FuzzValidate(f *testing.F) {
 		}
 		f.Add(encoded)
 	}
-	w := &world{
+	w := &memory{
 		response: "aaa", messages: []*harnessv1.Message{calls([3]string{"1", "a", `{"a": {"b": "x"}}`}), answers("1", "a", false)},
 		artifacts: map[string]string{"w1": `{"a": 1}`}, files: map[string]string{"a": `{"a": [1]}`},
 	}
@@ -253,6 +253,6 @@ func FuzzValidate(f *testing.F) {
 			}
 			Record(ledger, []*harnessv1.RequirementCoverage{seen}, 3)
 		}
-		holdsTogether(t, ready.Proto(), ledger)
+		isConsistent(t, ready.Proto(), ledger)
 	})
 }

@@ -9,10 +9,11 @@ type builtInRule struct {
 	text  func(Context) string
 }
 
-// ApproachingLimit is the rule that fires once in each segment: each has its turns.
+// ApproachingLimit is the rule that fires once in each segment, because each segment has
+// its own turns.
 const ApproachingLimit = "approaching_turn_limit"
 
-// builtIn are the rules in the order in which they are evaluated.
+// builtIn has the built-in rules in the order of their evaluation.
 var builtIn = []builtInRule{
 	{
 		id:    "no_reads_after_3_turns",

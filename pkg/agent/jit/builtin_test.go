@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
 )
 
-// order is that of the built-in rules.
+// order has the ids of the built-in rules in their order.
 var order = []string{
 	"no_reads_after_3_turns", "serial_reads_suggest_parallel", "no_deliverable_after_many_reads", "approaching_turn_limit",
 	"all_planning_no_execution", "post_compaction_guidance", "repeated_compaction_warning",
@@ -26,7 +26,7 @@ func ids(fired []jit.Instruction) []string {
 	return all
 }
 
-func TestEachBuiltInRuleFiresAtItsBorderAndNotBefore(t *testing.T) {
+func TestBuiltInRuleFiresAtItsLimit(t *testing.T) {
 	type c = jit.Context
 	for id, contexts := range map[string]struct{ fires, not []c }{
 		"no_reads_after_3_turns": {
@@ -77,7 +77,7 @@ func TestEachBuiltInRuleFiresAtItsBorderAndNotBefore(t *testing.T) {
 	}
 }
 
-func TestBuiltInRulesFireInTheirOrderWithShortTextsThatHaveTheFigures(t *testing.T) {
+func TestBuiltInRulesFireInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Uint32Range(0, 12)
 		c := jit.Context{
@@ -105,7 +105,7 @@ func TestBuiltInRulesFireInTheirOrderWithShortTextsThatHaveTheFigures(t *testing
 	})
 }
 
-func TestTheTextOfABuiltInRuleHasTheFigures(t *testing.T) {
+func TestBuiltInTextHasTheNumbers(t *testing.T) {
 	var none *jit.Rules
 	fired, _ := none.Evaluate(jit.Context{Turn: 41, MaxTurns: 51, Reads: 17, ItemsOpen: true, Compactions: 3}, never)
 	want := map[string]string{

@@ -1,11 +1,10 @@
-// Package jit decides which just-in-time instructions the model is given before
-// a turn: the built-in rules, and those of an agent, which are CEL conditions
+// Package jit decides which just-in-time instructions the model gets before a turn:
+// those of the built-in rules and of the rules of an agent, which are CEL conditions
 // with a text.
 //
-// It is pure. Rules are immutable once compiled and may be used by many
-// goroutines. What is wrong with a rule is said by Compile, with its place; a
-// rule that cannot be evaluated against a certain state is left out and
-// reported, and never fails a turn.
+// It is pure. Compiled rules never change and are safe for concurrent use. Compile
+// reports an invalid rule with its place. A rule that cannot be evaluated for a certain
+// state is left out and reported; it never fails a turn.
 package jit
 
 import (
@@ -23,57 +22,56 @@ import (
 )
 
 const (
-	// Rules of one's own in an agent.
+	// maxRules bounds the rules of an agent.
 	maxRules = 64
-	// Bytes of a rule's text, before and after its expressions are replaced.
+	// maxText bounds the text of a rule, before and after its expressions are replaced,
+	// in bytes.
 	maxText = 4 << 10
-	// Bytes of an error in a report.
+	// maxError bounds the error of a Failure, in bytes.
 	maxError = 256
 )
 
 var idFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`) })
 
-// Context is what rules know of a run before a turn. All counts are of the run,
-// but for Turn and MaxTurns as the snapshot has them.
+// Context is what rules know of a run before a turn. All counts are those of the run.
 type Context struct {
-	// Number of the turn that is about to run, from 1, and the last one allowed.
+	// Turn is the number of the next turn, from 1; MaxTurns is the last one allowed.
 	Turn, MaxTurns uint32
-	// SegmentTurn and SegmentMax are the same within the segment; 0 means that it is
-	// the first.
+	// SegmentTurn and SegmentMax are the same within the segment; 0 in the first segment.
 	SegmentTurn, SegmentMax uint32
-	// Calls by tool, the harness's own tools included.
+	// ToolUsage counts the calls of each tool, the harness's own tools included.
 	ToolUsage map[string]uint32
-	// Calls by the annotations of their tools, not by names.
+	// Reads, Writes and Explores count calls by the annotations of their tools.
 	Reads, Writes, Explores uint32
-	// Work items that are finished, and all.
+	// WorkItemsComplete and WorkItemsTotal count the finished work items and all of them.
 	WorkItemsComplete, WorkItemsTotal uint32
-	// Calls of work_item_add.
+	// ItemAdds counts the calls of work_item_add.
 	ItemAdds uint32
-	// Compactions so far.
+	// Compactions counts the compactions so far.
 	Compactions uint32
-	// Files that have changed since the run began.
+	// FilesChanged counts the files that have changed since the run started.
 	FilesChanged uint32
-	// Seconds that the run has worked.
+	// Seconds is how long the run has worked.
 	Seconds float64
-	// Work items are left to be done.
+	// ItemsOpen is true if a work item is not finished.
 	ItemsOpen bool
 }
 
-// Instruction is an instruction that the model is to be given.
+// Instruction is a text of a rule for the model.
 type Instruction struct {
-	// The rule.
+	// ID of the rule.
 	ID string
-	// What the model is told, at most 4 KiB.
+	// Text for the model, at most 4 KiB.
 	Text string
-	// It fires once in a run: its id is to be remembered.
+	// Once is true if the rule fires only once in a run: the caller records its id.
 	Once bool
 }
 
-// Failure is a rule that could not be evaluated and is left out.
+// Failure reports a rule that could not be evaluated and is left out.
 type Failure struct {
-	// The rule.
+	// ID of the rule.
 	ID string
-	// Why, on one line of at most 256 bytes.
+	// Error is one line of at most 256 bytes.
 	Error string
 }
 
@@ -84,8 +82,8 @@ type rule struct {
 	once bool
 }
 
-// Rules are an agent's rules, behind the built-in ones. A nil Rules has the
-// built-in ones only.
+// Rules are the built-in rules and those of an agent. A nil Rules has only the built-in
+// ones.
 type Rules struct {
 	custom       []rule
 	filesChanged bool
@@ -95,14 +93,14 @@ type Rules struct {
 // *fault.FieldError.
 func Compile(rules []*harnessv1.JitRule) (*Rules, error) {
 	if len(rules) > maxRules {
-		return nil, fault.Invalid("jit", "has %d rules; at most %d are allowed", len(rules), maxRules)
+		return nil, fault.Invalid("jit", "%d rules exceed the limit of %d", len(rules), maxRules)
 	}
 	r := &Rules{}
 	first := make(map[string]int, len(rules))
 	for i, given := range rules {
 		compiled, err := compile(given)
 		if before, taken := first[given.GetId()]; err == nil && taken {
-			err = fault.Invalid("id", "%q is the id of jit[%d] already; give each rule its own", given.GetId(), before)
+			err = fault.Invalid("id", "duplicate id %q: jit[%d] has it", given.GetId(), before)
 		}
 		if err != nil {
 			return nil, fault.In(fmt.Sprintf("jit[%d]", i), err)
@@ -119,15 +117,15 @@ func compile(given *harnessv1.JitRule) (rule, error) {
 	r := rule{id: given.GetId(), once: given.Once == nil || given.GetOnce()}
 	switch {
 	case r.id == "":
-		return r, fault.Invalid("id", "is empty; give the rule a name")
+		return r, fault.Invalid("id", "is required: the name of the rule")
 	case !idFormat().MatchString(r.id):
 		return r, fault.Invalid("id", "%q does not match [A-Za-z0-9_.-]{1,64}", content.Cut(r.id, 80))
 	case slices.ContainsFunc(builtIn, func(b builtInRule) bool { return b.id == r.id }):
-		return r, fault.Invalid("id", "%q is a built-in rule; choose another id", r.id)
+		return r, fault.Invalid("id", "%q is the id of a built-in rule; choose another", r.id)
 	case strings.TrimSpace(given.GetText()) == "":
-		return r, fault.Invalid("text", "is empty; write what the model is to be told")
+		return r, fault.Invalid("text", "is required: the text for the model")
 	case len(given.GetText()) > maxText:
-		return r, fault.Invalid("text", "has %d bytes; at most %d are allowed", len(given.GetText()), maxText)
+		return r, fault.Invalid("text", "%d bytes exceed the limit of %d", len(given.GetText()), maxText)
 	}
 	var err error
 	if r.when, err = expr.Jit.Compile(given.GetWhen()); err != nil {
@@ -139,28 +137,27 @@ func compile(given *harnessv1.JitRule) (rule, error) {
 	return r, nil
 }
 
-// NeedsFilesChanged says whether a rule may look at the number of changed files,
-// which somebody has to count.
+// NeedsFilesChanged reports whether a rule may read FilesChanged, which is costly to
+// count.
 func (r *Rules) NeedsFilesChanged() bool { return r != nil && r.filesChanged }
 
-// Evaluate returns the rules whose conditions hold, the built-in ones first and
-// then the agent's, each in their order, and the agent's rules that could not be
-// evaluated. fired says whether a rule has fired in the run: one that fires once
-// and has is not looked at.
+// Evaluate returns the instructions of the rules whose conditions are true, the built-in
+// rules first, and the rules that could not be evaluated. fired reports whether a rule
+// has fired in the run; a rule that fires once is not evaluated again.
 func (r *Rules) Evaluate(c Context, fired func(id string) bool) ([]Instruction, []Failure) {
 	if c.SegmentMax == 0 {
 		c.SegmentTurn, c.SegmentMax = c.Turn, c.MaxTurns
 	}
-	var fires []Instruction
+	var instructions []Instruction
 	for _, b := range builtIn {
 		if !fired(b.id) && b.holds(c) {
-			fires = append(fires, Instruction{ID: b.id, Text: b.text(c), Once: true})
+			instructions = append(instructions, Instruction{ID: b.id, Text: b.text(c), Once: true})
 		}
 	}
 	if r == nil || len(r.custom) == 0 {
-		return fires, nil
+		return instructions, nil
 	}
-	var failed []Failure
+	var failures []Failure
 	vars := c.variables()
 	for _, rule := range r.custom {
 		if rule.once && fired(rule.id) {
@@ -169,15 +166,15 @@ func (r *Rules) Evaluate(c Context, fired func(id string) bool) ([]Instruction, 
 		text, err := rule.evaluate(vars)
 		switch {
 		case err != nil:
-			failed = append(failed, Failure{ID: rule.id, Error: content.Cut(err.Error(), maxError)})
+			failures = append(failures, Failure{ID: rule.id, Error: content.Cut(err.Error(), maxError)})
 		case text != "":
-			fires = append(fires, Instruction{ID: rule.id, Text: text, Once: rule.once})
+			instructions = append(instructions, Instruction{ID: rule.id, Text: text, Once: rule.once})
 		}
 	}
-	return fires, failed
+	return instructions, failures
 }
 
-// evaluate is the text of a rule that fires, and empty when it does not.
+// evaluate returns the text of a rule that fires; empty if it does not.
 func (r rule) evaluate(vars map[string]any) (string, error) {
 	holds, err := r.when.Holds(vars)
 	if err != nil {
@@ -191,7 +188,7 @@ func (r rule) evaluate(vars map[string]any) (string, error) {
 		return "", fmt.Errorf("text: %w", err)
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", errors.New("text: nothing is left of it once its expressions are replaced")
+		return "", errors.New("text: is empty after its expressions are replaced")
 	}
 	return content.Cut(text, maxText), nil
 }

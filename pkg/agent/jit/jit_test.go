@@ -24,7 +24,7 @@ func compile(t testing.TB, rules ...*harnessv1.JitRule) *jit.Rules {
 	return r
 }
 
-func TestARuleOfOnesOwnSeesTheRun(t *testing.T) {
+func TestCustomRuleReadsTheState(t *testing.T) {
 	c := jit.Context{
 		Turn: 2, MaxTurns: 50, ToolUsage: map[string]uint32{"read_file": 3}, Reads: 3, Writes: 1, Explores: 4,
 		WorkItemsComplete: 1, WorkItemsTotal: 2, Compactions: 0, FilesChanged: 5, Seconds: 61.5,
@@ -55,7 +55,7 @@ func TestARuleOfOnesOwnSeesTheRun(t *testing.T) {
 	}
 }
 
-func TestTheTextMayUseTheVariables(t *testing.T) {
+func TestTextMayContainExpressions(t *testing.T) {
 	r := compile(t, rule("mine", "true", "{{ files_changed }} files in {{ turn }} turns: {{ writes > 1 ? 'many' : 'few' }} writes."))
 	fired, failed := r.Evaluate(jit.Context{Turn: 2, FilesChanged: 5, Writes: 2}, never)
 	if len(failed) > 0 || len(fired) != 1 || fired[0].Text != "5 files in 2 turns: many writes." {
@@ -63,7 +63,7 @@ func TestTheTextMayUseTheVariables(t *testing.T) {
 	}
 }
 
-func TestARuleFiresOnceUnlessItSaysOtherwise(t *testing.T) {
+func TestRuleFiresOnceByDefault(t *testing.T) {
 	no, yes := false, true
 	always := rule("always", "true", "Again.")
 	always.Once = &no
@@ -85,7 +85,7 @@ func TestARuleFiresOnceUnlessItSaysOtherwise(t *testing.T) {
 	}
 }
 
-func TestOnesOwnRulesComeBehindTheBuiltInOnesInTheirOrder(t *testing.T) {
+func TestCustomRulesFollowTheBuiltInOnes(t *testing.T) {
 	r := compile(t, rule("z", "true", "First."), rule("a", "true", "Second."))
 	fired, _ := r.Evaluate(jit.Context{Turn: 3, Compactions: 1}, never)
 	if got := strings.Join(ids(fired), " "); got != "no_reads_after_3_turns post_compaction_guidance z a" {
@@ -93,7 +93,7 @@ func TestOnesOwnRulesComeBehindTheBuiltInOnesInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestARuleThatCannotBeEvaluatedIsLeftOutAndReported(t *testing.T) {
+func TestFailingRuleIsLeftOutAndReported(t *testing.T) {
 	r := compile(t,
 		rule("condition", "100 / writes > 3", "Never."),
 		rule("text", "true", "{{ 100 / writes }} of it."),
@@ -114,7 +114,7 @@ func TestARuleThatCannotBeEvaluatedIsLeftOutAndReported(t *testing.T) {
 	}
 }
 
-func TestARenderedTextIsBounded(t *testing.T) {
+func TestRenderedTextIsLimited(t *testing.T) {
 	double := `"` + strings.Repeat("x", 3000) + `"`
 	r := compile(t, rule("long", "true", "{{ "+double+" + (turn > 0 ? '' : 'y') }}{{ turn }}"))
 	fired, _ := r.Evaluate(jit.Context{Turn: 1}, never)
@@ -127,7 +127,7 @@ func TestARenderedTextIsBounded(t *testing.T) {
 	}
 }
 
-func TestOnlyRulesThatLookAtChangedFilesNeedThem(t *testing.T) {
+func TestNeedsFilesChanged(t *testing.T) {
 	var none *jit.Rules
 	if none.NeedsFilesChanged() || compile(t, rule("a", "turn > 1", "x")).NeedsFilesChanged() {
 		t.Error("needed by nobody")
@@ -137,7 +137,7 @@ func TestOnlyRulesThatLookAtChangedFilesNeedThem(t *testing.T) {
 	}
 }
 
-func TestABadRuleIsRefusedWithItsPlace(t *testing.T) {
+func TestCompileReportsThePlaceInARule(t *testing.T) {
 	fine := rule("fine", "true", "x")
 	many := make([]*harnessv1.JitRule, 65)
 	for i := range many {
@@ -151,12 +151,12 @@ func TestABadRuleIsRefusedWithItsPlace(t *testing.T) {
 		message      string
 		line, column int
 	}{
-		"no id":            {rules{rule("", "true", "x")}, "jit[0].id", "empty", 0, 0},
+		"no id":            {rules{rule("", "true", "x")}, "jit[0].id", "is required", 0, 0},
 		"id of others":     {rules{fine, rule("a b", "true", "x")}, "jit[1].id", "does not match", 0, 0},
 		"long id":          {rules{rule(strings.Repeat("x", 65), "true", "x")}, "jit[0].id", "does not match", 0, 0},
 		"the same id":      {rules{rule("b", "true", "x"), fine, rule("b", "true", "x")}, "jit[2].id", "jit[0]", 0, 0},
 		"built-in id":      {rules{rule("approaching_turn_limit", "true", "x")}, "jit[0].id", "built-in", 0, 0},
-		"no text":          {rules{rule("a", "true", " \n")}, "jit[0].text", "empty", 0, 0},
+		"no text":          {rules{rule("a", "true", " \n")}, "jit[0].text", "is required", 0, 0},
 		"long text":        {rules{rule("a", "true", strings.Repeat("x", 4097))}, "jit[0].text", "4096", 0, 0},
 		"no condition":     {rules{rule("a", "", "x")}, "jit[0].when", "empty", 0, 0},
 		"no bool":          {rules{fine, rule("a", "turn + 1", "x")}, "jit[1].when", "int", 1, 1},

@@ -1,9 +1,9 @@
-// Package mode is the modes of work: which tools an agent may use in each, and
-// what the model is told of them. There are plan and execute, and the modes of an
-// agent's own.
+// Package mode decides which tools an agent may use in each mode of work, and writes the
+// texts for the model about modes. Every agent has the modes plan and execute; it may
+// have custom modes.
 //
-// It is pure. An empty name is execute everywhere. A mode that is not known
-// allows nothing but to end the work: callers refuse its name before.
+// It is pure. An empty name means execute. An unknown mode allows only the tools that
+// end the work; callers reject its name before that.
 package mode
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
-// The modes that every run has.
+// Built-in modes.
 const (
-	// Plan allows what changes nothing outside the run.
+	// Plan allows tools that change nothing outside the run.
 	Plan = "plan"
-	// Execute allows everything. It is the default.
+	// Execute allows all tools. It is the default.
 	Execute = "execute"
 )
 
-// Names are the modes of an agent: plan, execute, and its own in their order.
+// Names returns the modes of an agent: plan, execute, and the custom ones in their order.
 func Names(custom []*harnessv1.ModeSpec) []string {
 	names := []string{Plan, Execute}
 	for _, m := range custom {
@@ -30,14 +30,14 @@ func Names(custom []*harnessv1.ModeSpec) []string {
 	return names
 }
 
-// Exists says whether an agent has the mode.
+// Exists reports whether an agent has a mode.
 func Exists(name string, custom []*harnessv1.ModeSpec) bool {
 	return slices.Contains(Names(custom), resolve(name))
 }
 
-// Allows says whether a tool may be used in a mode. Ending the work is always
-// allowed. Tools of the host, of clients, of MCP servers and sub-agents are judged by
-// their annotations: one that has none may change something.
+// Allows reports whether a tool may be used in a mode. The tools that end the work are
+// always allowed. Tools of the host, of clients, of MCP servers and sub-agents count as
+// changing something unless their annotations say otherwise.
 func Allows(name string, custom []*harnessv1.ModeSpec, spec *harnessv1.ToolSpec) bool {
 	name = resolve(name)
 	switch {
@@ -53,7 +53,7 @@ func Allows(name string, custom []*harnessv1.ModeSpec, spec *harnessv1.ToolSpec)
 	return len(m.GetTools()) == 0 || slices.Contains(m.GetTools(), spec.GetName())
 }
 
-// changesNothing says whether a tool leaves everything outside the run as it is.
+// changesNothing reports whether a tool changes nothing outside the run.
 func changesNothing(spec *harnessv1.ToolSpec) bool {
 	a := spec.GetAnnotations()
 	if (a.GetReads() || a.GetExplores()) && !a.GetWrites() && !a.GetExecutes() {

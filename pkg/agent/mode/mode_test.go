@@ -63,7 +63,7 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-func TestKnownModes(t *testing.T) {
+func TestExists(t *testing.T) {
 	if got := strings.Join(mode.Names(custom), " "); got != "plan execute review docs audit free" {
 		t.Errorf("names %q", got)
 	}
@@ -77,7 +77,7 @@ func TestKnownModes(t *testing.T) {
 	}
 }
 
-func TestABadModeIsRefusedWithItsPlace(t *testing.T) {
+func TestCheckNamesTheField(t *testing.T) {
 	if err := mode.Check(custom); err != nil {
 		t.Fatal(err)
 	}
@@ -99,16 +99,16 @@ func TestABadModeIsRefusedWithItsPlace(t *testing.T) {
 		modes          []*harnessv1.ModeSpec
 		field, message string
 	}{
-		"no name":          {named("a", ""), "modes[1].name", "empty"},
-		"plan":             {named("plan"), "modes[0].name", "there already"},
-		"execute":          {named("a", "execute"), "modes[1].name", "there already"},
-		"twice":            {named("a", "b", "a"), "modes[2].name", "twice"},
+		"no name":          {named("a", ""), "modes[1].name", "is required"},
+		"plan":             {named("plan"), "modes[0].name", "built-in mode"},
+		"execute":          {named("a", "execute"), "modes[1].name", "built-in mode"},
+		"twice":            {named("a", "b", "a"), "modes[2].name", "duplicate"},
 		"capitals":         {named("Review"), "modes[0].name", "does not match"},
 		"too long":         {named(strings.Repeat("x", 33)), "modes[0].name", "does not match"},
 		"too many":         {named(many...), "modes", "17"},
 		"long description": {[]*harnessv1.ModeSpec{{Name: "a", Description: strings.Repeat("x", 1025)}}, "modes[0].description", "1024"},
 		"bad tool":         {tools("read", "a b"), "modes[0].tools[1]", "does not match"},
-		"tool twice":       {tools("read", "read"), "modes[0].tools[1]", "twice"},
+		"tool twice":       {tools("read", "read"), "modes[0].tools[1]", "duplicate"},
 		"too many tools":   {tools(make([]string, 129)...), "modes[0].tools", "129"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestABadModeIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestTheModelIsToldWhichModesThereAre(t *testing.T) {
+func TestDescribeListsTheModes(t *testing.T) {
 	text := mode.Describe("", custom)
 	for _, want := range []string{
 		"\n- plan: ", "\n- execute: ", "starts in execute mode", "work_complete",
@@ -144,7 +144,7 @@ func TestTheModelIsToldWhichModesThereAre(t *testing.T) {
 	}
 }
 
-func TestTheModelIsToldOfAChangeAndOfABlockedCall(t *testing.T) {
+func TestChangeAndBlockedTexts(t *testing.T) {
 	changed := mode.ChangeText("", "docs", custom)
 	for _, want := range []string{"now docs", "it was execute", "read_file, write_file"} {
 		if !strings.Contains(changed, want) {
@@ -161,7 +161,7 @@ func TestTheModelIsToldOfAChangeAndOfABlockedCall(t *testing.T) {
 	}
 }
 
-func TestTextsAreBounded(t *testing.T) {
+func TestTextsAreLimited(t *testing.T) {
 	large := &harnessv1.ModeSpec{Name: strings.Repeat("m", 32), Description: strings.Repeat("ü ", 341)}
 	for i := range 128 {
 		large.Tools = append(large.Tools, fmt.Sprintf("%s%03d", strings.Repeat("t", 61), i))

@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// Tools of a mode that a text names, and bytes of its description there.
-	maxNamed       = 20
-	maxShown       = 400
+	maxNamed       = 20  // tools of a mode in a text
+	maxShown       = 400 // bytes of a description in a text
 	planMeaning    = "look, search, plan and ask. Only tools that change nothing are offered. Do not try to change files or run commands; work out what to do."
 	executeMeaning = "do the work. All tools may be used."
 )
 
-// Describe is the section of the system prompt about the modes. It says which one
-// the run starts in; current is that one.
+// Describe returns the section of the system prompt about the modes. current is the mode
+// that the run starts in.
 func Describe(current string, custom []*harnessv1.ModeSpec) string {
 	var b strings.Builder
 	b.WriteString("# Modes\n\nYou work in one mode at a time. The mode decides which tools you may use; the others are refused.\n\n")
@@ -29,13 +28,13 @@ func Describe(current string, custom []*harnessv1.ModeSpec) string {
 	return b.String()
 }
 
-// ChangeText is the message that tells the model of another mode.
+// ChangeText returns the message about a change of the mode.
 func ChangeText(from, to string, custom []*harnessv1.ModeSpec) string {
 	return fmt.Sprintf("The mode of work is now %s; it was %s. In %s mode: %s This holds from now on, until another message tells of a change.",
 		resolve(to), resolve(from), resolve(to), meaning(resolve(to), custom))
 }
 
-// BlockedText is the answer to a call of a tool that a mode does not allow.
+// BlockedText returns the result of a call of a tool that the mode does not allow.
 func BlockedText(name, tool string) string {
 	name, tool = resolve(name), content.Cut(tool, 64)
 	text := fmt.Sprintf("%s may not be used in %s mode; nothing was run. ", tool, name)
@@ -46,7 +45,7 @@ func BlockedText(name, tool string) string {
 	return text + "Use the tools that you are offered. If the work cannot go on without it, call work_complete, say what is done, and that the rest needs another mode."
 }
 
-// meaning says on one line what a mode is for and what it allows.
+// meaning describes on one line what a mode is for and what it allows.
 func meaning(name string, custom []*harnessv1.ModeSpec) string {
 	switch name {
 	case Plan:

@@ -110,7 +110,7 @@ func TestPolicyDecidesACallByItsArguments(t *testing.T) {
 	}
 }
 
-func TestThePolicySaysWhy(t *testing.T) {
+func TestDecideReturnsTheReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule      *harnessv1.ToolRule
 		arguments string
@@ -135,7 +135,7 @@ func TestThePolicySaysWhy(t *testing.T) {
 	}
 }
 
-func TestWithoutACallOnlyPlainRulesDecide(t *testing.T) {
+func TestDecideWithoutACallIgnoresConditions(t *testing.T) {
 	rules := []*harnessv1.ToolRule{simple("*", allow), when("*", deny, "true"), pattern("*", ask, ".")}
 	if got, why := Decide(rules, runs, nil, false); got != allow {
 		t.Fatalf("got %v (%q)", got, why)
@@ -146,15 +146,15 @@ func TestWithoutACallOnlyPlainRulesDecide(t *testing.T) {
 	}
 }
 
-func TestABadPolicyIsRefusedWithItsPlace(t *testing.T) {
+func TestCompileReportsThePlaceInAPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule         *harnessv1.ToolRule
 		field        string
 		message      string
 		line, column int
 	}{
-		"no name":          {simple("", allow), "tools[1].name", "neither", 0, 0},
-		"bad name":         {simple("a b", allow), "tools[1].name", "neither", 0, 0},
+		"no name":          {simple("", allow), "tools[1].name", "invalid tool name", 0, 0},
+		"bad name":         {simple("a b", allow), "tools[1].name", "invalid tool name", 0, 0},
 		"no policy":        {simple("*", 9), "tools[1].policy", "9", 0, 0},
 		"unknown variable": {when("*", deny, "tool == 'x' &&\n arg.x == 1"), "tools[1].when", "arg", 2, 2},
 		"no bool":          {when("*", deny, "tool"), "tools[1].when", "string", 1, 1},
@@ -177,9 +177,9 @@ func TestABadPolicyIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-// TestPolicyIsWhatTheDefinitionSays compares with a reading of the definition
-// from the front: whether a rule fits is fixed by the rule here.
-func TestPolicyIsWhatTheDefinitionSays(t *testing.T) {
+// TestPolicyFollowsItsDefinition compares Decide with a literal implementation of the
+// definition, in which the name of a rule says whether it matches.
+func TestPolicyFollowsItsDefinition(t *testing.T) {
 	conditions := map[string]bool{"": true, `args.x == 1`: true, `args.x == 2`: false, `args.y == 1`: false}
 	patterns := map[string]bool{"": true, `"x":1`: true, `"x":2`: false}
 	rapid.Check(t, func(t *rapid.T) {

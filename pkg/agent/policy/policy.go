@@ -1,6 +1,6 @@
-// Package policy decides whether a call of a tool runs, asks a person first or is denied:
-// the tool policy of an agent, compiled once. It is pure; a compiled Policy may be used
-// by many goroutines.
+// Package policy decides whether a tool call runs, needs an approval or is denied. It
+// compiles the tool policy of an agent. It is pure, and a compiled Policy is safe for
+// concurrent use.
 package policy
 
 import (
@@ -24,36 +24,36 @@ import (
 )
 
 const (
-	// Bytes of a rule's pattern and of its reason.
-	maxPattern = 4 << 10
-	maxReason  = 1 << 10
-	// Bytes of an argument that can be the path of a file, and folders in one that is
-	// absolute; longer ones fit all rules that restrict.
+	maxPattern = 4 << 10 // bytes of a pattern
+	maxReason  = 1 << 10 // bytes of a reason
+	// maxPath bounds a path argument in bytes, maxFolders the folders of an absolute one.
+	// A longer path matches every rule that restricts.
 	maxPath    = 4 << 10
 	maxFolders = 64
 )
 
 // Policy is the tool policy of an agent. A nil Policy has no rules.
 //
-// A rule fits a call when it names the tool or "*", its pattern finds the call's
-// text and its condition holds. The text is the argument command of a tool that
-// executes, else the argument path, else the arguments as JSON with sorted keys
-// and without white space. Rules that restrict are cautious, in favour of the
-// restriction: a path is looked at as it is written, cleaned, and, where it is
-// absolute, from each of its folders on; a condition that cannot be evaluated,
-// for example over an argument of another type, fits. A rule that allows fits
-// only if the path matches as it is written and cleaned, and if its condition can
-// be evaluated. A condition over an argument that is not there does not hold.
+// A rule matches a call if it names the tool or "*", its pattern matches the call's text
+// and its condition is true. The text is the argument command of a tool that executes
+// commands, otherwise the argument path, otherwise the arguments as JSON with sorted
+// keys and without white space.
 //
-// Patterns look at texts. They are a guard against mistakes, and no border for a
-// model that wants to get around them: there are many ways to spell a command.
+// A rule that restricts matches in case of doubt: if its pattern matches a path as
+// written, cleaned, or, for an absolute path, from any of its folders on; and if its
+// condition cannot be evaluated, for example because an argument has another type. A
+// rule that allows matches only if its pattern matches the path as written and cleaned,
+// and if its condition can be evaluated. A condition over a missing argument is false.
+//
+// Patterns match texts. They prevent mistakes, but they do not confine a model that
+// wants to bypass them, because a command has many spellings.
 type Policy struct{ rules []policyRule }
 
 type policyRule struct {
 	name    string
 	policy  harnessv1.ToolDecision
-	when    *expr.Program  // nil: not asked
-	pattern *regexp.Regexp // nil: not asked
+	when    *expr.Program  // nil: any call
+	pattern *regexp.Regexp // nil: any text
 	reason  string
 }
 
@@ -75,13 +75,13 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 	rule := policyRule{name: given.GetName(), policy: given.GetPolicy(), reason: given.GetReason()}
 	switch {
 	case rule.name != "*" && !tool.ValidName(rule.name):
-		return rule, fault.Invalid("name", "%q is neither * nor the name of a tool, which matches [A-Za-z0-9_-]{1,64}", content.Clip(rule.name, 80))
+		return rule, fault.Invalid("name", "invalid tool name %q: expected * or a name that matches [A-Za-z0-9_-]{1,64}", content.Clip(rule.name, 80))
 	case harnessv1.ToolDecision_name[int32(rule.policy)] == "":
-		return rule, fault.Invalid("policy", "%d is no policy; it must be ALLOW, ASK or DENY", rule.policy)
+		return rule, fault.Invalid("policy", "unknown policy %d: expected ALLOW, ASK or DENY", rule.policy)
 	case len(given.GetPattern()) > maxPattern:
-		return rule, fault.Invalid("pattern", "has %d bytes; at most %d are allowed", len(given.GetPattern()), maxPattern)
+		return rule, fault.Invalid("pattern", "%d bytes exceed the limit of %d", len(given.GetPattern()), maxPattern)
 	case len(rule.reason) > maxReason:
-		return rule, fault.Invalid("reason", "has %d bytes; at most %d are allowed", len(rule.reason), maxReason)
+		return rule, fault.Invalid("reason", "%d bytes exceed the limit of %d", len(rule.reason), maxReason)
 	}
 	var err error
 	if given.GetWhen() != "" {
@@ -96,17 +96,17 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 			if errors.As(err, &at) {
 				message = fmt.Sprintf("%s: %s", at.Code, content.Clip(at.Expr, 80))
 			}
-			return rule, fault.Invalid("pattern", "is no regular expression (RE2): %s", message)
+			return rule, fault.Invalid("pattern", "invalid regular expression (RE2): %s", message)
 		}
 	}
 	return rule, nil
 }
 
-// Decide says whether a call of the tool with these arguments runs, and why. The
-// last rule that fits decides, and a denial with a condition or a pattern that
-// fits stands whatever comes after it; without a rule a tool that executes
-// commands is asked for and any other runs. A granted tool and yolo turn a
-// question into a yes, never a denial.
+// Decide decides about a call of a tool with arguments, and returns the reason. The last
+// matching rule decides, but a matching denial with a condition or a pattern is final
+// whatever follows it. Without a matching rule a tool that executes commands needs an
+// approval, and any other tool runs. A granted tool, or yolo, needs no approval; a denial
+// still holds.
 func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, granted []string, yolo bool) (decision harnessv1.ToolDecision, why string) {
 	decision, why = p.byRule(spec, &policyCall{spec: spec, arguments: arguments})
 	if decision != harnessv1.ToolDecision_TOOL_DECISION_ASK {
@@ -121,8 +121,8 @@ func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, granted []st
 	return decision, why
 }
 
-// Decide is Policy.Decide for a tool of which no call is known: rules with a
-// condition or a pattern are passed over.
+// Decide is Policy.Decide for a tool before any call: it ignores rules with a condition
+// or a pattern.
 func Decide(rules []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, granted []string, yolo bool) (decision harnessv1.ToolDecision, why string) {
 	plain := &Policy{}
 	for _, rule := range rules {
@@ -138,18 +138,18 @@ func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.T
 	if p != nil {
 		decided := false
 		for _, rule := range slices.Backward(p.rules) {
-			stands := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && (rule.when != nil || rule.pattern != nil)
-			if decided && !stands {
+			final := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && (rule.when != nil || rule.pattern != nil)
+			if decided && !final {
 				continue
 			}
-			fits, because := rule.fits(spec, call)
-			if !fits {
+			matches, reason := rule.matches(spec, call)
+			if !matches {
 				continue
 			}
-			if stands {
-				return rule.policy, because
+			if final {
+				return rule.policy, reason
 			}
-			decided, decision, why = true, rule.policy, because
+			decided, decision, why = true, rule.policy, reason
 		}
 	}
 	switch {
@@ -161,8 +161,8 @@ func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.T
 	return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
 }
 
-// fits says whether the rule fits a call, and why it decides then.
-func (r policyRule) fits(spec *harnessv1.ToolSpec, call *policyCall) (fits bool, why string) {
+// matches reports whether the rule matches a call, and its reason if it does.
+func (r policyRule) matches(spec *harnessv1.ToolSpec, call *policyCall) (matches bool, why string) {
 	if r.name != "*" && r.name != spec.GetName() {
 		return false, ""
 	}
@@ -187,7 +187,7 @@ func (r policyRule) fits(spec *harnessv1.ToolSpec, call *policyCall) (fits bool,
 	return holds, why
 }
 
-// policyCall is a call as rules look at it.
+// policyCall is a call as rules see it.
 type policyCall struct {
 	spec      *harnessv1.ToolSpec
 	arguments string
@@ -219,8 +219,8 @@ func (c *policyCall) holds(when *expr.Program) (bool, error) {
 	return when.Holds(map[string]any{"tool": c.spec.GetName(), "args": args})
 }
 
-// found says whether a pattern finds the text of the call: in any of its
-// spellings for a rule that restricts, in all of them for one that does not.
+// found reports whether a pattern matches the text of the call: any of its spellings for
+// a rule that restricts, all of them for a rule that allows.
 func (c *policyCall) found(pattern *regexp.Regexp, restricts bool) bool {
 	args := c.parse()
 	if command, ok := args["command"].(string); ok && c.spec.GetAnnotations().GetExecutes() {
@@ -230,7 +230,7 @@ func (c *policyCall) found(pattern *regexp.Regexp, restricts bool) bool {
 	switch {
 	case !ok:
 		return pattern.MatchString(c.text())
-	case len(file) > maxPath: // no path of a file
+	case len(file) > maxPath: // too long for the path of a file
 		return restricts
 	case !restricts:
 		return pattern.MatchString(file) && pattern.MatchString(path.Clean(file))
@@ -253,7 +253,7 @@ func (c *policyCall) found(pattern *regexp.Regexp, restricts bool) bool {
 	return false
 }
 
-// text is the arguments in one spelling, or as they are where they are no object.
+// text returns the arguments in one spelling; unchanged if they are no JSON object.
 func (c *policyCall) text() string {
 	if c.args == nil {
 		return c.arguments

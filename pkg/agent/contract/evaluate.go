@@ -7,34 +7,33 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bounds of a gap report: it is in an event and in the model's next request.
+// Limits of a gap report, which is in an event and in the model's next request.
 const (
-	// Outputs that are told with what they are and why they are not met; of more
-	// only the ids are.
+	// maxExplained bounds the outputs with a description and a reason; further outputs
+	// have their id only.
 	maxExplained   = 50
 	maxDescription = 160
 	maxSuggestions = 20
 )
 
-// Verdict says whether a contract is satisfied.
+// Verdict is the result of an evaluation.
 type Verdict struct {
-	// Satisfied says that nothing is missing: the gap is empty and nothing is to
-	// be asked.
+	// Satisfied is true if nothing is missing: the gap is empty and no question is open.
 	Satisfied bool
 	// Gap is what is missing; never nil.
 	Gap *harnessv1.GapReport
-	// Coverage is how much counts as met.
+	// Coverage counts the outputs that count as met.
 	Coverage *harnessv1.Coverage
-	// Ask is the required questions without an answer, in the contract's order.
+	// Ask has the required questions without an answer, in the order of the contract.
 	Ask []*harnessv1.UserQuestion
 }
 
-// Evaluate says from the ledger alone whether a resolved contract is satisfied. An
-// output that the ledger does not know is unmet.
+// Evaluate decides from the ledger alone whether a resolved contract is satisfied. An
+// output without an entry in the ledger is unmet.
 func Evaluate(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
 	v := Verdict{Gap: &harnessv1.GapReport{}, Coverage: &harnessv1.Coverage{Total: uint32(len(c.GetRequiredOutputs()))}}
 	find := finder(c, l)
-	var missing, blank []int // Required outputs that are not met, and that are unknown.
+	var missing, blank []int // indices of required outputs that are not met, and of those that are unknown
 	for i, o := range c.GetRequiredOutputs() {
 		seen := find(i)
 		switch {
@@ -71,8 +70,8 @@ func isAnswered(l *harnessv1.CoverageLedger, question string) bool {
 	return slices.ContainsFunc(l.GetAnswers(), func(a *harnessv1.QuestionAnswer) bool { return a.GetQuestionId() == question })
 }
 
-// finder finds how an output stands: the ledger is in the contract's order, but
-// for what was written by another hand.
+// finder returns a function that finds the coverage of an output. The ledger is in the
+// order of the contract, unless a client wrote it.
 func finder(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) func(i int) *harnessv1.RequirementCoverage {
 	var byID map[string]*harnessv1.RequirementCoverage
 	return func(i int) *harnessv1.RequirementCoverage {
@@ -126,7 +125,7 @@ func report(gap *harnessv1.GapReport, c *harnessv1.TaskContract, o *harnessv1.Re
 	}
 }
 
-// why says why an output does not count as met.
+// why returns the reason why an output does not count as met.
 func why(a *harnessv1.Acceptability, seen *harnessv1.RequirementCoverage) string {
 	text := clip(seen.GetWhy(), maxWhy)
 	if seen.GetUnknown() {
@@ -157,8 +156,8 @@ func why(a *harnessv1.Acceptability, seen *harnessv1.RequirementCoverage) string
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', 3, 64) }
 
-// suggestion says what the model can do about an output; empty when that is
-// plain from what it is.
+// suggestion returns what the model can do about an output; empty if its description
+// says that.
 func suggestion(o *harnessv1.RequiredOutput, seen *harnessv1.RequirementCoverage) string {
 	p, id := o.GetPredicate(), " ("+o.GetId()+")."
 	if seen.GetUnknown() {

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// Bytes of a failed command's output that the model is told, from its end.
+	// maxTail bounds the end of a failed command's output in its coverage, in bytes.
 	maxTail = 200
-	// The exit code of a command whose time was over.
+	// timedOut is the exit code of a command that exceeded its timeout.
 	timedOut = 124
-	// Pieces of evidence that a service may give.
+	// maxEvidence bounds the pieces of evidence from a service.
 	maxEvidence = 4
 )
 
 var digestFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
-func (o *output) lookAtCommand(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+func (o *output) checkCommand(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	text := o.predicate().GetCommand()
 	end, err := src.Command(ctx, o.spec.GetId(), text, o.timeout)
 	switch shown := clip(text, 80); {
@@ -48,8 +48,7 @@ func (o *output) lookAtCommand(ctx context.Context, src Sources) (*harnessv1.Req
 	}
 }
 
-// withTail adds the end of what a command wrote: its error output, else its
-// output.
+// withTail adds the end of a command's error output or, if that is empty, its output.
 func withTail(text string, end *harnessv1.CheckCommandResponse) string {
 	tail := strings.TrimSpace(end.GetErrorOutput())
 	if tail == "" {
@@ -61,9 +60,9 @@ func withTail(text string, end *harnessv1.CheckCommandResponse) string {
 	return text + ": " + clipFront(tail, maxTail)
 }
 
-// askService asks a check of the user's own. Whatever it answers is bounded and
-// made sensible; a MET without a confidence counts as certain.
-func (o *output) askService(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
+// checkRemote calls a CheckService. It limits the answer and corrects impossible values;
+// a MET without a confidence is certain.
+func (o *output) checkRemote(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	answer, err := src.Remote(ctx, o.predicate().GetGrpc(), o.spec, o.timeout)
 	if err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func (o *output) askService(ctx context.Context, src Sources) (*harnessv1.Requir
 	return seen, nil
 }
 
-// clamp puts a confidence into [0, 1].
+// clamp limits a confidence to [0, 1].
 func clamp(confidence float64) float64 {
 	if math.IsNaN(confidence) {
 		return 0

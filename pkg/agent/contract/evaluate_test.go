@@ -11,8 +11,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// stands is a ledger in which the outputs of c stand so, in order.
-func stands(c *harnessv1.TaskContract, of ...*harnessv1.RequirementCoverage) *harnessv1.CoverageLedger {
+// ledgerOf returns a ledger with the given coverages of the outputs of c, in order.
+func ledgerOf(c *harnessv1.TaskContract, of ...*harnessv1.RequirementCoverage) *harnessv1.CoverageLedger {
 	l := NewLedger(c)
 	for i, seen := range of {
 		seen = proto.CloneOf(seen)
@@ -64,7 +64,7 @@ func TestAcceptabilityChangesTheVerdict(t *testing.T) {
 			for _, o := range contract.GetRequiredOutputs() {
 				o.Optional = o.GetId() == c.optional
 			}
-			v := holdsTogether(t, contract, stands(contract, c.stands...))
+			v := isConsistent(t, contract, ledgerOf(contract, c.stands...))
 			var gap []string
 			for _, u := range v.Gap.GetUnmetRequirements() {
 				gap = append(gap, u.GetId()+": "+u.GetWhy())
@@ -76,34 +76,34 @@ func TestAcceptabilityChangesTheVerdict(t *testing.T) {
 	}
 }
 
-func TestRequiredQuestionsAreAskedUntilTheyAreAnswered(t *testing.T) {
+func TestRequiredQuestionsStayOpenUntilAnswered(t *testing.T) {
 	c := Resolve(parse(t, `{"questions": [{"id": "a", "question": "A?", "required": true}, {"id": "b", "question": "B?"}, {"id": "c", "question": "C?", "required": true}]}`))
 	l := NewLedger(c)
-	v := holdsTogether(t, c, l)
+	v := isConsistent(t, c, l)
 	if v.Satisfied || len(v.Ask) != 2 || v.Ask[0].GetId() != "a" || v.Ask[1].GetId() != "c" || fmt.Sprint(v.Gap.GetUnansweredQuestions()) != "[A? C?]" {
 		t.Errorf("%+v", v)
 	}
 	l.Answers = []*harnessv1.QuestionAnswer{{QuestionId: "c", Answer: inline("x")}, {QuestionId: "a"}}
-	if v := holdsTogether(t, c, l); !v.Satisfied {
+	if v := isConsistent(t, c, l); !v.Satisfied {
 		t.Errorf("after the answers: %+v", v)
 	}
 }
 
-func TestWhatTheLedgerDoesNotKnowIsUnmet(t *testing.T) {
+func TestMissingLedgerEntryIsUnmet(t *testing.T) {
 	c := Resolve(parse(t, `{"requirements": ["x", "y"]}`))
-	if v := holdsTogether(t, c, nil); v.Satisfied || len(v.Gap.GetUnmetRequirements()) != 2 {
+	if v := isConsistent(t, c, nil); v.Satisfied || len(v.Gap.GetUnmetRequirements()) != 2 {
 		t.Errorf("without a ledger: %+v", v)
 	}
 	l := &harnessv1.CoverageLedger{Requirements: []*harnessv1.RequirementCoverage{{RequirementId: "R2", Status: isMet, Confidence: 1}}}
-	if v := holdsTogether(t, c, l); v.Satisfied || v.Coverage.GetMet() != 1 || v.Coverage.GetUnmet()[0] != "R1" {
+	if v := isConsistent(t, c, l); v.Satisfied || v.Coverage.GetMet() != 1 || v.Coverage.GetUnmet()[0] != "R1" {
 		t.Errorf("in another order: %+v", v)
 	}
-	if v := holdsTogether(t, nil, nil); !v.Satisfied {
+	if v := isConsistent(t, nil, nil); !v.Satisfied {
 		t.Errorf("without a contract: %+v", v)
 	}
 }
 
-func TestRecordKeepsTheLedgerWithinItsBounds(t *testing.T) {
+func TestRecordLimitsTexts(t *testing.T) {
 	c := Resolve(parse(t, `{"requirements": ["x", "y"]}`))
 	l := NewLedger(c)
 	l.Stored = inline("old")
@@ -129,7 +129,7 @@ func TestRecordKeepsTheLedgerWithinItsBounds(t *testing.T) {
 	}
 }
 
-func TestTheFingerprintIsThatOfTheStatuses(t *testing.T) {
+func TestFingerprintFollowsTheStatuses(t *testing.T) {
 	c := Resolve(parse(t, `{"requirements": ["x", "y"]}`))
 	l := NewLedger(c)
 	first := Fingerprint(l)
