@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/schemas"
 )
 
-// agentCmd is about the files that a run is started with.
+// agentCmd groups the commands for the files of a run.
 type agentCmd struct {
 	Init   agentInitCmd   `cmd:"" help:"Write an example agent file and its contract."`
 	Check  agentCheckCmd  `cmd:"" help:"Check agent files and the files that they name."`

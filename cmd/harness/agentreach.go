@@ -8,9 +8,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-// reach calls at the hooks that are services. One that does not answer and whose
-// failure counts against what it is asked about is an error at its place in the
-// file; any other is a remark.
+// reach connects to the hooks that are services. One that does not answer and fails
+// closed is an error at its place in the file; any other is a remark.
 func reach(ctx context.Context, a *app, file *agentfile.File) error {
 	warnings, err := hookcaller.New(hookcaller.Config{}).Reach(ctx, file.Agent.GetHooks())
 	for _, warning := range warnings {

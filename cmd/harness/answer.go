@@ -17,10 +17,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// answerCmd answers a call of a tool that a client runs, or a question.
+// answerCmd answers a call of a client's tool, or a question.
 type answerCmd struct {
 	oneRun `embed:""`
-	// First is an argument of its own so that flags may stand behind it.
+	// First is a separate argument so that flags may follow it.
 	First *string  `arg:"" optional:"" name:"call" help:"Id of the call; optional if exactly one call waits for an answer."`
 	Text  []string `arg:"" optional:"" name:"text" help:"The answer; - reads it from stdin."`
 	Call  string   `name:"call" placeholder:"ID" help:"Id of the call, if it could be mistaken for text."`
@@ -65,7 +65,7 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	return follow.ExitDone, nil
 }
 
-// words are what stands behind the run.
+// words returns the arguments after the run.
 func (c *answerCmd) words() []string {
 	if c.First == nil {
 		return nil
@@ -73,8 +73,8 @@ func (c *answerCmd) words() []string {
 	return append([]string{*c.First}, c.Text...)
 }
 
-// pick finds the call that is answered and the words of its answer, which may begin
-// with the call's id.
+// pick returns the call to answer and the words of the answer, which may begin with the
+// call's id.
 func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words []string) (*harnessv1.PendingCall, []string, error) {
 	pending, err := c.pending(ctx, s)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words 
 	id := c.Call
 	if id == "" && len(words) > 0 {
 		named := slices.ContainsFunc(pending, func(p *harnessv1.PendingCall) bool { return p.GetCallId() == words[0] })
-		// While nothing waits yet the call may be one that a turn has announced.
+		// While no call waits, the call may be one that a turn has announced.
 		announced := len(pending) == 0 && (len(words) > 1 || c.File != "")
 		if named || announced {
 			id, words = words[0], words[1:]
@@ -108,8 +108,8 @@ func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words 
 	return call, words, err
 }
 
-// unlessAnswered refuses a first word that names a call which has its answer: the
-// rest is no answer to another one.
+// unlessAnswered refuses a first word that names an answered call: the other words are
+// not an answer to another call.
 func (c *answerCmd) unlessAnswered(ctx context.Context, s *backend.Session, words []string) error {
 	if len(words) < 2 {
 		return nil
@@ -124,8 +124,8 @@ func (c *answerCmd) unlessAnswered(ctx context.Context, s *backend.Session, word
 	return nil
 }
 
-// read is the answer: the words, all of stdin, or a file. Line breaks at its end
-// are left out.
+// read returns the answer: the words, all of stdin, or a file, without trailing line
+// breaks.
 func (c *answerCmd) read(a *app, words []string) (string, error) {
 	text, from := strings.Join(words, " "), "TEXT"
 	var source io.Reader
@@ -157,7 +157,7 @@ func (c *answerCmd) read(a *app, words []string) (string, error) {
 	return strings.TrimRight(text, "\r\n"), nil
 }
 
-// pending are the calls of the run that wait for somebody.
+// pending returns the calls of the run that wait for an answer.
 func (o *oneRun) pending(ctx context.Context, s *backend.Session) ([]*harnessv1.PendingCall, error) {
 	all, err := pendingOf(ctx, s, o.Namespace, o.RunID)
 	if err != nil {
@@ -170,10 +170,9 @@ func (o *oneRun) pending(ctx context.Context, s *backend.Session) ([]*harnessv1.
 	return calls, nil
 }
 
-// choose finds the call that a verb is about among those that wait: the one that
-// is named, or the only one of its kinds. A call that does not wait is handed on,
-// so that the gateway says whether it has an answer; one of another kind is
-// refused with the verb that answers it.
+// choose returns the call that a command is about: the named one, or the only one of its
+// kinds. A call that does not wait is passed on, so that the gateway reports whether it
+// has an answer; one of another kind is refused with the command that answers it.
 func (o *oneRun) choose(a *app, pending []*harnessv1.PendingCall, id string, kinds ...string) (*harnessv1.PendingCall, error) {
 	what := "an answer"
 	if kinds[0] == runstate.KindApproval {

@@ -20,8 +20,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
-// cli is the command line. A flag that is not given is taken from the
-// environment: HARNESS_ and its name, such as HARNESS_MAX_TURNS.
+// cli is the command line. A flag that is not set is read from the environment: HARNESS_
+// and its name, such as HARNESS_MAX_TURNS.
 type cli struct {
 	LogLevel string `enum:"debug,info,warn,error" default:"warn" help:"Level of the log on stderr: debug, info, warn or error."`
 
@@ -50,11 +50,11 @@ type command interface {
 	run(ctx context.Context, a *app) (code int, err error)
 }
 
-// stdio is what a process is connected to.
+// stdio is the input and output of a process.
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer
-	// signals are those that ask the process to end.
+	// signals are the requests to stop.
 	signals <-chan os.Signal
 	// environ are all variables of the environment, as NAME=VALUE.
 	environ []string
@@ -67,27 +67,26 @@ type app struct {
 	log *slog.Logger
 	// logs is where log goes.
 	logs *outlet
-	// given are the flags that stand on the command line, and not those that
-	// come from the environment.
+	// given are the flags of the command line, without those of the environment.
 	given map[string]bool
-	// inherited are the flags that come from the environment.
+	// inherited are the flags of the environment.
 	inherited map[string]bool
-	// catalogue is the file that extends what is known of models; empty: none.
+	// catalogue is the file that extends the model catalogue; empty: none.
 	catalogue string
 }
 
-// exited is how kong's wish to exit, after --help, comes back.
-type exited int
+// exitRequest carries the exit code that kong requests, after --help.
+type exitRequest int
 
-// errSignal says that a signal broke off what was going on.
+// errSignal is the cause of a context that a signal cancelled.
 var errSignal = errors.New("interrupted")
 
-// run is the program.
+// run executes the program and returns its exit code.
 func run(args []string, std stdio, env func(string) string) (code int) {
 	a := &app{stdio: std, env: env, given: map[string]bool{}, inherited: map[string]bool{}, logs: &outlet{w: std.err}}
 	defer func() {
 		if p := recover(); p != nil {
-			wish, ok := p.(exited)
+			wish, ok := p.(exitRequest)
 			if !ok {
 				panic(p)
 			}
@@ -99,7 +98,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 		kong.Name("harness"),
 		kong.Description("A control plane that makes a chat model a reliable long-running agent.\n\nEvery flag can be set in the environment as HARNESS_ and its name, such as HARNESS_MAX_TURNS=20."),
 		kong.Writers(std.out, std.err),
-		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Exit(func(code int) { panic(exitRequest(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 			if value := env(envName(flag.Name)); value != "" && flag.Name != "help" {
@@ -144,7 +143,7 @@ func (a *app) fail(code int, err error) int {
 	return code
 }
 
-// message is what an error says to people: of a gRPC error its message.
+// message returns the text of an error for people: of a gRPC error its message.
 func message(err error) string {
 	var carrier interface{ GRPCStatus() *status.Status }
 	if !errors.As(err, &carrier) {
@@ -155,7 +154,7 @@ func message(err error) string {
 	switch st.Code() {
 	case codes.Unavailable:
 		if fault.ReasonOf(err) != "" {
-			return text // it answered, and says what it cannot reach
+			return text // it answered and reports what it cannot reach
 		}
 		if why, refused := tlsfiles.Explain(text); refused {
 			return "--server: " + why
@@ -174,7 +173,7 @@ func message(err error) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// note writes a remark for people.
+// note writes a remark to stderr.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.err, oneLine("harness: "+fmt.Sprintf(format, args...)))
 }
@@ -189,7 +188,7 @@ func level(name string) slog.Level {
 	return l
 }
 
-// conflict says that two flags contradict each other, when both were given.
+// conflict returns an error if two mutually exclusive flags are set.
 func (a *app) conflict(one, other string) error {
 	if a.given[one] && a.given[other] {
 		return fmt.Errorf("--%s and --%s are mutually exclusive: use one of them", one, other)
@@ -197,7 +196,7 @@ func (a *app) conflict(one, other string) error {
 	return nil
 }
 
-// cancelOnSignal makes a context that the next signal cancels, until stop.
+// cancelOnSignal returns a context that the next signal cancels, until stop is called.
 func (a *app) cancelOnSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -220,7 +219,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// stateValue lets --state stand without a version.
+// stateValue allows --state without a version.
 func stateValue(args []string) []string {
 	var out []string
 	for i, arg := range args {

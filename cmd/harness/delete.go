@@ -8,7 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// deleteCmd deletes a run that rests.
+// deleteCmd deletes a parked or ended run.
 type deleteCmd struct {
 	oneRun `embed:""`
 }
@@ -31,7 +31,7 @@ func (c *deleteCmd) run(ctx context.Context, a *app) (int, error) {
 	case answer.GetExisted():
 		line += " before"
 	case session.Local:
-		// A lone gateway closes a run for good; repair takes away what is stored.
+		// A lone gateway closes the run; repair deletes its data later.
 		line += "; what is stored of it goes away when harness next runs or serves on " + c.Data
 	}
 	return follow.ExitDone, emit(a.out, []byte(line))

@@ -34,7 +34,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 			fmt.Fprintf(a.err, format+"\n", args...)
 		}
 	}
-	tell("A small shop's till adds up wrongly, and its test says so. An agent is asked to mend it.")
+	tell("A shop's till adds up wrongly, and its test fails. An agent gets the task to fix it.")
 	tell("The model is scripted, so no key is needed; everything else is real: the loop, its log,")
 	tell("the tools, the test runs. This is the same as")
 	tell("  harness run --workspace %s --model script:%s \\", quote(place.Workspace), quote(place.Script))
@@ -53,10 +53,10 @@ func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 		return code, err
 	}
 	tell("")
-	tell("The mended program is in %s; see what was said and done with", quote(place.Workspace))
+	tell("The fixed program is in %s. List the run with", quote(place.Workspace))
 	tell("  harness list --data %s", quote(place.Data))
-	tell("With a model of your own, in a directory of your own:")
+	tell("With your model, in your directory:")
 	tell("  export OPENAI_API_KEY=...    # or ANTHROPIC_API_KEY, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 for a compatible server")
-	tell("  harness run --model openai:gpt-5 'Find out why the tests fail and mend the program.'")
+	tell("  harness run --model openai:gpt-5 'Find out why the tests fail and fix the program.'")
 	return code, nil
 }

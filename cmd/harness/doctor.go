@@ -16,7 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// doctorCmd looks at a mesh from its bus.
+// doctorCmd examines a mesh through its bus.
 type doctorCmd struct {
 	NATS      string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
 	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
@@ -26,7 +26,7 @@ type doctorCmd struct {
 	natsTLS
 }
 
-// secondLook is how long problems are looked at again.
+// secondLook is how long problems are re-examined.
 const secondLook = 2 * time.Second
 
 // diagnosis is what the doctor finds.
@@ -47,7 +47,7 @@ type processRow struct {
 	Address  string    `json:"address"`
 	Program  string    `json:"program"`
 	Started  time.Time `json:"started"`
-	// Of the process: roles that share one say the same. 0 is not said.
+	// Figures of the process: the same for all its roles. 0 means unknown.
 	Goroutines uint64 `json:"goroutines"`
 	HeapBytes  uint64 `json:"heap_bytes"`
 }
@@ -65,7 +65,7 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer log.Close()
 	var d diagnosis
-	// Processes that have just lost NATS are back within a second or two.
+	// Processes that just lost NATS return within a second or two.
 	for end := time.Now().Add(secondLook); ; {
 		there, err := log.Presences(ctx)
 		if err != nil {
@@ -86,7 +86,7 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	return follow.ExitDone, nil
 }
 
-// diagnose says who is there and what is missing.
+// diagnose lists the processes and what is missing.
 func diagnose(there []*harnessv1.Presence) diagnosis {
 	d := diagnosis{Processes: []processRow{}, Problems: []string{}}
 	slices.SortFunc(there, func(x, y *harnessv1.Presence) int {
@@ -140,7 +140,7 @@ func (c *doctorCmd) show(a *app, d diagnosis) error {
 	return w.Flush()
 }
 
-// said is a figure for people, a dash where the process did not say it.
+// said formats a figure for people, as a dash if the process did not report it.
 func said[T any](figure uint64, format string, value T) string {
 	if figure == 0 {
 		return "-"

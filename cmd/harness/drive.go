@@ -9,8 +9,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 )
 
-// drive gets a session in which the run can go on, and says how the run stood before:
-// a mesh that is started here takes up at once what was killed, or has a message.
+// drive connects so that the run can continue, and returns its previous status: a mesh
+// that is started here immediately continues a run that was killed or has a message.
 func (f *following) drive(ctx context.Context, a *app) (*harnessv1.GetRunResponse, error) {
 	var err error
 	if f.session, err = f.target.connect(ctx, a, backend.Read); err != nil {
@@ -23,8 +23,8 @@ func (f *following) drive(ctx context.Context, a *app) (*harnessv1.GetRunRespons
 	return stands, f.carryOn(ctx, a, stands)
 }
 
-// carryOn makes the session of a lone gateway one with a whole mesh, if the run
-// that it is started for can go on in this process.
+// carryOn replaces the session of a lone gateway by a whole mesh, if the run can
+// continue in this process.
 func (f *following) carryOn(ctx context.Context, a *app, stands *harnessv1.GetRunResponse) error {
 	if err := usable(a, stands); err != nil {
 		return fmt.Errorf("run %s cannot continue here and is unchanged: %w", f.run, err)
@@ -36,8 +36,8 @@ func (f *following) carryOn(ctx context.Context, a *app, stands *harnessv1.GetRu
 	return err
 }
 
-// usable says whether one of the models of a run can be opened in this process. A
-// turn without a model fails the run for good, so it is refused beforehand.
+// usable returns an error if none of the run's models can be opened in this process. A
+// turn without a model fails the run permanently, so it is refused beforehand.
 func usable(a *app, stands *harnessv1.GetRunResponse) error {
 	models, err := a.models()
 	if err != nil {

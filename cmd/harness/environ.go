@@ -12,11 +12,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-// leadingFlag is the flag that a message is about.
+// leadingFlag matches the flag at the start of a message.
 var leadingFlag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^--([a-z0-9-]+)`) })
 
-// whence names the variable, where what a message complains of came from the
-// environment and no such flag was given.
+// whence adds the variable to a message about a flag that was set in the environment
+// only.
 func (a *app) whence(text string) string {
 	match := leadingFlag().FindStringSubmatch(text)
 	if match == nil || !a.inherited[match[1]] || a.given[match[1]] {
@@ -25,11 +25,10 @@ func (a *app) whence(text string) string {
 	return "environment " + envName(match[1]) + ": " + text
 }
 
-// prefix of all variables that are flags.
+// prefix is the prefix of all variables that are flags.
 const prefix = "HARNESS_"
 
-// warnUnknown says which HARNESS_ variables mean nothing: they are probably
-// misspelt.
+// warnUnknown warns about unknown HARNESS_ variables, which are probably misspelt.
 func (a *app) warnUnknown(model *kong.Application) {
 	known := []string{failpoint.Variable}
 	var walk func(n *kong.Node)
@@ -57,7 +56,7 @@ func (a *app) warnUnknown(model *kong.Application) {
 	}
 }
 
-// serviceLink is a variable that Kubernetes sets in each container, for a service
+// serviceLink matches a variable that Kubernetes sets in each container for a service
 // whose name begins with harness.
 var serviceLink = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)

@@ -16,7 +16,7 @@ type durationFlag struct {
 	d time.Duration
 }
 
-// UnmarshalText reads what time.ParseDuration reads.
+// UnmarshalText parses the format of time.ParseDuration.
 func (f *durationFlag) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d <= 0 {
@@ -26,10 +26,10 @@ func (f *durationFlag) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// maxSaid is the largest goal or message.
+// maxSaid bounds a goal or message, in bytes.
 const maxSaid = 3 << 20
 
-// said is what a goal or a message says: its words, or all of stdin for "-".
+// said returns a goal or message: the words, or all of stdin for "-".
 func (a *app) said(words []string, what string) (string, error) {
 	text := strings.Join(words, " ")
 	if text == "-" {

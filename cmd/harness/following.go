@@ -19,7 +19,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// following is what the verbs that stay with a run have in common.
+// following is the common part of the commands that follow a run.
 type following struct {
 	target  *target
 	session *backend.Session
@@ -29,19 +29,19 @@ type following struct {
 	// render is auto, markdown or plain: how text shows the run.
 	render   string
 	noDeltas bool
-	// after is the version from which on things are shown.
+	// after is the version after which events are shown.
 	after uint64
-	// sent are inputs of ours that are not taken in yet.
+	// sent are our inputs that are not accepted yet.
 	sent []string
-	// resume is the one of them that only lets the run go on.
+	// resume is the one of them that only resumes the run.
 	resume string
-	// onlyWatch makes a signal leave the run alone.
+	// onlyWatch makes a signal leave the run unchanged.
 	onlyWatch bool
 	// header is shown first, in text.
 	model, workspace, goal string
 }
 
-// printer is what shows the events, and the text one where people read along.
+// printer returns the printer of the events, and the narrator for output to people.
 func (f *following) printer(ctx context.Context, a *app) (follow.Printer, narrator) {
 	switch f.output {
 	case "json":
@@ -54,8 +54,8 @@ func (f *following) printer(ctx context.Context, a *app) (follow.Printer, narrat
 	return text, text
 }
 
-// follow stays with the run until it rests, prints the result and says what
-// can be done next.
+// follow follows the run until it is parked or has ended, prints the result and what to
+// do next.
 func (f *following) follow(ctx context.Context, a *app) (int, error) {
 	printer, text := f.printer(ctx, a)
 	cfg := follow.Config{
@@ -109,7 +109,7 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 	return follow.ExitCode(result), nil
 }
 
-// print writes the result. A stdout that nobody reads any more is no error.
+// print writes the result. A closed stdout is no error.
 func (f *following) print(a *app, text narrator, r *harnessv1.HarnessResult) error {
 	var line []byte
 	var err error
@@ -135,7 +135,7 @@ func (f *following) print(a *app, text narrator, r *harnessv1.HarnessResult) err
 	return emit(a.out, line)
 }
 
-// unseen is what of the answer does not stand on the same screen already.
+// unseen returns the part of the answer that is not already on the same screen.
 func (f *following) unseen(a *app, text narrator, r *harnessv1.HarnessResult) string {
 	whole, said := render.Answer(r), strings.TrimSpace(text.Shown())
 	if !isTerminal(a.out) || !isTerminal(a.err) {
@@ -147,7 +147,7 @@ func (f *following) unseen(a *app, text narrator, r *harnessv1.HarnessResult) st
 	return whole
 }
 
-// emit writes a line to stdout, which nobody may be reading any more.
+// emit writes a line to stdout, whose reader may have gone away.
 func emit(out io.Writer, line []byte) error {
 	_, err := out.Write(append(line, '\n'))
 	if errors.Is(err, os.ErrClosed) || isBrokenPipe(err) {
@@ -156,7 +156,7 @@ func emit(out io.Writer, line []byte) error {
 	return err
 }
 
-// style is how lines for people look on a stream.
+// style returns the style of lines for people on a stream.
 func (a *app) style(stream any) render.Style {
 	locale := a.env("LC_ALL")
 	for _, name := range []string{"LC_CTYPE", "LANG"} {
@@ -172,11 +172,11 @@ func (a *app) style(stream any) render.Style {
 	}
 }
 
-// narrowest is the narrowest terminal that lines are broken for.
+// narrowest is the narrowest terminal whose width is used.
 const narrowest = 20
 
-// width is that of a line on a stream: as COLUMNS says it, else that of the
-// terminal; 0 where there is none.
+// width returns the line width of a stream: COLUMNS, otherwise the terminal's; 0 without
+// a terminal.
 func (a *app) width(stream any) int {
 	width, err := strconv.Atoi(a.env("COLUMNS"))
 	if f, ok := stream.(*os.File); err != nil && ok {
@@ -188,7 +188,7 @@ func (a *app) width(stream any) int {
 	return width
 }
 
-// budgets are those that flags set; nil when none does.
+// budgets returns the budgets that flags set; nil if none does.
 func budgets(turns, toolCalls *uint32, tokens *uint64, cost *float64, timeout *durationFlag) *harnessv1.Budgets {
 	b := &harnessv1.Budgets{Turns: turns, ToolCalls: toolCalls, Tokens: tokens, CostUsd: cost}
 	if timeout != nil {

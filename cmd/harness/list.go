@@ -81,7 +81,7 @@ func (c *listCmd) runs(ctx context.Context, s *backend.Session, statuses []harne
 	}
 }
 
-// sayIdle says that a run that is RUNNING by its log has nobody who works on it.
+// sayIdle notes runs that are RUNNING by their log while no process works on them.
 func sayIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
 	if !s.Local || s.Working {
 		return
@@ -129,7 +129,7 @@ func (c *listCmd) table(ctx context.Context, a *app, s *backend.Session, runs []
 	return []byte(strings.TrimSuffix(text.String()+below, "\n")), err
 }
 
-// name is what a run is called in a list.
+// name returns the name of a run in a list.
 func (c *listCmd) name(r *harnessv1.Run) string {
 	if c.Namespace == "*" {
 		return r.GetNamespace() + "/" + r.GetRunId()

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// shownWaits bounds the runs below a table of which is said what they wait for.
+	// shownWaits bounds the runs whose pending calls are listed below a table.
 	shownWaits = 20
-	// atOnce bounds the runs that are asked at a time how they stand.
+	// atOnce bounds the concurrent reads of runs.
 	atOnce = 8
 )
 
-// runKey names a run among those of all namespaces.
+// runKey identifies a run across namespaces.
 type runKey struct{ namespace, run string }
 
 func keyOf(r *harnessv1.Run) runKey { return runKey{r.GetNamespace(), r.GetRunId()} }
 
-// standings are how parked runs stand, as far as it was asked.
+// standings are the results of parked runs that were read.
 type standings map[runKey]*harnessv1.HarnessResult
 
 func (s standings) of(r *harnessv1.Run) *harnessv1.HarnessResult { return s[keyOf(r)] }
 
-// waiting are the runs that wait for an answer or a timer, and not for somebody who
-// resumes them.
+// waiting returns the runs that wait for an answer or a timer, without those that only
+// wait for a resume.
 func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
 	for _, r := range runs {
 		switch kind := r.GetReason().GetKind(); {
@@ -49,7 +49,7 @@ func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
 	return calls, timers
 }
 
-// all finds out what all runs wait for.
+// all reads what all runs wait for.
 func (c *listCmd) all(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (standings, error) {
 	calls, timers := waiting(runs)
 	stand, err := c.ask(ctx, s, timers)
@@ -71,7 +71,7 @@ func (c *listCmd) all(ctx context.Context, s *backend.Session, runs []*harnessv1
 	return stand, err
 }
 
-// ask asks each of some runs how it stands.
+// ask reads the results of some runs.
 func (c *listCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (standings, error) {
 	stand := standings{}
 	group, ctx := errgroup.WithContext(ctx)
@@ -92,8 +92,8 @@ func (c *listCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1
 	return stand, group.Wait()
 }
 
-// below is what stands below the table: what the newest of the runs wait for, each
-// call with the command that answers it.
+// below returns the lines below the table: what the newest runs wait for, each call with
+// the command that answers it.
 func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []*harnessv1.Run) (string, error) {
 	calls, timers := waiting(runs)
 	shown := append(calls, timers...)
@@ -122,8 +122,8 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 	return text.String(), nil
 }
 
-// runJSON is a run with the calls that it waits for and when it goes on by itself,
-// null when it does not.
+// runJSON returns a run with its pending calls and the time at which it continues by
+// itself, null if it does not.
 func runJSON(r *harnessv1.Run, stands *harnessv1.HarnessResult) ([]byte, error) {
 	run, err := eventjson.Run(r)
 	if err != nil {
@@ -136,7 +136,7 @@ func runJSON(r *harnessv1.Run, stands *harnessv1.HarnessResult) ([]byte, error) 
 	return with(with(run, "pending", pending), "wake_at", eventjson.Time(stands.GetWakeAt())), nil
 }
 
-// with is an object with one more field.
+// with returns an object with one more field.
 func with(object []byte, name string, value []byte) []byte {
 	return fmt.Appendf(object[:len(object)-1], `,%q:%s}`, name, value)
 }

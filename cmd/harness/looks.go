@@ -16,18 +16,18 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// narrator tells people of a run on the diagnostic stream.
+// narrator prints a run for people on stderr.
 type narrator interface {
 	follow.Printer
-	// Header says what is about to be seen.
+	// Header prints the run, its model, workspace and goal.
 	Header(run, model, workspace, goal string)
-	// Lines writes lines of their own.
+	// Lines prints additional lines.
 	Lines(lines ...string)
-	// Result writes how it ended.
+	// Result prints the result.
 	Result(*harnessv1.HarnessResult)
-	// Shown is the last whole text of the model that was shown.
+	// Shown returns the last complete text of the model that was printed.
 	Shown() string
-	// Close ends what lives on the screen.
+	// Close ends a live display.
 	Close()
 }
 
@@ -36,19 +36,19 @@ const (
 	renderPlain    = "plain"
 )
 
-// laidOut says that a stream gets Markdown rendered: where it was asked for, or,
-// unless plain text was, where a terminal can show it.
+// laidOut reports whether a stream gets rendered Markdown: if requested or, unless plain
+// text was requested, on a terminal that supports it.
 func (f *following) laidOut(a *app, stream any) bool {
 	return f.render == renderMarkdown || f.render != renderPlain && a.capable(stream)
 }
 
-// capable says that a stream is a terminal that can move its cursor.
+// capable reports whether a stream is a terminal that can move its cursor.
 func (a *app) capable(stream any) bool {
 	kind := a.env("TERM")
 	return isTerminal(stream) && kind != "" && kind != "dumb"
 }
 
-// tell makes who tells of the run.
+// tell returns the narrator of the run.
 func (f *following) tell(ctx context.Context, a *app) narrator {
 	fetch := func(c *harnessv1.Content) string {
 		whole, err := backend.Text(ctx, f.session.Client, f.target.Namespace, f.run, c)
@@ -72,7 +72,7 @@ func (f *following) tell(ctx context.Context, a *app) narrator {
 	return live
 }
 
-// size is that of the terminal, in columns and rows; 80 by 24 where there is none.
+// size returns the size of the terminal in columns and rows; 80 by 24 without one.
 func (a *app) size(stream any) (width, height int) {
 	width, height = a.width(stream), 24
 	if f, ok := stream.(*os.File); ok {
@@ -86,8 +86,7 @@ func (a *app) size(stream any) (width, height int) {
 	return width, height
 }
 
-// rendered is an answer as it looks on stdout: as it is written for programs, and
-// laid out for people.
+// rendered returns an answer for stdout: unchanged for programs, laid out for people.
 func (f *following) rendered(a *app, answer string) string {
 	if !f.laidOut(a, a.out) {
 		if isTerminal(a.out) {
@@ -105,21 +104,21 @@ func (f *following) rendered(a *app, answer string) string {
 	return text
 }
 
-// outlet is where the program's own log goes: past what lives on the screen, while
-// something does.
+// outlet is the destination of the program's log: above a live display while there is
+// one.
 type outlet struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// Write writes to where it goes now.
+// Write writes to the current destination.
 func (o *outlet) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.w.Write(p)
 }
 
-// redirect makes it go elsewhere.
+// redirect changes the destination.
 func (o *outlet) redirect(w io.Writer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

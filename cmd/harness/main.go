@@ -13,9 +13,8 @@ import (
 
 func main() {
 	toolhostserver.Supervise() // does not return in the processes that watch over commands
-	// A reader that goes away makes a write fail instead of killing the
-	// process in the middle of a run. Notify, not Ignore: what is ignored is
-	// handed down to the commands that tools start.
+	// A closed reader makes a write fail instead of killing the process during a run.
+	// Notify, not Ignore: child processes inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	signals := make(chan os.Signal, 4)

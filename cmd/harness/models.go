@@ -6,8 +6,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 )
 
-// models is what a mesh in this process knows of models. Verbs that make a run go on
-// here without the flag have the file from the environment.
+// models returns the model catalogue of a mesh in this process. Commands without the
+// flag use the file of the environment.
 func (a *app) models() (*catalogue.Catalogue, error) {
 	file := a.catalogue
 	if file == "" {

@@ -13,7 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// resumeCmd lets a run go on and follows it.
+// resumeCmd resumes a run and follows it.
 type resumeCmd struct {
 	oneRun       `embed:""`
 	Output       string        `enum:"text,json,jsonl" default:"text" help:"As in run."`
@@ -37,15 +37,15 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 		return before(err)
 	}
 	f.after = stands.GetRun().GetVersion()
-	// Also of a run that runs: an interrupt that nobody has seen may wait in its
-	// inbox, and the gateway knows.
+	// Also for a running run: an unprocessed interrupt may be in its inbox, and the
+	// gateway knows.
 	id := follow.NewID()
 	answer, err := f.session.Client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{
 		Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Budgets: c.extends(),
 	})
 	ended := fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED)
 	if ended && c.extends() == nil {
-		// A message that was stored before may have taken it up and to its end.
+		// A message that was stored before may have resumed and ended it.
 		if now, err := f.stands(ctx); err == nil && now.GetRun().GetVersion() > f.after {
 			return f.follow(ctx, a)
 		}
@@ -61,7 +61,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	case !answer.GetAlreadyRunning():
 		f.sent, f.resume = []string{id}, id
 	case hasEnded(stands.GetRun().GetStatus()):
-		// A message that waits in the inbox is about to take it up again.
+		// A message in the inbox is about to resume it.
 		if err := f.moved(ctx, a); err != nil {
 			return before(err)
 		}
@@ -73,13 +73,13 @@ func (c *resumeCmd) extends() *harnessv1.Budgets {
 	return budgets(c.MaxTurns, c.MaxToolCalls, c.MaxTokens, c.MaxCost, c.Timeout)
 }
 
-// budgetFlags are the flags of resume, by the field of a request that each sets.
+// budgetFlags maps the field of a request to the flag of resume that sets it.
 var budgetFlags = map[string]string{
 	"budgets.turns": "--max-turns", "budgets.tool_calls": "--max-tool-calls", "budgets.tokens": "--max-tokens",
 	"budgets.cost_usd": "--max-cost", "budgets.wall_clock": "--timeout",
 }
 
-// named has an error name the flag where it names the field that the flag sets.
+// named replaces the field in an error by the flag that sets it.
 func (c *resumeCmd) named(err error) error {
 	if fault.ReasonOf(err) != fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD) {
 		return err
@@ -93,7 +93,7 @@ func (c *resumeCmd) named(err error) error {
 	return err
 }
 
-// movePatience is how long a run that was given a message may take to move.
+// movePatience is how long a run may take to continue after a message.
 const movePatience = 10 * time.Second
 
 // moved waits until the run's log has grown.

@@ -18,7 +18,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// runCmd starts a run, or gives one that exists more to do, and follows it.
+// runCmd starts a run, or continues an existing one with a message, and follows it.
 type runCmd struct {
 	specFlags `embed:""`
 	target    `embed:""`
@@ -31,7 +31,7 @@ type runCmd struct {
 	Goal      []string `arg:"" optional:"" help:"The task for the agent; - reads it from stdin."`
 }
 
-// startFlags make no sense for a run that exists: what it is never changes.
+// startFlags do not apply to an existing run: its spec never changes.
 var startFlags = []string{"agent", "contract", "mode", "model", "workspace", "workflow", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
@@ -87,13 +87,13 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	return c.start(ctx, a, spec, file)
 }
 
-// start starts a run and follows it. What the gateway has against the spec is told
-// at its place in the file.
+// start starts a run and follows it. An error of the gateway about the spec is shown at
+// its place in the file.
 func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, file *agentfile.File) (int, error) {
 	var keep []string
 	request := &harnessv1.StartRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(), Spec: spec}
 	if c.RunID != "" {
-		// The same command again is the same request, and starts no second run.
+		// The same command is the same request and starts no second run.
 		keep = append(keep, c.RunID)
 		request.RequestId = requestID(request)
 	}
@@ -116,7 +116,7 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, fil
 	return f.follow(ctx, a)
 }
 
-// reach calls at the hooks that are services, while nothing is stored yet.
+// reach connects to the hooks that are services before anything is stored.
 func (c *runCmd) reach(ctx context.Context, a *app, file *agentfile.File) error {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
@@ -130,7 +130,8 @@ func (c *runCmd) reach(ctx context.Context, a *app, file *agentfile.File) error 
 	return nil
 }
 
-// before is the end of a verb that did not get as far as to follow a run.
+// before returns the exit code and error of a command that failed before it followed a
+// run.
 func before(err error) (int, error) {
 	if errors.Is(err, errSignal) {
 		return follow.ExitParked, errors.New("interrupted before the run had started")
@@ -138,7 +139,7 @@ func before(err error) (int, error) {
 	return follow.ExitError, err
 }
 
-// startRun starts a run. The request's id makes it safe to ask again.
+// startRun starts a run. The request id makes it safe to retry.
 func startRun(ctx context.Context, a *app, s *backend.Session, request *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
@@ -161,7 +162,7 @@ func startRun(ctx context.Context, a *app, s *backend.Session, request *harnessv
 	}
 }
 
-// requestID is derived from all that is asked for.
+// requestID returns an id that is derived from the whole request.
 func requestID(request *harnessv1.StartRunRequest) string {
 	bare := proto.CloneOf(request)
 	bare.RequestId = ""
@@ -173,7 +174,7 @@ func requestID(request *harnessv1.StartRunRequest) string {
 	return "cli-" + hex.EncodeToString(sum[:16])
 }
 
-// goOn gives a run that exists more to do and follows it.
+// goOn sends an existing run a message and follows it.
 func (c *runCmd) goOn(ctx context.Context, a *app, text string) (int, error) {
 	f := &following{target: &c.target, run: c.Continue, output: c.Output, render: c.Render, noDeltas: c.NoStream, goal: text}
 	defer func() { a.disconnect(ctx, f.session) }()
@@ -190,7 +191,7 @@ func (c *runCmd) goOn(ctx context.Context, a *app, text string) (int, error) {
 	return f.follow(ctx, a)
 }
 
-// stands asks how the run stands and fills what the header shows.
+// stands reads the status of the run and fills in the header.
 func (f *following) stands(ctx context.Context) (*harnessv1.GetRunResponse, error) {
 	stands, err := f.session.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.target.Namespace, RunId: f.run})
 	if err != nil {
@@ -203,7 +204,7 @@ func (f *following) stands(ctx context.Context) (*harnessv1.GetRunResponse, erro
 	return stands, nil
 }
 
-// say gives a run a message of the user.
+// say sends a run a user message.
 func say(ctx context.Context, s *backend.Session, namespace, run, id, text string) error {
 	_, err := s.Client.SendInput(ctx, &harnessv1.SendInputRequest{
 		Namespace: namespace, RunId: run, RequestId: id,

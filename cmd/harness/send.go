@@ -11,7 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// sendCmd gives a run a message, another mode of work, or the wish for another plan.
+// sendCmd sends a run a message, a change of mode, or a request for a new plan.
 type sendCmd struct {
 	oneRun `embed:""`
 	Text   []string `arg:"" optional:"" help:"The message; - reads it from stdin. Optional with --mode or --replan."`
@@ -23,7 +23,7 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
 		return follow.ExitError, err
 	}
-	// A mode in the environment is meant for runs that are started.
+	// A mode in the environment is for runs that are started.
 	if !a.given["mode"] {
 		c.Mode = ""
 	}
@@ -60,8 +60,8 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 	return follow.ExitDone, nil
 }
 
-// send stores what was asked for: the mode first, so that what is said is read in
-// it. A run that has ended takes no mode before a message has opened it again.
+// send stores the inputs: the mode first, so that the message is processed in it. An
+// ended run accepts a mode only after a message has reopened it.
 func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string) (sent []string, err error) {
 	mode := func() error {
 		return c.give(ctx, s, &harnessv1.SendInputRequest{
@@ -109,8 +109,7 @@ func (c *sendCmd) give(ctx context.Context, s *backend.Session, request *harness
 	return err
 }
 
-// named has an error name the flag or the argument where it names the field that is
-// set by it.
+// named replaces the field in an error by the flag or argument that sets it.
 func (c *sendCmd) named(err error) error {
 	text := message(err)
 	for field, flag := range map[string]string{"mode_change.mode": "--mode", "replan.reason": "TEXT"} {

@@ -18,10 +18,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 
-// defaultDrain is how long work may go on after the signal.
+// defaultDrain is how long work may continue after the signal.
 const defaultDrain = 10 * time.Second
 
-// serveCmd serves roles until a signal comes.
+// serveCmd serves roles until a signal.
 type serveCmd struct {
 	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision, toolhost and bridge; bridge is not in all."`
 	Executor     string        `placeholder:"NAME" help:"bridge: name of the executor in workflows."`
@@ -153,7 +153,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 }
 
-// provisionCmd makes the streams and consumers on a NATS server.
+// provisionCmd creates the streams and consumers on a NATS server.
 type provisionCmd struct {
 	NATS       string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
 	NATSCreds  string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
@@ -198,7 +198,7 @@ func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	return follow.ExitDone, nil
 }
 
-// ofBus is an error of the bus with the flag that it is about.
+// ofBus returns an error of the bus with the flag that it is about.
 func ofBus(err error) error {
 	if strings.HasPrefix(err.Error(), "--") {
 		return err
@@ -206,5 +206,5 @@ func ofBus(err error) error {
 	return fmt.Errorf("--nats: %w", err)
 }
 
-// maxPartitions is more than a NATS cluster can spread.
+// maxPartitions exceeds what a NATS cluster can spread.
 const maxPartitions = 256

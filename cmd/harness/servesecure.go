@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// secureFlags say who may reach what a process serves.
+// secureFlags control access to what a process serves.
 type secureFlags struct {
 	TLSCert string `name:"tls-cert" placeholder:"FILE" help:"Certificate of this process with intermediates, PEM; used as a server and as a client of other roles."`
 	TLSKey  string `name:"tls-key" placeholder:"FILE" help:"Private key of --tls-cert, PEM."`
@@ -36,12 +36,12 @@ func (f natsTLS) files() jetstream.TLSFiles {
 	return jetstream.TLSFiles{CA: f.NATSCA, Cert: f.NATSCert, Key: f.NATSKey}
 }
 
-// has says that a role is served here.
+// has reports whether this process serves a role.
 func (c *serveCmd) has(role string) bool {
 	return slices.Contains(c.Roles, role) || slices.Contains(c.Roles, workflow.AllRoles)
 }
 
-// secure reads the files and gives what they hold to the node.
+// secure reads the files and passes their content to the node.
 func (c *serveCmd) secure(a *app, cfg *node.Config) error {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
@@ -74,8 +74,8 @@ func (c *serveCmd) secure(a *app, cfg *node.Config) error {
 	return nil
 }
 
-// checkListen keeps what is open to the network behind TLS and tokens, unless it is
-// asked for without.
+// checkListen requires TLS and tokens for addresses that other machines can reach,
+// unless --insecure is set.
 func (c *serveCmd) checkListen(a *app) error {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *serveCmd) checkListen(a *app) error {
 	if gateway && c.Tokens == "" {
 		missing, without = append(missing, "--tokens"), append(without, "tokens")
 	}
-	// Beside the gateway of a mesh that is all in this process, roles stay on loopback.
+	// Next to the gateway of a mesh in one process, roles stay on loopback.
 	if c.TLSCA == "" && (c.NATS != "" && (len(c.Roles) > 1 || c.has(workflow.AllRoles)) || !gateway) {
 		missing, without = append(missing, "--tls-ca"), append(without, "certificates of those who call its roles")
 	}
@@ -110,7 +110,7 @@ func (c *serveCmd) checkListen(a *app) error {
 	return nil
 }
 
-// warnOpenFile says that others on this machine can read a secret.
+// warnOpenFile warns if other users of this machine can read a secret.
 func (a *app) warnOpenFile(flag, path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 {
 		a.note("WARNING: %s: every user of this machine can read %s: chmod 600 it", flag, path)

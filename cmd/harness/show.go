@@ -15,7 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// showCmd shows how a run stands, its state or its conversation.
+// showCmd shows the status of a run, its state or its conversation.
 type showCmd struct {
 	oneRun       `embed:""`
 	Output       string  `enum:"text,json" default:"text" help:"Format of the output: text or json."`
@@ -55,7 +55,7 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 	return follow.ExitDone, emit(a.out, bytes.TrimRight(out, "\n"))
 }
 
-// state is JSON in either form; text has it indented.
+// state prints JSON in both formats, indented as text.
 func (c *showCmd) state(ctx context.Context, s *backend.Session) ([]byte, error) {
 	answer, err := s.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: c.Namespace, RunId: c.RunID, Version: *c.State})
 	if err != nil {
@@ -114,7 +114,7 @@ func indent(text string) string {
 	return out.String()
 }
 
-// overview is the run, what it was started with, and how it rests.
+// overview returns the run, its spec, and its result.
 func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]byte, error) {
 	answer, err := s.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: c.Namespace, RunId: c.RunID})
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	return []byte(text.String()), nil
 }
 
-// notTakenIn says what is stored for a run that nobody has taken in yet.
+// notTakenIn returns lines about inputs that no process has processed yet.
 func notTakenIn(waiting []*harnessv1.WaitingInput) []string {
 	var lines []string
 	for _, w := range waiting {
@@ -182,7 +182,7 @@ func notTakenIn(waiting []*harnessv1.WaitingInput) []string {
 	return lines
 }
 
-// waits says what a parked run waits for, and how it is made to go on.
+// waits prints what a parked run waits for, and how to continue it.
 func (c *showCmd) waits(ctx context.Context, a *app, s *backend.Session, r *harnessv1.HarnessResult) string {
 	if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
 		return ""

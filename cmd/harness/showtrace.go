@@ -7,11 +7,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 )
 
-// envTraceURL is where traces can be looked at, with {trace_id} in the place of the id.
+// envTraceURL is the address of a trace viewer, with {trace_id} instead of the id.
 const envTraceURL = "HARNESS_TRACE_URL"
 
-// traceText is a line for each trace of a run, as a link where it is known where traces
-// are. A run of more than 100 turns has several.
+// traceText returns a line for each trace of a run, as a link if envTraceURL is set. A
+// run of more than 100 turns has several traces.
 func traceText(ids []string, template string) string {
 	var text strings.Builder
 	for i, id := range ids {

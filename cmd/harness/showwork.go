@@ -12,8 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// workText are the work items and the contract of a run, as they stand; empty when
-// there are none.
+// workText returns the work items and the contract of a run; empty if there are none.
 func workText(style render.Style, state *harnessv1.Snapshot) string {
 	var text strings.Builder
 	if lines := style.WorkLines(state.GetWorkItemLedger().GetItems()); len(lines) > 0 {
@@ -29,8 +28,8 @@ func workText(style render.Style, state *harnessv1.Snapshot) string {
 	return text.String()
 }
 
-// overviewJSON is the run as in a list, with its mode, its work items, how its
-// contract stands, result and spec.
+// overviewJSON returns the run as in a list, with its mode, work items, contract
+// coverage, result and spec.
 func overviewJSON(answer *harnessv1.GetRunResponse, state *harnessv1.Snapshot) ([]byte, error) {
 	run, err := runJSON(answer.GetRun(), answer.GetResult())
 	if err != nil {
@@ -65,7 +64,7 @@ func overviewJSON(answer *harnessv1.GetRunResponse, state *harnessv1.Snapshot) (
 	return with(run, "waiting", waiting), nil
 }
 
-// array is a list of messages as JSON.
+// array returns messages as a JSON array.
 func array[M protoreflect.ProtoMessage](messages []M) ([]byte, error) {
 	out := []byte("[")
 	for i, m := range messages {

@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 )
 
-// specFlags say what a run is.
+// specFlags define a run.
 type specFlags struct {
 	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE. Default: the provider whose API key is set."`
 	Workspace    string        `placeholder:"DIR" help:"Directory in which the agent works. Default: the current directory."`
@@ -29,8 +29,8 @@ type specFlags struct {
 	Timeout      *durationFlag `placeholder:"D" help:"Running time after which the run parks, such as 90s or 1h30m."`
 }
 
-// spec puts together what the run is, and says where it stands in files. Flags
-// stand over the agent file.
+// spec builds the spec of the run and the file with the places of its fields. Flags
+// override the agent file.
 func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *agentfile.File, error) {
 	file, err := c.files(local)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 	}, file, nil
 }
 
-// files reads the agent file and the contract file, and settles the mode.
+// files reads the agent file and the contract file, and sets the mode.
 func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 	file = agentfile.New()
 	if c.Agent != "" {
@@ -104,7 +104,7 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 	return file, nil
 }
 
-// absoluteModels makes the models of an agent file in dir absolute.
+// absoluteModels makes the model files of an agent file in dir absolute.
 func absoluteModels(file *agentfile.File, dir string, local bool) (err error) {
 	agent := file.Agent
 	if agent.Model, err = absoluteModel(agent.GetModel(), dir, local); err != nil {
@@ -118,8 +118,8 @@ func absoluteModels(file *agentfile.File, dir string, local bool) (err error) {
 	return nil
 }
 
-// badModel says where a model stands that cannot be used: in the agent file, or
-// else in a flag. 0 is the first one, then come those that take its place.
+// badModel returns an error at the place of an unusable model: in the agent file,
+// otherwise the flag. 0 is the first model, followed by the fallback models.
 func badModel(file *agentfile.File, i int, err error) error {
 	field := "spec.agent.model"
 	if i > 0 {
@@ -166,9 +166,8 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 	return nil
 }
 
-// allow adds rules for the tools that need no approval. A tool that the agent
-// file denies by its name stays denied, so allowing it is a contradiction; a rule
-// that denies some of its calls is none.
+// allow adds rules for the tools that need no approval. Allowing a tool that the agent
+// file denies by its name is an error; a rule that denies some of its calls is not.
 func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
 	for _, tool := range c.Allow {
 		if tool != "*" && !nameForm().MatchString(tool) {
@@ -186,7 +185,7 @@ func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
 	return nil
 }
 
-// workspace is the absolute path; a local one must be a directory.
+// workspace returns the absolute path; a local one must be a directory.
 func (c *specFlags) workspace(local bool) (string, error) {
 	dir := c.Workspace
 	if dir == "" {
@@ -209,8 +208,8 @@ func (c *specFlags) workspace(local bool) (string, error) {
 	return abs, nil
 }
 
-// absoluteModel checks the form of a model and makes the file of a scripted or
-// recorded one absolute, so that the run can be resumed from anywhere.
+// absoluteModel validates a model and makes the file of a scripted or recorded one
+// absolute, so that the run can be resumed from any directory.
 func absoluteModel(model, dir string, local bool) (string, error) {
 	if model == "" {
 		return "", nil

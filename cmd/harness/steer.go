@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// oneRun names the run that a verb is about.
+// oneRun names the run of a command.
 type oneRun struct {
 	target `embed:""`
 	RunID  string `arg:"" name:"run" help:"Id of the run."`
@@ -29,7 +29,7 @@ func (o *oneRun) check(a *app) error {
 	return runName("RUN", o.RunID)
 }
 
-// stored says that an input is stored and who takes it up.
+// stored notes that an input is stored and what processes it.
 func (o *oneRun) stored(a *app, s *backend.Session, what string) {
 	if s.Local {
 		a.note("%s; no process is using %s: harness resume %s%s continues the run", what, o.Data, o.RunID, o.words(a))
@@ -94,7 +94,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	return follow.ExitDone, nil
 }
 
-// interruptCmd kills what a run is doing and parks it.
+// interruptCmd stops what a run is doing and parks it.
 type interruptCmd struct {
 	oneRun `embed:""`
 	Reason string `placeholder:"WHY" help:"Reason, stored with the run."`
@@ -107,7 +107,7 @@ func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
 	})
 }
 
-// cancelCmd ends a run for good.
+// cancelCmd cancels a run.
 type cancelCmd struct {
 	oneRun `embed:""`
 	Reason string `placeholder:"WHY" help:"Reason, stored with the run."`
@@ -123,11 +123,11 @@ func (c *cancelCmd) run(ctx context.Context, a *app) (int, error) {
 // stopPatience is how long interrupt and cancel wait for the run to stop.
 const stopPatience = 30 * time.Second
 
-// stopGrace is how long a rest is held that does not say what was asked for: an
-// interrupt has no effect on a run that rests and waits for nobody.
+// stopGrace is how long to wait after a result that is not the requested one: an
+// interrupt has no effect on a parked run that waits for no answer.
 const stopGrace = 3 * time.Second
 
-// stop sends what is to stop a run and waits until it has.
+// stop sends an input that stops a run and waits for its effect.
 func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, send func(context.Context, *backend.Session, string) error) (int, error) {
 	if err := o.check(a); err != nil {
 		return follow.ExitError, err

@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 )
 
-// target says where a run is.
+// target locates a run.
 type target struct {
 	Server    string `placeholder:"ADDR" help:"Gateway, HOST:PORT or unix:PATH. Default: the one of the data directory, or one in this process."`
 	TokenFile string `placeholder:"FILE" help:"File with the token for --server."`
@@ -23,12 +23,12 @@ type target struct {
 	Namespace string `default:"default" placeholder:"NS" help:"Namespace of the run."`
 }
 
-// stopTime is how long a mesh in this process has to stop in order.
+// stopTime bounds the clean stop of a mesh in this process.
 const stopTime = 15 * time.Second
 
 var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
-// check settles which of server and data holds. A flag beats the environment.
+// check decides between server and data. A flag overrides the environment.
 func (t *target) check(a *app) error {
 	if err := a.conflict("server", "data"); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (t *target) check(a *app) error {
 	return nil
 }
 
-// connect gets a session; a signal breaks it off.
+// connect returns a session; a signal cancels it.
 func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ...string) (*backend.Session, error) {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
@@ -90,7 +90,7 @@ func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ..
 	return session, err
 }
 
-// disconnect lets go of a session; a signal leaves it behind.
+// disconnect closes a session; a signal abandons it.
 func (a *app) disconnect(ctx context.Context, s *backend.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
@@ -105,7 +105,7 @@ func (a *app) disconnect(ctx context.Context, s *backend.Session) {
 	}
 }
 
-// words are the flags that make another verb find the same run.
+// words returns the flags with which another command finds the same run.
 func (t *target) words(a *app) string {
 	var words []string
 	add := func(flag, value string) { words = append(words, " --"+flag+" "+quote(value)) }
@@ -130,7 +130,7 @@ func (t *target) words(a *app) string {
 
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`) })
 
-// quote writes a word so that a shell reads it as it is.
+// quote quotes a word for a shell.
 func quote(word string) string {
 	if plainWord().MatchString(word) {
 		return word

@@ -16,8 +16,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// pendingOf are the calls that wait for somebody, of one run or, without a run,
-// of all in the namespace: the oldest run first.
+// pendingOf returns the calls that wait for an answer, of one run or, without a run, of
+// the whole namespace, the oldest run first.
 func pendingOf(ctx context.Context, s *backend.Session, namespace, run string) ([]*harnessv1.PendingInRun, error) {
 	request := &harnessv1.ListPendingRequest{Namespace: namespace, RunId: run, PageSize: 1000}
 	var pending []*harnessv1.PendingInRun
@@ -33,7 +33,7 @@ func pendingOf(ctx context.Context, s *backend.Session, namespace, run string) (
 	}
 }
 
-// answering is the command line that answers a call, its answer left to be filled in.
+// answering returns the command that answers a call, with a placeholder for the answer.
 func answering(run string, p *harnessv1.PendingCall, words string) string {
 	verb, rest := "answer", " ANSWER"
 	switch p.GetKind() {
@@ -45,7 +45,7 @@ func answering(run string, p *harnessv1.PendingCall, words string) string {
 	return "harness " + verb + " " + run + " " + quote(p.GetCallId()) + rest + words
 }
 
-// alternatives are what else the command of a call can say.
+// alternatives returns the other answers to a call.
 func alternatives(p *harnessv1.PendingCall) string {
 	switch p.GetKind() {
 	case runstate.KindApproval:
@@ -58,7 +58,7 @@ func alternatives(p *harnessv1.PendingCall) string {
 	return ""
 }
 
-// hints say what can be done with a run that rests.
+// hints prints what can be done with a parked or ended run.
 func (f *following) hints(ctx context.Context, a *app, text narrator, r *harnessv1.HarnessResult) {
 	words := f.target.words(a)
 	switch r.GetStatus() {
@@ -79,8 +79,8 @@ func (f *following) hints(ctx context.Context, a *app, text narrator, r *harness
 	}
 }
 
-// waits says what a parked run waits for: in blocks of lines for people who read
-// along, else in a line for each.
+// waits prints what a parked run waits for: blocks of lines for people, otherwise one
+// line for each call.
 func (f *following) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 	style, words, now := a.style(a.err), f.target.words(a), time.Now()
 	for _, p := range r.GetPending() {
@@ -100,11 +100,11 @@ func (f *following) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 	}
 }
 
-// budgetExceeded begins the kinds of park for a budget; which one follows.
+// budgetExceeded is the prefix of park kinds for a budget; the budget follows.
 const budgetExceeded = "budget_exceeded:"
 
-// extension are the flags of resume that extend the budgets that a run is parked
-// for: each to twice what is used up.
+// extension returns the flags of resume that extend the exhausted budgets, each to twice
+// what is used.
 func extension(ctx context.Context, s *backend.Session, namespace, run string, r *harnessv1.HarnessResult) string {
 	which, parked := strings.CutPrefix(r.GetReason().GetKind(), budgetExceeded)
 	if !parked {
@@ -121,7 +121,7 @@ func extension(ctx context.Context, s *backend.Session, namespace, run string, r
 	}[which]
 }
 
-// extensions are the flags that extend every budget that is used up.
+// extensions returns the flags that extend every exhausted budget.
 func extensions(s *harnessv1.Snapshot) string {
 	s = proto.CloneOf(s)
 	var flags strings.Builder
@@ -161,7 +161,7 @@ func extensions(s *harnessv1.Snapshot) string {
 	return flags.String()
 }
 
-// brief is a duration without the units that are zero at its end.
+// brief formats a duration without trailing zero units.
 func brief(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

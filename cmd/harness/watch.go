@@ -8,7 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// watchCmd shows what happened in a run and follows it to its rest.
+// watchCmd prints the events of a run and follows it until it is parked or has ended.
 type watchCmd struct {
 	oneRun   `embed:""`
 	Output   string `enum:"text,jsonl" default:"text" help:"Format of the output: text, or jsonl with one line per event."`
@@ -33,7 +33,7 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	if stands.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING && !session.Working {
-		// Nobody works on it, so that it would never rest: carry it on here.
+		// No process works on it, so it would never end: continue it here.
 		if err := f.carryOn(ctx, a, stands); err != nil {
 			return before(err)
 		}

@@ -1,14 +1,13 @@
-// Package agentfile reads the files that a run is started with: the agent file,
-// and the files of contracts, just-in-time rules, hooks and modes that it may
-// name. They are YAML whose keys are the fields of the protos. What a file says
-// that no field knows, or with a value that does not fit, is an error that names
-// file, line and column; nothing is guessed and nothing is left out.
+// Package agentfile reads the files of a run: the agent file, and the files of
+// contracts, just-in-time rules, hooks and modes that it may name. They are YAML whose
+// keys are the fields of the protos. An unknown field or an invalid value is an error
+// that names file, line and column; nothing is guessed or ignored.
 //
-// Decoding remembers where each field stands, so that whoever refuses a spec by
-// the path of a field, here or at the gateway, is shown at its place
+// Decoding records the place of each field, so that an error that names a field of the
+// spec, from here or from the gateway, is shown at its place in the file
 // ([File.Locate]).
 //
-// The package is pure but for Load, LoadContract and Check, which read files.
+// The package is pure except for Load, LoadContract and Check, which read files.
 package agentfile
 
 import (
@@ -23,35 +22,35 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// maxSize is the largest file that is read, in bytes.
+// maxSize bounds a file, in bytes.
 const maxSize = 1 << 20
 
 // Reader reads a file that another one names.
 type Reader func(path string) ([]byte, error)
 
-// File is what an agent file says, and the files that it names.
+// File is the content of an agent file and of the files that it names.
 type File struct {
-	// Agent is the persona.
+	// Agent is the agent.
 	Agent *harnessv1.AgentSpec
-	// Config has what the file sets of the loop's numbers, and no more.
+	// Config has only the settings of the file, without defaults.
 	Config *harnessv1.LoopConfig
-	// ClientTools are the tools that the client of the run runs itself.
+	// ClientTools are the tools that the client of the run runs.
 	ClientTools []*harnessv1.ToolSpec
-	// Contract is what has to be there; nil without one.
+	// Contract is the task contract; nil without one.
 	Contract *harnessv1.TaskContract
 
 	places places
-	// broken are fields of the spec of which something was reported.
+	// broken are the fields of the spec with a reported problem.
 	broken []string
 }
 
-// New is a file that says nothing.
+// New returns an empty file.
 func New() *File {
 	return &File{Agent: &harnessv1.AgentSpec{}, Config: &harnessv1.LoopConfig{}, places: places{}}
 }
 
-// Load reads the agent file at path and the files that it names. The error is
-// Problems when a file can be read and is wrong.
+// Load reads the agent file at path and the files that it names. The error is Problems
+// if the content is invalid.
 func Load(path string) (*File, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -60,8 +59,8 @@ func Load(path string) (*File, error) {
 	return Parse(path, data, readFile)
 }
 
-// Parse reads the text of an agent file. name stands in the errors, and files that
-// it names are looked for beside it with read; nil: there are none. The error is
+// Parse parses the text of an agent file. name is its name in errors; read reads the
+// files that it names, relative to it, and may be nil if none are allowed. The error is
 // Problems.
 func Parse(name string, data []byte, read Reader) (*File, error) {
 	r := &report{}
@@ -77,8 +76,7 @@ func Parse(name string, data []byte, read Reader) (*File, error) {
 	return file, nil
 }
 
-// LoadContract puts the contract in the file at path in the place of the one that
-// f has.
+// LoadContract replaces the contract of f by the file at path.
 func (f *File) LoadContract(path string) error {
 	data, err := readFile(path)
 	if err != nil {
@@ -87,7 +85,7 @@ func (f *File) LoadContract(path string) error {
 	return f.ParseContract(path, data)
 }
 
-// ParseContract is LoadContract with the file's text.
+// ParseContract does what LoadContract does with the text of a file.
 func (f *File) ParseContract(name string, data []byte) error {
 	for field := range f.places {
 		if field == "spec.contract" || strings.HasPrefix(field, "spec.contract.") {
@@ -126,7 +124,7 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// open parses the text of a file; root is nil when that fails.
+// open parses the text of a file; root is nil if that fails.
 func open(name string, data []byte, read Reader, r *report, at places) (d *decoder, root *yaml.Node) {
 	r.files = append(r.files, name)
 	d = &decoder{src: newSource(name, data), report: r, places: at, dir: filepath.Dir(name), read: read}

@@ -10,8 +10,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// check reports what fits its fields and still makes no sense: once for each
-// section, so that one look finds as much as can be found.
+// check reports what is valid for each field and invalid as a whole: one problem for
+// each section, so that one run of it finds as much as possible.
 func (d *decoder) check(file *File) {
 	spec := proto.CloneOf(file.spec())
 	for _, field := range file.broken {
@@ -40,8 +40,8 @@ func (d *decoder) check(file *File) {
 			drop(spec, refuse(err))
 		}
 	}
-	// What is left is the gateway's to refuse: it is asked again without what it
-	// has refused, as long as that is a section of the file.
+	// The gateway checks the rest. Each section that it refuses is removed and the check
+	// repeated.
 	for range len(sections) + 1 {
 		err := gateway.CheckStart(&harnessv1.StartRunRequest{Spec: spec})
 		if err == nil || !drop(spec, refuse(err)) {
@@ -50,8 +50,8 @@ func (d *decoder) check(file *File) {
 	}
 }
 
-// spec is what a run of the file would be started with; goal and workspace, which
-// no file has, are made up.
+// spec returns the spec of a run of the file, with placeholders for goal and workspace,
+// which no file has.
 func (f *File) spec() *harnessv1.RunSpec {
 	return &harnessv1.RunSpec{
 		Goal:      &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: "goal"}},
@@ -59,8 +59,8 @@ func (f *File) spec() *harnessv1.RunSpec {
 	}
 }
 
-// drop takes the section that a field belongs to out of the spec, with what makes
-// sense only beside it; false when it is none.
+// drop removes the section of a field from the spec, with what depends on it; false if
+// the field belongs to none.
 func drop(spec *harnessv1.RunSpec, field string) bool {
 	path, _, _ := strings.Cut(field, "[")
 	names := strings.Split(path, ".")

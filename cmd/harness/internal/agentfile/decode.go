@@ -12,15 +12,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// decoder fills messages from YAML nodes. What does not fit is reported, and the
-// rest is read on, so that one look finds all of it.
+// decoder fills messages from YAML nodes. It reports invalid values and reads on, so
+// that one run finds all problems.
 type decoder struct {
 	src    *source
 	report *report
 	places places
-	// dir is where files that this one names are looked for.
+	// dir is the directory of this file.
 	dir string
-	// read reads them; nil: there are none.
+	// read reads other files; nil: there are none.
 	read Reader
 }
 
@@ -28,7 +28,7 @@ func (d *decoder) errorf(at *yaml.Node, format string, args ...any) {
 	d.report.add(d.src, at.Line, at.Column, format, args...)
 }
 
-// mark remembers where a field is written.
+// mark records the place of a field.
 func (d *decoder) mark(path string, n *yaml.Node) { d.places[path] = place{d.src, n} }
 
 // mapping visits the pairs of a mapping, each key once.
@@ -84,13 +84,13 @@ func (d *decoder) message(m protoreflect.Message, n *yaml.Node, path, what strin
 	})
 }
 
-// writable says whether a field of a message can stand in a file.
+// writable reports whether a file may set a field of a message.
 func writable(m protoreflect.MessageDescriptor, name string) bool {
 	f := m.Fields().ByName(protoreflect.Name(name))
 	return f != nil && (f.Message() == nil || f.Message().FullName() != contentName) && !hidden[f.FullName()]
 }
 
-// hidden are fields of the protos that no file sets.
+// hidden are proto fields that no file sets.
 var hidden = map[protoreflect.FullName]bool{"harness.v1.ToolSpec.origin": true}
 
 const (
@@ -108,7 +108,7 @@ func fieldNames(m protoreflect.MessageDescriptor) []string {
 	return names
 }
 
-// field fills the field of m that key names, which exists and is at path.
+// field sets the field of m that key names, which exists and is at path.
 func (d *decoder) field(m protoreflect.Message, key, n *yaml.Node, path string) {
 	f := m.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
 	d.mark(path, n)
@@ -138,7 +138,7 @@ func (d *decoder) field(m protoreflect.Message, key, n *yaml.Node, path string) 
 	})
 }
 
-// value reads one value; ok is false when it was reported.
+// value reads one value; ok is false if a problem was reported.
 func (d *decoder) value(f protoreflect.FieldDescriptor, fresh func() protoreflect.Message, n *yaml.Node, path string) (v protoreflect.Value, ok bool) {
 	name := string(f.Name())
 	if f.Message() != nil && f.Message().FullName() != durationName {
@@ -163,7 +163,8 @@ func (d *decoder) value(f protoreflect.FieldDescriptor, fresh func() protoreflec
 
 var plainTags = map[string]bool{"!!str": true, "!!int": true, "!!float": true, "!!bool": true, "!!timestamp": true}
 
-// scalar reads a single value; want is empty when it fits, else what would.
+// scalar reads a single value; want is empty if it is valid, otherwise the expected
+// form.
 func scalar(f protoreflect.FieldDescriptor, n *yaml.Node) (v protoreflect.Value, want string) {
 	switch f.Kind() {
 	case protoreflect.MessageKind:
@@ -208,13 +209,14 @@ func scalar(f protoreflect.FieldDescriptor, n *yaml.Node) (v protoreflect.Value,
 	return v, "nothing: it cannot be set in a file"
 }
 
-// isWhole keeps the reader of YAML from cutting 1.5 down to 1.
+// isWhole reports whether a number has no fraction: the YAML reader would truncate 1.5
+// to 1.
 func isWhole(n *yaml.Node) bool {
 	var x float64
 	return n.ShortTag() == "!!int" || n.ShortTag() == "!!float" && n.Decode(&x) == nil && x == math.Trunc(x) && x < 1<<53
 }
 
-// enumValue finds a value by its name without the prefix, in either case.
+// enumValue finds a value by its name without the prefix, in any case.
 func enumValue(e protoreflect.EnumDescriptor, name string) protoreflect.EnumValueDescriptor {
 	v := e.Values().ByName(protoreflect.Name(enumPrefix(e) + strings.ToUpper(name)))
 	if v == nil || v.Number() == 0 {
@@ -233,8 +235,8 @@ func enumNames(e protoreflect.EnumDescriptor) []string {
 	return names
 }
 
-// EnumName is a value's name as files and schemas have it: types of predicates in
-// capitals, all else in small letters. Both are read.
+// EnumName returns the name of a value in files and schemas: predicate types in
+// capitals, all others in lower case. Both are accepted.
 func EnumName(v protoreflect.EnumValueDescriptor) string {
 	e := v.Parent().(protoreflect.EnumDescriptor)
 	name := strings.TrimPrefix(string(v.Name()), enumPrefix(e))
@@ -248,7 +250,7 @@ func enumPrefix(e protoreflect.EnumDescriptor) string {
 	return strings.TrimSuffix(string(e.Values().ByNumber(0).Name()), "UNSPECIFIED")
 }
 
-// resolve follows an alias to what it stands for.
+// resolve follows an alias to its anchor.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -256,7 +258,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// clip keeps a message that quotes a value short.
+// clip shortens a quoted value.
 func clip(text string) string {
 	if runes := []rune(text); len(runes) > 80 {
 		return fmt.Sprintf("%s…", string(runes[:79]))

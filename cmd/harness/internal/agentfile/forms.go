@@ -11,7 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// ownForms are the fields that may be written otherwise than their type says.
+// ownForms are the fields that may be written in another form than their type.
 var ownForms map[protoreflect.FullName]func(*decoder, protoreflect.Message, protoreflect.FieldDescriptor, *yaml.Node, string)
 
 func init() {
@@ -22,7 +22,7 @@ func init() {
 	}
 }
 
-// arguments of a predicate are a list of {name, pattern} or a mapping of names to
+// arguments reads a predicate's list of {name, pattern}, or a mapping of names to
 // patterns.
 func (d *decoder) arguments(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, path string) {
 	list := m.Mutable(f).List()
@@ -58,7 +58,7 @@ func (d *decoder) arguments(m protoreflect.Message, f protoreflect.FieldDescript
 	}
 }
 
-// schema is a JSON Schema, written as YAML or as text that holds JSON.
+// schema reads a JSON Schema, written as YAML or as JSON text.
 func (d *decoder) schema(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, _ string) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
 		m.Set(f, protoreflect.ValueOfString(n.Value))
@@ -74,7 +74,7 @@ func (d *decoder) schema(m protoreflect.Message, f protoreflect.FieldDescriptor,
 	}
 }
 
-// maxDepth bounds what stands inside each other in a JSON value.
+// maxDepth bounds the nesting of a JSON value.
 const maxDepth = 100
 
 // jsonWriter writes a value as JSON, fields in their order.
@@ -84,7 +84,7 @@ type jsonWriter struct {
 	out  strings.Builder
 }
 
-// write is false when the value was reported.
+// write returns false if a problem was reported.
 func (w *jsonWriter) write(n *yaml.Node, depth int) bool {
 	n = resolve(n)
 	if depth > maxDepth || w.out.Len() > maxSize {
@@ -149,7 +149,7 @@ func (w *jsonWriter) scalar(n *yaml.Node) bool {
 	return false
 }
 
-// value is false where JSON has no word for it, such as infinity.
+// value returns false if JSON cannot represent the value, such as infinity.
 func (w *jsonWriter) value(value any) bool {
 	raw, err := json.Marshal(value)
 	w.out.Write(raw)

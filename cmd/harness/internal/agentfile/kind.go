@@ -14,7 +14,7 @@ import (
 // Kind is a kind of file.
 type Kind string
 
-// The kinds of files that a run is started with.
+// Kinds of the files of a run.
 const (
 	Agent    Kind = "agent"
 	Contract Kind = "contract"
@@ -24,13 +24,13 @@ const (
 	Script   Kind = "script"
 )
 
-// Kinds are all kinds of files.
+// Kinds returns all kinds of files.
 func Kinds() []Kind { return []Kind{Agent, Contract, Jit, Hooks, Modes, Script} }
 
-// Check reads the file at path as one of a kind, and those that it names; an empty
-// kind is found by the fields that the file has. The file that comes back holds
-// what was read of an agent, a contract or a list, and is nil for a script. The
-// error is Problems when the file can be read and is wrong.
+// Check reads the file at path as a file of a kind, with the files that it names; an
+// empty kind is recognised by the fields of the file. The returned file has the agent,
+// contract or list, and is nil for a script. The error is Problems if the content is
+// invalid.
 func Check(path string, kind Kind) (Kind, *File, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Check(path string, kind Kind) (Kind, *File, error) {
 	return CheckText(path, data, kind, readFile)
 }
 
-// CheckText is Check with the file's text.
+// CheckText does what Check does with the text of a file.
 func CheckText(name string, data []byte, kind Kind, read Reader) (Kind, *File, error) {
 	r, file := &report{}, New()
 	d, root := open(name, data, read, r, file.places)
@@ -53,7 +53,7 @@ func CheckText(name string, data []byte, kind Kind, read Reader) (Kind, *File, e
 	case Agent:
 		d.agent(file, root)
 	case Contract:
-		// Whether the agent has work items stands elsewhere.
+		// Another file enables the work items.
 		enabled := true
 		file.Config.WorkItems = &harnessv1.WorkItemConfig{Enabled: &enabled}
 		d.inlineContract(file, root)
@@ -74,14 +74,14 @@ func CheckText(name string, data []byte, kind Kind, read Reader) (Kind, *File, e
 	return kind, file, nil
 }
 
-// listFile reads a file that holds a list of the agent.
+// listFile reads a file with a list of the agent.
 func (d *decoder) listFile(file *File, name string, root *yaml.Node) {
 	key := &yaml.Node{Kind: yaml.ScalarNode, Value: name, Line: root.Line, Column: root.Column}
 	d.mark("spec.agent."+name, root)
 	d.field(file.Agent.ProtoReflect(), key, root, "spec.agent."+name)
 }
 
-// script checks a scripted model, whose errors name the line alone.
+// script checks a scripted model, whose errors have only a line.
 func (d *decoder) script(data []byte) error {
 	_, err := script.Parse(data)
 	if err == nil {
@@ -96,7 +96,7 @@ func (d *decoder) script(data []byte) error {
 	return d.report.err()
 }
 
-// kindOf tells the kind of a file by fields that only that kind has.
+// kindOf recognises the kind of a file by fields that only that kind has.
 func kindOf(root *yaml.Node) Kind {
 	if root.Kind == yaml.SequenceNode && len(root.Content) > 0 {
 		names := keys(resolve(root.Content[0]))

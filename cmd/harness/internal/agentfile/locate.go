@@ -11,9 +11,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-// Locate is an error that names a field of the spec, of this process or over
-// gRPC, as the problem of the place at which the field is written. Any other
-// error, and one of a field that stands in no file, comes back as it is.
+// Locate returns an error that names a field of the spec, of this process or over gRPC,
+// as a problem at the field's place in the file. Any other error, and one about a field
+// that no file sets, is returned unchanged.
 func (f *File) Locate(err error) error {
 	if err == nil {
 		return nil
@@ -33,8 +33,7 @@ func (f *File) Locate(err error) error {
 	return r.err()
 }
 
-// Forget is told that a field was set otherwise than by the file, such as by a
-// flag.
+// Forget records that a field was set by something else than the file, such as a flag.
 func (f *File) Forget(field string) {
 	for path := range f.places {
 		if path == field || strings.HasPrefix(path, field+".") || strings.HasPrefix(path, field+"[") {
@@ -56,7 +55,7 @@ func describe(err error) (field, message string, line, column int) {
 
 var specPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bspec\.[a-z_.]+`) })
 
-// inFile is what a field of the spec is called in an agent file.
+// inFile returns the name of a spec field in an agent file.
 func inFile(field string) string {
 	for _, renamed := range [][2]string{
 		{"spec.agent.work_item_templates", "work_items.templates"},

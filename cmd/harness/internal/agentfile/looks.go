@@ -15,8 +15,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// looks are the checks that know more of a place than the gateway tells. Each is
-// about one section.
+// looks are the checks with more precise places than the gateway's. Each is about one
+// section.
 var looks = []func(*harnessv1.RunSpec) error{
 	checkRules, checkClientTools, checkTemplates, checkJit, checkHooks, checkModes, checkMode, checkContract,
 }

@@ -9,29 +9,29 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxProblems is how many problems of a file are told.
+// maxProblems bounds the reported problems of a file.
 const maxProblems = 100
 
-// Problem is what is wrong with a place in a file.
+// Problem is a mistake at a place in a file.
 type Problem struct {
-	// File is the file as it was named.
+	// File is the name of the file, as the user wrote it.
 	File string
 	// Line and Column count from 1, columns in characters.
 	Line, Column int
-	// Message is one line that says what is wrong and what to do.
+	// Message is one line that includes what to do.
 	Message string
 }
 
-// Error is the problem in the form FILE:LINE:COLUMN: MESSAGE.
+// Error returns FILE:LINE:COLUMN: MESSAGE.
 func (p *Problem) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 }
 
-// Problems is all that is wrong with a file and those that it names, by place:
-// the file itself first. It is never empty where it is an error.
+// Problems are all mistakes in a file and the files that it names, sorted by place, the
+// file itself first. As an error it is never empty.
 type Problems []*Problem
 
-// Error is the first problem, and how many more there are.
+// Error returns the first problem and the number of others.
 func (p Problems) Error() string {
 	text := p[0].Error()
 	if len(p) > 1 {
@@ -65,7 +65,7 @@ func (r *report) add(src *source, line, column int, format string, args ...any) 
 	}
 }
 
-// err is nil when there is no problem.
+// err returns nil if there is no problem.
 func (r *report) err() error {
 	if len(r.problems) == 0 {
 		return nil
@@ -85,11 +85,11 @@ type place struct {
 	node *yaml.Node
 }
 
-// places says where a field of the spec is written, by its path, such as
-// spec.agent.hooks[1].cel.
+// places maps the path of a field in the spec, such as spec.agent.hooks[1].cel, to its
+// place in a file.
 type places map[string]place
 
-// find is the place of a field, or of the nearest one that holds it.
+// find returns the place of a field, or of the nearest enclosing one.
 func (p places) find(field string) (place, bool) {
 	for {
 		if at, ok := p[field]; ok {

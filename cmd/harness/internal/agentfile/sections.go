@@ -42,14 +42,14 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 // section is a field of an agent file.
 type section struct {
 	name string
-	// field is the field of the protos that it is.
+	// field is the proto field of the section.
 	field protoreflect.FullName
-	// paths are the fields of the spec that it fills.
+	// paths are the spec fields that it sets.
 	paths []string
 	read  func(d *decoder, file *File, key, value *yaml.Node)
 }
 
-// sections are the fields of an agent file in the order of its page in docs.
+// sections are the fields of an agent file, in the order of docs/agent.md.
 var sections []section
 
 func init() {
@@ -100,7 +100,7 @@ func sectionNames() []string {
 	return names
 }
 
-// listOrFile reads a list of the agent that may stand in a file of its own.
+// listOrFile reads a list of the agent, inline or from a file.
 func (d *decoder) listOrFile(file *File, key, value *yaml.Node) {
 	path := "spec.agent." + key.Value
 	d.mark(path, value)
@@ -117,7 +117,7 @@ func (d *decoder) listOrFile(file *File, key, value *yaml.Node) {
 	d.field(file.Agent.ProtoReflect(), key, value, path)
 }
 
-// contract reads the contract, or the file that it stands in.
+// contract reads the contract, inline or from a file.
 func (d *decoder) contract(file *File, key, value *yaml.Node) {
 	d.mark("spec.contract", value)
 	switch value.Kind {
@@ -137,7 +137,7 @@ func (d *decoder) inlineContract(file *File, root *yaml.Node) {
 	d.message(file.Contract.ProtoReflect(), root, "spec.contract", "contract")
 }
 
-// other opens a file that this one names; root is nil when that fails.
+// other opens a file that this one names; root is nil if that fails.
 func (d *decoder) other(key, value *yaml.Node) (other *decoder, root *yaml.Node) {
 	if value.ShortTag() != "!!str" || strings.TrimSpace(value.Value) == "" {
 		d.errorf(value, "%s: %q: expected the path of a file", key.Value, clip(value.Value))
@@ -164,7 +164,7 @@ func (d *decoder) other(key, value *yaml.Node) (other *decoder, root *yaml.Node)
 	return other, other.parse(data)
 }
 
-// workItems reads whether there are any, and those that a run begins with.
+// workItems reads whether work items are enabled, and the initial ones.
 func (d *decoder) workItems(file *File, key, value *yaml.Node) {
 	config := &harnessv1.WorkItemConfig{}
 	file.Config.WorkItems = config
@@ -183,7 +183,7 @@ func (d *decoder) workItems(file *File, key, value *yaml.Node) {
 	})
 }
 
-// clientTools reads the tools that the client of the run runs itself.
+// clientTools reads the tools that the client of the run runs.
 func (d *decoder) clientTools(file *File, key, value *yaml.Node) {
 	tools := &harnessv1.ClientTools{}
 	name := *key
@@ -201,18 +201,18 @@ func (d *decoder) clientTools(file *File, key, value *yaml.Node) {
 	}
 }
 
-// anyArguments is the schema of a tool whose file gives none.
+// anyArguments is the default schema of a tool.
 const anyArguments = `{"type":"object"}`
 
 // Field is a field of an agent file.
 type Field struct {
 	// Name is its key.
 	Name string
-	// Proto is the field of the protos that it is.
+	// Proto is its proto field.
 	Proto protoreflect.FullName
 }
 
-// Fields are the fields of an agent file, in the order of its page in docs.
+// Fields returns the fields of an agent file, in the order of docs/agent.md.
 func Fields() []Field {
 	var fields []Field
 	for _, s := range sections {
@@ -221,7 +221,7 @@ func Fields() []Field {
 	return fields
 }
 
-// Writable says whether a field of a message can stand in a file.
+// Writable reports whether a file may set a field of a message.
 func Writable(f protoreflect.FieldDescriptor) bool {
 	return writable(f.ContainingMessage(), string(f.Name()))
 }

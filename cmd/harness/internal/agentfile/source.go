@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is the text of a file, for places inside its values. Lines and columns
+// source is the text of a file, to find places inside its values. Lines and columns
 // count from 1, columns in characters.
 type source struct {
 	name  string
@@ -14,7 +14,7 @@ type source struct {
 	lines []int // index in text at which each line begins
 }
 
-// breaks makes line breaks of all kinds that YAML knows into one.
+// breaks normalises the line breaks of YAML.
 var breaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 func newSource(name string, data []byte) *source {
@@ -28,7 +28,7 @@ func newSource(name string, data []byte) *source {
 	return s
 }
 
-// offset is the index of a place in the text, the end when it lies behind it.
+// offset returns the index of a place in the text, or the end if the place is past it.
 func (s *source) offset(line, column int) int {
 	if line < 1 || line > len(s.lines) {
 		return len(s.text)
@@ -36,7 +36,7 @@ func (s *source) offset(line, column int) int {
 	return min(s.lines[line-1]+max(column, 1)-1, len(s.text))
 }
 
-// position is the line and column of an index.
+// position returns the line and column of an index.
 func (s *source) position(at int) (line, column int) {
 	for line = len(s.lines); line > 1 && s.lines[line-1] > at; {
 		line--
@@ -44,7 +44,7 @@ func (s *source) position(at int) (line, column int) {
 	return line, at - s.lines[line-1] + 1
 }
 
-// firstOf is the column at which something stands in a line.
+// firstOf returns the column of the first character of a line that is not blank.
 func (s *source) firstOf(line int) int {
 	at := s.offset(line, 1)
 	for at < len(s.text) && isBlank(s.text[at]) {
@@ -57,8 +57,8 @@ func (s *source) firstOf(line int) int {
 	return column
 }
 
-// within finds a place of a scalar's value in the file: quotes, escapes and the
-// folding of lines are counted. Line 0 is the scalar itself.
+// within returns the place in the file of a place in a scalar's value, across quotes,
+// escapes and folded lines. Line 0 is the scalar itself.
 func (s *source) within(n *yaml.Node, line, column int) (int, int) {
 	if line < 1 || n.Kind != yaml.ScalarNode {
 		return n.Line, n.Column
@@ -76,7 +76,7 @@ func (s *source) within(n *yaml.Node, line, column int) (int, int) {
 	return s.position(min(at, len(s.text)))
 }
 
-// runesBefore is how many characters of the value stand before a place in it.
+// runesBefore returns the number of characters of the value before a place in it.
 func runesBefore(value string, line, column int) int {
 	count := 0
 	for ; line > 1; line-- {
@@ -90,7 +90,7 @@ func runesBefore(value string, line, column int) int {
 	return count + max(column, 1) - 1
 }
 
-// content is where a scalar begins, behind an anchor and a tag.
+// content returns the start of a scalar, after an anchor and a tag.
 func (s *source) content(n *yaml.Node) int {
 	at := s.offset(n.Line, n.Column)
 	for at < len(s.text) && (s.text[at] == '&' || s.text[at] == '!') {
@@ -104,7 +104,7 @@ func (s *source) content(n *yaml.Node) int {
 	return at
 }
 
-// flow passes so many characters of a value that is written plain or in quotes.
+// flow skips want characters of a plain or quoted value.
 func (s *source) flow(at int, quote rune, want int) int {
 	for done := 0; done < want && at < len(s.text); {
 		if end, breaks := s.fold(at); breaks > 0 {
@@ -134,7 +134,7 @@ func (s *source) flow(at int, quote rune, want int) int {
 	return at
 }
 
-// fold is the end of blanks that hold at least one line break; breaks is 0 where
+// fold returns the end of blanks that contain at least one line break; breaks is 0 if
 // there is none.
 func (s *source) fold(at int) (end, breaks int) {
 	for end = at; end < len(s.text) && (isBlank(s.text[end]) || s.text[end] == '\n'); end++ {
@@ -145,7 +145,7 @@ func (s *source) fold(at int) (end, breaks int) {
 	return end, breaks
 }
 
-// block passes so many characters of a value that stands below a | or >.
+// block skips want characters of a value below a | or >.
 func (s *source) block(at int, n *yaml.Node, want int) int {
 	first, _ := s.position(at)
 	indent := s.indent(first+1, n.Value)
@@ -165,32 +165,32 @@ func (s *source) block(at int, n *yaml.Node, want int) int {
 		if done+said > want { // within the breaks
 			next -= done + said - want
 		}
-		at = s.behindIndent(next, indent)
+		at = s.afterIndent(next, indent)
 		done += said
 	}
 	return at
 }
 
-// blankLines is the first line from one on that has content, and how many line
-// breaks lead to it from the line before.
+// blankLines returns the first line with content from a line on, and the number of line
+// breaks to it from the line before.
 func (s *source) blankLines(line, indent int) (next, breaks int) {
 	for next, breaks = line, 1; next < len(s.lines); next, breaks = next+1, breaks+1 {
-		if at := s.behindIndent(next, indent); at == len(s.text) || s.text[at] != '\n' {
+		if at := s.afterIndent(next, indent); at == len(s.text) || s.text[at] != '\n' {
 			break
 		}
 	}
 	return next, breaks
 }
 
-// isIndented says that a line of a block is indented further than the block.
+// isIndented reports whether a line of a block is indented further than the block.
 func (s *source) isIndented(line, indent int) bool {
-	at := s.behindIndent(line, indent)
+	at := s.afterIndent(line, indent)
 	return at < len(s.text) && isBlank(s.text[at])
 }
 
-// behindIndent is where the content of a line of a block begins; a line that is
-// shorter has none.
-func (s *source) behindIndent(line, indent int) int {
+// afterIndent returns the start of the content of a line of a block; a shorter line has
+// none.
+func (s *source) afterIndent(line, indent int) int {
 	at := s.offset(line, 1)
 	for i := 0; i < indent && at < len(s.text) && s.text[at] == ' '; i++ {
 		at++
@@ -198,8 +198,8 @@ func (s *source) behindIndent(line, indent int) int {
 	return at
 }
 
-// indent is how far the lines of a block are indented: those blanks of its first
-// line that are not in the value.
+// indent returns the indentation of a block: the blanks of its first line that are not
+// in the value.
 func (s *source) indent(line int, value string) int {
 	for line <= len(s.lines) {
 		at := s.offset(line, 1)

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parse reads the text as one YAML document; nil when it is none.
+// parse parses the text as one YAML document; nil if it is not one.
 func (d *decoder) parse(data []byte) *yaml.Node {
 	if !utf8.Valid(data) {
 		d.report.add(d.src, 1, 1, "not UTF-8")
@@ -48,15 +48,15 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 var (
 	yamlLine   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`line (\d+): `) })
 	yamlAnchor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`unknown anchor '([^']+)' referenced`) })
-	// yamlParser are the errors of the parser proper, as against its scanner: their
-	// lines count from 0.
+	// yamlParser matches the errors of the parser, whose lines count from 0; those of
+	// the scanner count from 1.
 	yamlParser = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`did not find expected (node content|key|'-' indicator|',' or|<)|duplicate %|undefined tag`)
 	})
 )
 
-// syntax brings the parser's errors into the form of ours. It knows lines at most:
-// the column is that of the first character.
+// syntax converts an error of the YAML parser to a problem. It has at most a line: the
+// column is that of the first character.
 func (d *decoder) syntax(err error) {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	if m := yamlLine().FindStringSubmatch(text); m != nil {

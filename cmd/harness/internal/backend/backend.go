@@ -1,9 +1,9 @@
-// Package backend gets a command line hold of a gateway: over the network, at
-// the local socket of the process that holds a data directory, or in a mesh of
-// its own that it starts in this process. A caller states what it needs and
-// gets a Session; where the session comes from makes no difference afterwards.
+// Package backend connects a command to a gateway: over the network, at the local socket
+// of the process that uses a data directory, or in a mesh that it starts in this
+// process. The caller states what it needs and gets a Session that works the same in
+// every case.
 //
-// Errors are one line for people that says what to do.
+// Errors are one line for people that includes what to do.
 package backend
 
 import (
@@ -17,30 +17,30 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 )
 
-// Need is what a verb wants to do, which decides what is started for it when
-// nobody holds the data directory.
+// Need is what a command does, which decides what is started if no process is using the
+// data directory.
 type Need int
 
 const (
-	// Read looks at runs. Offline: a gateway alone.
+	// Read reads runs. Offline: only a gateway.
 	Read Need = iota
-	// Store leaves an input for later. Offline: a gateway alone.
+	// Store leaves an input in an inbox. Offline: only a gateway.
 	Store
-	// Drive makes a run go on. Offline: every role.
+	// Drive makes a run continue. Offline: every role.
 	Drive
-	// Own starts a run and wants the data directory for itself; a directory
-	// that someone holds is refused.
+	// Own starts a run and needs the data directory exclusively; a directory in use is
+	// refused.
 	Own
 )
 
-// Options say where the gateway is.
+// Options locate the gateway.
 type Options struct {
 	// Server is the address of a gateway; empty means the data directory.
 	Server string
 	// TokenFile holds the token for Server; empty means none.
 	TokenFile string
-	// TLS asks for TLS whatever the address; CA is a file with the CAs that verify
-	// Server, empty means those of the system. A CA asks for TLS, too.
+	// TLS enables TLS for any address. CA is a file with the CAs that verify Server,
+	// empty means those of the system; a CA enables TLS too.
 	TLS bool
 	CA  string
 	// Data is the data directory.
@@ -49,28 +49,28 @@ type Options struct {
 	Keep []string
 	// Env looks up the environment, for the keys of model providers.
 	Env func(string) string
-	// Catalogue is what a local mesh knows of models; nil means the embedded one.
+	// Catalogue is the model catalogue of a local mesh; nil means the embedded one.
 	Catalogue *catalogue.Catalogue
-	// Logger takes what the mesh logs.
+	// Logger receives the log of a local mesh.
 	Logger *slog.Logger
 }
 
-// Session is a gateway that can be called.
+// Session is a connection to a gateway.
 type Session struct {
 	// Client calls it.
 	Client harnessv1.GatewayServiceClient
-	// Local says that the mesh runs in this process.
+	// Local reports whether the mesh runs in this process.
 	Local bool
-	// Working says that the mesh can carry a run on, as far as that is known:
-	// false only for the lone gateway of Read and Store.
+	// Working reports whether the mesh can continue a run, as far as is known: false
+	// only for the lone gateway of Read and Store.
 	Working bool
-	// Lost is closed when the local mesh has ended by itself; nil for others.
+	// Lost is closed if the local mesh ends by itself; nil for other sessions.
 	Lost <-chan struct{}
 
 	close func(context.Context) error
 }
 
-// Close lets go of the gateway and, where it is local, stops the mesh.
+// Close releases the gateway and stops a local mesh.
 func (s *Session) Close(ctx context.Context) error {
 	if s == nil || s.close == nil {
 		return nil
@@ -80,11 +80,10 @@ func (s *Session) Close(ctx context.Context) error {
 	return stop(ctx)
 }
 
-// ErrNoData says that the data directory does not exist, so that there is
-// nothing to look at.
+// ErrNoData is returned by Read and Store if the data directory does not exist.
 var ErrNoData = errors.New("the data directory does not exist")
 
-// Connect gets a session that fits the need.
+// Connect returns a session for the need.
 func Connect(ctx context.Context, opts Options, need Need) (*Session, error) {
 	if opts.Server != "" {
 		conn, err := dial(opts)

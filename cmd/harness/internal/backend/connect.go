@@ -12,11 +12,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// This file is the only place where the command line meets the package that
-// assembles and starts the roles.
+// This file is the only place where the commands use the package that assembles and
+// starts the roles.
 
-// connectLocal gets a session on a data directory: at its holder's socket, or
-// in a mesh of its own.
+// connectLocal returns a session on a data directory: at the socket of the process that
+// uses it, or in a mesh in this process.
 func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error) {
 	if need != Own {
 		if _, err := os.Stat(opts.Data); errors.Is(err, os.ErrNotExist) {
@@ -53,12 +53,12 @@ func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
 	return n, err
 }
 
-// Provision makes the streams and consumers of an external NATS server.
+// Provision creates the streams and consumers of an external NATS server.
 func Provision(ctx context.Context, bus jetstream.Config, layout jetstream.Layout) error {
 	return node.Provision(ctx, bus, layout)
 }
 
-// DefaultData is the data directory of the user: XDG_DATA_HOME/harness, else
+// DefaultData returns the user's data directory: XDG_DATA_HOME/harness, else
 // ~/.local/share/harness.
 func DefaultData(env func(string) string) (string, error) {
 	if dir := env("XDG_DATA_HOME"); filepath.IsAbs(dir) {

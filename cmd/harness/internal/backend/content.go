@@ -13,10 +13,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// maxText is the largest text that is fetched to be shown.
+// maxText is the size of the largest text that is fetched for display.
 const maxText = 64 << 20
 
-// Text is the whole text of a content, fetched where it is a blob.
+// Text returns the text of a content and fetches it if it is a blob.
 func Text(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, c *harnessv1.Content) (string, error) {
 	ref := c.GetBlob()
 	if ref == nil {
@@ -45,8 +45,8 @@ func Text(ctx context.Context, client harnessv1.GatewayServiceClient, namespace,
 	}
 }
 
-// Whole is the result with its texts inline, those of its deliverables included. A
-// text that cannot be fetched stays a reference, and the error says why.
+// Whole returns the result with its texts inline, including those of its deliverables. A
+// text that cannot be fetched stays a reference, and the error has the reason.
 func Whole(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, r *harnessv1.HarnessResult) (*harnessv1.HarnessResult, error) {
 	if !slices.ContainsFunc(texts(r), func(c *harnessv1.Content) bool { return c.GetBlob() != nil }) {
 		return r, nil
@@ -67,7 +67,7 @@ func Whole(ctx context.Context, client harnessv1.GatewayServiceClient, namespace
 	return whole, failed
 }
 
-// texts are the contents of a result.
+// texts returns the contents of a result.
 func texts(r *harnessv1.HarnessResult) []*harnessv1.Content {
 	all := []*harnessv1.Content{r.GetAnswer(), r.GetSummary()}
 	for _, d := range r.GetDeliverables() {

@@ -16,13 +16,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
-// maxMessage is the largest message taken from a gateway: a conversation comes
-// as one.
+// maxMessage is the largest message from a gateway: a conversation is one message.
 const maxMessage = 64 << 20
 
-// dial makes a connection to HOST:PORT or unix:PATH. Loopback and Unix sockets
-// go without TLS, everything else with it; http:// and https:// in front and
-// Options.TLS and CA say otherwise. A token never leaves the machine in clear text.
+// dial connects to HOST:PORT or unix:PATH. Loopback and Unix sockets are used without
+// TLS, any other address with it, unless http:// or https:// or Options.TLS and CA
+// select otherwise. A token is never sent to another machine in clear text.
 func dial(opts Options) (*grpc.ClientConn, error) {
 	address, tokenFile := opts.Server, opts.TokenFile
 	target, plain, err := parseServer(address)
@@ -39,8 +38,8 @@ func dial(opts Options) (*grpc.ClientConn, error) {
 	options := []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithUserAgent("harness"),
-		// A gateway's machine that vanishes without a word is noticed within half a
-		// minute, and one that comes back is found within two seconds.
+		// A gateway that disappears is detected within half a minute, and one that
+		// returns is found within two seconds.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
@@ -97,7 +96,7 @@ func parseServer(address string) (target string, plain bool, err error) {
 	return target, plain, nil
 }
 
-// isLocal says that a target cannot be overheard from another machine.
+// isLocal reports whether a connection to a target stays on this machine.
 func isLocal(target string) bool {
 	if strings.HasPrefix(target, "unix:") {
 		return true
@@ -110,7 +109,7 @@ func isLocal(target string) bool {
 	return host == "localhost" || ip.IsLoopback()
 }
 
-// bearer sends a token with every call.
+// bearer adds a token to every call.
 type bearer struct {
 	token string
 	plain bool

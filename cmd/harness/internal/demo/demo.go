@@ -1,5 +1,5 @@
-// Package demo is a small broken program and the script of a model that mends
-// it, so that a run can be seen without a model.
+// Package demo contains a small broken program and a scripted model that fixes it, so
+// that users can watch a run without a model.
 package demo
 
 import (
@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// Goal is what the agent is asked to do.
+// Goal is the task of the agent.
 const Goal = "The tests of this program fail. Find out why and mend the program."
 
 //go:embed files script.yaml
 var content embed.FS
 
-// Place is where a demo lives on disk.
+// Place is a demo on disk.
 type Place struct {
-	// Root holds everything else.
+	// Root is the directory of the demo.
 	Root string
 	// Workspace is the broken program.
 	Workspace string
 	// Script is the scripted model's file.
 	Script string
-	// Data is a data directory of its own.
+	// Data is the data directory of the demo.
 	Data string
 }
 
-// Write puts a demo into the new directory root.
+// Write writes a demo into the new directory root.
 func Write(root string) (*Place, error) {
 	p := &Place{
 		Root: root, Workspace: filepath.Join(root, "till"),
@@ -43,7 +43,7 @@ func Write(root string) (*Place, error) {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
 	for _, file := range files {
-		// The names end in .txt here, or the program would be a part of this one.
+		// The names end in .txt here, so that the Go tool does not build the files.
 		to := filepath.Join(p.Workspace, strings.TrimSuffix(file.Name(), ".txt"))
 		if err := write("files/"+file.Name(), to); err != nil {
 			return nil, err

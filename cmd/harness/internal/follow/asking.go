@@ -12,31 +12,31 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Kinds of pending calls that a person can be asked about.
+// Kinds of pending calls that a user can answer.
 const (
 	kindApproval = "approval"
 	kindQuestion = "question"
 	kindReview   = "review"
 )
 
-// asking is what the person is being asked.
+// asking is the dialogue about the calls of one park.
 type asking struct {
-	// park is the rest in which it came up.
+	// park is the result that listed the calls.
 	park *harnessv1.HarnessResult
-	// calls wait for an answer; the first is being asked.
+	// calls wait for an answer; the prompt shows the first.
 	calls []*harnessv1.PendingCall
-	// why says that the next line is the reason of a no.
+	// why: the next line is the reason of a denial.
 	why bool
-	// lines are what the person writes; nil while nobody is asked.
+	// lines are the user's input; nil while no prompt is open.
 	lines <-chan string
-	// settled are the calls that are not asked again: they have an answer, or the
-	// person leaves them waiting.
+	// settled are the calls that are not prompted for again: they have an answer, or the
+	// user left them open.
 	settled map[string]bool
 }
 
 func (a *asking) open() bool { return len(a.calls) > 0 }
 
-// ask opens the questions of a rest. asked is false when there are none.
+// ask opens the prompts of a park. asked is false if there are none.
 func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
 	a := &f.asking
 	var open []*harnessv1.PendingCall
@@ -63,7 +63,7 @@ func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
 	return true
 }
 
-// asks says that a call waits for what a person can say.
+// asks reports whether a user can answer a call.
 func asks(call *harnessv1.PendingCall) bool {
 	switch call.GetKind() {
 	case kindApproval, kindQuestion, kindReview:
@@ -72,9 +72,9 @@ func asks(call *harnessv1.PendingCall) bool {
 	return false
 }
 
-// next asks the first open question, or closes the prompt when none is left. While
-// an answer is on its way the others are not asked: what the run says of it would run
-// into them, and it rests again for them in a moment.
+// next shows the prompt of the first open call, or closes the prompt if none is left.
+// While an answer is being stored, no other prompt is shown: events would be mixed with
+// it, and the run parks again for the rest.
 func (f *follower) next() {
 	a := &f.asking
 	if len(f.awaiting) > 0 {
@@ -96,7 +96,7 @@ func (f *follower) next() {
 	a.lines = f.Prompt.read()
 }
 
-// settle takes a call off the open questions, for good.
+// settle removes a call from the open ones permanently.
 func (a *asking) settle(id string) {
 	if a.settled == nil {
 		a.settled = map[string]bool{}
@@ -108,7 +108,7 @@ func (a *asking) settle(id string) {
 	a.calls = slices.DeleteFunc(slices.Clone(a.calls), func(c *harnessv1.PendingCall) bool { return c.GetCallId() == id })
 }
 
-// answer takes in a line; !ok means that the person has gone.
+// answer processes a line; !ok: the input has ended.
 func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 	a := &f.asking
 	switch {
@@ -140,7 +140,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 	return f.approve(ctx, v)
 }
 
-// approve answers the first open call, which asks to be run.
+// approve answers the first open call, which waits for an approval.
 func (f *follower) approve(ctx context.Context, v verdict) error {
 	call := f.asking.calls[0]
 	err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{
@@ -154,8 +154,8 @@ func (f *follower) approve(ctx context.Context, v verdict) error {
 	return nil
 }
 
-// answerQuestion answers the first open call, which is a question, or leaves it
-// waiting. With the last one left the run rests, unless an answer is on its way.
+// answerQuestion answers the first open call, which is a question, or leaves it open.
+// After the last one the run stays parked, unless an answer is being stored.
 func (f *follower) answerQuestion(ctx context.Context, line string) error {
 	a := &f.asking
 	call := a.calls[0]
@@ -177,8 +177,8 @@ func (f *follower) answerQuestion(ctx context.Context, line string) error {
 	return nil
 }
 
-// reply sends an answer. One that comes second costs a remark and no more: the run
-// goes on with the first.
+// reply sends an answer. An answer that comes second is only a remark: the run continues
+// with the first.
 func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputRequest) error {
 	request.Namespace, request.RunId, request.RequestId = f.Namespace, f.Run, NewID()
 	err := f.insist(ctx, f.Signals, func(ctx context.Context) error {
@@ -199,8 +199,8 @@ func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputReques
 	return nil
 }
 
-// settledBy is the call that an event says has its answer, empty for others, and
-// what the person is told who is asked for it.
+// settledBy returns the call that an event answers, empty for other events, and the
+// remark for a user whose prompt shows it.
 func settledBy(e *harnessv1.Event) (call, told string) {
 	const elsewhere = "answered elsewhere"
 	switch v := e.GetEvent().(type) {
@@ -216,14 +216,13 @@ func settledBy(e *harnessv1.Event) (call, told string) {
 	return "", ""
 }
 
-// answeredElsewhere drops the question that has its answer from elsewhere. asked says
-// that it is the one which is being asked: the prompt is then closed, and the next one
-// is to be asked once the event is shown.
+// answeredElsewhere removes the call that another client answered. asked reports whether
+// its prompt is open: the prompt is then closed, and the next one opens after the event.
 func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 	a := &f.asking
 	if e.GetSessionResume() != nil && a.open() {
-		// A question of the contract has no event of its own. What still waits is
-		// asked again when the run rests for it.
+		// A question of the contract has no event. Calls that still wait are prompted
+		// for when the run parks for them again.
 		f.Prompt.print("\n")
 		f.Printer.Note("answered elsewhere")
 		a.calls, a.why = nil, false

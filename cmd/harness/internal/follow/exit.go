@@ -2,7 +2,7 @@ package follow
 
 import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 
-// The exit codes of the verbs that follow a run.
+// Exit codes of the commands that follow a run.
 const (
 	ExitDone        = 0 // DONE and accepted
 	ExitError       = 1 // usage or internal error
@@ -13,7 +13,7 @@ const (
 	ExitCancelled   = 6 // CANCELLED
 )
 
-// ExitCode is the exit code for how a run rests.
+// ExitCode returns the exit code for a result.
 func ExitCode(r *harnessv1.HarnessResult) int {
 	switch r.GetStatus() {
 	case harnessv1.RunStatus_RUN_STATUS_DONE:

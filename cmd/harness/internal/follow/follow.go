@@ -1,13 +1,13 @@
-// Package follow stays with a run until it rests: it shows what happens, puts
-// approvals and questions to a person where there is one, and turns the first
-// signal into an interrupt of the run.
+// Package follow follows a run until it is parked or has ended: it prints events,
+// prompts a user at a terminal for approvals and answers, and turns the first signal
+// into an interrupt of the run.
 //
-// One goroutine owns everything in one select; a second one reads the stream.
-// What is shown is strictly by version and event, whatever the connection does:
-// a stream that breaks is taken up after the last event that was seen.
+// One goroutine with one select owns all state; a second one reads the stream. Output is
+// strictly in the order of versions and events, whatever the connection does: a broken
+// stream is reopened after the last event that was seen.
 //
-// A run rests when the gateway says so. While an input that was sent has not
-// been taken in, a rest is older than it and does not count.
+// The gateway reports that a run is parked or has ended. While an input that was sent
+// has not been accepted, such a result is older than the input and is ignored.
 package follow
 
 import (
@@ -26,89 +26,90 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Printer shows what happens.
+// Printer prints a run.
 type Printer interface {
-	// Event shows what was committed.
+	// Event prints a committed event.
 	Event(*harnessv1.Event)
-	// Delta shows a piece of the model's text.
+	// Delta prints a piece of the model's text.
 	Delta(*harnessv1.Delta)
-	// Note is a remark of the program itself.
+	// Note prints a remark of the program.
 	Note(text string)
-	// Asking says that a person is being asked on the terminal from now on, or no
-	// longer. It may be said again.
+	// Asking reports that a prompt is open on the terminal, or no longer. Repeating it
+	// has no effect.
 	Asking(bool)
-	// Err is the first failure to write.
+	// Err returns the first write error.
 	Err() error
 }
 
-// Config says which run is followed, and how.
+// Config selects a run and how to follow it.
 type Config struct {
 	// Client is the gateway.
 	Client harnessv1.GatewayServiceClient
 	// Namespace and Run name the run.
 	Namespace, Run string
-	// After is the version from which on things are shown.
+	// After is the version after which events are printed.
 	After uint64
 	// Sent are the ids of inputs that were sent before.
 	Sent []string
-	// NoDeltas leaves the model's text out until it is committed.
+	// NoDeltas omits the model's text until it is committed.
 	NoDeltas bool
-	// Printer shows what happens.
+	// Printer prints the run.
 	Printer Printer
-	// Prompt asks a person for approvals and answers; nil when nobody can be asked.
+	// Prompt prompts a user for approvals and answers; nil without a terminal.
 	Prompt *Prompt
-	// Signals interrupt the run; nil when none are to.
+	// Signals interrupt the run; nil disables that.
 	Signals <-chan os.Signal
-	// Lost is closed when the gateway is gone for good; may be nil.
+	// Lost is closed when the gateway is permanently gone; may be nil.
 	Lost <-chan struct{}
-	// Unread ends the following when nobody reads what is shown.
+	// Unread ends Follow when the reader of the output has gone away.
 	Unread bool
-	// Enough says that a result is what the inputs that were sent were to bring
-	// about, whether they are taken in or not; may be nil.
+	// Enough reports whether a result is what the sent inputs were to achieve, accepted
+	// or not; may be nil.
 	Enough func(*harnessv1.HarnessResult) bool
-	// Grace is how long a rest may be held because an input that was sent is
-	// not taken in. Default 15 s.
+	// Grace is how long a result may be held back because a sent input is not yet
+	// accepted. Default 15 s.
 	Grace time.Duration
-	// Patience is how long the gateway may be out of reach. Default 60 s.
+	// Patience is how long the gateway may be unavailable. Default 60 s.
 	Patience time.Duration
 }
 
-// Outcome is how the following ended.
+// Outcome is the end of Follow.
 type Outcome struct {
-	// Result is how the run rests.
+	// Result is the result of the parked or ended run.
 	Result *harnessv1.HarnessResult
-	// Rejected are inputs of ours that had no effect, by id; without the answers
-	// that a person gave here, of which the events tell.
+	// Rejected are sent inputs that had no effect, by id, without the answers that a
+	// user gave here: events report those.
 	Rejected map[string]string
-	// Moved says that the run was seen to begin or go on.
+	// Moved: the run was seen to start or continue.
 	Moved bool
-	// Interrupted says that a signal interrupted the run.
+	// Interrupted: a signal interrupted the run.
 	Interrupted bool
 }
 
 var (
-	// ErrLeft says that a second signal, or one that could not be passed on,
-	// ended the following; the run may still be running.
+	// ErrLeft is returned if a second signal, or one that could not be passed on, ended
+	// Follow; the run may still be running.
 	ErrLeft = errors.New("detached before the run was parked or ended")
-	// ErrUnread says that nobody reads what is shown.
+	// ErrUnread is returned if the reader of the output has gone away.
 	ErrUnread = errors.New("the reader of the output has gone away")
-	// ErrLost says that the local mesh ended under a run.
+	// ErrLost is returned if the local mesh ended before the run.
 	ErrLost = errors.New("the mesh in this process ended before the run was parked or ended; see its log")
 )
 
-// NewID is a fresh id for an input or a request.
+// NewID returns a new id for an input or a request.
 func NewID() string { return "cli-" + rand.Text() }
 
 type follower struct {
 	Config
 	pos      position
 	awaiting map[string]bool
-	// answers are the inputs that a person gave here.
+	// answers are the inputs that a user gave here.
 	answers map[string]bool
-	// held is a rest that does not count yet, past that it lies in the past.
+	// held is a result that is held back; past: it is older than the newest version at
+	// the start.
 	held *harnessv1.HarnessResult
 	past bool
-	// newest is the version that the log had when the stream was attached.
+	// newest is the version of the log when the stream was attached.
 	newest  uint64
 	grace   <-chan time.Time
 	retry   <-chan time.Time
@@ -127,7 +128,7 @@ type position struct {
 	index   int
 }
 
-// Follow stays with the run until it rests.
+// Follow follows the run until it is parked or has ended.
 func Follow(ctx context.Context, cfg Config) (*Outcome, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = 15 * time.Second
@@ -194,7 +195,7 @@ func (f *follower) loop(ctx context.Context) error {
 	return nil
 }
 
-// update takes in one thing that the gateway says.
+// update processes one message of the gateway.
 func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 	switch v := u.GetUpdate().(type) {
 	case *harnessv1.RunUpdate_Attached:
@@ -225,10 +226,9 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 	}
 }
 
-// inThePast says that a rest is one that the run has left again, as it comes
-// along when a history is read: there is more to come, and the run as it
-// stands now does not rest in this way. Where it cannot be asked how it stands,
-// what comes next tells.
+// inThePast reports whether a result of a replayed history is outdated: more events
+// follow, and the current result of the run is another one. If the run cannot be read,
+// the next message decides.
 func (f *follower) inThePast(ctx context.Context, r *harnessv1.HarnessResult) bool {
 	if f.pos.version >= f.newest {
 		return false
@@ -237,7 +237,7 @@ func (f *follower) inThePast(ctx context.Context, r *harnessv1.HarnessResult) bo
 	return away(err) || err == nil && !proto.Equal(now.GetResult(), r)
 }
 
-// seen says that an event was shown before, and remembers it.
+// seen reports whether an event was printed before, and records it.
 func (f *follower) seen(e *harnessv1.Event) bool {
 	at := position{version: e.GetVersion()}
 	if _, err := fmt.Sscanf(e.GetId(), "%d-%d", new(uint64), &at.index); err != nil {
@@ -250,8 +250,8 @@ func (f *follower) seen(e *harnessv1.Event) bool {
 	return false
 }
 
-// settle strikes off an input of ours that was taken in or refused. What is
-// held was said before it and no longer counts.
+// settle removes a sent input that was accepted or rejected. A held result is older and
+// no longer counts.
 func (f *follower) settle(e *harnessv1.Event) {
 	accepted, rejected := e.GetInputAccepted().GetItemId(), e.GetInputRejected().GetItemId()
 	switch {
@@ -270,7 +270,7 @@ func (f *follower) settle(e *harnessv1.Event) {
 	}
 }
 
-// rest decides whether a result ends the following.
+// rest decides whether a result ends Follow.
 func (f *follower) rest(ctx context.Context, r *harnessv1.HarnessResult) {
 	f.past = f.inThePast(ctx, r)
 	if !f.past && (f.Enough != nil && f.Enough(r) || f.out.Interrupted && IsInterrupted(r)) {
@@ -287,13 +287,12 @@ func (f *follower) rest(ctx context.Context, r *harnessv1.HarnessResult) {
 	f.out.Result = r
 }
 
-// IsInterrupted says that a run rests because it was interrupted.
+// IsInterrupted reports whether a run is parked because it was interrupted.
 func IsInterrupted(r *harnessv1.HarnessResult) bool {
 	return r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && r.GetReason().GetKind() == "interrupted"
 }
 
-// hold keeps a rest that does not count for now. It counts after all when
-// nothing more comes in time.
+// hold holds back a result. It counts if nothing else arrives within Grace.
 func (f *follower) hold(r *harnessv1.HarnessResult) {
 	f.held = r
 	if f.grace == nil {
@@ -301,7 +300,7 @@ func (f *follower) hold(r *harnessv1.HarnessResult) {
 	}
 }
 
-// ended decides what a stream's end means.
+// ended decides what the end of a stream means.
 func (f *follower) ended(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) || err == nil {
 		if len(f.awaiting) > 0 || f.asking.open() {
@@ -337,7 +336,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// back notes that the gateway has said something.
+// back records that the gateway has answered.
 func (f *follower) back() {
 	if !f.failing.IsZero() {
 		f.Printer.Note("gateway back")
@@ -345,8 +344,7 @@ func (f *follower) back() {
 	f.failing, f.waits = time.Time{}, 0
 }
 
-// away says that a call failed because the gateway, or the log behind it, cannot
-// be reached for now.
+// away reports whether a call failed because the gateway, or its log, is unavailable.
 func away(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Aborted, codes.ResourceExhausted, codes.DeadlineExceeded:
@@ -360,8 +358,8 @@ func (f *follower) again(wait time.Duration) {
 	f.retry = time.After(wait)
 }
 
-// insist makes a call until the gateway has answered it, up to Patience. The call
-// carries an id, so that it has one effect. A signal ends it.
+// insist retries a call until the gateway answers, for up to Patience. The call has an
+// id, so that it has one effect. A signal ends it.
 func (f *follower) insist(ctx context.Context, signals <-chan os.Signal, call func(context.Context) error) error {
 	end := time.Now().Add(f.Patience)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -381,7 +379,7 @@ func (f *follower) insist(ctx context.Context, signals <-chan os.Signal, call fu
 	}
 }
 
-// signal interrupts the run at the first signal and leaves at the second.
+// signal interrupts the run on the first signal and ends Follow on the second.
 func (f *follower) signal(ctx context.Context) error {
 	f.signals++
 	if f.signals > 1 {

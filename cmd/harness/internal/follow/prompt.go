@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Prompt asks a person at a terminal.
+// Prompt prompts a user at a terminal.
 type Prompt struct {
 	in    io.Reader
 	out   io.Writer
@@ -23,14 +23,14 @@ type Prompt struct {
 	lines chan string
 }
 
-// NewPrompt asks on out and reads lines from in. clean makes text that others
-// wrote safe for the terminal.
+// NewPrompt writes prompts to out and reads lines from in. clean makes foreign text safe
+// for the terminal.
 func NewPrompt(in io.Reader, out io.Writer, clean func(string) string) *Prompt {
 	return &Prompt{in: in, out: out, clean: clean, lines: make(chan string)}
 }
 
-// read starts to read lines, at the first question. A read from a terminal
-// cannot be broken off, so the goroutine lives as long as the process.
+// read starts to read lines, at the first prompt. A read from a terminal cannot be
+// cancelled, so the goroutine lives as long as the process.
 func (p *Prompt) read() <-chan string {
 	p.once.Do(func() {
 		go func() {
@@ -46,21 +46,21 @@ func (p *Prompt) read() <-chan string {
 
 func (p *Prompt) print(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
 
-// indented writes text that others wrote, line by line.
+// indented writes foreign text line by line.
 func (p *Prompt) indented(text string) {
 	for line := range strings.Lines(p.clean(text)) {
 		p.print("  %s\n", strings.TrimSuffix(line, "\n"))
 	}
 }
 
-// approval puts a call to the person that asks to be run.
+// approval shows a call that waits for an approval.
 func (p *Prompt) approval(call *harnessv1.PendingCall) {
 	p.print("\n%s asks to be run:\n", p.clean(call.GetTool()))
 	p.what(call)
 	p.allow()
 }
 
-// review puts a call to the person that a hook wants to be looked at.
+// review shows a call that a hook wants reviewed.
 func (p *Prompt) review(call *harnessv1.PendingCall) {
 	p.print("\nA hook wants you to look at %s before it runs:\n", p.clean(call.GetTool()))
 	p.what(call)
@@ -83,7 +83,7 @@ func (p *Prompt) allow() { p.print("Allow it? [y] once  [a] always for this run 
 
 func (p *Prompt) letGo() { p.print("Let it run? [y] yes  [n] no: ") }
 
-// question puts a question of the agent, or of its contract, to the person.
+// question shows a question of the agent or of its contract.
 func (p *Prompt) question(call *harnessv1.PendingCall) {
 	text, options := render.Question(call)
 	who := "The agent"
@@ -102,8 +102,8 @@ func (p *Prompt) question(call *harnessv1.PendingCall) {
 	p.print("Your answer (Enter leaves it waiting): ")
 }
 
-// chosen is the answer that a line gives to a question: the option whose number
-// it is, else the line itself; empty when the person leaves the question.
+// chosen returns the answer that a line gives to a question: the option with that
+// number, otherwise the line itself; empty if the user leaves the question open.
 func chosen(line string, options []string) string {
 	line = strings.TrimSpace(line)
 	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(options) {
@@ -112,9 +112,9 @@ func chosen(line string, options []string) string {
 	return line
 }
 
-// verdict is what a line says to a call that asks to be run.
+// verdict is the meaning of a line about a call that waits for an approval.
 type verdict struct {
-	// decision is unset when the line says nothing that is known.
+	// decision is unset if the line was not understood.
 	decision harnessv1.ApprovalDecision
 	reason   string
 }

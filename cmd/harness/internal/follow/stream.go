@@ -7,7 +7,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// stream is a watch under way.
+// stream is an open watch.
 type stream struct {
 	updates chan *harnessv1.RunUpdate
 	// err is why it ended; set before updates is closed.
@@ -15,7 +15,7 @@ type stream struct {
 	cancel context.CancelFunc
 }
 
-// watch starts to read what happened after the last event that was seen.
+// watch starts to read the events after the last one that was seen.
 func (f *follower) watch(ctx context.Context) *stream {
 	f.text.rejoin()
 	ctx, cancel := context.WithCancel(ctx)

@@ -17,21 +17,21 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
-// Bounds of HTTP clients. Writing is bounded by the facade, answer by answer and event by
-// event: events are streamed for as long as a run takes.
+// Limits on HTTP clients. The facade bounds writing, for each answer and each event:
+// events are streamed for as long as a run takes.
 const (
 	httpHeaderTime = 10 * time.Second
-	// httpReadTime bounds the receiving of a request, its body included; while a stream
-	// is answered it does not count.
+	// httpReadTime bounds the time to receive a request with its body; it does not apply
+	// while a stream is answered.
 	httpReadTime   = 30 * time.Second
 	httpIdleTime   = 2 * time.Minute
 	httpHeaderSize = 64 << 10
-	// httpStop is how long requests have for their end once the gateway is closed.
+	// httpStop is how long requests may take to end once the gateway is closed.
 	httpStop = 2 * time.Second
 )
 
-// openDoor puts gRPC and HTTP on the gateway's port, behind TLS and tokens if
-// there are any.
+// openDoor serves gRPC and HTTP on the gateway's port, with TLS and tokens if
+// configured.
 func (n *Node) openDoor(listener net.Listener, register func(grpc.ServiceRegistrar)) *roleServer {
 	guard := access.NewGuard(n.cfg.Tokens)
 	var cfg *tls.Config
@@ -54,7 +54,7 @@ func (n *Node) openDoor(listener net.Listener, register func(grpc.ServiceRegistr
 		go func() { _ = web.Serve(door.HTTP()) }() // ends with the server, which reports nothing else
 		door.Open()
 	})
-	// What is made later ends earlier: by then the gateway has ended its streams.
+	// Closers run in reverse order: the gateway has ended its streams by then.
 	n.closers = append(n.closers, func(ctx context.Context) error {
 		door.Close()
 		ctx, cancel := context.WithTimeout(ctx, httpStop)

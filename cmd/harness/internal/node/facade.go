@@ -8,9 +8,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 
-// facade is what the gateway's port serves over HTTP/1.1. It calls the gateway in
-// this process through a client that obeys the caller's token. Preflights of
-// browsers, which cannot have one, do not come as far as the guard.
+// facade returns the HTTP/1.1 handler of the gateway's port. It calls the gateway in
+// this process through a client that obeys the caller's token. Preflights of browsers,
+// which cannot have a token, are answered before the guard.
 func (n *Node) facade(client harnessv1.GatewayServiceClient, guard *access.Guard) http.Handler {
 	return gatewayhttp.New(gatewayhttp.Config{
 		Gateway: client, CORS: n.cfg.CORS, Logger: n.cfg.Logger,

@@ -10,10 +10,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// insideToolHost is a client of a tool host in the same process: the same
-// interface, the same interceptor, copied messages, and no wire. A call takes
-// microseconds where a connection inside the process takes a tenth of a
-// millisecond, which is more than the append before it.
+// insideToolHost is a client of a tool host in the same process: the same interface, the
+// same interceptor, copied messages, and no connection. A call takes microseconds; over
+// an in-process connection it would take a tenth of a millisecond, more than the append
+// before it.
 type insideToolHost struct {
 	host  harnessv1.ToolHostServiceServer
 	unary grpc.UnaryServerInterceptor
@@ -21,8 +21,8 @@ type insideToolHost struct {
 
 var _ harnessv1.ToolHostServiceClient = (*insideToolHost)(nil)
 
-// call makes a call as a server would: on a copy of the request, behind the
-// interceptor. A caller that leaves does not end it, as over a connection.
+// call calls the host as a server would: on a copy of the request, through the
+// interceptor. As over a connection, a caller that leaves does not end the call.
 func call[Req, Resp any, PReq interface {
 	*Req
 	proto.Message

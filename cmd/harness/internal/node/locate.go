@@ -23,12 +23,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
-// locator finds the address of a role by asking on the bus.
+// locator returns the process that serves a role, which it finds over the bus.
 type locator func(ctx context.Context, role string) (*harnessv1.Presence, error)
 
-// dialRole connects to a role of another process: where it is is asked on the
-// bus, and asked again when the connection breaks. secure verifies the host that it
-// has announced; nil means without TLS.
+// dialRole connects to a role of another process. It looks up the address on the bus,
+// and again when the connection breaks. secure verifies the announced host; nil means no
+// TLS.
 func dialRole(role string, locate locator, secure credentials.TransportCredentials, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	m := &meshResolver{locate: locate, secure: secure != nil, first: make(chan struct{})}
 	if secure == nil {
@@ -38,8 +38,8 @@ func dialRole(role string, locate locator, secure credentials.TransportCredentia
 		grpc.WithResolvers(m),
 		grpc.WithChainUnaryInterceptor(m.meant),
 		grpc.WithTransportCredentials(secure),
-		// A process that hangs, or whose machine is gone, is noticed; one that comes
-		// back is called soon; and where it is is not forgotten.
+		// Keepalive detects a hung or vanished process, backoff finds a returned one
+		// soon, and idle connections keep the address.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
@@ -60,10 +60,10 @@ type meshResolver struct {
 	why    atomic.Pointer[error] // it was not found when it was last looked for
 }
 
-// firstWait bounds the wait for a role that has never been found.
+// firstWait bounds the wait for a role that was never found.
 const firstWait = time.Second
 
-// meantFor is the process that a call is meant for.
+// meantFor returns the process that a call is meant for.
 func (m *meshResolver) meantFor(ctx context.Context, cc *grpc.ClientConn) (*harnessv1.Presence, error) {
 	cc.Connect() // an idle connection does not look
 	wait := time.NewTimer(firstWait)
@@ -81,11 +81,11 @@ func (m *meshResolver) meantFor(ctx context.Context, cc *grpc.ClientConn) (*harn
 	}
 }
 
-// instanceKey is the header that names the process that a call is meant for.
+// instanceKey is the header with the process that a call is meant for.
 const instanceKey = "harness-instance"
 
-// meant says with each call which process it is meant for: by the time that it
-// arrives another one may have the address.
+// meant adds to each call the process that it is meant for: on arrival another process
+// may have the address.
 func (m *meshResolver) meant(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	p, err := m.meantFor(ctx, cc)
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 	return err
 }
 
-// looked is locate, and keeps why it found nothing.
+// looked calls locate and records why it found nothing.
 func (m *meshResolver) looked(ctx context.Context, role string) (*harnessv1.Presence, error) {
 	p, err := m.locate(ctx, role)
 	if err != nil {
@@ -124,14 +124,15 @@ func (m *meshResolver) note(p *harnessv1.Presence) {
 	m.once.Do(func() { close(m.first) })
 }
 
-// notStarted says that nothing of a call was begun: it may be made elsewhere.
+// notStarted returns the error of a call that was not started, so that it may be sent
+// elsewhere.
 func notStarted(text string) error {
 	st, _ := fault.Status(fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, text))
 	return st.Err()
 }
 
-// onlyMeant refuses calls that are meant for another process. The caller looks
-// for that one again.
+// onlyMeant refuses calls that are meant for another process. The caller looks that
+// process up again.
 func onlyMeant(instance string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if other := metadata.ValueFromIncomingContext(ctx, instanceKey); len(other) > 0 && other[0] != instance {
@@ -141,10 +142,10 @@ func onlyMeant(instance string) grpc.UnaryServerInterceptor {
 	}
 }
 
-// Scheme is mesh.
+// Scheme returns mesh.
 func (*meshResolver) Scheme() string { return "mesh" }
 
-// Build starts looking for the role.
+// Build starts to look for the role.
 func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &roleResolver{role: target.Endpoint(), locate: m.looked, secure: m.secure, found: m.note, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
@@ -154,7 +155,7 @@ func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _
 	return r, nil
 }
 
-// roleResolver keeps one role's address up to date.
+// roleResolver keeps the address of a role up to date.
 type roleResolver struct {
 	role    string
 	locate  locator
@@ -166,7 +167,7 @@ type roleResolver struct {
 	running sync.WaitGroup
 }
 
-// askPause keeps a connection that breaks again and again from flooding the bus.
+// askPause keeps a connection that breaks repeatedly from flooding the bus.
 const askPause = 100 * time.Millisecond
 
 func (r *roleResolver) run(ctx context.Context) {
@@ -198,7 +199,7 @@ func (r *roleResolver) run(ctx context.Context) {
 	}
 }
 
-// ResolveNow asks again.
+// ResolveNow looks the role up again.
 func (r *roleResolver) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case r.ask <- struct{}{}:
@@ -206,7 +207,7 @@ func (r *roleResolver) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-// Close stops looking.
+// Close stops the lookups.
 func (r *roleResolver) Close() {
 	r.stop()
 	r.running.Wait()

@@ -23,39 +23,39 @@ const (
 	toolsDir   = "tools"
 )
 
-// HeldError says that another process holds a data directory.
+// HeldError is returned if another process uses a data directory.
 type HeldError struct {
 	// Dir is the data directory.
 	Dir string
-	// PID is the process, 0 when it has not said so yet.
+	// PID is the process, 0 if it is not known yet.
 	PID int
-	// Command is what it was started as.
+	// Command is the program and verb of the process.
 	Command string
 }
 
-// Error names the process.
+// Error returns a text that names the process.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("data directory %s is in use by process %d (%s)", e.Dir, e.PID, e.Command)
 }
 
-// holder is what the process that holds a directory says of itself.
+// holder describes the process that uses a directory.
 type holder struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command"`
 	Socket  string `json:"socket"`
 }
 
-// lockWait is how long a lock is tried for.
+// lockWait bounds the attempts to lock.
 const lockWait = 250 * time.Millisecond
 
-// hold locks a data directory for this process. The lock is the kernel's and
-// ends with the process, however it ends.
+// hold locks a data directory for this process. The kernel releases the lock when the
+// process ends.
 func hold(dir string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w; use another one with --data", err)
 	}
 	lock := flock.New(filepath.Join(dir, lockFile))
-	// Whoever asks whether the directory is held locks it for a moment.
+	// Attach locks the directory briefly to find out whether it is in use.
 	wait, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
 	ok, err := lock.TryLockContext(wait, 10*time.Millisecond)
@@ -66,8 +66,8 @@ func hold(dir string) (*flock.Flock, error) {
 		h, _ := readHolder(dir)
 		return nil, &HeldError{Dir: dir, PID: h.PID, Command: h.Command}
 	}
-	// A former holder that was killed left its word behind: nobody is to attach
-	// to a socket that no one serves.
+	// A killed process may have left its file: no client must connect to its dead
+	// socket.
 	if err := os.Remove(filepath.Join(dir, holderFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(fmt.Errorf("data directory: %w", err), lock.Unlock())
 	}
@@ -86,8 +86,8 @@ func writeHolder(dir, socket string) error {
 	return os.Rename(temp, filepath.Join(dir, holderFile))
 }
 
-// command is the program with its verb: enough to recognise it, and never a
-// goal or a secret.
+// command returns the program with its verb: enough to recognise it, without a goal or a
+// secret.
 func command(args []string) string {
 	if len(args) == 0 {
 		return "harness"
@@ -108,11 +108,10 @@ func readHolder(dir string) (holder, error) {
 	return h, json.Unmarshal(data, &h)
 }
 
-// attachWait bounds the wait for a holder that is only just starting.
+// attachWait bounds the wait for a process that is starting.
 const attachWait = 5 * time.Second
 
-// Attach connects to the process that holds a data directory. held is false
-// when nobody does.
+// Attach connects to the process that uses a data directory. held is false if none does.
 func Attach(dir string) (conn *grpc.ClientConn, held bool, err error) {
 	lock := flock.New(filepath.Join(dir, lockFile))
 	if _, err := os.Stat(lock.Path()); errors.Is(err, os.ErrNotExist) {

@@ -21,13 +21,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
-// mesh is this node among the others: what it says of its roles, whether they
-// are ready, and who else is there.
+// mesh is this node's view of the mesh: what it announces about its roles, whether they
+// are ready, and the other processes.
 //
-// A role that is not ready says why on stderr, in what it announces and as
-// NOT_SERVING in its health. Executors begin to work when nothing that was read
-// of the others forbids it, and go on whatever happens later: the log keeps them
-// right, readiness only tells people and load balancers.
+// A role that is not ready reports why on stderr, in its announcement and as NOT_SERVING
+// in its health. Executors start once no other process prevents it, and continue
+// whatever happens later: the log keeps them correct, readiness only informs people and
+// load balancers.
 type mesh struct {
 	n       *Node
 	started time.Time
@@ -62,7 +62,7 @@ func newMesh(n *Node) *mesh {
 	return &mesh{n: n, started: time.Now(), stop: func() {}}
 }
 
-// add notes a role and where it listens.
+// add records a role and its address.
 func (m *mesh) add(spec *roleSpec, s *service, address string, server *roleServer) {
 	m.n.addresses[spec.name] = address
 	m.mu.Lock()
@@ -70,11 +70,11 @@ func (m *mesh) add(spec *roleSpec, s *service, address string, server *roleServe
 	m.roles = append(m.roles, &role{roleSpec: spec, service: s, address: address, server: server, reason: "it is starting"})
 }
 
-// shared says that other processes can be in the mesh.
+// shared reports whether other processes can be in the mesh.
 func (m *mesh) shared() bool { return m.n.cfg.NATS != "" }
 
-// meet looks at who is there before this node joins them, and refuses to be
-// somebody who is there already.
+// meet reads the other processes before this node joins, and refuses a name or ledger
+// that one of them has.
 func (m *mesh) meet(ctx context.Context) error {
 	if !m.shared() {
 		return nil
@@ -97,8 +97,8 @@ func (m *mesh) meet(ctx context.Context) error {
 	return nil
 }
 
-// conflict says why records of this program and of the others cannot be mixed.
-// In a rolling upgrade all read the new format before any writes it.
+// conflict returns why records of this program and of the others cannot be mixed. In a
+// rolling upgrade all processes read the new format before any writes it.
 func conflict(others []*harnessv1.Presence) string {
 	for _, p := range others {
 		who := fmt.Sprintf("%s %s at %s", p.GetRole(), p.GetInstance(), p.GetAddress())
@@ -112,14 +112,14 @@ func conflict(others []*harnessv1.Presence) string {
 	return ""
 }
 
-// Pauses between two looks at the roles here, and at the other processes.
+// Intervals at which the roles of this node and the other processes are checked.
 const (
 	assessEvery = 500 * time.Millisecond
 	lookEvery   = 5 * time.Second
 )
 
-// join announces the roles, lets the work begin as soon as nobody forbids it,
-// and keeps looking.
+// join announces the roles, starts the work as soon as no other process prevents it, and
+// keeps checking.
 func (m *mesh) join(ctx context.Context, begin func()) error {
 	for _, r := range m.roles {
 		if m.shared() && strings.HasPrefix(r.address, "unix:") {
@@ -134,7 +134,7 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 			return nil
 		})
 	}
-	// A role that fails at once stops the node, and with it this.
+	// A role that fails immediately stops the node, which ends this.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = stop
 	begun := make(chan struct{})
@@ -167,7 +167,7 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 	return nil
 }
 
-// look notes whether the others forbid work.
+// look records whether other processes prevent work.
 func (m *mesh) look(ctx context.Context) {
 	if !m.shared() {
 		return
@@ -188,7 +188,7 @@ func (m *mesh) allowed() bool {
 	return m.foreign == "" && !m.leaving
 }
 
-// presence is what a role says of itself.
+// presence returns the announcement of a role.
 func (m *mesh) presence(r *role) *harnessv1.Presence {
 	r.mu.Lock()
 	reason := r.reason
@@ -202,18 +202,18 @@ func (m *mesh) presence(r *role) *harnessv1.Presence {
 	return p
 }
 
-// load is what this process takes now: its goroutines, and the bytes of the heap
-// that were alive at the last collection, 0 before the first.
+// load returns the goroutines of this process and the live heap bytes of the last
+// garbage collection, 0 before the first.
 func load() (goroutines, heap uint64) {
 	samples := []metrics.Sample{{Name: "/sched/goroutines:goroutines"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64(), samples[1].Value.Uint64()
 }
 
-// locateTimeout is how long a role is looked for.
+// locateTimeout bounds the lookup of a role.
 const locateTimeout = time.Second
 
-// assess finds out whether the roles here are ready, and says what has changed.
+// assess checks whether the roles of this node are ready and reports changes.
 func (m *mesh) assess(ctx context.Context) {
 	common := m.common()
 	tools := ""
@@ -255,7 +255,7 @@ func (m *mesh) assess(ctx context.Context) {
 	m.n.probe.set("", all)
 }
 
-// common is what keeps every role here from its work; empty for nothing.
+// common returns why no role of this node can work; empty for no reason.
 func (m *mesh) common() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -281,7 +281,7 @@ func (m *mesh) common() string {
 	return m.foreign
 }
 
-// say notes and prints a change.
+// say records and prints a change.
 func (m *mesh) say(r *role, reason string) {
 	r.mu.Lock()
 	changed := !r.said || reason != r.reason
@@ -306,7 +306,7 @@ func (s *roleServer) serving(yes bool) {
 	s.health.SetServingStatus("", status)
 }
 
-// leave says that the node takes nothing in any more.
+// leave announces that the node accepts no more work.
 func (m *mesh) leave() {
 	m.mu.Lock()
 	m.leaving = true
@@ -326,8 +326,7 @@ func (m *mesh) leave() {
 	}
 }
 
-// locate finds a role, and for the ledger of a tool host that is gone the host
-// that has taken its place.
+// locate finds a role, and for the ledger of a lost tool host its successor.
 func (n *Node) locate(ctx context.Context, role string) (*harnessv1.Presence, error) {
 	p, err := n.log.Locate(ctx, role)
 	ledger, isLedger := strings.CutPrefix(role, workflow.ToolHost+".")

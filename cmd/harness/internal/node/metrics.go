@@ -18,19 +18,19 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// observation is what of this node is looked at from outside: its instruments, and
-// the address where they are served.
+// observation is what this node exposes about itself: its instruments and the address
+// that serves them.
 type observation struct {
 	metrics *telemetry.Metrics // nil when nobody asked for any
 	log     *telemetry.Log     // nil with it
 	address string             // empty without Config.Metrics
 }
 
-// headerTime bounds how long a client may take to send a request's header.
+// headerTime bounds the time to receive a request's header.
 const headerTime = 5 * time.Second
 
-// observe makes the instruments where Config.Metrics or the environment asks for
-// them, and serves them at once: who looks sees why nothing is ready yet.
+// observe creates the instruments if Config.Metrics or the environment asks for them,
+// and serves them immediately, so that readers see why the node is not ready yet.
 func (n *Node) observe(ctx context.Context) error {
 	if !n.telemetry.SendsMetrics() && n.cfg.Metrics == "" {
 		return nil
@@ -96,7 +96,7 @@ func (n *Node) serveMetrics(listener net.Listener, handler http.Handler) {
 	}
 }
 
-// MetricsAddr is where the metrics are served; empty when they are not.
+// MetricsAddr returns the address of the metrics; empty if they are not served.
 func (n *Node) MetricsAddr() string { return n.observed.address }
 
 // watchLog counts what is stored through the log from now on.
@@ -120,7 +120,7 @@ func (n *Node) watchLog() error {
 	})
 }
 
-// runs is the log as the roles use it.
+// runs returns the log for the roles.
 func (n *Node) runs() runlog.Log {
 	if n.observed.log != nil {
 		return n.observed.log
@@ -128,8 +128,8 @@ func (n *Node) runs() runlog.Log {
 	return n.log
 }
 
-// watchMesh shows what only one role should: how many runs there are and how the
-// bus stands. The gateway does, because it sees executors that nobody serves.
+// watchMesh exposes what only one role should: the number of runs and the status of the
+// bus. It is the gateway, because it sees executors that no process serves.
 func (n *Node) watchMesh(gateway *gatewayserver.Server) error {
 	m := n.observed.metrics
 	m.Writes(context.Background(), workflow.Gateway)
@@ -158,7 +158,7 @@ func (n *Node) watchMesh(gateway *gatewayserver.Server) error {
 	})
 }
 
-// reasons says why the roles of this node wait; empty for those that do not.
+// reasons returns why each role of this node waits; empty for a ready role.
 func (m *mesh) reasons() map[string]string {
 	all := map[string]string{}
 	for _, name := range m.n.cfg.Roles {
@@ -175,7 +175,7 @@ func (m *mesh) reasons() map[string]string {
 	return all
 }
 
-// ready says which roles of this node can do their work; of a bridge also its executor.
+// ready returns which roles of this node are ready; for a bridge also its executor.
 func (m *mesh) ready() map[string]bool {
 	all := map[string]bool{}
 	for name, reason := range m.reasons() {

@@ -1,12 +1,13 @@
-// Package node assembles roles of the mesh in this process: the bus, embedded
-// or external, the executors, the tool host and the gateway, each as a gRPC
-// service with health and reflection.
+// Package node assembles roles of the mesh in this process: the bus, embedded or
+// external, the executors, the tool host and the gateway, each as a gRPC service with
+// health and reflection.
 //
-// The code path is the same wherever a role runs: executors meet only on the
-// bus, and call the tool host through its gRPC interface; one in the same
-// process is called without the wire (see insideToolHost).
+// The code path is the same wherever a role runs: executors communicate only over the
+// bus and call the tool host through its gRPC interface. A tool host in the same process
+// is called without a connection (see insideToolHost). Each role is one value, see
+// roleSpec.
 //
-// Stopping goes in the order intake, work, tools, bus; see Stop.
+// A node stops its intake first, then work, tools and the bus; see Stop.
 package node
 
 import (
@@ -41,8 +42,8 @@ import (
 
 // Config of a node.
 type Config struct {
-	// Data is the data directory: the embedded server's files and the tool
-	// host's ledger. Held by one process at a time.
+	// Data is the data directory: the embedded server's files and the tool host's
+	// ledger. One process at a time uses it.
 	Data string
 	// NATS is the URL of an external server; empty means an embedded one.
 	NATS string
@@ -50,56 +51,56 @@ type Config struct {
 	Credentials string
 	// NATSFiles are the TLS files for the external server.
 	NATSFiles jetstream.TLSFiles
-	// TLS is who this process is to other roles and to clients; nil means no TLS.
-	// With CAs of its own, roles other than the gateway demand a certificate.
+	// TLS is the identity of this process towards other roles and clients; nil means no
+	// TLS. If it has CAs, roles other than the gateway require a certificate.
 	TLS *tlsfiles.Identity
-	// Tokens let callers in at the gateway's address; nil lets in everybody who
-	// reaches it. The local socket takes none.
+	// Tokens admit callers at the gateway's address; nil admits every caller. The local
+	// socket needs none.
 	Tokens *access.Tokens
-	// CORS are the origins that browsers may call the gateway's HTTP side from.
+	// CORS are the origins whose pages may call the gateway over HTTP.
 	CORS []string
-	// Probe is an address that tells of health only, in plaintext; empty means none.
+	// Probe is an address for health checks only, in plaintext; empty means none.
 	Probe string
 	// NATSWait bounds the wait for an external server. Default 3 s.
 	NATSWait time.Duration
 	// Roles to run; all means all of them.
 	Roles []string
-	// Listen is the gateway's TCP address; empty means only the local socket.
-	// With it, every other role listens on a free port beside it.
+	// Listen is the gateway's TCP address; empty means only the local socket. If set,
+	// every other role listens on a free port of the same host.
 	Listen string
-	// Executor is the name of the executor that the role bridge calls, and Target where
-	// it is served, HOST:PORT. TargetTimeout bounds a call; default 5 min.
+	// Executor is the name of the executor that the role bridge calls, and Target its
+	// address, HOST:PORT. TargetTimeout bounds a call; default 5 min.
 	Executor, Target string
 	TargetTimeout    time.Duration
-	// Advertise is the host that others reach this machine by; empty means the one
-	// in Listen.
+	// Advertise is the host at which others reach this machine; empty means the host of
+	// Listen.
 	Advertise string
 	// Sync is always (default) or interval, for the embedded server.
 	Sync string
-	// Takeover is how long a worker may be dead, hung or cut off before another
-	// has its step, for the embedded server. Default 5 s.
+	// Takeover is how long a worker may be dead, hung or disconnected before another one
+	// gets its step, for the embedded server. Default 5 s.
 	Takeover time.Duration
-	// Drain is how long work may go on after Stop was called. Default 0.
+	// Drain is how long work may continue after Stop. Default 0.
 	Drain time.Duration
-	// HostPatience is how long a tool host that has a started call may be away
-	// while another one answers. Default 2 min.
+	// HostPatience is how long the tool host of a started call may be away while another
+	// one answers. Default 2 min.
 	HostPatience time.Duration
-	// Concurrency bounds the steps that each executor has in work at once.
-	// Default 256.
+	// Concurrency bounds the steps that each executor works on at the same time. Default
+	// 256.
 	Concurrency int
-	// Instance names this process among all that live; empty means made up.
+	// Instance is the unique name of this process; empty means a generated one.
 	Instance string
 	// Program is the version of the program.
 	Program string
-	// ModelEnv is where the turn worker finds providers and their keys. Default os.Getenv.
+	// ModelEnv looks up the keys and addresses of model providers. Default os.Getenv.
 	ModelEnv func(string) string
-	// Catalogue is what is known of models: for the gateway and the turn worker. Nil
-	// means the embedded one.
+	// Catalogue is the model catalogue of the gateway and the turn worker. Nil means the
+	// embedded one.
 	Catalogue *catalogue.Catalogue
 	// Logger; nil discards.
 	Logger *slog.Logger
-	// Interrupt first interrupts every unfinished run that is not in Keep, so
-	// that runs of old goals do not start working unasked.
+	// Interrupt interrupts every running run that is not in Keep before the executors
+	// start, so that old runs do not continue unasked.
 	Interrupt bool
 	// Keep are runs, as NAMESPACE/RUN.
 	Keep []string
@@ -109,11 +110,11 @@ type Config struct {
 	Stderr io.Writer
 }
 
-// maxMessage bounds a gRPC message: a conversation comes as one.
+// maxMessage bounds a gRPC message: a conversation is one message.
 const maxMessage = 64 << 20
 
-// Bounds of what clients ask of a gateway over the network: the bytes of a request, and
-// the calls of one connection at once. Answers may be larger.
+// Limits on clients of a gateway over the network: the bytes of a request, and the
+// concurrent calls of one connection. Responses may be larger.
 const (
 	maxRequest = 16 << 20
 	maxStreams = 1000
@@ -131,7 +132,7 @@ type Node struct {
 	gateway   harnessv1.GatewayServiceClient
 	addresses map[string]string
 
-	pending  []func()       // begin to accept
+	pending  []func()       // start to accept
 	unserved []net.Listener // until then, to be closed by hand
 	mesh     *mesh
 	probe    *probe
@@ -151,8 +152,8 @@ type Node struct {
 	telemetry *telemetry.Telemetry
 }
 
-// Start starts a node and returns when all of it is ready. On an error nothing
-// of it is left.
+// Start starts a node and returns when all of it is ready. After an error nothing of it
+// is left.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// role is the role of a process that has one only.
+// role returns the role of a process that has only one.
 func (c *Config) role() string {
 	if len(c.Roles) == 1 {
 		return c.Roles[0]
@@ -269,16 +270,16 @@ func (n *Node) start(ctx context.Context) error {
 	return writeHolder(n.cfg.Data, n.local.socket)
 }
 
-// gatewayCache bounds the records that a gateway keeps, in encoded bytes.
+// gatewayCache bounds the records that a gateway caches, in encoded bytes.
 const gatewayCache = 4 << 20
 
-// embeddedBytes bounds the embedded streams; the disk is the real bound.
+// embeddedBytes bounds the embedded streams; the disk is the actual limit.
 const embeddedBytes = 1 << 40
 
 func (n *Node) openLog(ctx context.Context) error {
 	cfg := jetstream.Config{Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger}
 	if len(n.cfg.Roles) == 1 && n.cfg.Roles[0] == workflow.Gateway {
-		// It reads what somebody asks for, once; a page of runs must not stay in memory.
+		// A gateway reads each record once; a page of runs must not stay in memory.
 		cfg.CacheBytes = gatewayCache
 	}
 	if n.cfg.NATS != "" {
@@ -313,16 +314,16 @@ func (n *Node) openLog(ctx context.Context) error {
 	return err
 }
 
-// Client calls the gateway; it is nil on a node without one.
+// Client returns a client of the gateway, nil on a node without one.
 func (n *Node) Client() harnessv1.GatewayServiceClient { return n.gateway }
 
-// Addr is where a role listens; empty when it is not here.
+// Addr returns the address of a role; empty if this node does not have it.
 func (n *Node) Addr(role string) string { return n.addresses[role] }
 
 // Done is closed when the node has ended, by Stop or because a role failed.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err is why the node ended by itself; nil after Stop.
+// Err returns why the node ended by itself; nil after Stop.
 func (n *Node) Err() error {
 	select {
 	case <-n.workEnded:
@@ -332,13 +333,12 @@ func (n *Node) Err() error {
 	}
 }
 
-// stopTimeout bounds a stop whose caller set no bound.
+// stopTimeout bounds a stop whose caller set no limit.
 const stopTimeout = 10 * time.Second
 
-// Stop ends the node: it says that it is leaving, takes nothing in any more,
-// lets work come to its end for Config.Drain, puts the rest back, kills what
-// tools still run, and closes the bus. Everything that is not finished is in the
-// log.
+// Stop stops the node: it announces that it leaves, accepts no more work, lets work
+// continue for Config.Drain, returns the rest to the bus, kills running tools, and
+// closes the bus. Everything unfinished is in the log.
 func (n *Node) Stop(ctx context.Context) error {
 	var err error
 	n.stopOnce.Do(func() {
@@ -388,7 +388,7 @@ func dialOptions(more ...grpc.DialOption) []grpc.DialOption {
 	return append(more, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 }
 
-// Provision makes the streams and consumers of an external server.
+// Provision creates the streams and consumers of an external server.
 func Provision(ctx context.Context, bus jetstream.Config, layout jetstream.Layout) error {
 	bus.Name = "harness provision"
 	return jetstream.Provision(ctx, bus, layout)

@@ -11,10 +11,9 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// probe tells those who look after processes whether this one is well: health and
-// nothing else, without TLS and tokens, which such probes do not have. The empty
-// service is SERVING when every role is ready, a role's name when that one is, and
-// alive as long as the process runs.
+// probe serves health for supervisors, and nothing else, without TLS and tokens, which
+// their probes do not have. The empty service is SERVING if every role is ready, a
+// role's name if that role is, and "alive" as long as the process runs.
 //
 // A nil probe does nothing.
 type probe struct {
@@ -26,8 +25,8 @@ type probe struct {
 // aliveService is the health of the process itself.
 const aliveService = "alive"
 
-// startProbe listens from the very start: a process that waits for the bus is alive
-// and not ready.
+// startProbe listens from the start: a process that waits for the bus is alive and not
+// ready.
 func (n *Node) startProbe() error {
 	if n.cfg.Probe == "" {
 		return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // roleSpec describes a role: what it needs and how its service is made. A new role is
-// one value in a file of its own and one line in roleSpecs.
+// one value in a separate file and one line in roleSpecs.
 type roleSpec struct {
 	name string
 	// needsToolHost: the role is not ready unless a tool host answers.

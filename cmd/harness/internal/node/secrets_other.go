@@ -2,6 +2,5 @@
 
 package node
 
-// hideMemory does nothing: what other systems let a user see of their own processes is
-// not up to a process.
+// hideMemory does nothing: on other systems a process cannot restrict this.
 func hideMemory() error { return nil }

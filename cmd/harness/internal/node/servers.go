@@ -27,8 +27,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
-// servers are the gRPC servers of a node: one for this machine with every role
-// that runs here, and one for each role that listens on TCP.
+// servers are the gRPC servers of a node: one for this machine with every role of the
+// node, and one for each role that listens on TCP.
 type servers struct {
 	logger *slog.Logger
 	socket string
@@ -48,7 +48,7 @@ func newRoleServer(logger *slog.Logger, instance string, m *telemetry.Metrics, m
 	options := slices.Concat(
 		[]grpc.ServerOption{
 			grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-			// Clients behind proxies ping more often than the default allows.
+			// Clients of proxies ping more often than the default allows.
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		},
 		m.ServerOptions(), fault.ServerOptions(logger), more, // of a bound that is set twice the later one counts
@@ -80,8 +80,8 @@ func (s *roleServer) serve(listeners ...net.Listener) {
 // bufferSize is the buffer of the in-process listener.
 const bufferSize = 1 << 20
 
-// socketPath is short wherever the data directory is: a socket's path has at
-// most 107 bytes.
+// socketPath returns a short path for any data directory: a socket's path has at most
+// 107 bytes.
 func socketPath(data string) (string, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("harness-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -99,8 +99,8 @@ func socketPath(data string) (string, error) {
 	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock"), nil
 }
 
-// listen opens the local socket; the caller holds the directory's lock, so a
-// socket that is there is a dead process's.
+// listen opens the local socket. The caller has locked the directory, so an existing
+// socket belongs to a dead process.
 func (n *Node) listen() error {
 	path, err := socketPath(n.cfg.Data)
 	if err != nil {
@@ -131,8 +131,8 @@ func (n *Node) listen() error {
 	return nil
 }
 
-// register adds a role to the local server and, when the node listens on TCP,
-// to a server of its own.
+// register adds a role to the local server and, if the node listens on TCP, to a
+// separate server.
 func (n *Node) register(spec *roleSpec, service *service) error {
 	local := n.local.all[0]
 	service.register(local.grpc)
@@ -188,8 +188,8 @@ func (n *Node) register(spec *roleSpec, service *service) error {
 	return nil
 }
 
-// private says that a role beside the gateway is for this machine only: without an
-// outside bus nobody else has to reach it, and it knows no tokens.
+// private reports whether a role next to the gateway is for this machine only: without
+// an external bus no other process has to reach it, and it checks no tokens.
 func (n *Node) private(host string) bool {
 	ip := net.ParseIP(host)
 	if n.cfg.TLS != nil && n.cfg.TLS.Mutual() {
@@ -199,7 +199,7 @@ func (n *Node) private(host string) bool {
 		host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// roleCredentials are those of a role that other roles call.
+// roleCredentials are the server credentials of a role that other roles call.
 func (n *Node) roleCredentials() []grpc.ServerOption {
 	if n.cfg.TLS == nil {
 		return nil
@@ -207,7 +207,7 @@ func (n *Node) roleCredentials() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.Creds(n.cfg.TLS.ServerCredentials(n.cfg.TLS.Mutual(), n.cfg.Logger))}
 }
 
-// dialCredentials are those by which roles call each other.
+// dialCredentials are the client credentials of roles that call each other.
 func (n *Node) dialCredentials() credentials.TransportCredentials {
 	if n.cfg.TLS == nil {
 		return nil
@@ -215,7 +215,7 @@ func (n *Node) dialCredentials() credentials.TransportCredentials {
 	return n.cfg.TLS.ClientCredentials()
 }
 
-// serveAll begins to accept. Nobody is ready yet.
+// serveAll starts to accept connections. No role is ready yet.
 func (n *Node) serveAll() {
 	for _, s := range n.local.all {
 		s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)

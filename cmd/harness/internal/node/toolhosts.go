@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
-// toolHosts is a client of all tool hosts. A call that was started under a
-// ledger goes to the host that has it, or to the one that has taken that host's
-// place; everything else goes to the host in this process, else to any.
+// toolHosts is a client of all tool hosts. A call that was started under a ledger goes
+// to the host of that ledger or to its successor; any other call goes to the host in
+// this process, otherwise to any host.
 type toolHosts struct {
 	inside *insideToolHost // nil without one
 	ledger string          // of inside
@@ -26,7 +26,7 @@ type toolHosts struct {
 
 var _ harnessv1.ToolHostServiceClient = (*toolHosts)(nil)
 
-// of is the client for calls under a ledger; empty means any.
+// of returns a client for calls under a ledger; empty means any host.
 func (t *toolHosts) of(ledger string) (harnessv1.ToolHostServiceClient, error) {
 	role := workflow.ToolHost
 	if t.inside != nil {
@@ -63,7 +63,7 @@ func (t *toolHosts) close() error {
 	return err
 }
 
-// DescribeHost asks any host.
+// DescribeHost calls any host.
 func (t *toolHosts) DescribeHost(ctx context.Context, in *harnessv1.DescribeHostRequest, opts ...grpc.CallOption) (*harnessv1.DescribeHostResponse, error) {
 	host, err := t.of("")
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *toolHosts) DescribeHost(ctx context.Context, in *harnessv1.DescribeHost
 	return host.DescribeHost(ctx, in, opts...)
 }
 
-// DescribeWorkspace asks any host.
+// DescribeWorkspace calls any host.
 func (t *toolHosts) DescribeWorkspace(ctx context.Context, in *harnessv1.DescribeWorkspaceRequest, opts ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
 	host, err := t.of("")
 	if err != nil {
@@ -81,7 +81,7 @@ func (t *toolHosts) DescribeWorkspace(ctx context.Context, in *harnessv1.Describ
 	return host.DescribeWorkspace(ctx, in, opts...)
 }
 
-// ExecuteTool asks the host that has the ledger.
+// ExecuteTool calls the host of the ledger.
 func (t *toolHosts) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteToolRequest, opts ...grpc.CallOption) (*harnessv1.ExecuteToolResponse, error) {
 	host, err := t.of(in.GetLedgerId())
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *toolHosts) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteToolRe
 	return host.ExecuteTool(ctx, in, opts...)
 }
 
-// InspectWorkspace asks any host.
+// InspectWorkspace calls any host.
 func (t *toolHosts) InspectWorkspace(ctx context.Context, in *harnessv1.InspectWorkspaceRequest, opts ...grpc.CallOption) (*harnessv1.InspectWorkspaceResponse, error) {
 	host, err := t.of("")
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *toolHosts) InspectWorkspace(ctx context.Context, in *harnessv1.InspectW
 	return host.InspectWorkspace(ctx, in, opts...)
 }
 
-// CheckFile asks any host.
+// CheckFile calls any host.
 func (t *toolHosts) CheckFile(ctx context.Context, in *harnessv1.CheckFileRequest, opts ...grpc.CallOption) (*harnessv1.CheckFileResponse, error) {
 	host, err := t.of("")
 	if err != nil {
@@ -108,11 +108,10 @@ func (t *toolHosts) CheckFile(ctx context.Context, in *harnessv1.CheckFileReques
 	return host.CheckFile(ctx, in, opts...)
 }
 
-// CheckCommand asks any host: the one in this process or, as long as the
-// connection holds, the one that was asked before. So a second request with a key
-// reaches the same host as long as that is there, and so does CancelTools without
-// a ledger; a host that has taken its place at the same ledger knows the key, too.
-// Any other one begins the command anew.
+// CheckCommand calls the host in this process or, over the same connection, the one that
+// was called before. So a repeated request with a key reaches the same host while it
+// exists, and so does CancelTools without a ledger; a successor with the same ledger
+// knows the key too. Any other host runs the command again.
 func (t *toolHosts) CheckCommand(ctx context.Context, in *harnessv1.CheckCommandRequest, opts ...grpc.CallOption) (*harnessv1.CheckCommandResponse, error) {
 	host, err := t.of("")
 	if err != nil {
@@ -121,7 +120,7 @@ func (t *toolHosts) CheckCommand(ctx context.Context, in *harnessv1.CheckCommand
 	return host.CheckCommand(ctx, in, opts...)
 }
 
-// CancelTools asks the host that has the ledger.
+// CancelTools calls the host of the ledger.
 func (t *toolHosts) CancelTools(ctx context.Context, in *harnessv1.CancelToolsRequest, opts ...grpc.CallOption) (*harnessv1.CancelToolsResponse, error) {
 	host, err := t.of(in.GetLedgerId())
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// comments are the comments of messages, fields and enum values by full name.
-// Descriptors in a Go program hold none, so they are read from the source.
+// comments maps full names to the comments of messages, fields and enum values.
+// Descriptors in a Go program have none, so they are read from the source.
 type comments map[string]string
 
 var (
@@ -15,8 +15,8 @@ var (
 	fields = regexp.MustCompile(`^(?:optional\s+|repeated\s+)?(?:[\w.]+\s+)?(\w+)\s*=\s*\d+`)
 )
 
-// readComments reads the protos in a directory. They are formatted by buf: one
-// statement a line, comments on lines of their own.
+// readComments reads the protos of a directory. They are formatted by buf: one statement
+// a line, comments on separate lines.
 func readComments(protos fs.FS) (comments, error) {
 	names, err := fs.Glob(protos, "*.proto")
 	if err != nil {

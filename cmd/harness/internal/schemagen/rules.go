@@ -2,7 +2,7 @@ package schemagen
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// forms are the values that may be written otherwise than their type says.
+// forms are the schemas of fields that may be written in another form than their type.
 var forms = map[protoreflect.FullName]func(object) object{
 	"harness.v1.Predicate.schema":           schemaOrText,
 	"harness.v1.ToolSpec.parameters_schema": schemaOrText,
@@ -16,10 +16,10 @@ var forms = map[protoreflect.FullName]func(object) object{
 	},
 }
 
-// schemaOrText is a JSON Schema as fields, or as text that holds JSON.
+// schemaOrText is the schema of a JSON Schema, as fields or as JSON text.
 func schemaOrText(object) object { return object{"type": []any{"object", "boolean", "string"}} }
 
-// rules are what a message asks for beyond its fields.
+// rules are the constraints of messages beyond their fields.
 var rules = map[string]object{
 	"RequiredOutput":   {"required": []any{"id"}},
 	"UserQuestion":     {"required": []any{"id", "question"}},
@@ -47,7 +47,7 @@ var rules = map[string]object{
 	}},
 }
 
-// oneOf asks for exactly one of some fields.
+// oneOf requires exactly one of some fields.
 func oneOf(fields ...string) []any {
 	var choices []any
 	for _, field := range fields {
@@ -56,8 +56,8 @@ func oneOf(fields ...string) []any {
 	return choices
 }
 
-// kind says which fields a predicate of a type has: those that it must, and those
-// that it may.
+// kind returns the fields of a predicate type: those that it must and those that it may
+// have.
 func kind(name string, must []any, may ...string) object {
 	allowed := object{"type": true}
 	for _, field := range must {

@@ -1,11 +1,10 @@
-// Package schemagen makes the JSON Schemas (2020-12) of the files that a run is
-// started with, from the descriptors and the comments of the protos: what a field
-// is comes from its type, what it means and its bounds from its comment.
+// Package schemagen generates the JSON Schemas (2020-12) of the files of a run from the
+// descriptors and the comments of the protos: the type of a field determines its schema,
+// the comment its description and bounds.
 //
-// A schema is for editors. It accepts every file that the loader accepts, but for
-// numbers and true or false where a text is meant, names of values in the other
-// case, and aliases of YAML; and the loader knows more: whether an expression
-// compiles, whether ids are unique.
+// A schema is for editors. It accepts every file that the loader accepts, except for
+// numbers and booleans instead of texts, enum names in the other case, and YAML aliases.
+// The loader checks more: whether an expression compiles, whether ids are unique.
 package schemagen
 
 import (
@@ -25,11 +24,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
 )
 
-// Address is where the schemas are published.
+// Address is the URL of the published schemas.
 const Address = "https://raw.githubusercontent.com/harnessmesh/harnessmesh/main/schemas/"
 
-// Generate makes the schemas of all kinds of files, by the name of the schema's
-// file, from the protos in a directory.
+// Generate returns the schemas of all kinds of files by file name, generated from the
+// protos in a directory.
 func Generate(protos fs.FS) (map[string][]byte, error) {
 	found, err := readComments(protos)
 	if err != nil {
@@ -73,8 +72,8 @@ var titles = map[agentfile.Kind]string{
 	agentfile.Hooks: "hooks", agentfile.Modes: "modes",
 }
 
-// object is a JSON object; encoding sorts its fields, so that equal schemas are
-// equal bytes.
+// object is a JSON object. Encoding sorts its fields, so that equal schemas have equal
+// bytes.
 type object map[string]any
 
 func encode(root object) ([]byte, error) {
@@ -108,7 +107,7 @@ func fieldOf(path protoreflect.FullName) protoreflect.FieldDescriptor {
 	return f
 }
 
-// agent is the schema of an agent file.
+// agent returns the schema of an agent file.
 func (g *generator) agent() object {
 	properties := object{}
 	for _, field := range agentfile.Fields() {
@@ -157,7 +156,7 @@ func (g *generator) list(field protoreflect.FullName) object {
 	return g.field(fieldOf("harness.v1." + field))
 }
 
-// field is the schema of a field's value, with what its comment says.
+// field returns the schema of a field's value, with its comment as description.
 func (g *generator) field(f protoreflect.FieldDescriptor) object {
 	comment := g.comments[string(f.FullName())]
 	schema := g.value(f)
@@ -205,7 +204,7 @@ func (g *generator) value(f protoreflect.FieldDescriptor) object {
 	panic(fmt.Sprintf("schemagen: %s has a kind that no file can hold", f.FullName()))
 }
 
-// ref names the schema of a message, which stands once among the definitions.
+// ref returns a reference to the schema of a message, which is defined once.
 func (g *generator) ref(m protoreflect.MessageDescriptor) object {
 	name := string(m.Name())
 	if _, ok := g.defs[name]; !ok {
@@ -232,7 +231,7 @@ func (g *generator) message(m protoreflect.MessageDescriptor) object {
 	return schema
 }
 
-// What comments say of bounds.
+// Bounds in comments.
 var (
 	atMost   = regexp.MustCompile(`at most (\d+)(?: of|[.,;]|$)`)
 	from     = regexp.MustCompile(`, from (\d+)\.`)

@@ -1,4 +1,4 @@
-// Package starter holds agent files that a person would start from.
+// Package starter contains example agent files.
 package starter
 
 import (
@@ -15,12 +15,12 @@ import (
 //go:embed files
 var content embed.FS
 
-// Names are the examples that there are; the first is the default.
+// Names returns the names of the examples; the first is the default.
 func Names() []string { return []string{"coding", "research", "data"} }
 
-// Write puts the files of an example into a directory, which is made where it is
-// missing, and returns their paths, the agent file first. A file that is there
-// already is never touched: then nothing is written.
+// Write writes the files of an example into a directory, which it creates if missing,
+// and returns their paths, the agent file first. If one of the files exists, nothing is
+// written.
 func Write(example, dir string) ([]string, error) {
 	if !slices.Contains(Names(), example) {
 		return nil, fmt.Errorf("%q: expected one of %s", example, strings.Join(Names(), ", "))
@@ -50,7 +50,7 @@ func Write(example, dir string) ([]string, error) {
 	return paths, nil
 }
 
-// write makes a file that is not there.
+// write writes a file that does not exist.
 func write(from, to string) error {
 	data, err := content.ReadFile(from)
 	if err != nil {
