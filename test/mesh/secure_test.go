@@ -102,7 +102,7 @@ func TestMeshWithCertificatesAndTokens(t *testing.T) {
 	refused(t, []string{"a token is missing", "--token-file"}, "show", "r", "--server", m.Gateway(), "--tls-ca", ca.File)
 	refused(t, []string{"does not know this token", "--token-file"}, append([]string{"show", "r"}, to(m.Write("wrong", "token-of-nobody-0000"))...)...)
 	refused(t, []string{"does not answer without TLS", "--tls"}, "show", "r", "--server", m.Gateway())
-	refused(t, []string{"a CA that is not trusted here", "--tls-ca"}, "show", "r", "--server", "https://"+m.Gateway())
+	refused(t, []string{"a CA that is not trusted", "--tls-ca"}, "show", "r", "--server", "https://"+m.Gateway())
 
 	// gRPC and HTTP on the gateway's port, as clients in other languages use them.
 	trust := &tls.Config{RootCAs: ca.Pool()}
