@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 	defer cancel()
 	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, func(_ context.Context, d runlog.Delivery) {
 		began := l.cfg.Now()
-		l.cfg.Metrics.StepReceived(work, x.Name(), d.Redelivered(), committed(d.Entry()), began)
+		l.cfg.Metrics.StepReceived(work, x.Name(), d.Redelivered(), commitTime(d.Entry()), began)
 		outcome := l.handle(work, d)
 		l.cfg.Metrics.StepEnded(work, x.Name(), outcome, l.cfg.Now().Sub(began))
 	})
@@ -102,8 +102,8 @@ func (l *loop) start(e runlog.Entry) (end func(), first bool) {
 	}, true
 }
 
-// committed returns when a record was made, the zero time if the record cannot be read.
-func committed(e runlog.Entry) time.Time {
+// commitTime returns when a record was made, the zero time if the record cannot be read.
+func commitTime(e runlog.Entry) time.Time {
 	if at := e.Record.GetCommitTime(); at != nil {
 		return at.AsTime()
 	}
@@ -170,32 +170,27 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 	return l.finish(ctx, d, task, err, logger)
 }
 
-// temporary reports whether a record that cannot be read now may be readable later, or
-// to another worker.
-func temporary(err error) bool {
-	return errors.Is(err, runlog.ErrUnavailable) || errors.Is(err, runlog.ErrSchemaTooNew) || errors.Is(err, runlog.ErrNotFound)
-}
-
-// finish acknowledges a step, puts it back, or does nothing if another worker has it.
+// finish does what the verdict on err says.
 func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) telemetry.Outcome {
-	switch {
-	case err == nil:
+	switch verdictOf(err, ctx.Err() != nil) {
+	case committed:
 		failpoint.Hit(l.x.Name(), "committed")
 		if aerr := d.Ack(); aerr != nil {
 			logger.DebugContext(ctx, "acknowledge", "error", aerr) // delivered again and dropped then
 		}
 		failpoint.Hit(l.x.Name(), "acked")
 		return telemetry.Committed
-	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
+	case fencedOff:
 		logger.DebugContext(ctx, "step is another worker's", "error", err)
 		return telemetry.FencedOff
-	case ctx.Err() != nil:
-		_ = d.Nak(0) // stopping: another worker continues immediately
+	case stopping:
+		_ = d.Nak(0) // another worker continues immediately
 		return telemetry.PutBack
-	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
+	case unavailable:
 		logger.WarnContext(ctx, "step put back", "error", err)
 		_ = d.Nak(unavailableDelay)
 		return telemetry.PutBack
+	case failed:
 	}
 	return l.failed(ctx, d, task, err, logger)
 }

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -63,16 +62,16 @@ func describe(ctx context.Context, span trace.Span, outcome *harnessv1.Outcome, 
 		return
 	}
 	step := outcome.GetStep()
-	switch {
-	case err == nil:
+	switch verdictOf(err, ctx.Err() != nil) {
+	case committed:
 		span.SetAttributes(spans.Outcome.String("committed"), spans.StepTo.String(step.GetTo()))
-	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
+	case fencedOff:
 		span.SetAttributes(spans.Outcome.String("lost"))
 		return
-	case ctx.Err() != nil, errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
+	case stopping, unavailable:
 		span.SetAttributes(spans.Outcome.String("put_back"))
 		return
-	default:
+	case failed:
 		span.SetAttributes(spans.Outcome.String("failed"))
 		spans.Fail(span, "executor_error", err.Error())
 		return
