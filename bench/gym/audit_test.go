@@ -58,9 +58,9 @@ func revised(c *chat) modeltest.Reply {
 
 const flagTool = "work_item_flag_revision"
 
-// ignoresAudits is held by a contract that asks for an audit that passes.
+// ignoresAudits has a contract that requires a passed audit.
 func ignoresAudits() []*scenario {
-	s := letterScenario("ignores-audit", "finds its own work wanting and says that it is done")
+	s := letterScenario("ignores-audit", "finds faults in its own work and claims to be done")
 	s.spec = append(s.spec, contract(holdsText("audit", "artifact:audit", `"verdict":\s*"pass"`)))
 	return failing(s, func(listening bool) model {
 		return func(c *chat) modeltest.Reply {
@@ -77,7 +77,7 @@ func ignoresAudits() []*scenario {
 
 // auditor works as an agent with work items should.
 func auditor() *scenario {
-	s := letterScenario("auditor", "audits its own work, finds it wanting, revises it and audits again")
+	s := letterScenario("auditor", "audits its own work, finds faults, revises it and audits again")
 	s.model = func(c *chat) modeltest.Reply {
 		if c.turn() <= 4 {
 			return audited(c)
@@ -89,7 +89,7 @@ func auditor() *scenario {
 
 // ignoresAudit is the same without a contract.
 func ignoresAudit() *scenario {
-	s := letterScenario("ignores-audit", "finds its own work wanting, is told to revise it, and says that it is done; no contract")
+	s := letterScenario("ignores-audit", "finds faults in its own work, gets a request to revise it, and claims to be done; no contract")
 	s.model = func(c *chat) modeltest.Reply {
 		if c.turn() <= 4 {
 			return audited(c)
@@ -97,6 +97,6 @@ func ignoresAudit() *scenario {
 		return done("The letter is written and checked.")
 	}
 	s.verdict, s.by = accepted, auditTold
-	s.instead = "Ask for the audit in the contract: CONTAINS_TEXT in `artifact:ID`, or check the work itself."
+	s.instead = "Require the audit in the contract: CONTAINS_TEXT in `artifact:ID`, or check the work itself."
 	return &s
 }

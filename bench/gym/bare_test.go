@@ -18,7 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
-// What the end of a bare loop looks like to whoever started it.
+// What the caller of a bare loop sees at its end.
 const (
 	saidDone   = "done"
 	fellSilent = "stops"
@@ -29,11 +29,11 @@ const (
 const maxTurns = 50
 
 // bareLoop is what most agents begin with: ask the model, run its tools, ask again,
-// until it makes no call or says that it is done. It believes what it is told.
+// until it makes no call or claims to be done. It trusts every claim.
 type bareLoop struct {
 	world *world
 	next  int // number of the next work item
-	// answer is what the user says when asked.
+	// answer is the user's answer to questions.
 	answer string
 }
 
@@ -54,7 +54,7 @@ type wireCall struct {
 	} `json:"function"`
 }
 
-// run works until the end of the loop and says what it looks like.
+// run works until the end of the loop and returns what its caller sees.
 func (b *bareLoop) run(t *testing.T, name, goal string) (says string) {
 	t.Helper()
 	system := "You are an agent with tools. Do the task, then call work_complete."

@@ -15,7 +15,7 @@ type model func(c *chat) modeltest.Reply
 // chat is what a model is sent, as models look at it.
 type chat struct{ req *modeltest.Request }
 
-// turn is the number of the answer that is asked for, from 1.
+// turn returns the number of the requested answer, from 1.
 func (c *chat) turn() int {
 	n := 1
 	for _, m := range c.req.Messages {
@@ -26,8 +26,8 @@ func (c *chat) turn() int {
 	return n
 }
 
-// told says whether one message behind the task holds all words. Only messages that
-// somebody addressed to the model count, not results of its calls.
+// told reports whether one message after the task contains all words. Only messages
+// to the model count, not results of its calls.
 func (c *chat) told(words ...string) bool {
 	task := true
 	for _, m := range c.req.Messages {
@@ -42,7 +42,7 @@ func (c *chat) told(words ...string) bool {
 	return false
 }
 
-// toldLast is told, of the messages behind its last answer only.
+// toldLast is like told for the messages after its last answer only.
 func (c *chat) toldLast(words ...string) bool {
 	for _, m := range slices.Backward(c.req.Messages) {
 		switch {
@@ -55,7 +55,7 @@ func (c *chat) toldLast(words ...string) bool {
 	return false
 }
 
-// answered says whether one result of its calls holds all words.
+// answered reports whether one result of its calls contains all words.
 func (c *chat) answered(words ...string) bool {
 	return slices.ContainsFunc(c.req.Messages, func(m modeltest.RequestMessage) bool {
 		return m.Role == "tool" && holds(m.Content, words)
@@ -85,11 +85,11 @@ func (c *chat) made(tool string, words ...string) int {
 	return n
 }
 
-// wrote says whether it has written a file.
+// wrote reports whether it has written a file.
 func (c *chat) wrote(path string) bool { return c.made("write_file", `"`+path+`"`) > 0 }
 
-// offers says whether a tool is offered.
-func (c *chat) offers(tool string) bool {
+// hasTool reports whether a tool is available.
+func (c *chat) hasTool(tool string) bool {
 	return slices.ContainsFunc(c.req.Tools, func(t modeltest.RequestTool) bool { return t.Name == tool })
 }
 
@@ -161,12 +161,12 @@ func artifact(id, role, content string) modeltest.Call {
 func calls(c ...modeltest.Call) modeltest.Reply { return modeltest.Reply{Calls: c} }
 
 // says is a reply without calls.
-func says(format string, a ...any) modeltest.Reply {
+func text(format string, a ...any) modeltest.Reply {
 	return modeltest.Reply{Text: fmt.Sprintf(format, a...)}
 }
 
 // saying is a reply with both.
-func saying(text string, c ...modeltest.Call) modeltest.Reply {
+func textAndCalls(text string, c ...modeltest.Call) modeltest.Reply {
 	return modeltest.Reply{Text: text, Calls: c}
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// wrongEnds are models that say that they are done when they are not.
+// wrongEnds are models that claim to be done when they are not.
 func wrongEnds() []*scenario {
 	var all []*scenario
 	for _, some := range [][]*scenario{leavesWork(), leavesItems(), ticksBoxes(), claimsSuccess(), quotes(), quotesTask(), editsAfterTest(), editsAfterCheck(), ignoresAudits()} {
@@ -15,7 +15,7 @@ func wrongEnds() []*scenario {
 
 func leavesWork() []*scenario {
 	return failing(scenario{
-		name: "leaves-work", what: "says that it is done with work left",
+		name: "leaves-work", what: "claims to be done with work left",
 		goal: "Write a.md, b.md and c.md, each with a line about its letter.",
 		spec: edits(contract(thereIs("a.md"), thereIs("b.md"), thereIs("c.md"))),
 		really: func(w *world) bool {
@@ -38,7 +38,7 @@ func leavesWork() []*scenario {
 
 func leavesItems() []*scenario {
 	return failing(scenario{
-		name: "leaves-items", what: "plans three items, finishes one and says that it is done, each time in other words",
+		name: "leaves-items", what: "plans three items, finishes one and claims to be done, each time in other words",
 		goal: "Write part1.md, part2.md and part3.md.",
 		spec: edits(withItems()),
 		really: func(w *world) bool {
@@ -135,14 +135,14 @@ func quotes() []*scenario {
 			case listening && c.told("Not met", "report.md") && !c.wrote("report.md"):
 				return calls(write("report.md", "# Report\n\nTotal: 42\n"))
 			}
-			return saying("The report must contain the line \"Total: 42\".", done("The line is \"Total: 42\".").Calls...)
+			return textAndCalls("The report must contain the line \"Total: 42\".", done("The line is \"Total: 42\".").Calls...)
 		}
 	}, rejected("contract_not_satisfied"), doomLoop, rejected("contract_not_satisfied"))
 }
 
 func quotesTask() []*scenario {
 	return failing(scenario{
-		name: "quotes-task", what: "relies on the required text standing in its task, and in what it is told",
+		name: "quotes-task", what: "relies on the required text in its task and in the guidance",
 		goal:  "Run `sh audit.sh`, which prints AUDIT OF 3 ROWS PASSED once the 3 rows of rows.txt are there.",
 		files: map[string]string{"rows.txt": "1\n2\n", "audit.sh": "[ $(wc -l < rows.txt) -eq 3 ] && echo AUDIT OF 3 ROWS PASSED || { echo rows are missing; exit 1; }\n"},
 		spec:  edits(contract(holdsText("audit", "transcript", "AUDIT OF 3 ROWS PASSED"))),
@@ -166,7 +166,7 @@ func quotesTask() []*scenario {
 
 func editsAfterTest() []*scenario {
 	return failing(scenario{
-		name: "edits-after-test", what: "changes the program once more after its test has passed",
+		name: "edits-after-test", what: "changes the program again after its test has passed",
 		goal:   "total.sh should print the sum of 3 and 4. Mend it until `sh test.sh` passes.",
 		files:  map[string]string{"total.sh": totalBad, "test.sh": totalTest},
 		spec:   edits(contract(succeeds("test", "sh test.sh"))),
@@ -190,7 +190,7 @@ func editsAfterTest() []*scenario {
 
 func editsAfterCheck() []*scenario {
 	return failing(scenario{
-		name: "edits-after-check", what: "spoils a file that was found good when it was looked at last",
+		name: "edits-after-check", what: "spoils a file after its check had passed",
 		goal: "Write report.md with a line \"Total: 42\", and summary.md.",
 		spec: edits(contract(holdsText("total", "file:report.md", `Total: \d+`), thereIs("summary.md"))),
 		really: func(w *world) bool {

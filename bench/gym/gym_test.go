@@ -21,7 +21,7 @@ type outcome struct {
 	turns, tokens int
 	// end is what the end looks like: what a bare loop believes, or the verdict.
 	end string
-	// really says whether the task is done.
+	// really reports whether the task is done.
 	really bool
 	// by is what the harness did; a bare loop does nothing.
 	by []string
@@ -62,9 +62,9 @@ func playBare(t *testing.T, s *scenario) outcome {
 	t.Helper()
 	w := newWorld(t, s.files)
 	name := s.name + "-" + s.kind + "-bare"
-	served := models.add(name, s.model, w.dir)
+	servedModel := models.add(name, s.model, w.dir)
 	end := (&bareLoop{world: w, answer: s.answer}).run(t, name, s.goal)
-	turns, tokens := served.sent()
+	turns, tokens := servedModel.sent()
 	return outcome{turns: turns, tokens: tokens, end: end, really: s.really(w)}
 }
 
@@ -72,10 +72,10 @@ func playHarness(t *testing.T, s *scenario) outcome {
 	t.Helper()
 	w := newWorld(t, s.files)
 	id := s.name + "-" + s.kind
-	served := models.add(id, s.model, w.dir)
+	servedModel := models.add(id, s.model, w.dir)
 	run := meshed(t, s, id, w.dir)
 	run.made(w)
-	requests, tokens := served.sent()
+	requests, tokens := servedModel.sent()
 	turns := int(run.result.GetTurnCount())
 	if requests != turns {
 		t.Errorf("%d requests in %d turns", requests, turns)

@@ -61,7 +61,7 @@ func poller() *scenario {
 
 func patientPoller() *scenario {
 	return &scenario{
-		name: "patient-poller", what: "polls something that changes only at every fourth look",
+		name: "patient-poller", what: "polls something that changes only at every fourth poll",
 		goal:  "Wait until `sh status.sh` says ready, then write report.md.",
 		files: status(4, 5), really: reported,
 		spec:  edits(contract(thereIs("report.md"))),
@@ -112,7 +112,7 @@ func slowWriter() *scenario {
 func rereader() *scenario {
 	look := calls(read("list.txt"))
 	return &scenario{
-		name: "rereader", what: "reads the same file again after each change of it, and once more for good measure",
+		name: "rereader", what: "reads the same file again after each change of it, and again at the end",
 		goal:  "Bring list.txt into order: 1, 2, 3.",
 		files: map[string]string{"list.txt": "3\n2\n1\n"},
 		spec:  edits(contract(holdsText("order", "file:list.txt", `1\n2\n3`))),
@@ -140,7 +140,7 @@ func asker() *scenario {
 			switch {
 			case c.made("ask_user") == 0:
 				return calls(call("ask_user", args{"question": "Which colour?"}))
-			case !c.offers("write_file"):
+			case !c.hasTool("write_file"):
 				return done("Plan: write door.txt in the colour of the answer.")
 			case !c.wrote("door.txt"):
 				return calls(write("door.txt", c.result()+"\n"))
@@ -181,13 +181,13 @@ func diarist() *scenario {
 // summariser falls silent once, and takes the nudge.
 func summariser() *scenario {
 	return &scenario{
-		name: "summariser", what: "says in words that it is done, and calls work_complete when it is reminded",
+		name: "summariser", what: "claims in words to be done, and calls work_complete after a reminder",
 		goal:   "Write report.md.",
 		really: reported,
 		spec:   edits(contract(thereIs("report.md"))),
 		model: inOrder(
 			calls(write("report.md", "A report.\n")),
-			says("The report is written."),
+			text("The report is written."),
 			done("The report is written."),
 		),
 	}
@@ -196,7 +196,7 @@ func summariser() *scenario {
 // hasty does its work and ends it in one response.
 func hasty() *scenario {
 	return &scenario{
-		name: "hasty", what: "does the work and says that it is done in the same response",
+		name: "hasty", what: "does the work and claims to be done in the same response",
 		goal:   "Write report.md.",
 		really: reported,
 		spec:   edits(contract(thereIs("report.md"))),

@@ -18,7 +18,7 @@ const (
 	refused    = "refused call"
 	loopEnd    = "loop given up"
 	stripped   = "artifact stripped"
-	auditTold  = "failed audit told"
+	auditTold  = "failed audit reported"
 	cutOff     = "cut answer dropped"
 )
 
@@ -83,7 +83,7 @@ func intervention(e *harnessv1.Event) string {
 	return ""
 }
 
-// has says whether one of the interventions is of a name.
+// has reports whether one of the interventions has a name.
 func has(all []string, name string) bool {
 	return slices.ContainsFunc(all, func(have string) bool {
 		return have == name || strings.HasPrefix(have, name+" ×")

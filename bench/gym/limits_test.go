@@ -7,9 +7,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// limits are what the harness does not see. Each says what to do about it.
+// limits are failures that the harness does not detect. Each has a remedy.
 func limits() []*scenario {
-	all := []*scenario{believed(), skipsItems(), oldSuccess(), saysTheWords(), ignoresAudit(), forgetsRole(), waitsLong(), sameOutput()}
+	all := []*scenario{believed(), skipsItems(), oldSuccess(), claimsInWords(), ignoresAudit(), forgetsRole(), waitsLong(), sameOutput()}
 	for _, s := range all {
 		s.kind = limit
 	}
@@ -18,10 +18,10 @@ func limits() []*scenario {
 
 func believed() *scenario {
 	return &scenario{
-		name: "believed", what: "says that it is done, and has neither contract nor work items",
+		name: "believed", what: "claims to be done, and has neither contract nor work items",
 		goal: "Write report.md.", really: reported,
 		model: inOrder(done("The report is written.")), verdict: accepted,
-		instead: "Give the run a contract. Without one the model's word is all there is.",
+		instead: "Give the run a contract. Without one only the model's word counts.",
 	}
 }
 
@@ -31,7 +31,7 @@ func skipsItems() *scenario {
 		goal: "Write report.md.", really: reported, spec: edits(withItems()),
 		model:   inOrder(calls(add("Write report.md", "WORKING")), calls(set("w1", "SKIPPED")), done("Nothing is left to do.")),
 		verdict: accepted,
-		instead: "Work items are the model's own plan. What has to be there belongs into a contract.",
+		instead: "Work items are the model's own plan. Put required outputs into a contract.",
 	}
 }
 
@@ -55,21 +55,21 @@ func oldSuccess() *scenario {
 	}
 }
 
-func saysTheWords() *scenario {
+func claimsInWords() *scenario {
 	return &scenario{
-		name: "says-the-words", what: "says the words that the contract looks for in the transcript",
+		name: "says-the-words", what: "writes the words that the contract searches in the transcript",
 		goal: "Run `sh test.sh` and mend total.sh until it says PASS.", really: totalRight,
 		files:   map[string]string{"total.sh": totalBad, "test.sh": totalTest},
 		spec:    edits(contract(holdsText("pass", "transcript", `\bPASS\b`))),
-		model:   inOrder(saying("The test says PASS.", done("The test passes.").Calls...)),
+		model:   inOrder(textAndCalls("The test says PASS.", done("The test passes.").Calls...)),
 		verdict: accepted,
-		instead: "A contract for words is met by words. Look at a file, or run a command.",
+		instead: "Words satisfy a contract for words. Check a file, or run a command.",
 	}
 }
 
 func forgetsRole() *scenario {
 	return &scenario{
-		name: "forgets-role", what: "plans a deliverable and stores the artifact without saying its role again",
+		name: "forgets-role", what: "plans a deliverable and stores the artifact without its role",
 		goal: "Write a letter to Anna about the harvest.", spec: edits(withItems()),
 		really: func(w *world) bool { return w.artifacts["w1"] == letter },
 		model: inOrder(
@@ -78,18 +78,18 @@ func forgetsRole() *scenario {
 			done("The letter is written."),
 		),
 		verdict: accepted,
-		instead: "The first artifact of an item is WORKING unless its role is given with it. Say so in the instructions, or ask for a file in the contract.",
+		instead: "The first artifact of an item is WORKING unless its role is given with it. Put this into the instructions, or require a file in the contract.",
 	}
 }
 
 func waitsLong() *scenario {
 	return &scenario{
-		name: "waits-long", what: "polls something that changes only at every eighth look",
+		name: "waits-long", what: "polls something that changes only at every eighth poll",
 		goal:  "Wait until `sh status.sh` says ready, then write report.md.",
 		files: status(8, 2), really: reported,
 		spec:  edits(contract(thereIs("report.md"))),
 		model: poll, verdict: doomLoop, by: correction,
-		instead: "Wait inside one command, in a loop with sleep, and not by turns.",
+		instead: "Wait inside one command, in a loop with sleep, instead of turns.",
 	}
 }
 
@@ -109,6 +109,6 @@ func sameOutput() *scenario {
 			return done("Ten steps are taken.")
 		},
 		verdict: doomLoop, by: correction,
-		instead: "Have the command print where it stands.",
+		instead: "Let the command print its progress.",
 	}
 }

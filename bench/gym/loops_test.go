@@ -12,7 +12,7 @@ func loopers() []*scenario {
 	for _, some := range [][]*scenario{
 		goesRound("one-call", "makes the same call again and again", 1, doomLoop, correction),
 		goesRound("two-calls", "alternates two calls", 2, doomLoop, correction),
-		goesRound("three-calls", "goes through three calls again and again", 3, doomLoop, correction),
+		goesRound("three-calls", "cycles through three calls", 3, doomLoop, correction),
 		chattersAndGoesRound(), duration(), readsForEver(), {obeysForATurn()},
 	} {
 		all = append(all, some...)
@@ -63,7 +63,7 @@ func goesRound(name, what string, length int, verdict, by string) []*scenario {
 // what counts as a loop.
 func chattersAndGoesRound() []*scenario {
 	return failing(scenario{
-		name: "chatters-and-reads", what: "says something new each time and goes round six files",
+		name: "chatters-and-reads", what: "writes new text each time and cycles through six files",
 		goal:  "Read the pages and write report.md.",
 		files: pages(6), really: reported,
 		spec: edits(contract(thereIs("report.md"))),
@@ -72,12 +72,12 @@ func chattersAndGoesRound() []*scenario {
 			if listening && c.told("read 6 times") {
 				return report(c)
 			}
-			return saying("A new thought, "+ordinal(c.turn())+".", page((c.turn()-1)%6+1))
+			return textAndCalls("A new thought, "+ordinal(c.turn())+".", page((c.turn()-1)%6+1))
 		}
 	}, hint("serial_reads_suggest_parallel"), stalledRun, stalled)
 }
 
-// duration runs a test whose output is never the same twice, because it says how long
+// duration runs a test whose output is never the same twice, because it contains how long
 // it took.
 func duration() []*scenario {
 	return failing(scenario{
@@ -125,7 +125,7 @@ func readsForEver() []*scenario {
 	}, hint("no_deliverable_after_many_reads"), outOfTurns, hint("no_deliverable_after_many_reads"))
 }
 
-// obeysForATurn does something else when it is corrected, and then goes on as before.
+// obeysForATurn does something else when it is corrected, and then continues as before.
 func obeysForATurn() *scenario {
 	return &scenario{
 		name: "obeys-for-a-turn", what: "makes the same call again and again; corrected, it does something else for one turn", kind: stubborn,

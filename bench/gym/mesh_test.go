@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		stop, err := begin(dir)
+		stop, err := startProcess(dir)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
 
 // begin builds the binary, starts it and connects to it.
-func begin(dir string) (stop func(), err error) {
+func startProcess(dir string) (stop func(), err error) {
 	harness := filepath.Join(dir, "harness")
 	build := exec.Command("go", "build", "-o", harness, "../../cmd/harness")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -138,7 +138,7 @@ func meshed(t *testing.T, s *scenario, id, dir string) *meshRun {
 	r.follow(ctx)
 	if s.attend != nil {
 		if r.result.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
-			t.Fatalf("the run rests %s, and does not wait for its user", r.result.GetStatus())
+			t.Fatalf("status = %s, want PARKED for the user", r.result.GetStatus())
 		}
 		s.attend(ctx, r)
 		for r.result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
@@ -148,7 +148,7 @@ func meshed(t *testing.T, s *scenario, id, dir string) *meshRun {
 	return r
 }
 
-// follow waits until the run rests, behind what is known of it.
+// follow waits until the run is parked or has ended, after the known version.
 func (r *meshRun) follow(ctx context.Context) {
 	r.t.Helper()
 	var after uint64

@@ -16,8 +16,8 @@ import (
 
 // Kinds of models.
 const (
-	listens  = "listens"  // fails until it is told something specific
-	stubborn = "stubborn" // fails whatever it is told
+	listens  = "listens"  // fails until it gets a specific message
+	stubborn = "stubborn" // fails whatever it gets
 	healthy  = "healthy"  // does not fail
 	limit    = "limit"    // what the harness does not see
 )
@@ -44,13 +44,13 @@ type scenario struct {
 	model model
 	// spec changes what the run is started with.
 	spec []func(*harnessv1.RunSpec)
-	// really looks at the world and says whether the task is done. It knows nothing of
+	// really checks the workspace and reports whether the task is done. It knows nothing of
 	// contracts and of what was said.
 	really func(w *world) bool
 	// verdict is the right one, and by what the harness must have done on the way;
 	// empty for healthy models.
 	verdict, by string
-	// bareTells says that a bare loop tells the model as well what it listens to.
+	// bareTells is true if a bare loop also sends the message that the model reacts to.
 	bareTells bool
 	// instead is what to do about a limit.
 	instead string
@@ -96,7 +96,7 @@ func (w *world) file(path string) string {
 	return string(text)
 }
 
-// has says whether all of the files are there and hold something.
+// has reports whether all of the files exist and are not empty.
 func (w *world) has(paths ...string) bool {
 	for _, p := range paths {
 		if strings.TrimSpace(w.file(p)) == "" {
@@ -106,7 +106,7 @@ func (w *world) has(paths ...string) bool {
 	return true
 }
 
-// matches says whether a file holds text of a form.
+// matches reports whether a file contains text of a form.
 func (w *world) matches(path, form string) bool {
 	return regexp.MustCompile(form).MatchString(w.file(path))
 }

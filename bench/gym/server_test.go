@@ -9,16 +9,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// modelServer serves the models of all runs; each run's has a name of its own.
+// modelServer serves the models of all runs; each run has a separate model name.
 type modelServer struct {
 	http *modeltest.Server
 
 	mu     sync.Mutex
-	models map[string]*served
+	models map[string]*servedModel
 }
 
-// served is a model at work in one run.
-type served struct {
+// servedModel is a model at work in one run.
+type servedModel struct {
 	answer model
 	dir    string // the run's folder
 
@@ -26,28 +26,28 @@ type served struct {
 	requests, tokens int
 }
 
-// everlasting is a testing.TB for what outlives the tests.
-type everlasting struct{ testing.TB }
+// processTB is a testing.TB for what outlives the tests.
+type processTB struct{ testing.TB }
 
-func (everlasting) Helper()        {}
-func (everlasting) Cleanup(func()) {}
-func (everlasting) Errorf(format string, args ...any) {
+func (processTB) Helper()        {}
+func (processTB) Cleanup(func()) {}
+func (processTB) Errorf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "model server: "+format+"\n", args...)
 	os.Exit(1)
 }
-func (e everlasting) Fatalf(format string, args ...any) { e.Errorf(format, args...) }
+func (e processTB) Fatalf(format string, args ...any) { e.Errorf(format, args...) }
 
 func startModels() *modelServer {
-	s := &modelServer{models: map[string]*served{}}
-	s.http = modeltest.NewServerFunc(everlasting{}, s.reply)
+	s := &modelServer{models: map[string]*servedModel{}}
+	s.http = modeltest.NewServerFunc(processTB{}, s.reply)
 	return s
 }
 
 // add puts a model up under a name, for a run in a folder.
-func (s *modelServer) add(name string, m model, dir string) *served {
+func (s *modelServer) add(name string, m model, dir string) *servedModel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &served{answer: m, dir: dir}
+	v := &servedModel{answer: m, dir: dir}
 	s.models[name] = v
 	return v
 }
@@ -62,7 +62,7 @@ func (s *modelServer) reply(req *modeltest.Request) modeltest.Reply {
 	return v.reply(req)
 }
 
-func (v *served) reply(req *modeltest.Request) modeltest.Reply {
+func (v *servedModel) reply(req *modeltest.Request) modeltest.Reply {
 	reply := v.answer(&chat{req})
 	in, out := weigh(req, v.dir), weighReply(reply)
 	v.mu.Lock()
@@ -78,7 +78,7 @@ func (v *served) reply(req *modeltest.Request) modeltest.Reply {
 }
 
 // sent is how many requests came, and how many tokens they and their answers had.
-func (v *served) sent() (requests, tokens int) {
+func (v *servedModel) sent() (requests, tokens int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.requests, v.tokens

@@ -32,14 +32,14 @@ func stopsSilently() []*scenario {
 			case c.wrote("summary.md"):
 				return done("The summary is written.")
 			}
-			return says("I have read the notes and will write the summary now.")
+			return text("I have read the notes and will write the summary now.")
 		}
 	}, nudge, notAccepted, rejected("work_complete_not_called"))
 }
 
 func stopsSilentlyWithContract() []*scenario {
 	return failing(scenario{
-		name: "stops-silently-contract", what: "announces the next step and stops without taking it; has a contract, and no ear for nudges",
+		name: "stops-silently-contract", what: "announces the next step and stops without taking it; has a contract, and ignores reminders",
 		goal:  "Read notes.md and write summary.md.",
 		files: map[string]string{"notes.md": "It rains.\n"}, really: summarised,
 		spec: edits(contract(thereIs("summary.md"))),
@@ -53,7 +53,7 @@ func stopsSilentlyWithContract() []*scenario {
 			case c.wrote("summary.md"):
 				return done("The summary is written.")
 			}
-			return says("I have read the notes and will write the summary now.")
+			return text("I have read the notes and will write the summary now.")
 		}
 	}, rejected("contract_not_satisfied"), outOfTurns, rejected("contract_not_satisfied"))
 }
@@ -89,7 +89,7 @@ func chatters() []*scenario {
 			case c.wrote("summary.md"):
 				return done("The summary is written.")
 			}
-			return says("Consideration %d: a good summary depends on its reader.", c.turn())
+			return text("Consideration %d: a good summary depends on its reader.", c.turn())
 		}
 	}, rejected("work_complete_not_called"), notAccepted, rejected("work_complete_not_called"))
 }
@@ -162,7 +162,7 @@ func narratesIn(name, what, bad, good string) []*scenario {
 	}, failedCall, doomLoop, failedCall)
 }
 
-// announces is mended by the harness itself.
+// announces is corrected by the harness itself.
 func announces() *scenario {
 	return &scenario{
 		name: "announces", what: "announces the artifact in its first line and reports on it in its last", kind: stubborn,

@@ -27,22 +27,22 @@ var tables = []table{
 	{
 		name: "models",
 		columns: []string{
-			"model", "kind", "bare loop: turns", tokenColumn, "says", "really done",
-			"harness: turns", tokenColumn, "verdict", "really done", "what did it",
+			"model", "kind", "bare loop: turns", tokenColumn, "claims", "really done",
+			"harness: turns", tokenColumn, "verdict", "really done", "interventions",
 		},
 		cells: (*row).cells,
 		of:    func(s *scenario) bool { return s.kind != limit },
 	},
 	{
 		name:    "limits",
-		columns: []string{"model", "bare loop says", "really done", "harness: verdict", "really done", "what to do"},
+		columns: []string{"model", "bare loop claims", "really done", "harness: verdict", "really done", "remedy"},
 		cells:   (*row).limitCells,
 		of:      func(s *scenario) bool { return s.kind == limit },
 	},
 }
 
-func (t table) begin() string { return "<!-- " + t.name + ": make gym writes this table -->\n" }
-func (t table) end() string   { return "<!-- end of " + t.name + " -->\n" }
+func (t table) marker() string { return "<!-- " + t.name + ": make gym writes this table -->\n" }
+func (t table) end() string    { return "<!-- end of " + t.name + " -->\n" }
 
 func (r *row) limitCells() []string {
 	return []string{r.what, r.bare.end, yes(r.bare.really), r.harness.end, yes(r.harness.really), r.instead}
@@ -90,14 +90,14 @@ func writeTables(t *testing.T, path string, rows []*row) {
 		b.WriteString(line(table.columns) + strings.Repeat("|---", len(table.columns)) + "|\n")
 		for _, r := range rows {
 			if r == nil {
-				t.Fatal("a table needs all scenarios: leave out the part of -run behind TestGym")
+				t.Fatal("a table needs all scenarios: leave out the part of -run after TestGym")
 			}
 			if table.of(r.scenario) {
 				b.WriteString(line(table.cells(r)))
 			}
 		}
 		before, _, after := table.find(t, path)
-		if err := os.WriteFile(path, []byte(before+table.begin()+b.String()+table.end()+after), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(before+table.marker()+b.String()+table.end()+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,10 +145,10 @@ func (t table) find(test *testing.T, path string) (before, text, after string) {
 	if err != nil {
 		test.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(page), t.begin())
+	before, rest, ok := strings.Cut(string(page), t.marker())
 	text, after, closed := strings.Cut(rest, t.end())
 	if !ok || !closed {
-		test.Fatalf("%s has no table between %q and %q", path, t.begin(), t.end())
+		test.Fatalf("%s has no table between %q and %q", path, t.marker(), t.end())
 	}
 	return before, text, after
 }

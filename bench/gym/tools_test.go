@@ -15,7 +15,7 @@ func misusers() []*scenario {
 
 func wrongMode() []*scenario {
 	return failing(scenario{
-		name: "wrong-mode", what: "is asked for a plan only, and calls tools that its mode does not offer",
+		name: "wrong-mode", what: "has to plan only, and calls tools that its mode does not have",
 		goal:  "Plan how notes.md is to be rewritten. Change nothing yet.",
 		files: map[string]string{"notes.md": "Old.\n"},
 		spec:  edits(inMode("plan")),

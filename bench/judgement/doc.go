@@ -1,5 +1,5 @@
 // Package judgement measures what the loop's judgement costs a turn: work items,
-// just-in-time rules, the contract, loops and stalls, all at once and large, beside
+// just-in-time rules, the contract, loops and stalls, all of them on and large, compared with
 // the same turn with all of it switched off, in the same run of the benchmark.
 //
 // Only CPU is counted: the decisions of repair, turn and stop decision, and putting

@@ -242,7 +242,7 @@ func (l *loop) step(step *harnessv1.Step, decide func(*harnessv1.StepInput) (*ha
 func (l *loop) commit(o *harnessv1.Outcome) {
 	rec := &harnessv1.Record{Appended: o.GetAppended(), Events: o.GetEvents(), Body: &harnessv1.Record_Step{Step: o.GetStep()}}
 	if to := o.GetStep().GetTo(); to == runlog.End || to == runlog.Park {
-		l.b.Fatalf("the run came to rest: %v", o.GetStep().GetMessage())
+		l.b.Fatalf("the run parked or ended: %v", o.GetStep().GetMessage())
 	}
 	o.GetStep().Snapshot = l.packed(o.GetStep().GetSnapshot())
 	l.bytes(rec)

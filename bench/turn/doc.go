@@ -1,4 +1,4 @@
-// Package turn measures what a turn costs in the mesh, beside the floor that
+// Package turn measures the cost of a turn in the mesh, compared with the floor that
 // its own records set: the same number of bare fenced appends of the same
 // bytes, in the same sync mode, in the same run of the benchmark.
 //

@@ -74,8 +74,8 @@ fallback_models: [openai:tiny, anthropic:claude-haiku-4-5]
 `
 
 // TestAnotherProviderTakesTheRunOver begins a run with one provider, which then
-// fails for good. The one behind it reads too little and is not asked; the third
-// goes on with a conversation whose ids its own protocol would refuse.
+// fails permanently. The next one has too small a window and is not called; the third
+// continues with a conversation whose ids its protocol does not allow.
 func TestAnotherProviderTakesTheRunOver(t *testing.T) {
 	t.Parallel()
 	down := modeltest.Reply{Status: 500, Header: map[string]string{"Retry-After": "0"}}

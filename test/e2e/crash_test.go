@@ -65,7 +65,7 @@ func TestKilledRunsAreResumed(t *testing.T) {
 				}
 			}
 			// Every call ran, but the one that the crash met may be cut short; the
-			// model was told of it then.
+			// model got it then.
 			var missing []int
 			for i := 1; i <= turns; i++ {
 				if seen[fmt.Sprintf("end-%d", i)] != 1 {
@@ -81,7 +81,7 @@ func TestKilledRunsAreResumed(t *testing.T) {
 }
 
 // TestDataDirectoryHasOneHolder refuses a second run by name, and lets the
-// other verbs work beside the first.
+// other verbs work at the same time.
 func TestDataDirectoryHasOneHolder(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()

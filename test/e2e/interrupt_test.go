@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// stubborn forks, double-forks, starts a session of its own and ignores every
-// signal that can be ignored. All of it can be told by its marker.
+// stubborn forks, double-forks, starts a separate session and ignores every
+// signal that can be ignored. Its marker identifies all of its processes.
 const stubborn = `trap '' TERM INT HUP
 sleep %[1]s &
 setsid sh -c 'trap "" TERM INT HUP; (sleep %[1]s & sleep %[1]s) & sleep %[1]s' &
@@ -54,7 +54,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // TestCtrlCKillsTheWholeTree interrupts a command that does all it can to
-// survive. When harness ends, nothing of it is left, and the run can go on.
+// survive. When harness ends, none of its processes is left, and the run can continue.
 func TestCtrlCKillsTheWholeTree(t *testing.T) {
 	for _, how := range []struct {
 		name   string
@@ -82,12 +82,12 @@ func TestCtrlCKillsTheWholeTree(t *testing.T) {
 				t.Errorf("exit %d, want %d", code, how.code)
 			}
 			if how.signal == syscall.SIGKILL {
-				// Nobody waited for the tree; it notices that its host is gone.
+				// No process waited for the tree; it detects that its host is gone.
 				eventually(t, "the end of the whole tree", func() bool { return len(alive(t, marker)) == 0 })
 			} else if left := alive(t, marker); len(left) > 0 {
 				t.Errorf("left over:\n%s", strings.Join(left, "\n"))
 			} else if !strings.Contains(stderr, "harness resume") {
-				t.Errorf("stderr does not say how to resume:\n%s", stderr)
+				t.Errorf("stderr has no command to resume:\n%s", stderr)
 			}
 			code, stdout, _ := finish(t, "resume", "--data", data, "--output", "json", "r1")
 			if result := object(t, stdout); code != 0 || result["status"] != "DONE" {

@@ -94,7 +94,7 @@ func TestModelGarbageNeverEndsARun(t *testing.T) {
 		}
 	}
 	if strings.Count(string(requests[2].Body), `"tool_call_id":"a"`) != 1 {
-		t.Errorf("the repeated call id was not told apart:\n%s", requests[2].Body)
+		t.Errorf("the repeated call id was not replaced:\n%s", requests[2].Body)
 	}
 }
 

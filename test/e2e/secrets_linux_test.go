@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// nobody is a user without rights of its own; a test that runs as root takes it, since
+// unprivileged is a user id without any rights; a test that runs as root uses it, since
 // nothing can be hidden from root.
-const nobody = 65534
+const unprivileged = 65534
 
 // TestACommandCannotReadTheKeysOfItsHost: a command runs as the user of the process
 // that started it, and still does not get at what that one was given.
@@ -25,7 +25,7 @@ func TestACommandCannotReadTheKeysOfItsHost(t *testing.T) {
 	dir := t.TempDir()
 	open := func(path string) {
 		if os.Getuid() == 0 {
-			if err := os.Chown(path, nobody, nobody); err != nil {
+			if err := os.Chown(path, unprivileged, unprivileged); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -60,7 +60,7 @@ func TestACommandCannotReadTheKeysOfItsHost(t *testing.T) {
 	cmd := exec.CommandContext(ctx, program, "run", "--data", data, "--workspace", workspace, "--model", "script:"+script, "--yolo", "Look.")
 	cmd.Env, cmd.Dir = environment("OPENAI_API_KEY="+secret, "HOME="+home), workspace
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

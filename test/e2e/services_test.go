@@ -81,7 +81,7 @@ func TestEveryRoleIsAService(t *testing.T) {
 			{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{{Id: "a", Name: "read_file"}}},
 		},
 	})
-	// The two, a result for the call, and what the model is told with its first turn.
+	// The two, a result for the call, and the guidance of the first turn.
 	messages := prepared.GetRequest().GetMessages()
 	if err != nil || len(messages) != 4 || len(prepared.GetRequest().GetTools()) != 9 || messages[3].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
 		t.Errorf("the model would be sent %v, %v", prepared, err)

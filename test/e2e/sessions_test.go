@@ -41,7 +41,7 @@ func TestOldRunsDoNotStartUnasked(t *testing.T) {
 
 // TestParkedRunsDoNotStartUnasked: neither a deadline that has passed nor an answer
 // that was stored while nothing ran sets a run going in a process that is there for
-// another one, even one that has lost its script; asked for, it goes on.
+// another one, even one that has lost its script; a resume continues it.
 func TestParkedRunsDoNotStartUnasked(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -79,9 +79,9 @@ func TestParkedRunsDoNotStartUnasked(t *testing.T) {
 	}
 }
 
-// TestSessionGoesOn sends a finished run another message: the model sees the
+// TestSessionContinues sends a finished run another message: the model sees the
 // first exchange, and the segment has its own turns.
-func TestSessionGoesOn(t *testing.T) {
+func TestSessionContinues(t *testing.T) {
 	t.Parallel()
 	script := write(t, t.TempDir(), "script.yaml", `turns:
   - {calls: [{name: work_complete, arguments: {summary: first}}]}

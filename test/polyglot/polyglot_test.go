@@ -178,7 +178,7 @@ func TestARunPassesThroughFourHands(t *testing.T) {
 	}
 	seen("run.interrupted")
 
-	// The command line lets it go on and follows it to its end.
+	// The command line resumes it and follows it to its end.
 	out = output(ctx, t, dir, harness, "resume", run, "--server", gateway, "--output", "json")
 	var result struct {
 		Status   string `json:"status"`
@@ -224,7 +224,7 @@ func TestARunPassesThroughFourHands(t *testing.T) {
 	}
 }
 
-// identity is the id of an event that stands on a line; empty for what has none.
+// identity returns the id of the event on a line; empty if it has none.
 func identity(t *testing.T, line []byte) string {
 	t.Helper()
 	var event struct {
@@ -261,14 +261,14 @@ const unchecked = `turns:
   - {text: "Done.", calls: [{name: work_complete, arguments: {summary: "written and looked at"}}]}
 `
 
-// TestAnExecutorInPythonStandsInTheLoop: the example behind a bridge sends an agent back
+// TestAnExecutorInPythonTakesPartInTheLoop: the example executor sends an agent back
 // that has not looked at its work.
-func TestAnExecutorInPythonStandsInTheLoop(t *testing.T) {
+func TestAnExecutorInPythonTakesPartInTheLoop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir, harness := t.TempDir(), binary(ctx, t)
 	// It needs the gateway's address, and the bridge needs its: the gateway gets a port
-	// that was free a moment ago.
+	// that was free when it was chosen.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@
 // Package wire tests providers against aimock, a mock of the provider APIs by
 // other people, so that a misreading of the protocol that our own test server
 // shares with our provider is seen. It needs node, and the packages of this
-// folder; it fails, and says so, without them.
+// folder; without them it fails with a message.
 package wire
 
 import (
@@ -72,7 +72,7 @@ func start(t *testing.T) string {
 	return address + "/v1"
 }
 
-// ready waits for aimock to say that it listens.
+// ready waits until aimock listens.
 func ready(t *testing.T, address string, lines <-chan string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -112,7 +112,7 @@ func TestOpenAI(t *testing.T) {
 				req.Messages[1].Content = inline("Fail, please.")
 				_, err := p.Complete(t.Context(), req, nil)
 				if e := model.AsError(err); err == nil || e.Status != 429 || !e.Retryable || !strings.Contains(e.Message, "Rate limited") {
-					t.Errorf("error %+v, want a retryable 429 that says why", err)
+					t.Errorf("error %+v, want a retryable 429 with the reason", err)
 				}
 			})
 			t.Run("model from the list", func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAnthropic(t *testing.T) {
 				req.Messages[1].Content = inline("Fail, please.")
 				_, err := p.Complete(t.Context(), req, nil)
 				if e := model.AsError(err); err == nil || e.Status != 429 || !e.Retryable || !strings.Contains(e.Message, "Rate limited") {
-					t.Errorf("error %+v, want a retryable 429 that says why", err)
+					t.Errorf("error %+v, want a retryable 429 with the reason", err)
 				}
 			})
 		})

@@ -29,7 +29,7 @@ type Description struct {
 
 	mu      sync.Mutex
 	schemas map[string]*jsonschema.Schema
-	// seen are operations that were answered, as METHOD PATH STATUS.
+	// seen are the operations with a response, as METHOD PATH STATUS.
 	seen map[string]bool
 }
 
@@ -80,7 +80,7 @@ func (d *Description) Operations() (names []string) {
 	return names
 }
 
-// Seen says whether an operation was answered with a status.
+// Seen reports whether an operation returned a status.
 func (d *Description) Seen(operation string, status int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *Description) Handler(t testing.TB, next http.Handler) http.Handler {
 		r.Body = &tee{r.Body, body}
 		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(rec, r)
-		if err := d.judge(r, body.Bytes(), rec); err != nil {
+		if err := d.validate(r, body.Bytes(), rec); err != nil {
 			t.Errorf("%s %s: %d: %v", r.Method, r.URL, rec.status, err)
 		}
 	})
@@ -130,7 +130,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (d *Description) judge(r *http.Request, sent []byte, rec *recorder) error {
+func (d *Description) validate(r *http.Request, sent []byte, rec *recorder) error {
 	path, operation := d.find(r)
 	if operation == nil {
 		if rec.status >= 400 || r.Method == http.MethodOptions || r.Method == http.MethodHead {
@@ -155,10 +155,10 @@ func (d *Description) judge(r *http.Request, sent []byte, rec *recorder) error {
 			return fmt.Errorf("the request: %w", err)
 		}
 	}
-	return d.judgeBody(answer, rec)
+	return d.validateBody(answer, rec)
 }
 
-func (d *Description) judgeBody(answer map[string]any, rec *recorder) error {
+func (d *Description) validateBody(answer map[string]any, rec *recorder) error {
 	content, _ := answer["content"].(map[string]any)
 	if len(content) == 0 {
 		if rec.body.Len() > 0 {
@@ -187,7 +187,7 @@ func (d *Description) judgeBody(answer map[string]any, rec *recorder) error {
 }
 
 // validLines judges lines that begin with prefix. What follows the last line break
-// did not arrive, and is nobody's.
+// did not arrive.
 func (d *Description) validLines(schema map[string]any, body, prefix string) error {
 	for line := range strings.Lines(body) {
 		data, found := strings.CutPrefix(line, prefix)

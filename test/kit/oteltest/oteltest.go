@@ -1,5 +1,5 @@
 // Package oteltest is a collector in the process of a test: it takes spans by OTLP over
-// gRPC, keeps them, and says whether they make one picture.
+// gRPC, keeps them, and reports whether they make one connected trace.
 package oteltest
 
 import (
@@ -132,7 +132,7 @@ func (c *Collector) Spans() []Span {
 	return all
 }
 
-// Loose says what of spans leads nowhere: parents and targets of links that are neither
+// Loose returns references that lead nowhere: parents and targets of links that are neither
 // among them nor known, and ids that came twice. known are TRACE/SPAN of others.
 func Loose(spans []Span, known ...string) []string {
 	var loose []string
