@@ -111,7 +111,7 @@ func (r *resting) portrait(s *state) string {
 
 func rests(t *testing.T, sc Scenario) map[string]bool {
 	t.Helper()
-	m := &resting{Model: model(t, sc), seen: map[string]bool{}}
+	m := &resting{Model: newModel(t, sc), seen: map[string]bool{}}
 	if r := walk(t, m); r.Broken != nil {
 		t.Fatalf("%v\n%s", r.Broken, tail(r.Trace, 60))
 	}
@@ -126,7 +126,7 @@ func TestASweepHandsOverWhatWasLost(t *testing.T) {
 		Name: "a message while repair acknowledges too early", Before: interrupted, Senders: []Sender{{Item: say("m1")}},
 		Mutation: AckPutBack, Faults: Faults{Crashes: 1, Lost: 2, Stale: 1},
 	}
-	if r := walk(t, model(t, sc)); r.Broken == nil || !strings.Contains(r.Broken.Error(), "stuck") {
+	if r := walk(t, newModel(t, sc)); r.Broken == nil || !strings.Contains(r.Broken.Error(), "stuck") {
 		t.Fatalf("without a sweeper: %v", r.Broken)
 	}
 	sc.Sweeps = true
@@ -138,7 +138,7 @@ func TestASweepHandsOverWhatWasLost(t *testing.T) {
 func TestASweepSetsALostTimerAnew(t *testing.T) {
 	sc := early
 	sc.Name, sc.Mutation = "a timer that fires before its park is stored", TimersFoundEarlier
-	if r := walk(t, model(t, sc)); r.Broken == nil || !strings.Contains(r.Broken.Error(), "parked until a timer fires") {
+	if r := walk(t, newModel(t, sc)); r.Broken == nil || !strings.Contains(r.Broken.Error(), "parked until a timer fires") {
 		t.Fatalf("without a sweeper: %v", r.Broken)
 	}
 	sc.Sweeps = true
@@ -148,12 +148,12 @@ func TestASweepSetsALostTimerAnew(t *testing.T) {
 // keeps explores a scenario and fails with the shortest way to a broken rule.
 func keeps(t *testing.T, sc Scenario) {
 	t.Helper()
-	if r := walk(t, model(t, sc)); r.Broken != nil {
+	if r := walk(t, newModel(t, sc)); r.Broken != nil {
 		t.Errorf("%v, after %d steps:\n%s", r.Broken, len(r.Trace), tail(r.Trace, len(r.Trace)))
 	}
 }
 
-func model(t *testing.T, sc Scenario) *Model {
+func newModel(t *testing.T, sc Scenario) *Model {
 	t.Helper()
 	m, err := New(sc)
 	if err != nil {

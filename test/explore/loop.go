@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -26,9 +27,10 @@ type Turn struct {
 
 // Call is one that somebody outside has to answer.
 type Call struct {
-	ID          string
-	Disposition harnessv1.CallDisposition
-	// Client says that a client has the tool: once allowed, the call waits for it.
+	ID string
+	// Asks is true if a person has to allow the call.
+	Asks bool
+	// Client is true if a client has the tool: once allowed, the call waits for it.
 	Client bool
 }
 
@@ -98,89 +100,130 @@ func (m *Model) remembered(key string, decide func() decision) decision {
 	return d
 }
 
-// turn carries a turn out, or what is left of it, behind the newest record n.
+// errStopped is why a turn is stopped that has seen an interrupt or a cancel.
+var errStopped = errors.New("the inbox has an interrupt or a cancel")
+
+// turn drives the turn machine through the turn that follows the newest record n, or
+// what is left of it. A turn whose calls wait for an answer is two records: the one
+// that announces the calls, and the step. All other records are part of the step.
 func (m *Model) turn(s *state, n seq, interrupted bool) decision {
 	at, version := m.stepAt(s, n), s.at(n).version+1
 	step := m.all[s.at(at).body].step
-	t := &turning{s: step.GetSnapshot(), p: turn.Begin(step)}
-	end := turn.Ending{Now: s.now(), Interrupted: interrupted}
-	plan := m.Turns[t.p.Number]
-	switch {
-	case n != at: // it has announced its calls
-		t.p.Fold(m.all[s.at(n).body].journal)
-		t.before = m.all[s.at(n).body].journal.GetAppended()
-	case t.p.Resumed || interrupted:
-	case version <= plan.Outage:
-		end.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE, Message: "away"}
-	case len(plan.Waiting) > 0:
-		return decision{body: m.journalled(respond(t.p.Number, plan))}
-	default:
-		t.fold(respond(t.p.Number, plan))
+	plan := m.Turns[step.GetSnapshot().GetTurnCount()+1]
+	state, err := turnState(step, plan)
+	if err != nil {
+		return decision{err: err}
 	}
-	if !interrupted {
-		for _, group := range t.p.Unfinished() {
-			for _, call := range group {
-				entry, appended, events := turn.Finish(t.s, t.p, call, &harnessv1.ExecuteToolResponse{
-					Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: "done",
-				})
-				t.fold(&harnessv1.Record{Appended: appended, Events: events, Body: &harnessv1.Record_Journal{Journal: entry}})
+	var journal []*harnessv1.Record
+	if n != at {
+		journal = append(journal, m.all[s.at(n).body].journal)
+	}
+	p := turn.New(state, s.now(), journal...)
+	if interrupted {
+		p.Stop(errStopped, true)
+	}
+	w := &turnWorker{number: p.Number, plan: plan, away: version <= plan.Outage}
+	for {
+		action := turn.Next(state, p)
+		switch a := action.(type) {
+		case turn.Return:
+			o := a.Outcome
+			o.Appended, o.Events = append(w.appended, o.GetAppended()...), append(w.events, o.GetEvents()...)
+			return m.outcome(o, version)
+		case turn.Fail:
+			return decision{err: fmt.Errorf("turn %d failed: %w", p.Number, a.Err)}
+		case turn.Append:
+			if a.Draft.Entry.GetModelResponded() != nil && len(plan.Waiting) > 0 {
+				return decision{body: m.journalled(&harnessv1.Record{
+					Appended: a.Draft.Appended, Events: a.Draft.Events, Body: &harnessv1.Record_Journal{Journal: a.Draft.Entry},
+				})}
 			}
 		}
+		if err := p.Observe(state, s.now(), action, w.perform(action)); err != nil {
+			return decision{err: err}
+		}
 	}
-	snapshot := proto.CloneOf(t.s)
-	for _, message := range append(t.before, t.appended...) {
-		runstate.AppendMessages(snapshot, t.p.Number, proto.CloneOf(message))
-	}
-	o, err := turn.Complete(snapshot, t.p, end)
-	if err != nil {
-		return decision{err: fmt.Errorf("turn %d failed: %w", t.p.Number, err)}
-	}
-	o.Appended, o.Events = append(t.appended, o.GetAppended()...), append(t.events, o.GetEvents()...)
-	if o.GetStep().GetTo() == "" {
-		return decision{err: errors.New("a turn ended and is addressed to nobody")}
-	}
-	return m.outcome(o, version)
 }
 
-// turning is a turn whose journal is part of the record that ends it.
-type turning struct {
-	s        *harnessv1.Snapshot
-	p        *turn.Progress
-	before   []*harnessv1.Message // of the journal that is stored
+// turnWorker performs the actions of a turn.
+type turnWorker struct {
+	number   uint32
+	plan     Turn
+	away     bool // no provider can be reached
+	sent     []string
 	appended []*harnessv1.Message
 	events   []*harnessv1.Event
 }
 
-func (t *turning) fold(rec *harnessv1.Record) {
-	t.p.Fold(rec)
-	t.appended, t.events = append(t.appended, rec.GetAppended()...), append(t.events, rec.GetEvents()...)
+func (w *turnWorker) perform(action turn.Action) turn.Event {
+	switch a := action.(type) {
+	case turn.Append:
+		w.appended, w.events = append(w.appended, a.Draft.Appended...), append(w.events, a.Draft.Events...)
+		return turn.Appended{}
+	case turn.Inspect:
+		return turn.Inspected{}
+	case turn.LoadConversation:
+		return turn.ConversationLoaded{Conversation: &conversation.Conversation{}}
+	case turn.PrepareRequest:
+		return turn.RequestPrepared{}
+	case turn.AskModel:
+		if w.away {
+			return turn.ModelFailed{Err: &model.Error{Retryable: true, Message: "away"}}
+		}
+		return turn.ModelAnswered{Response: w.respond()}
+	case turn.Wait:
+		return turn.Waited{}
+	case turn.CheckInbox:
+		return turn.InboxChecked{}
+	case turn.SendCall:
+		w.sent = append(w.sent, a.Call.ID)
+		return turn.CallSent{}
+	case turn.AwaitCall:
+		first := w.sent[0]
+		w.sent = w.sent[1:]
+		return turn.CallEnded{ID: first, Response: &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: "done"}}
+	}
+	return turn.Failed{Err: fmt.Errorf("the model has no %T", action)}
 }
 
-// respond is the record of the model's answer.
-func respond(number uint32, plan Turn) *harnessv1.Record {
-	message := &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: number}
-	response := &harnessv1.ModelResponded{FinishReason: "tool_calls"}
-	call := func(tool, arguments string, c Call) {
-		message.ToolCalls = append(message.ToolCalls, &harnessv1.ToolCall{Id: c.ID, Name: tool, Arguments: content.Inline(arguments)})
-		p := &harnessv1.PreparedCall{CallId: c.ID, Tool: tool, Disposition: c.Disposition}
-		if c.Client {
-			p.Origin = harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT
-		}
-		response.Calls = append(response.Calls, p)
+// respond returns the model's answer.
+func (w *turnWorker) respond() *model.Response {
+	call := func(id, tool, arguments string) *harnessv1.ToolCall {
+		return &harnessv1.ToolCall{Id: id, Name: tool, Arguments: content.Inline(arguments)}
+	}
+	r := &model.Response{FinishReason: "tool_calls", Usage: &harnessv1.Usage{}}
+	for _, c := range w.plan.Waiting {
+		r.ToolCalls = append(r.ToolCalls, call(c.ID, "act", "{}"))
 	}
 	switch {
-	case len(plan.Waiting) > 0:
-		for _, c := range plan.Waiting {
-			call("run_command", "{}", c)
-		}
-	case plan.Works:
-		call("read_file", "{}", Call{ID: fmt.Sprintf("work%d", number), Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN})
+	case len(w.plan.Waiting) > 0:
+	case w.plan.Works:
+		r.ToolCalls = append(r.ToolCalls, call(fmt.Sprintf("work%d", w.number), "read", "{}"))
 	default:
-		call(harnesstool.WorkComplete, `{"summary":"done"}`, Call{ID: fmt.Sprintf("end%d", number), Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS})
+		r.ToolCalls = append(r.ToolCalls, call(fmt.Sprintf("end%d", w.number), "work_complete", `{"summary":"done"}`))
 	}
-	rec := &harnessv1.Record{
-		Appended: []*harnessv1.Message{message},
-		Body:     &harnessv1.Record_Journal{Journal: &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: response}}},
+	return r
+}
+
+// turnState is the state of the turn machine for a step, with a tool that runs at
+// once and one whose calls wait as the plan has it.
+func turnState(step *harnessv1.Step, plan Turn) (*turn.State, error) {
+	definition, err := agent.FromStep(step)
+	if err != nil {
+		return nil, err
 	}
-	return rec
+	act := &harnessv1.ToolSpec{Name: "act", ParametersSchema: `{"type":"object"}`, Annotations: &harnessv1.ToolAnnotations{}}
+	for _, c := range plan.Waiting {
+		act.Annotations.Executes = c.Asks
+		if c.Client {
+			act.Origin = harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT
+		}
+	}
+	read := &harnessv1.ToolSpec{Name: "read", ParametersSchema: `{"type":"object"}`, Annotations: &harnessv1.ToolAnnotations{Reads: true}}
+	available, blocked := turn.AvailableTools(step.GetSnapshot(), []*harnessv1.ToolSpec{act, read}, nil, definition)
+	tools, err := tool.NewSet(available)
+	if err != nil {
+		return nil, err
+	}
+	return &turn.State{Snapshot: step.GetSnapshot(), Definition: definition, Ledger: "ledger", Tools: &turn.ToolSet{Set: tools, Blocked: blocked}}, nil
 }

@@ -49,7 +49,7 @@ func TestEachMutationIsCaught(t *testing.T) {
 			c.sc.Name = string(c.mutation)
 			keeps(t, c.sc)
 			c.sc.Mutation = c.mutation
-			r := walk(t, model(t, c.sc))
+			r := walk(t, newModel(t, c.sc))
 			if r.Broken == nil || !strings.Contains(r.Broken.Error(), c.by) {
 				t.Fatalf("broken: %v, want %q", r.Broken, c.by)
 			}

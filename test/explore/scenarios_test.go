@@ -9,17 +9,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
-const (
-	ask    = harnessv1.CallDisposition_CALL_DISPOSITION_ASK
-	client = harnessv1.CallDisposition_CALL_DISPOSITION_CLIENT
-)
-
 // What the first turn of a run does, and so why it parks.
 var (
-	asks        = waiting(Call{ID: "a", Disposition: ask})
-	asksTwice   = waiting(Call{ID: "a", Disposition: ask}, Call{ID: "b", Disposition: ask})
-	needsClient = waiting(Call{ID: "c", Disposition: client, Client: true})
-	asksClient  = waiting(Call{ID: "c", Disposition: ask, Client: true})
+	asks        = waiting(Call{ID: "a", Asks: true})
+	asksTwice   = waiting(Call{ID: "a", Asks: true}, Call{ID: "b", Asks: true})
+	needsClient = waiting(Call{ID: "c", Client: true})
+	asksClient  = waiting(Call{ID: "c", Asks: true, Client: true})
 	works       = map[uint32]Turn{1: {Works: true}}
 	fails       = map[uint32]Turn{1: {Outage: 3}} // once: when it is tried again the log is longer
 	failsTwice  = map[uint32]Turn{1: {Outage: 8}}
