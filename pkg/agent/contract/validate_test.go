@@ -161,7 +161,7 @@ func TestValidateNamesTheFieldAndWhatToDo(t *testing.T) {
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM"}`), p + ".cel", "cel or grpc"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "true", "grpc": "a:1"}`), p + ".grpc", "one of them"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "true", "timeout": "1s"}`), p + ".timeout", "cel"},
-		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes"}`), p + ".cel", "true or false"},
+		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes"}`), p + ".cel", "expected bool"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "localhost"}`), p + ".grpc", "HOST:PORT"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "http://localhost:1"}`), p + ".grpc", "HOST:PORT"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": ":80"}`), p + ".grpc", "HOST:PORT"},

@@ -54,7 +54,7 @@ func BenchmarkFiftyJitRules(b *testing.B) {
 	}
 }
 
-// The longest that an evaluation may take: one that is broken off.
+// The longest evaluation: one that ends at MaxCost.
 func BenchmarkCostLimit(b *testing.B) {
 	program, err := Tool.Compile(`args.list.exists(e, e == "needle")`)
 	if err != nil {

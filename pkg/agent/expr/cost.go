@@ -9,8 +9,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Sizes that inputs usually have at most. They decide what is refused at compile
-// time; a run with larger ones is bounded by MaxCost.
+// Usual maximum sizes of inputs. They decide which expressions Compile rejects; MaxCost
+// bounds an evaluation with larger inputs.
 const (
 	usualList   = 200     // work items, tools
 	unknownList = 1000    // lists and objects in arguments
@@ -20,7 +20,8 @@ const (
 // sizes estimates how large the values of an expression are.
 type sizes struct {
 	env *Env
-	// Expressions that a macro walks over: there a value of any type is a list.
+	// ranges has the expressions that a macro iterates over: a dynamic value there is a
+	// list.
 	ranges map[int64]bool
 }
 
@@ -47,7 +48,7 @@ func (s *sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	case types.DynKind, types.AnyKind:
 		switch {
 		case node.Expr() == nil:
-			return nil // The library asks whether it may be a list: not known.
+			return nil // the library asks whether it may be a list, which is unknown
 		case s.ranges[node.Expr().ID()]:
 			return upTo(unknownList)
 		}
@@ -56,12 +57,12 @@ func (s *sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	return nil
 }
 
-// EstimateCallCost implements cost.Estimator: the library knows its functions.
+// EstimateCallCost implements cost.Estimator. The library knows its own functions.
 func (s *sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
 	return nil
 }
 
-// text is the usual length of a text, in bytes.
+// text returns the usual maximum length of a text, in bytes.
 func (s *sizes) text(path []string) uint64 {
 	if len(path) == 0 {
 		return unknownText
@@ -84,19 +85,19 @@ func upTo(size uint64) *cost.SizeEstimate {
 	return &cost.SizeEstimate{Min: 0, Max: size}
 }
 
-// bounded reports whether an expression costs little whatever its inputs are,
-// so that nothing has to be counted while it runs.
-func bounded(env *cel.Env, tree *cel.Ast) bool {
+// isCheap reports whether an expression is cheap for all inputs, so its evaluation needs
+// no cost tracking.
+func isCheap(env *cel.Env, tree *cel.Ast) bool {
 	estimate, err := env.EstimateCost(tree, nil)
 	return err == nil && estimate.Max <= 10_000
 }
 
-// prices are what calls cost when they run, by the sizes of what they were given and
-// of what they made: the library does not look behind values of any type. Whatever is
-// made counts, so that what an expression holds at once is bounded too.
+// prices computes the cost of calls during an evaluation from the sizes of their
+// arguments and results, because the library does not measure dynamic values. Results
+// count, so the memory of an evaluation is bounded too.
 type prices struct{}
 
-// Bytes of a text that cost one unit, and what an element of a list costs.
+// Bytes of text for one unit of cost, and the cost of a list element.
 const (
 	bytesPerUnit    = 10
 	unitsPerElement = 1
@@ -111,7 +112,7 @@ func (prices) CallCost(_, _ string, args []ref.Val, result ref.Val) *uint64 {
 	return &units
 }
 
-// price is what it costs to go through a value once.
+// price returns the cost of reading a value once.
 func price(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:

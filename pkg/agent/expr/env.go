@@ -14,13 +14,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-// Env is a kind of expressions: the variables that they see.
+// Env is a kind of expression: the variables that it can read.
 type Env struct {
 	name      string
 	variables []variable
 	byName    map[string]*variable
-	// Made at first use: most processes never compile an expression.
-	made func() *cel.Env
+	// cel returns the environment, created at first use: most processes never compile an
+	// expression.
+	cel func() *cel.Env
 }
 
 func newEnv(name string, groups ...[]variable) *Env {
@@ -29,11 +30,11 @@ func newEnv(name string, groups ...[]variable) *Env {
 	for i := range e.variables {
 		e.byName[e.variables[i].name] = &e.variables[i]
 	}
-	e.made = sync.OnceValue(e.make)
+	e.cel = sync.OnceValue(e.make)
 	return e
 }
 
-// Variables are the names that expressions of this kind may use, in order.
+// Variables returns the names of the variables, in order.
 func (e *Env) Variables() []string {
 	names := make([]string, len(e.variables))
 	for i, v := range e.variables {
@@ -58,23 +59,23 @@ func (e *Env) make() *cel.Env {
 		options = append(options, cel.Variable(v.name, v.typ))
 	}
 	env, err := cel.NewEnv(options...)
-	if err != nil { // The tables above are wrong: every test would fail here.
+	if err != nil { // the variables are invalid: every test fails here
 		panic(fmt.Sprintf("expr: %s: %v", e.name, err))
 	}
 	return env
 }
 
-// Compile makes a program of a source, which has to be of type bool and within
-// the bounds of this package. The error is a *fault.FieldError.
+// Compile compiles an expression, which must be of type bool and within the limits of
+// this package. The error is a *fault.FieldError.
 func (e *Env) Compile(source string) (*Program, error) {
 	p, err := e.compile(source)
 	if err != nil {
 		return nil, err
 	}
 	if p.output != types.BoolKind {
-		message := fmt.Sprintf("gives a value of type %s, and has to give true or false", p.outputName)
+		message := fmt.Sprintf("has a value of type %s, expected bool", p.outputName)
 		if p.output == types.DynKind {
-			message = "may give anything, and has to give true or false: compare it, as in … == true"
+			message = "has a value of any type, expected bool: compare it, as in … == true"
 		}
 		return nil, &fault.FieldError{Line: 1, Column: 1, Message: message}
 	}
@@ -87,11 +88,11 @@ func (e *Env) compile(source string) (*Program, error) {
 	case strings.TrimSpace(source) == "":
 		return nil, &fault.FieldError{Message: "is empty"}
 	case len(source) > MaxSource:
-		return nil, &fault.FieldError{Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(source), MaxSource)}
+		return nil, &fault.FieldError{Message: fmt.Sprintf("%d bytes exceed the limit of %d", len(source), MaxSource)}
 	case !utf8.ValidString(source):
 		return nil, &fault.FieldError{Message: "is not valid UTF-8"}
 	}
-	env := e.made()
+	env := e.cel()
 	tree, issues := env.Compile(source)
 	if err := e.first(issues); err != nil {
 		return nil, err
@@ -101,10 +102,10 @@ func (e *Env) compile(source string) (*Program, error) {
 		return nil, &fault.FieldError{Message: "cannot be estimated: " + oneLine(err.Error())}
 	}
 	if estimate.Max > MaxEstimate {
-		return nil, &fault.FieldError{Message: "may cost too much: look at less text, or nest fewer macros (all, exists, filter, map) in each other"}
+		return nil, &fault.FieldError{Message: "may cost too much: read less text, or nest fewer macros (all, exists, filter, map)"}
 	}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
-	if !bounded(env, tree) {
+	if !isCheap(env, tree) {
 		options = append(options, cel.CostTracking(prices{}), cel.CostLimit(MaxCost))
 	}
 	program, err := env.Program(tree, options...)
@@ -115,7 +116,7 @@ func (e *Env) compile(source string) (*Program, error) {
 	return &Program{env: e, program: program, output: output.Kind(), outputName: output.String()}, nil
 }
 
-// first is the first of the issues, nil when there is none.
+// first returns the first of the issues as an error, nil if there is none.
 func (e *Env) first(issues *cel.Issues) error {
 	if issues == nil || issues.Err() == nil {
 		return nil
@@ -130,10 +131,10 @@ func (e *Env) first(issues *cel.Issues) error {
 		}
 		return a.Location.Column() - b.Location.Column()
 	})
-	// What the parser would have liked instead is a list of its tokens: no help.
+	// The list of tokens that the parser expected does not help a reader.
 	message, _, _ := strings.Cut(one.Message, " expecting {")
 	if message == "invalid matches argument" {
-		message = "is no regular expression (RE2), or one that is too large"
+		message = "invalid regular expression (RE2), or one that is too large"
 	}
 	at := &fault.FieldError{Line: one.Location.Line(), Column: one.Location.Column() + 1, Message: oneLine(message)}
 	if at.Line < 1 || at.Column < 1 {
@@ -148,7 +149,7 @@ func (e *Env) first(issues *cel.Issues) error {
 	return at
 }
 
-// oneLine bounds a message of the library, which may quote all of the source.
+// oneLine cuts a message of the library, which may quote all of the source.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	const limit = 300

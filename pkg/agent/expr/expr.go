@@ -1,14 +1,13 @@
-// Package expr evaluates the small expressions that people write into agents,
-// hooks, tool policies, contracts and just-in-time instructions. The language
-// is CEL with its standard library; this is the only package that knows the
-// CEL library.
+// Package expr evaluates the expressions in agents, hooks, tool policies, contracts and
+// just-in-time rules. The language is CEL with its standard library; no other package
+// uses the CEL library.
 //
-// It is pure. Envs, Programs and Templates are immutable once made and may be
-// used by many goroutines. Nothing in an expression or in the values that it
-// sees makes a call panic, run without bound or depend on the order of a map.
+// It is pure. Envs, Programs and Templates never change and are safe for concurrent use.
+// No expression and no input makes a call panic, run without limit or depend on the
+// order of a map.
 //
-// What an expression sees depends on where it stands. A variable that the
-// caller leaves out has its zero value: 0, false, "", nothing in it.
+// The variables of an expression depend on its place. A variable that the caller leaves
+// out has its zero value: 0, false, "" or empty.
 //
 //	Jit    turn, max_turns, reads, writes, explores, work_items_complete,
 //	       work_items_total, compaction_count, files_changed   int
@@ -35,39 +34,38 @@
 //	       work_items   list of {id, title, status, priority,
 //	                    role} and {has_artifact}               strings, bool
 //
-// All whole numbers are ints. Ints and doubles compare with < and its like; for
-// == and for sums, write 5.0. tool_usage["x"] of a tool that was never called is
-// 0; whether it was called is "x" in tool_usage. Fields of args are only known
-// when it runs: where one is not there, as in args.command.contains("x") for a
-// call without a command, the expression does not hold. The same goes for an
-// artifact that is not there.
+// All whole numbers are ints. Ints and doubles compare with <, <=, > and >=; for == and
+// for sums, write 5.0. tool_usage["x"] is 0 for a tool that was never called; "x" in
+// tool_usage reports whether it was called. Fields of args are known only at evaluation:
+// if one is missing, as in args.command.contains("x") for a call without a command, the
+// expression is false. The same holds for a missing artifact.
 package expr
 
-// Bounds. Costs are CEL's units: about one a step, and one for ten bytes of
-// text that a function looks through.
+// Limits. Costs are in the units of CEL: about one for each step, and one for ten bytes
+// of text that a function reads.
 const (
-	// MaxSource is the longest expression, in bytes.
+	// MaxSource bounds an expression, in bytes.
 	MaxSource = 4 << 10
-	// MaxTemplate is the longest template, in bytes.
+	// MaxTemplate bounds a template, in bytes.
 	MaxTemplate = 8 << 10
-	// MaxRendered is the longest text that a template makes, in bytes; more is
-	// cut, with an ellipsis.
+	// MaxRendered bounds a rendered template, in bytes. A longer text is cut, with an
+	// ellipsis.
 	MaxRendered = 16 << 10
-	// MaxEstimate is the cost that an expression may have at compile time, for
-	// inputs as large as they usually get (see sizes).
+	// MaxEstimate bounds the estimated cost of an expression for inputs of usual sizes
+	// (see sizes).
 	MaxEstimate = 2_000_000
-	// MaxCost is the cost at which a run is broken off, whatever its inputs.
+	// MaxCost is the cost at which an evaluation ends with an error.
 	MaxCost = 1_000_000
-	// Nodes of a syntax tree, and its depth: macros multiply the source.
+	// maxNodes and maxDepth bound the syntax tree, because macros multiply the source.
 	maxNodes = 2000
 	maxDepth = 64
-	// Instructions of a compiled regular expression.
+	// maxRegex bounds the instructions of a compiled regular expression.
 	maxRegex = 2000
 )
 
-// The kinds of expressions, by what they see.
+// The kinds of expressions.
 var (
-	// Jit sees the progress of a run, when a just-in-time instruction may fire.
+	// Jit sees the progress of a run, for just-in-time rules.
 	Jit = newEnv("Jit",
 		ints("turn", "max_turns", "reads", "writes", "explores", "work_items_complete",
 			"work_items_total", "compaction_count", "files_changed"),
@@ -85,7 +83,7 @@ var (
 	// Tool sees one call of a tool.
 	Tool = newEnv("Tool", short("tool"), anything("args"))
 
-	// State sees how a run stands, when a contract is judged.
+	// State sees the state of a run, for contracts.
 	State = newEnv("State",
 		long("response", "goal"), short("mode"),
 		ints("turn", "max_turns", "reads", "writes", "explores", "files_changed"),

@@ -21,7 +21,7 @@ func args(t testing.TB, text string) map[string]any {
 
 type vars = map[string]any
 
-func TestExpressionsSeeTheirVariables(t *testing.T) {
+func TestExpressionReadsItsVariables(t *testing.T) {
 	remove := vars{"tool": "run_command", "args": args(t, `{"command": "rm -rf /", "timeout": 5, "edits": [{"old": "a secret"}]}`)}
 	used := vars{"turn": uint32(2), "writes": 1, "seconds_elapsed": 7.5, "tool_usage": map[string]uint32{"read_file": 3}}
 	items := vars{"work_items": []map[string]any{
@@ -86,7 +86,7 @@ func TestJSONNumbersCompareAsNumbers(t *testing.T) {
 	}
 }
 
-func TestAMissingFieldDoesNotHold(t *testing.T) {
+func TestMissingFieldIsFalse(t *testing.T) {
 	for _, source := range []string{
 		`args.command.contains("x")`, `!args.command.contains("x")`, `args["command"] == "x"`, `args.a.b.c == 1`,
 		`args.list.exists(e, e.nope == 1)`,
@@ -110,7 +110,7 @@ func TestAMissingFieldDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestAMissingFieldDoesNotStandInTheWayOfAnAlternative(t *testing.T) {
+func TestMissingFieldDoesNotHideAnAlternative(t *testing.T) {
 	program, err := Tool.Compile(`args.command == "x" || tool == "a"`)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestAMissingFieldDoesNotStandInTheWayOfAnAlternative(t *testing.T) {
 	}
 }
 
-func TestAValueOfAnotherTypeIsAnError(t *testing.T) {
+func TestValueOfAnotherTypeIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		source string
 		vars   vars
@@ -140,7 +140,7 @@ func TestAValueOfAnotherTypeIsAnError(t *testing.T) {
 	}
 }
 
-func TestRefusalsSayWhereAndWhat(t *testing.T) {
+func TestCompileReportsPlaceAndReason(t *testing.T) {
 	for _, c := range []struct {
 		env          *Env
 		source       string
@@ -183,7 +183,7 @@ func TestRefusalsSayWhereAndWhat(t *testing.T) {
 	}
 }
 
-func TestARunWithUnusualInputsIsBrokenOff(t *testing.T) {
+func TestEvaluationEndsAtMaxCost(t *testing.T) {
 	program, err := Tool.Compile(`args.list.exists(e, e == "needle")`)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestARunWithUnusualInputsIsBrokenOff(t *testing.T) {
 	}
 }
 
-func TestProgramsMayRunSideBySide(t *testing.T) {
+func TestProgramsRunConcurrently(t *testing.T) {
 	program, err := Jit.Compile(`tool_usage.exists(k, tool_usage[k] == turn)`)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestProgramsMayRunSideBySide(t *testing.T) {
 	all.Wait()
 }
 
-func TestToolUsageMayBeCountedInAnyWholeNumbers(t *testing.T) {
+func TestToolUsageMayHaveAnyIntegerType(t *testing.T) {
 	program, err := Jit.Compile(`tool_usage == {"a": 2, "b": 1} && tool_usage.a == 2 && tool_usage.size() == 2 && tool_usage.all(k, tool_usage[k] > 0)`)
 	if err != nil {
 		t.Fatal(err)

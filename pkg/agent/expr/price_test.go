@@ -8,9 +8,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
 )
 
-// TestWhatIsBehindAnyIsPricedByItsSize: arguments that a model writes are as large as
-// it likes, and no condition over them may run for long or hold much.
-func TestWhatIsBehindAnyIsPricedByItsSize(t *testing.T) {
+// TestDynamicValuesCostByTheirSize: a model may write arguments of any size, and no
+// condition over them may run for long or use much memory.
+func TestDynamicValuesCostByTheirSize(t *testing.T) {
 	list := make([]any, 20_000)
 	for i := range list {
 		list[i] = float64(i)

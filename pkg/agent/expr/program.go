@@ -18,11 +18,10 @@ type Program struct {
 	outputName string
 }
 
-// Holds evaluates the expression over the variables by their names; numbers may
-// be of any Go type, args what encoding/json makes of an object. A field or key
-// that is not there makes it false. The error says why there is no answer: a
-// value of another type than the expression takes it for, or a run that cost
-// too much.
+// Holds reports whether the expression is true for the variables in vars. Numbers may
+// have any Go type; args is what encoding/json decodes an object to. A missing field or
+// key makes the expression false. It is an error if a value has another type than the
+// expression expects, or if the evaluation costs too much.
 func (p *Program) Holds(vars map[string]any) (bool, error) {
 	out, err := p.eval(vars)
 	if err != nil {
@@ -47,13 +46,13 @@ func (p *Program) eval(vars map[string]any) (ref.Val, error) {
 	return nil, errors.New(oneLine(err.Error()))
 }
 
-// isMissing tells the library's error for a key that is not there from others;
-// it has no type of its own.
+// isMissing reports whether err is the library's error for a missing key, which has no
+// type of its own.
 func isMissing(err error) bool {
 	return strings.HasPrefix(err.Error(), "no such key")
 }
 
-// activation is the variables as the evaluator asks for them.
+// activation resolves the variables for the evaluator.
 type activation struct {
 	env  *Env
 	vars map[string]any

@@ -7,9 +7,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// recordTypes are the objects that expressions see, with their fields. A field
-// that is not given has its zero value; one that does not exist is refused when
-// the expression is compiled.
+// recordTypes has the objects that expressions see, with their fields. A field that is
+// not given has its zero value. Compile rejects unknown fields.
 var recordTypes = map[string]map[string]variable{
 	"WorkItemCounts": fields(ints("open", "finished", "total")),
 	"Contract": fields(ints("met", "total"),
@@ -27,7 +26,7 @@ func fields(groups ...[]variable) map[string]variable {
 	return all
 }
 
-// recordProvider tells the compiler of recordTypes.
+// recordProvider provides recordTypes to the compiler.
 type recordProvider struct{ types.Provider }
 
 // FindStructType implements types.Provider.
@@ -81,7 +80,7 @@ func (p recordProvider) FindStructFieldType(name, field string) (*types.FieldTyp
 	}, true
 }
 
-// NewValue implements types.Provider: expressions look at records, and make none.
+// NewValue implements types.Provider. Expressions cannot create records.
 func (p recordProvider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if _, is := recordTypes[name]; is {
 		return types.NewErr("a %s cannot be made", name)
@@ -127,7 +126,7 @@ func objects(v any) ([]any, bool) {
 	return nil, false
 }
 
-// list reads a list, empty when there is none.
+// list reads a list; empty if there is none.
 func list(v any) any {
 	if v == nil {
 		return []any{}

@@ -14,24 +14,23 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-// Template is a text with values in it.
+// Template is a text with expressions.
 type Template struct {
 	parts []part
 }
 
-// part is a piece of text, and the expression behind it, if there is one.
+// part is a piece of text and the expression that follows it, if there is one.
 type part struct {
 	text    string
 	program *Program
 }
 
-// Template compiles a text in which {{ expression }} stands for the value of
-// an expression of any type but bytes and types. A text with braces in it is
-// written as an expression: {{ "{{" }}. The error is a *fault.FieldError with a place in
-// the text.
+// Template compiles a text in which {{ expression }} is replaced by the value of the
+// expression, of any type but bytes and types. Write {{ "{{" }} for literal braces. The
+// error is a *fault.FieldError with a place in the text.
 func (e *Env) Template(text string) (*Template, error) {
 	if len(text) > MaxTemplate {
-		return nil, &fault.FieldError{Message: fmt.Sprintf("has %d bytes; at most %d are allowed", len(text), MaxTemplate)}
+		return nil, &fault.FieldError{Message: fmt.Sprintf("%d bytes exceed the limit of %d", len(text), MaxTemplate)}
 	}
 	if !utf8.ValidString(text) {
 		return nil, &fault.FieldError{Message: "is not valid UTF-8"}
@@ -54,15 +53,15 @@ func (e *Env) Template(text string) (*Template, error) {
 			err = printable(program)
 		}
 		if err != nil {
-			return nil, moved(err, text, start)
+			return nil, move(err, text, start)
 		}
 		t.parts = append(t.parts, part{text[at : start-2], program})
 		at = start + length + 2
 	}
 }
 
-// expressionLength is where the }} is that ends the expression at the beginning
-// of the text, -1 when there is none. Braces inside literals do not count.
+// expressionLength returns the offset of the }} that ends the expression at the start of
+// text, -1 if there is none. Braces in literals do not count.
 func expressionLength(text string) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -85,8 +84,8 @@ func expressionLength(text string) int {
 	return -1
 }
 
-// literalLength is the length of the text literal at the beginning, its quotes
-// included, -1 when it does not end.
+// literalLength returns the length of the string literal at the start of text, including
+// its quotes; -1 if it does not end.
 func literalLength(text string, raw bool) int {
 	quote := text[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(text, triple) {
@@ -103,8 +102,8 @@ func literalLength(text string, raw bool) int {
 	return -1
 }
 
-// moved is an error in an expression as an error in the text around it.
-func moved(err error, text string, start int) error {
+// move returns an error in an expression with its place in the whole text.
+func move(err error, text string, start int) error {
 	var at *fault.FieldError
 	if !errors.As(err, &at) {
 		return err
@@ -120,7 +119,7 @@ func moved(err error, text string, start int) error {
 	return out
 }
 
-// place is the line and column of a byte of the text, counted from 1.
+// place returns the line and column of a byte of the text, from 1.
 func place(text string, offset int) (line, column int) {
 	before := text[:offset]
 	return 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
@@ -128,13 +127,14 @@ func place(text string, offset int) (line, column int) {
 
 func printable(p *Program) error {
 	if p.output == types.BytesKind || p.output == types.TypeKind {
-		return &fault.FieldError{Line: 1, Column: 1, Message: fmt.Sprintf("gives a value of type %s, which has no text", p.outputName)}
+		return &fault.FieldError{Line: 1, Column: 1, Message: fmt.Sprintf("has a value of type %s, which has no text", p.outputName)}
 	}
 	return nil
 }
 
-// Render puts the values in. Lists and maps are written with commas, maps in
-// the order of their keys. The error says which expression has no value.
+// Render returns the text with the values of its expressions. Lists and maps are written
+// with commas, maps in the order of their keys. It is an error if an expression has no
+// value.
 func (t *Template) Render(vars map[string]any) (string, error) {
 	var out strings.Builder
 	for _, p := range t.parts {
@@ -201,7 +201,7 @@ func between(out *strings.Builder, it traits.Iterator, each func(ref.Val)) {
 	}
 }
 
-// cut bounds a text at the border of a character.
+// cut cuts a text at a character boundary.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-func TestTemplatesPutValuesIn(t *testing.T) {
+func TestTemplateRendersValues(t *testing.T) {
 	given := vars{"turn": uint32(3), "max_turns": 50, "seconds_elapsed": 5.5, "tool_usage": map[string]uint32{"b": 3, "a": 1, "c": 0}}
 	for text, want := range map[string]string{
 		"":                                  "",
@@ -36,7 +36,7 @@ func TestTemplatesPutValuesIn(t *testing.T) {
 	}
 }
 
-func TestTemplatesSayWhereTheyAreWrong(t *testing.T) {
+func TestTemplateReportsThePlaceOfAnError(t *testing.T) {
 	for _, c := range []struct {
 		text         string
 		line, column int
@@ -58,7 +58,7 @@ func TestTemplatesSayWhereTheyAreWrong(t *testing.T) {
 	}
 }
 
-func TestATemplateWithoutAValueIsAnError(t *testing.T) {
+func TestMissingValueInATemplateIsAnError(t *testing.T) {
 	template, err := Tool.Template(`it says {{ args.command }}`)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestATemplateWithoutAValueIsAnError(t *testing.T) {
 	}
 }
 
-func TestRenderedTextsAreBounded(t *testing.T) {
+func TestRenderedTextIsLimited(t *testing.T) {
 	template, err := State.Template(`{{ response }}{{ response }}{{ artifacts }}`)
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// adapter makes CEL values of what JSON and callers consist of. Its maps are
-// walked in the order of their keys, so that what an expression makes of one is
-// a function of its contents.
+// adapter converts JSON values and those of callers to CEL values. It iterates over maps
+// in the order of their keys, so results depend only on the contents of a map.
 type adapter struct{ types.Adapter }
 
 var values = adapter{types.DefaultTypeAdapter}
@@ -40,7 +39,7 @@ func (a adapter) NativeToValue(v any) ref.Val {
 	return a.Adapter.NativeToValue(v)
 }
 
-// sortedMap is a map with text keys that is walked in their order.
+// sortedMap is a map that is iterated in the order of its string keys.
 type sortedMap struct{ traits.Mapper }
 
 // Iterator implements traits.Iterable.
@@ -57,16 +56,16 @@ func sortedKeys(m traits.Mapper) traits.Iterator {
 	return types.NewStringList(values, keys).Iterator()
 }
 
-// usage counts by name, 0 for a name that is not there. It is deliberately no
-// traits.Mapper: the evaluator then asks IsSet whether a key is there, and Get
-// for its value, so that has(m.x) stays false where m.x is 0.
+// usage is a map of counts by name; a missing name counts 0. It is deliberately no
+// traits.Mapper: the evaluator then calls IsSet for has(m.x), which is false for a
+// missing name, and Get for its value.
 type usage struct {
-	// What the caller gave: a map from text to whole numbers. It is only copied
-	// for expressions that look at all of it.
+	// The map of the caller, from string to a type of whole number. It is copied only
+	// for expressions that read all of it.
 	given any
 }
 
-// newUsage reports whether what was given counts by name; nil does.
+// newUsage returns a usage of a map of counts, or of nil. ok is false for other values.
 func newUsage(given any) (usage, bool) {
 	switch given.(type) {
 	case nil, map[string]uint32, map[string]uint64, map[string]int, map[string]int64, map[string]any:
@@ -95,7 +94,7 @@ func (u usage) count(name string) (n int64, is bool) {
 	return 0, false
 }
 
-// all is a copy of the counts.
+// all returns a copy of the counts.
 func (u usage) all() traits.Mapper {
 	counts := map[string]int64{}
 	switch m := u.given.(type) {

@@ -5,7 +5,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// shape is what a variable holds.
+// shape is the kind of value of a variable.
 type shape uint8
 
 const (
@@ -25,7 +25,7 @@ type variable struct {
 	name  string
 	shape shape
 	typ   *cel.Type
-	// Texts: bytes that one usually has at most.
+	// size is the usual maximum of a text, in bytes.
 	size uint64
 }
 
@@ -78,9 +78,8 @@ func records(name, of string) []variable {
 	return []variable{{name: name, shape: shapeRecords, typ: cel.ListType(cel.ObjectType(of))}}
 }
 
-// value turns what a caller gave into what the evaluator computes with; nil is
-// the zero value. A value of a wrong type is an error that the expression runs
-// into if it looks at the variable.
+// value converts a value of the caller for the evaluator; nil is the zero value. A value
+// of a wrong type becomes an error when the expression reads the variable.
 func (v *variable) value(given any) any {
 	switch v.shape {
 	case shapeText:
