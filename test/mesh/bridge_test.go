@@ -174,7 +174,7 @@ func TestBridgeIsRefused(t *testing.T) {
 	}{
 		"no executor":   {[]string{"--roles", "all,bridge"}, "--executor NAME and --target HOST:PORT"},
 		"no bridge":     {[]string{"--roles", "all", "--executor", "x", "--target", "127.0.0.1:1"}, "add it to --roles"},
-		"a rest":        {[]string{"--roles", "all,bridge", "--executor", "park", "--target", "127.0.0.1:1"}, "a place where runs rest"},
+		"a rest":        {[]string{"--roles", "all,bridge", "--executor", "park", "--target", "127.0.0.1:1"}, "reserved for runs that are parked or ended"},
 		"both":          {[]string{"--roles", "all,bridge", "--executor", "compaction", "--target", "127.0.0.1:1"}, "both would consume its steps"},
 		"no port":       {[]string{"--roles", "all,bridge", "--executor", "x", "--target", "localhost"}, "is not HOST:PORT"},
 		"a role's name": {[]string{"--roles", "all,bridge", "--executor", "bridge", "--target", "127.0.0.1:1"}, "is a role"},

@@ -239,16 +239,16 @@ func TestOpenAddressRequiresProtection(t *testing.T) {
 	turn := append([]string{"--roles", "turn", "--nats", bus.URL(), "--advertise", "10.0.0.7"}, tlsOf(mesh)...)
 	for _, c := range []struct{ words, args []string }{
 		{[]string{"--listen", "--tls-cert and --tls-key, --tokens (", "--insecure"}, open()},
-		{[]string{"give --tokens ("}, open(tlsOf(mesh)...)},
-		{[]string{"give --tls-cert and --tls-key ("}, open("--tokens", tokens)},
-		{[]string{"give --tls-ca ("}, open(turn...)},
-		{[]string{"give --tls-cert and --tls-key, --tokens, --tls-ca ("}, open("--nats", bus.URL(), "--advertise", "10.0.0.7")},
+		{[]string{"set --tokens ("}, open(tlsOf(mesh)...)},
+		{[]string{"set --tls-cert and --tls-key ("}, open("--tokens", tokens)},
+		{[]string{"set --tls-ca ("}, open(turn...)},
+		{[]string{"set --tls-cert and --tls-key, --tokens, --tls-ca ("}, open("--nats", bus.URL(), "--advertise", "10.0.0.7")},
 		{[]string{"--tokens", "line 1", "at least 16"}, open(tlsOf(mesh, "--tokens", tokens)...)},
 		{[]string{"names 127.0.0.1 and not 10.0.0.7", "--advertise"}, open(append(turn, "--tls-ca", ca.File)...)},
 		{[]string{"has expired on", "replace it"}, serve(t, "turn", bus.URL(), tlsOf(expired)...)},
 		{[]string{"names turn.mesh and not 127.0.0.1"}, serve(t, "turn", bus.URL(), tlsOf(elsewhere, "--tls-ca", ca.File)...)},
-		{[]string{"--tls-cert and --tls-key belong together"}, serve(t, "turn", bus.URL(), "--tls-cert", mesh.Cert)},
-		{[]string{"--tls-ca", "--tls-cert and --tls-key, too"}, serve(t, "turn", bus.URL(), "--tls-ca", ca.File)},
+		{[]string{"--tls-cert and --tls-key must be set together"}, serve(t, "turn", bus.URL(), "--tls-cert", mesh.Cert)},
+		{[]string{"--tls-ca", "--tls-cert and --tls-key too"}, serve(t, "turn", bus.URL(), "--tls-ca", ca.File)},
 		{[]string{"--tokens: only the gateway"}, serve(t, "turn", bus.URL(), "--tokens", tokens)},
 		{[]string{"--probe", "address"}, serve(t, "turn", bus.URL(), "--probe", "nowhere")},
 	} {
