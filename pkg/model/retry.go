@@ -9,31 +9,31 @@ import (
 
 // Defaults of ModelConfig's retry fields, for a config that leaves them unset.
 const (
-	// DefaultMaxTries counts the first try too.
+	// DefaultMaxTries includes the first try.
 	DefaultMaxTries = 5
 	// DefaultBackoffInitial is the wait before the second try.
 	DefaultBackoffInitial = 500 * time.Millisecond
-	// DefaultBackoffMax is the longest wait that was not asked for.
+	// DefaultBackoffMax is the longest wait without a request of the provider.
 	DefaultBackoffMax = 30 * time.Second
 )
 
-// MaxRetryAfter is the longest wait that a provider may ask for. Beyond it a
-// try is not worth a worker that waits: the call goes on with the fallback
-// models, or the run parks with a timer.
+// MaxRetryAfter is the longest wait that a provider may request. After a longer
+// one the turn continues with the fallback models, or the run parks with a timer,
+// instead of keeping a worker waiting.
 const MaxRetryAfter = 5 * time.Minute
 
-// Next decides whether a call is tried again, and after which wait.
+// Next decides whether a request is retried, and after which wait.
 //
 // try is the number of the try that failed, from 1. random is uniform in
-// [0, 1); the caller draws it. A nil err counts as one of which nothing is
-// known.
+// [0, 1); the caller draws it. A nil err counts as a retryable error without a
+// requested wait.
 //
-// A wait that the provider asked for is kept to exactly, 0 included, even
-// where it is longer than backoff_max; one beyond MaxRetryAfter ends the tries.
+// A wait that the provider requested is used exactly, 0 included, even if it
+// exceeds backoff_max; one beyond MaxRetryAfter ends the tries.
 // Otherwise the wait is exponential backoff with equal jitter: half of
 // min(backoff_max, backoff_initial·2^(try−1)), plus random times that half.
-// Full jitter would allow waits near zero, which a provider in trouble does not
-// need. wait is 0 where again is false.
+// Full jitter would allow waits near zero, which do not help an overloaded
+// provider. wait is 0 if again is false.
 func Next(cfg *harnessv1.ModelConfig, try uint32, err *Error, random float64) (wait time.Duration, again bool) {
 	if err == nil {
 		err = &Error{Retryable: true, RetryAfter: -1}
@@ -69,8 +69,8 @@ func Next(cfg *harnessv1.ModelConfig, try uint32, err *Error, random float64) (w
 	return half + time.Duration(min(max(random, 0), 1)*float64(base-half)), true
 }
 
-// RetryableStatus says whether a request that was answered with an HTTP status
-// may succeed when it is sent again: 408, 409, 425, 429 and from 500.
+// RetryableStatus reports whether a request may succeed later after an HTTP status:
+// 408, 409, 425, 429 and from 500.
 func RetryableStatus(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxSendableName is the longest name of a function that every service takes.
+// maxSendableName is the longest name of a function that every service accepts.
 const maxSendableName = 64
 
-// SendableName makes a tool's name that a model made up into one that services
-// take back: letters, digits, _ and -, from 1 to 64.
+// SendableName returns a tool's name that a model made up as one that services
+// accept in a request: 1 to 64 letters, digits, _ and -.
 func SendableName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' {
@@ -23,8 +23,8 @@ func SendableName(name string) string {
 	return name[:min(len(name), maxSendableName)]
 }
 
-// SendableArguments gives back what a model wrote as JSON: as it is when it
-// is an object, else inside of one. Some services demand an object, and servers
+// SendableArguments returns the arguments that a model wrote as a JSON object: an
+// object unchanged, anything else inside of one. Some services demand an object, and servers
 // that fill a template with the arguments refuse a conversation in which they do
 // not parse.
 func SendableArguments(arguments string) string {

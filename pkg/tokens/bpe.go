@@ -6,9 +6,9 @@ import "math"
 // rank is faster than a heap.
 const smallPiece = 96
 
-// countPiece is the number of tokens of one piece: byte-pair encoding merges,
-// again and again, the leftmost pair of neighbours whose joined bytes have the
-// lowest rank, until no pair has one. Each single byte is a token.
+// countPiece returns the number of tokens of one piece: byte-pair encoding merges
+// the leftmost pair of neighbours whose joined bytes have the lowest rank, until no
+// pair has one. Each single byte is a token.
 func countPiece(ranks map[string]int, piece string) int {
 	if len(piece) <= 1 {
 		return len(piece)
@@ -22,7 +22,7 @@ func countPiece(ranks map[string]int, piece string) int {
 	return countLong(ranks, piece)
 }
 
-// none is the rank of a pair that has none.
+// none is the rank of a pair that is no token.
 const none = math.MaxInt32
 
 func rank(ranks map[string]int, s string) int32 {

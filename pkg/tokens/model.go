@@ -2,8 +2,8 @@ package tokens
 
 import "strings"
 
-// encodingFor chooses the encoding of a model by its name: cl100k for the
-// families before gpt-4o, o200k for all else.
+// encodingFor returns the encoding of a model by its name: cl100k for the families
+// before gpt-4o, o200k for all others.
 func encodingFor(model string) *encoding {
 	name := strings.ToLower(model[strings.LastIndexAny(model, ":/")+1:])
 	switch {

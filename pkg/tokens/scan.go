@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// The scanners match what these patterns match (from tiktoken, the encodings'
+// The scanners match the same pieces as these patterns (from tiktoken, the encodings'
 // reference implementation), leftmost and first alternative first:
 //
 //	o200k
@@ -17,12 +17,12 @@ import (
 //	  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+
 //	  \p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 
-// class is a set of the properties of a rune that the patterns ask for.
+// class is a set of the properties of a rune that the patterns use.
 type class uint8
 
 const (
 	upper   class = 1 << iota // Lu Lt Lm Lo M: what may begin a word
-	lower                     // Ll Lm Lo M: what may go on
+	lower                     // Ll Lm Lo M: what may continue one
 	letter                    // L
 	number                    // N
 	space                     // \s
@@ -102,8 +102,8 @@ func scanO200k(text string) int {
 }
 
 // firstWord matches the first alternative from i on, without the optional rune
-// before it; 0 if it does not match. It wants a lower rune after the upper ones;
-// greedy matching gives back upper runes that are lower too (Lm, Lo, M) until
+// before it; 0 if it does not match. It needs a lower rune after the upper ones;
+// greedy matching backtracks over upper runes that are lower too (Lm, Lo, M) until
 // one is found.
 func firstWord(text string, i int) int {
 	end := run(text, i, upper)

@@ -10,16 +10,16 @@
 // Invariants:
 //   - Count is exact for texts whose pieces (runs of letters, of punctuation or
 //     of white space) are at most MaxPiece bytes. A longer piece is cut at each
-//     MaxPiece bytes; each cut changes the count by a few tokens at most, since
-//     merges beside a cut settle again after a few tokens (TestCutError holds it
-//     at 4 a cut), that is by less than 1 in 1,000 of what the piece counts.
+//     MaxPiece bytes; each cut changes the count by a few tokens at most,
+//     because the merges near it agree again after a few tokens (TestCutError bounds
+//     it at 4 a cut): less than 1 in 1,000 of the piece.
 //   - Names of special tokens in a text are ordinary text.
 //   - Invalid UTF-8 counts as U+FFFD, which is what JSON makes of it.
 //   - All functions are safe for concurrent use. The first count with an
 //     encoding loads its vocabulary once: a fraction of a second and some tens of MB.
 //
-// Nothing here fails: a vocabulary that cannot be read is a broken build and
-// panics.
+// No function returns an error: a vocabulary that cannot be read is a broken build,
+// and panics.
 package tokens
 
 import (
@@ -31,8 +31,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// MessageOverhead is what a message costs beside its contents, in tokens: the
-// marks around it and its role.
+// MessageOverhead is the cost of a message in addition to its contents, in tokens:
+// the marks around it and its role.
 const MessageOverhead = 4
 
 // MaxPiece is the longest piece, in bytes, that is merged as a whole.
@@ -65,7 +65,7 @@ func (e *encoding) load() map[string]int {
 	return e.ranks
 }
 
-// Count is the number of tokens of text for a model, by its name or reference
+// Count returns the number of tokens of text for a model, by its name or reference
 // (gpt-4o, openai:gpt-4o). Models without a public vocabulary are counted with
 // o200k.
 func Count(model, text string) int { return encodingFor(model).count(text) }

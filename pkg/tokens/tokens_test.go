@@ -96,7 +96,7 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-// TestLongPieces holds long runs exact where the oracle can still be asked.
+// TestLongPieces compares long runs with the oracle as far as it can count them.
 func TestLongPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	letters := make([]byte, 6000)

@@ -11,7 +11,7 @@ import (
 
 // against runs a goal with a strict OpenAI-compatible server as the model and
 // returns what the server recorded.
-func against(t *testing.T, args []string, replies ...modeltest.Reply) (code int, result map[string]any, stderr, workspace string, requests []modeltest.Recorded) {
+func against(t *testing.T, args []string, replies ...modeltest.Reply) (code int, result map[string]any, stderr, workspace string, requests []modeltest.ReceivedRequest) {
 	t.Helper()
 	server := modeltest.NewServer(t, replies...)
 	workspace = t.TempDir()

@@ -34,14 +34,14 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// exchange is a reply with everything in it.
+// exchange is a reply with text, calls and usage.
 var exchange = modeltest.Reply{
 	Text:  "Looking at both of them now.",
 	Calls: []modeltest.Call{{ID: "toolu_a", Name: "read_file", Arguments: `{"path": "a.txt"}`}, {ID: "toolu_b", Name: "read_file", Arguments: `{"path":"b.txt","line":12345678901234567890}`}},
 	Usage: &modeltest.Usage{Input: 100, Output: 20, Cached: 60, Written: 30},
 }
 
-func TestHabitsOfServersMakeNoDifference(t *testing.T) {
+func TestServerQuirksDoNotChangeTheResponse(t *testing.T) {
 	for name, quirks := range map[string]modeltest.Quirks{
 		"plain JSON":             {IgnoreStream: true},
 		"plain JSON, typed text": {IgnoreStream: true, ContentType: "text/plain"},
@@ -73,7 +73,7 @@ func TestHabitsOfServersMakeNoDifference(t *testing.T) {
 	}
 }
 
-func TestACallMayComeInOnePiece(t *testing.T) {
+func TestCallInOnePiece(t *testing.T) {
 	for _, asObject := range []bool{true, false} {
 		reply := modeltest.Reply{Calls: []modeltest.Call{{ID: "a", Name: "one", Arguments: `{"n":1}`}}, Quirks: modeltest.Quirks{WholeCalls: true, ArgumentsAsObject: asObject}}
 		resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), modeltest.Conversation(true), nil)
@@ -135,7 +135,7 @@ func TestCutStreams(t *testing.T) {
 		resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), modeltest.Conversation(true), nil)
 		modeltest.CheckError(t, resp, err, model.Error{Retryable: true, RetryAfter: -1})
 		if !strings.Contains(err.Error(), "upstream failed") {
-			t.Errorf("error %q does not say what the provider said", err)
+			t.Errorf("error %q does not contain the provider's message", err)
 		}
 	})
 	t.Run("too long in mid-stream", func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestModelFromTheList(t *testing.T) {
 	modeltest.CheckError(t, resp, err, model.Error{RetryAfter: -1, Status: 401})
 }
 
-func TestAsMuchIsAskedForAsTheModelWrites(t *testing.T) {
+func TestMaxTokensIsTheModelsMaximum(t *testing.T) {
 	for _, c := range []struct {
 		model     string
 		streaming bool
@@ -291,7 +291,7 @@ func TestAsMuchIsAskedForAsTheModelWrites(t *testing.T) {
 		req := modeltest.Conversation(c.streaming)
 		req.Model = c.model
 		if _, err := p.Complete(t.Context(), req, nil); err != nil || asked != c.want {
-			t.Errorf("%s, streaming %t: %d tokens were asked for, want %d (%v)", c.model, c.streaming, asked, c.want, err)
+			t.Errorf("%s, streaming %t: max_tokens %d, want %d (%v)", c.model, c.streaming, asked, c.want, err)
 		}
 	}
 }
@@ -311,13 +311,13 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 			resp, err := provider(t, s).Complete(t.Context(), req, nil)
 			modeltest.CheckError(t, resp, err, model.Error{RetryAfter: -1})
 			if len(s.Requests()) != 0 {
-				t.Errorf("it was sent")
+				t.Errorf("the request was sent")
 			}
 		})
 	}
 }
 
-func TestNewRefusesWhatIsNoAddress(t *testing.T) {
+func TestNewRejectsInvalidAddresses(t *testing.T) {
 	for base, says := range map[string]string{
 		"localhost:8000": "http", "ftp://x": "http", "http://": "http", "://": "http", "/anthropic": "http",
 		"https://api.anthropic.com/v1": "/v1", "http://x/anthropic/v1/": "http://x/anthropic",
@@ -340,9 +340,9 @@ func roles(messages []modeltest.RequestMessage) (list []string) {
 	return list
 }
 
-// TestAnyConversationIsOneThatTheServiceTakes sends what other providers take as it
-// is; the server is strict.
-func TestAnyConversationIsOneThatTheServiceTakes(t *testing.T) {
+// TestEveryConversationIsEncodedForTheService sends conversations that other
+// providers accept unchanged to a strict server.
+func TestEveryConversationIsEncodedForTheService(t *testing.T) {
 	say := func(role harnessv1.Role, text string) *harnessv1.Message {
 		return &harnessv1.Message{Role: role, Content: inline(text)}
 	}

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// story is a conversation with everything in it that a request can have.
+// story is a conversation with every kind of message.
 func story() *model.Request {
 	req := modeltest.Conversation(true)
 	req.Messages = append(req.Messages,
@@ -82,9 +82,9 @@ func indented(t *testing.T, raw []byte) []byte {
 	return []byte(strings.TrimSpace(b.String()))
 }
 
-// TestEachTurnReadsWhatTheTurnBeforeItCached goes through a conversation in which
+// TestEachTurnReusesTheCacheOfTheTurnBefore goes through a conversation in which
 // every turn has more blocks than the provider looks back from a mark.
-func TestEachTurnReadsWhatTheTurnBeforeItCached(t *testing.T) {
+func TestEachTurnReusesTheCacheOfTheTurnBefore(t *testing.T) {
 	const turns, calls = 5, 25
 	replies := make([]modeltest.Reply, turns)
 	for i := range replies {
@@ -129,7 +129,8 @@ func TestEachTurnReadsWhatTheTurnBeforeItCached(t *testing.T) {
 	}
 }
 
-// prompt is what is cached of a request, in its order, and which parts are marked.
+// prompt returns the parts of a request that are cached, in their order, and which
+// of them have a cache mark.
 func prompt(t *testing.T, body []byte) (blocks []string, marked []bool) {
 	t.Helper()
 	type part = map[string]any
@@ -163,7 +164,7 @@ func prompt(t *testing.T, body []byte) (blocks []string, marked []bool) {
 	return blocks, marked
 }
 
-func TestAWordThatTheProtocolWantsIsNotCached(t *testing.T) {
+func TestContinuationHasNoCacheMark(t *testing.T) {
 	req := modeltest.Conversation(true)
 	req.Messages = append(req.Messages, &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: inline("Silence.")})
 	s := modeltest.NewServer(t, modeltest.Reply{})

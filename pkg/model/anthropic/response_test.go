@@ -10,8 +10,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// FuzzAccumulator folds any events, one a line.
-func FuzzAccumulator(f *testing.F) {
+// FuzzStream folds any events, one a line.
+func FuzzStream(f *testing.F) {
 	f.Add(`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":-1,"cache_read_input_tokens":9223372036854775807,"cache_creation_input_tokens":9223372036854775807}}}` + "\n" +
 		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}` + "\n" + `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"b"}}`)
 	f.Add(`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"n","input":{"a":1}}}` + "\n" +
@@ -66,7 +66,7 @@ func checkUsage(t *testing.T, r *model.Response) {
 	}
 }
 
-// original takes back what safeID did.
+// original reverses safeID.
 func original(t *testing.T, safe string) string {
 	rest, changed := strings.CutPrefix(safe, escaped)
 	if !changed {

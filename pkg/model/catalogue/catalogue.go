@@ -1,11 +1,10 @@
-// Package catalogue holds what is known of models beforehand: how much they
-// read and write and what they cost. It is a table, embedded in the binary; a file
-// can extend it. Nothing here is asked of a provider.
+// Package catalogue is the table of known models: their windows, their maximum
+// output and their prices. It is embedded in the binary, and a file can extend it.
+// No provider is queried.
 //
-// A model that is not in it has the fallback window and no price; Lookup never
-// fails. Prices are the provider's public list prices without discounts other
-// than that for cached input, and go out of date; extend the table where they
-// matter.
+// A model that is not in the table has the fallback window and no price; Lookup
+// never fails. Prices are public list prices, with no discount except that for
+// cached input, and become outdated; extend the table where they matter.
 package catalogue
 
 import (
@@ -28,36 +27,34 @@ type Prices struct {
 	Input uint64
 	// Cached is input that came from the cache.
 	Cached uint64
-	// Written is input that went into the cache, for the time that the providers
-	// here are asked to keep it: five minutes.
+	// Written is input that was written to the cache, which keeps it five minutes.
 	Written uint64
 	// Output of every kind.
 	Output uint64
 }
 
-// Entry is what is known of one model.
+// Entry describes one model.
 type Entry struct {
-	// Window is the most input that the model takes, in tokens; at least 1.
+	// Window is the maximum input of the model, in tokens; at least 1.
 	Window uint32
-	// MaxOutput is the most that it writes in one answer, in tokens; 0 where that is
-	// not known.
+	// MaxOutput is the maximum output of one response, in tokens; 0 if unknown.
 	MaxOutput uint32
-	// Prices of a request; all 0 where they are not known.
+	// Prices of a request; all 0 if unknown.
 	Prices Prices
-	// LongAbove is the length of input, in tokens, above which all of a request has
-	// the prices Long; 0: they do not depend on it.
+	// LongAbove is the input length, in tokens, above which a request is charged at
+	// the prices Long; 0 if the length does not matter.
 	LongAbove uint32
 	// Long are the prices of a request whose input is longer than LongAbove.
 	Long Prices
-	// Known says that the model is in the catalogue.
+	// Known reports whether the model is in the catalogue.
 	Known bool
-	// Priced says that its prices are.
+	// Priced reports whether its prices are.
 	Priced bool
 }
 
-// Cost is the price of one request in millionths of a US dollar, rounded to the
-// nearest; 0 where the prices are not known. written are the tokens of the input
-// that went into the provider's cache. It stops at the largest number.
+// Cost returns the price of one request in millionths of a US dollar, rounded to
+// the nearest; 0 if the prices are unknown. written is the number of input tokens
+// that were written to the provider's cache. The result saturates.
 func (e Entry) Cost(u *harnessv1.Usage, written uint64) uint64 {
 	prices := e.Prices
 	if e.LongAbove > 0 && u.GetInputTokens() > uint64(e.LongAbove) {
@@ -83,7 +80,7 @@ func (e Entry) Cost(u *harnessv1.Usage, written uint64) uint64 {
 
 const million = 1_000_000
 
-// Catalogue is a table of models. It is not changed after it was made.
+// Catalogue is an immutable table of models.
 type Catalogue struct{ entries map[string]Entry }
 
 //go:embed models.yaml
@@ -104,9 +101,9 @@ func Default() *Catalogue { return builtin() }
 // Lookup finds a model in the embedded catalogue; see Catalogue.Lookup.
 func Lookup(ref string) Entry { return builtin().Lookup(ref) }
 
-// Extend makes a catalogue that also holds the models of a file; a model that
-// both hold is the file's, all of it. name is the file's name for the error, which is
-// one line: "own.yaml:3:5: …".
+// Extend returns a catalogue that also contains the models of a file. The entry of
+// the file replaces one of the same name as a whole. name is the file's name in the
+// error, which is one line: "own.yaml:3:5: …".
 func (c *Catalogue) Extend(name string, data []byte) (*Catalogue, error) {
 	entries, err := parse(name, data)
 	if err != nil {
@@ -119,8 +116,8 @@ func (c *Catalogue) Extend(name string, data []byte) (*Catalogue, error) {
 }
 
 // Lookup finds a model by its reference, such as openai:gpt-5. A name with the
-// date of a snapshot (gpt-4o-2024-08-06, claude-haiku-4-5-20251001) is found under
-// its name without it, unless it has an entry of its own. What is not found has the
+// date of a snapshot (gpt-4o-2024-08-06, claude-haiku-4-5-20251001) is looked up
+// without the date, unless it has a separate entry. An unknown model has the
 // fallback window, no prices, and Known false.
 func (c *Catalogue) Lookup(ref string) Entry {
 	if e, ok := c.entries[ref]; ok {
@@ -134,7 +131,7 @@ func (c *Catalogue) Lookup(ref string) Entry {
 	return Entry{Window: FallbackWindow}
 }
 
-// without cuts a date off the end; form has a 0 for each digit.
+// without removes a date from the end; form has a 0 for each digit.
 func without(form, ref string) string {
 	if len(ref) <= len(form) {
 		return ref
@@ -149,7 +146,7 @@ func without(form, ref string) string {
 	return ref[:cut]
 }
 
-// named says that a reference has a provider and a name.
+// named reports whether a reference has a provider and a name.
 func named(ref string) bool {
 	provider, name, ok := strings.Cut(ref, ":")
 	return ok && provider != "" && name != ""

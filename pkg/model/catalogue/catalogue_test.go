@@ -87,11 +87,11 @@ func TestExtend(t *testing.T) {
 
 var place = regexp.MustCompile(`^own\.yaml:\d+:\d+: `)
 
-func TestABadFileIsOneLineWithThePlace(t *testing.T) {
+func TestExtendReportsThePlace(t *testing.T) {
 	for file, says := range map[string]string{
 		"": "1:1: the catalogue is empty", "# nothing": "1:1: the catalogue is empty", "models: 1": "1:9: models must be a list",
 		"[]": "1:1: a catalogue must be a mapping", "{}": "1:1: models must be a list", "model: []": `1:1: a catalogue has no field "model"`,
-		"models: []\nmodels: []": "2:1: models is there twice", "models: []\n---\nmodels: []": "a catalogue is one document", "models: [": "did not find expected",
+		"models: []\nmodels: []": "2:1: duplicate field models", "models: []\n---\nmodels: []": "a catalogue is one document", "models: [": "did not find expected",
 		"models:\n- {ref: openai:x, windows: 1}": `2:19: a model has no field "windows"`, "models: [1]": "1:10: a model must be a mapping",
 		"models: [{ref: gpt, window: 1}]": "1:16: ref must be a provider and a name", "models: [{ref: 'openai:', window: 1}]": "1:16: ref must be",
 		"models: [{window: 1}]": "1:10: ref must be", "models: [{ref: openai:x}]": "1:10: openai:x has no window", "models: [{ref: openai:x, window: 0}]": "1:34: window must be",
@@ -100,7 +100,7 @@ func TestABadFileIsOneLineWithThePlace(t *testing.T) {
 		"models: [{ref: openai:x, window: 1, output: .nan}]": "1:45: output must be a price", "models: [{ref: openai:x, window: 1, output: NaN}]": "1:45: output must be a price",
 		"models: [{ref: openai:x, window: 1, output: 1e7}]": "1000000 US dollars", "models: [{ref: openai:x, window: 1, cached: 1}]": "1:10: openai:x has prices without",
 		"models: [{ref: openai:x, window: 1, input: 1, long: 3}]": "1:53: long must be a mapping", "models: [{ref: openai:x, window: 1, input: 1, long: {above: 3}}]": "long must say",
-		"models:\n- {ref: openai:x, window: 1}\n- {ref: openai:x, window: 2}": "3:3: openai:x is there twice",
+		"models:\n- {ref: openai:x, window: 1}\n- {ref: openai:x, window: 2}": "3:3: duplicate model openai:x",
 	} {
 		_, err := catalogue.Default().Extend("own.yaml", []byte(file))
 		if err == nil || !place.MatchString(err.Error()) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), says) {

@@ -78,7 +78,7 @@ func parse(file string, data []byte) (map[string]Entry, error) {
 			return nil, err
 		}
 		if _, twice := entries[ref]; twice {
-			return nil, p.fail(n, "%s is there twice", ref)
+			return nil, p.fail(n, "duplicate model %s", ref)
 		}
 		entries[ref] = e
 	}
@@ -103,7 +103,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// fields are the members of a mapping, which must be known and stand there once.
+// fields returns the members of a mapping, which must be known and unique.
 func (p *parser) fields(n *yaml.Node, what string, known ...string) (map[string]*yaml.Node, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, p.fail(n, "%s must be a mapping with %s", what, strings.Join(known, ", "))
@@ -115,7 +115,7 @@ func (p *parser) fields(n *yaml.Node, what string, known ...string) (map[string]
 			return nil, p.fail(key, "%s has no field %q; it has %s", what, key.Value, strings.Join(known, ", "))
 		}
 		if out[key.Value] != nil {
-			return nil, p.fail(key, "%s is there twice", key.Value)
+			return nil, p.fail(key, "duplicate field %s", key.Value)
 		}
 		out[key.Value] = resolve(n.Content[i+1])
 	}

@@ -44,8 +44,8 @@ func (r Reply) stopReason() string {
 	return reason
 }
 
-// messageUsage is the usage as it is told at the start of a message, without
-// the output, and at its end.
+// messageUsage returns the usage at the start of a message, without the output,
+// and at its end.
 func (u *Usage) messageUsage() (start, end map[string]any) {
 	return map[string]any{
 		"input_tokens": u.Input - u.Cached - u.Written, "cache_creation_input_tokens": u.Written,
@@ -53,9 +53,9 @@ func (u *Usage) messageUsage() (start, end map[string]any) {
 	}, map[string]any{"output_tokens": u.Output}
 }
 
-// message is the plain JSON answer of the Messages protocol. The input of a call
-// stands in it byte for byte; what is not JSON stands there as text, which only
-// servers of others do.
+// message returns the plain JSON response of the Messages protocol. The input of a
+// call is in it byte for byte; input that is not JSON is a string, which only
+// compatible servers send.
 func (r Reply) message(model string) []byte {
 	content := []any{}
 	if r.Quirks.Thinking != "" {

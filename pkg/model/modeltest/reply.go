@@ -5,36 +5,36 @@ import (
 	"fmt"
 )
 
-// Fault is what goes wrong with a reply.
+// Fault is a failure of a reply.
 type Fault int
 
-// The faults. Those "in mid-stream" come after the first half of the reply's
-// text and calls; on a request that is not streamed, after half of the body.
+// The faults. Those within the stream come after the first half of the reply's
+// text and calls; without streaming, after half of the body.
 const (
 	// FaultNone is a reply without a fault.
 	FaultNone Fault = iota
-	// FaultCut breaks the connection in mid-stream.
+	// FaultCut breaks the connection within the stream.
 	FaultCut
 	// FaultNoFinish ends the stream in order but without a finish reason.
 	FaultNoFinish
-	// FaultError sends an error object in mid-stream, then ends in order.
+	// FaultError sends an error object within the stream, then ends in order.
 	FaultError
 	// FaultHang sends nothing, not even headers, until released.
 	FaultHang
 	// FaultSilence sends half of the stream and then nothing until released.
 	FaultSilence
-	// FaultGarbage sends what is not JSON, with status 200.
+	// FaultGarbage sends invalid JSON with status 200.
 	FaultGarbage
 	// FaultDrop closes the connection without an answer.
 	FaultDrop
 )
 
-// Quirks are habits of compatible servers that are no faults: an answer means
-// the same with and without them.
+// Quirks are habits of compatible servers that are no faults: they do not change
+// the meaning of a response.
 type Quirks struct {
 	// IgnoreStream answers plain JSON to a streaming request.
 	IgnoreStream bool
-	// AlwaysStream answers events to a request that asked for plain JSON.
+	// AlwaysStream sends events to a request for plain JSON.
 	AlwaysStream bool
 	// OmitIndex leaves the index out of tool-call deltas.
 	OmitIndex bool
@@ -44,7 +44,7 @@ type Quirks struct {
 	ArgumentsAsObject bool
 	// RepeatIDs sends the id and the name of a call with each of its deltas.
 	RepeatIDs bool
-	// UsageInLastChoice sends the usage with the finish reason instead of in a chunk of its own.
+	// UsageInLastChoice sends the usage with the finish reason instead of in a separate chunk.
 	UsageInLastChoice bool
 	// NoDone leaves out the closing [DONE].
 	NoDone bool
@@ -56,8 +56,8 @@ type Quirks struct {
 	NullErrors bool
 	// ContentType replaces the content type.
 	ContentType string
-	// Foreign sends events and blocks of kinds that nobody knows in between; in the
-	// Messages protocol only.
+	// Foreign sends events and blocks of unknown types in between; in the Messages
+	// protocol only.
 	Foreign bool
 	// SameIndex gives every block of a message the index 0; in the Messages protocol
 	// only.
@@ -69,13 +69,13 @@ type Quirks struct {
 
 // Usage is the consumption that a reply reports.
 type Usage struct {
-	// Input counts tokens sent, Output tokens received, Cached those of Input
-	// that came from the cache, Written those of Input that went into it, which is
-	// said in the Messages protocol only.
+	// Input counts tokens sent, Output tokens received, Cached those of Input that
+	// came from the cache, Written those of Input that were written to it, which only
+	// the Messages protocol reports.
 	Input, Output, Cached, Written uint64
 }
 
-// Reply is how one request is answered. The zero Reply is an empty answer with
+// Reply is the response to one request. The zero Reply is an empty response with
 // the finish reason stop.
 type Reply struct {
 	// Text is the content.
@@ -83,11 +83,11 @@ type Reply struct {
 	// Calls are the tool calls.
 	Calls []Call
 	// FinishReason defaults to tool_calls with calls and to stop without. These, length
-	// and content_filter are said in the words of the protocol, others as they are.
+	// and content_filter are translated to the protocol, others are sent unchanged.
 	FinishReason string
-	// Usage is reported when set, on a stream only if the request asked for it.
+	// Usage is reported when set, in a stream only if the request includes it.
 	Usage *Usage
-	// Model that is said to have answered; the requested one by default.
+	// Model is the name of the model in the response; the requested one by default.
 	Model string
 	// Fragment is the length in bytes of text and argument deltas; default 7.
 	Fragment int
@@ -102,9 +102,9 @@ type Reply struct {
 	// Body replaces the whole body, whatever the status.
 	Body string
 
-	// Fault is what goes wrong.
+	// Fault is the failure.
 	Fault Fault
-	// Quirks are the server's habits.
+	// Quirks are the habits of the server.
 	Quirks Quirks
 }
 

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Request is a request for a chat completion, or for a message of the Messages
-// protocol told in the words of a chat completion, that passed validation.
+// Request is a valid request for a chat completion, or one of the Messages protocol
+// translated to a chat completion.
 type Request struct {
-	// Model that was asked for; never empty.
+	// Model is the requested model; never empty.
 	Model string
 	// Messages in order; at least one.
 	Messages []RequestMessage
-	// Tools that were offered.
+	// Tools are the available tools.
 	Tools []RequestTool
-	// Stream asks for server-sent events.
+	// Stream requests server-sent events.
 	Stream bool
-	// IncludeUsage asks for a last chunk with the usage.
+	// IncludeUsage requests a last chunk with the usage.
 	IncludeUsage bool
-	// Protocol that the request came in: chat or messages.
+	// Protocol of the request: chat or messages.
 	Protocol Protocol
 	// MaxTokens is the most that the answer may have; in the Messages protocol only.
 	MaxTokens int
-	// CacheMarks are the places up to which the provider is asked to cache, such as
+	// CacheMarks are the places up to which the provider is to cache, such as
 	// tools[1], system[0] and messages[2].content[1], in the order of the prompt; in the
 	// Messages protocol only.
 	CacheMarks []string
 }
 
-// Protocol is how a server is spoken to.
+// Protocol is the protocol of a request.
 type Protocol string
 
 // The protocols that a Server speaks.
@@ -47,7 +47,7 @@ type RequestMessage struct {
 	Role string
 	// Content is the text; empty where it was null or absent.
 	Content string
-	// HasContent says that the content was neither null nor absent.
+	// HasContent reports whether the content was neither null nor absent.
 	HasContent bool
 	// ToolCalls of an assistant message.
 	ToolCalls []Call
@@ -57,7 +57,7 @@ type RequestMessage struct {
 	IsError bool
 }
 
-// RequestTool is one offered tool.
+// RequestTool is one available tool.
 type RequestTool struct {
 	// Name of the function.
 	Name string
@@ -73,7 +73,7 @@ type Call struct {
 	ID string
 	// Name of the function.
 	Name string
-	// Arguments as text: JSON, or what was meant to be JSON.
+	// Arguments as text, which may be invalid JSON.
 	Arguments string
 }
 
@@ -263,8 +263,8 @@ func parseCalls(raw json.RawMessage, at string) ([]Call, error) {
 	return calls, nil
 }
 
-// checkPairing holds that each call is answered exactly once, directly after
-// the message that holds it, and that nothing else is answered.
+// checkPairing checks that each call has exactly one result, directly after the
+// message with the call, and that there are no other results.
 func checkPairing(messages []RequestMessage) error {
 	open := map[string]bool{}
 	allowed := false

@@ -23,7 +23,7 @@ func with(more string) string {
 	return `{"model":"m","messages":[` + user + `],` + more + `}`
 }
 
-func TestTaken(t *testing.T) {
+func TestParseAccepts(t *testing.T) {
 	for _, text := range []string{
 		body(user), body(user, user), body(`{"role":"system","content":"s"}`, user), body(user, calls, a, b), body(user, calls, b, a, user),
 		body(user, `{"role":"assistant","content":""}`, user), body(user, strings.Replace(calls, `"tool_calls"`, `"content":null,"tool_calls"`, 1), a, b),
@@ -36,7 +36,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for text, says := range map[string]string{
 		`{`:                           "could not parse",
 		`{"messages":[` + user + `]}`: "model parameter",

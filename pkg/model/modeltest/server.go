@@ -11,29 +11,29 @@ import (
 	"testing"
 )
 
-// Recorded is one request as it arrived.
-type Recorded struct {
+// ReceivedRequest is one request as the server received it.
+type ReceivedRequest struct {
 	// Method and Path of the request.
 	Method, Path string
 	// Header as it arrived.
 	Header http.Header
 	// Body is all of its bytes.
 	Body []byte
-	// Refused is why it was answered with 400 or 401; empty if it was not.
+	// Refused is the reason of a 400 or 401; empty for other responses.
 	Refused string
 
-	messages bool // it speaks the Messages protocol
+	messages bool // it uses the Messages protocol
 }
 
 // Server is a strict server on loopback that is compatible with OpenAI's chat
-// completions and with Anthropic's messages; a request says by its path which of
-// them it speaks. Its fields may be set before the first request.
+// completions and with Anthropic's messages; the path of a request determines its
+// protocol. The fields may be set before the first request.
 type Server struct {
 	// Models are listed under /models; default test-model.
 	Models []string
 	// OnlyListed answers 404 to a model that is not in Models.
 	OnlyListed bool
-	// Key is demanded, as bearer token or as x-api-key; empty demands nothing.
+	// Key is required, as bearer token or as x-api-key; empty requires nothing.
 	Key string
 
 	t       testing.TB
@@ -43,7 +43,7 @@ type Server struct {
 	once    sync.Once
 
 	mu       sync.Mutex
-	recorded []Recorded
+	requests []ReceivedRequest
 	answered int
 	arrived  chan struct{}
 }
@@ -85,10 +85,10 @@ func (s *Server) MessagesURL() string { return s.http.URL }
 // Client is an HTTP client for this server whose connections are closed with it.
 func (s *Server) Client() *http.Client { return s.http.Client() }
 
-// Release lets hanging replies go on, now and from now on.
+// Release ends hanging replies, current and future ones.
 func (s *Server) Release() { s.once.Do(func() { close(s.release) }) }
 
-// Close releases what hangs and stops the server. It is called at the end of
+// Close ends hanging replies and stops the server. It is called at the end of
 // the test; calling it earlier makes the address refuse connections.
 func (s *Server) Close() {
 	s.Release()
@@ -96,15 +96,14 @@ func (s *Server) Close() {
 }
 
 // Arrived yields once for each request for an answer that has been read;
-// a test waits on it instead of sleeping. It holds the first 1,024 that nobody
-// has waited for.
+// a test waits on it instead of sleeping. It buffers 1,024 requests.
 func (s *Server) Arrived() <-chan struct{} { return s.arrived }
 
-// Requests are the requests for an answer so far, the refused ones too.
-func (s *Server) Requests() []Recorded {
+// Requests returns the requests for a response so far, including refused ones.
+func (s *Server) Requests() []ReceivedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.recorded)
+	return slices.Clone(s.requests)
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +111,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	rec := Recorded{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	rec := ReceivedRequest{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
 	rec.messages = r.Header.Get("Anthropic-Version") != ""
 	if s.Key != "" && rec.messages && r.Header.Get("X-Api-Key") != s.Key {
 		s.refuse(w, rec, http.StatusUnauthorized, "", "invalid x-api-key "+r.Header.Get("X-Api-Key"))
@@ -146,7 +145,7 @@ func (s *Server) models(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, mustJSON(map[string]any{"object": "list", "data": data, "has_more": false}))
 }
 
-func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec Recorded, parse func([]byte) (*Request, error)) {
+func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec ReceivedRequest, parse func([]byte) (*Request, error)) {
 	req, err := parse(rec.Body)
 	switch {
 	case rec.messages && r.Header.Get("Anthropic-Version") == "":
@@ -164,7 +163,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec Recorded, pars
 	reply, ok := s.reply(n, req)
 	select {
 	case s.arrived <- struct{}{}:
-	default: // nobody waits for that many
+	default: // the buffer is full
 	}
 	if !ok {
 		s.t.Errorf("modeltest: request %d has no scripted reply", n+1)
@@ -173,17 +172,17 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec Recorded, pars
 	s.answer(w, r, req, reply)
 }
 
-func (s *Server) refuse(w http.ResponseWriter, rec Recorded, status int, code, message string) {
+func (s *Server) refuse(w http.ResponseWriter, rec ReceivedRequest, status int, code, message string) {
 	rec.Refused = message
 	s.record(rec, false)
 	writeJSON(w, status, Reply{Status: status, ErrorCode: code, ErrorMessage: message}.errorBodyIn(rec.messages))
 }
 
-// record keeps rec and returns how many requests were answered before it.
-func (s *Server) record(rec Recorded, answered bool) int {
+// record stores rec and returns the number of replies before it.
+func (s *Server) record(rec ReceivedRequest, answered bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recorded = append(s.recorded, rec)
+	s.requests = append(s.requests, rec)
 	if answered {
 		s.answered++
 	}
@@ -305,7 +304,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, re
 	}
 }
 
-// hang waits until the client goes away or the server lets it go on.
+// hang waits until the client disconnects or the server releases it.
 func (s *Server) hang(r *http.Request) {
 	select {
 	case <-s.release:

@@ -12,11 +12,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// New makes a provider whose tries are answered by replies in order. It uses
-// only the texts, calls, finish reasons, usage, errors and FaultHang of them.
+// New returns a provider whose tries get the replies in order. It uses only their
+// texts, calls, finish reasons, usage, errors and FaultHang.
 type New func(t *testing.T, replies ...Reply) model.Provider
 
-// Suite is the contract of model.Provider. Each implementation runs it.
+// Suite tests the contract of model.Provider. Each implementation runs it.
 func Suite(t *testing.T, newProvider New) {
 	for _, streaming := range []bool{true, false} {
 		name := "plain"
@@ -181,8 +181,8 @@ func Conversation(streaming bool) *model.Request {
 	}
 }
 
-// Answer appends a response to the conversation of req, with a result for each
-// of its calls, and a word of the user where there are none.
+// Answer appends a response to the conversation of req, followed by a result for
+// each of its calls, or by a user message if it has none.
 func Answer(req *model.Request, resp *model.Response, result func(*harnessv1.ToolCall) string) {
 	add := func(m *harnessv1.Message) {
 		m.Id, m.TurnNumber = uint64(len(req.Messages)+1), req.Turn
@@ -197,9 +197,9 @@ func Answer(req *model.Request, resp *model.Response, result func(*harnessv1.Too
 	}
 }
 
-// CheckAnswer holds a response against the reply that it was made of. A call
-// without an id in the reply may have any; one without arguments may have an empty
-// object, since not every protocol tells the two apart.
+// CheckAnswer compares a response with its reply. A call without an id in the reply
+// may have any; one without arguments may have an empty object, because not every
+// protocol distinguishes the two.
 func CheckAnswer(t testing.TB, want Reply, got *model.Response) {
 	t.Helper()
 	if got.Text != want.Text {
@@ -240,8 +240,8 @@ func CheckAnswer(t testing.TB, want Reply, got *model.Response) {
 	}
 }
 
-// CheckError holds a failed try against what it should say. The message and the
-// cause are not compared; the message must be one line.
+// CheckError compares the error of a failed try, without its message and cause. The
+// message must be one line.
 func CheckError(t testing.TB, resp *model.Response, err error, want model.Error) {
 	t.Helper()
 	var got *model.Error

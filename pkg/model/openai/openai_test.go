@@ -35,14 +35,14 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// exchange is a reply with everything in it.
+// exchange is a reply with text, calls and usage.
 var exchange = modeltest.Reply{
 	Text:  "Looking at both of them now.",
 	Calls: []modeltest.Call{{ID: "a", Name: "read_file", Arguments: `{"path": "a.txt"}`}, {ID: "b", Name: "read_file", Arguments: `{"path":  "b.txt"}`}},
 	Usage: &modeltest.Usage{Input: 100, Output: 20, Cached: 60},
 }
 
-func TestHabitsOfServersMakeNoDifference(t *testing.T) {
+func TestServerQuirksDoNotChangeTheResponse(t *testing.T) {
 	for name, quirks := range map[string]modeltest.Quirks{
 		"no index":                {OmitIndex: true},
 		"no index, ids repeated":  {OmitIndex: true, RepeatIDs: true},
@@ -94,7 +94,7 @@ func TestHabitsOfServersMakeNoDifference(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutIdsOrIndex holds streams that no server of ours writes.
+// TestCallsWithoutIdsOrIndex has streams that the test server does not write.
 func TestCallsWithoutIdsOrIndex(t *testing.T) {
 	event := func(toolCalls string) string {
 		return `data: {"choices":[{"index":0,"delta":{"tool_calls":` + toolCalls + `}}]}` + "\n\n"
@@ -157,7 +157,7 @@ func TestCutStreams(t *testing.T) {
 		resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), modeltest.Conversation(true), nil)
 		modeltest.CheckError(t, resp, err, model.Error{Retryable: true, RetryAfter: -1})
 		if !strings.Contains(err.Error(), "upstream failed") {
-			t.Errorf("error %q does not say what the provider said", err)
+			t.Errorf("error %q does not contain the provider's message", err)
 		}
 	})
 	t.Run("too long in mid-stream", func(t *testing.T) {
@@ -372,16 +372,16 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 			resp, err := provider(t, s).Complete(t.Context(), req, nil)
 			modeltest.CheckError(t, resp, err, model.Error{RetryAfter: -1})
 			if len(s.Requests()) != 0 {
-				t.Errorf("it was sent")
+				t.Errorf("the request was sent")
 			}
 		})
 	}
 }
 
-func TestNewRefusesWhatIsNoAddress(t *testing.T) {
+func TestNewRejectsInvalidAddresses(t *testing.T) {
 	for _, base := range []string{"localhost:8000/v1", "ftp://x/v1", "http://", "://", "/v1"} {
 		if _, err := openai.New(openai.Config{BaseURL: base}); err == nil {
-			t.Errorf("%q was taken", base)
+			t.Errorf("%q was accepted", base)
 		}
 	}
 	for _, base := range []string{"", "http://127.0.0.1:1/v1", "https://x/v1/"} {

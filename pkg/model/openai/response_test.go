@@ -9,8 +9,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// FuzzAccumulator folds any events, one a line.
-func FuzzAccumulator(f *testing.F) {
+// FuzzStream folds any events, one a line.
+func FuzzStream(f *testing.F) {
 	f.Add(`{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":-1}}`)
 	f.Add(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{"}}]}}]}` + "\n" + `{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":{"a":1}}}]}}]}`)
 	f.Add(`{"error":"x"}` + "\n" + `{"error":{"code":400,"message":7}}` + "\n" + `null` + "\n" + `[]`)

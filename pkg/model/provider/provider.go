@@ -5,8 +5,8 @@
 //	anthropic:NAME   Anthropic, or a server that speaks its Messages protocol; anthropic: alone likewise
 //	script:FILE      a scripted model
 //
-// Opening sends nothing. It fails with one line that says what to set; the
-// line never holds a key.
+// Opening sends nothing. Its error is one line with what to set, and never contains
+// a key.
 package provider
 
 import (
@@ -36,16 +36,16 @@ const (
 
 const (
 	ways = "openai:NAME, anthropic:NAME or script:FILE"
-	// keys are the ways to have a model without naming one.
+	// keys lists the variables that select a model without naming one.
 	keys = EnvOpenAIKey + " or " + EnvAnthropicKey + ", or " + EnvOpenAIBaseURL + " or " + EnvAnthropicBaseURL + " for a compatible server"
 )
 
-// ErrNoModel says that no model was named and none follows from the environment.
+// ErrNoModel is returned if no model is named and the environment has none.
 var ErrNoModel = errors.New("no model: name one (" + ways + "), or set " + keys)
 
-// Default is the reference of the model where none was named: that of the provider
-// whose key or address is set, without a name, so that the first model of its list
-// answers. Where both are set it is openai:. The error is ErrNoModel.
+// Default returns the reference of the model that is used if none is named: the
+// provider whose key or address is set, without a name, which stands for the first
+// model of its list. If both are set it is openai:. The error is ErrNoModel.
 func Default(env func(string) string) (ref string, err error) {
 	set := func(name string) bool { return strings.TrimSpace(env(name)) != "" }
 	switch {
@@ -57,16 +57,16 @@ func Default(env func(string) string) (ref string, err error) {
 	return "", ErrNoModel
 }
 
-// Open is OpenWith and the embedded catalogue.
+// Open calls OpenWith with the embedded catalogue.
 func Open(ref string, env func(string) string) (p model.Provider, name string, err error) {
 	return OpenWith(catalogue.Default(), ref, env)
 }
 
-// OpenWith resolves ref. name is the provider's own name of the model, which goes
-// into model.Request.Model; it may be empty, and is the file of a script. An
-// empty ref means Default. env reads the environment, os.Getenv for one; spaces
-// around a value are ignored. The catalogue says how much a model writes, where the
-// protocol wants to be told.
+// OpenWith resolves ref. name is the provider's name of the model, for
+// model.Request.Model; it may be empty, and is the file of a script. An empty ref
+// means Default. env reads the environment, such as os.Getenv; spaces around a value
+// are ignored. The catalogue has the maximum output of a model, which some protocols
+// require.
 func OpenWith(c *catalogue.Catalogue, ref string, env func(string) string) (p model.Provider, name string, err error) {
 	get := func(name string) string { return strings.TrimSpace(env(name)) }
 	if ref == "" {
@@ -112,11 +112,11 @@ func openAnthropic(base, key string, c *catalogue.Catalogue) (model.Provider, er
 	return p, nil
 }
 
-// checkKey wants a key for the provider's own address, in the domain own, and that
-// it can stand in a header.
+// checkKey returns an error if the key is missing for an address in the domain own,
+// or does not fit in a header.
 func checkKey(keyName, key, baseName, base, own string) error {
 	if strings.ContainsAny(key, "\r\n") {
-		return fmt.Errorf("%s holds a line break: set it to the key alone", keyName)
+		return fmt.Errorf("%s contains a line break: set it to the key alone", keyName)
 	}
 	if u, err := url.Parse(base); key == "" && err == nil && (u.Hostname() == own || strings.HasSuffix(u.Hostname(), "."+own)) {
 		return fmt.Errorf("%s is not set: set it, or %s for a compatible server that needs no key", keyName, baseName)

@@ -24,7 +24,7 @@ func environment(pairs ...string) func(string) string {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	key := environment("OPENAI_API_KEY", "sk-secret")
 	for _, c := range []struct {
 		ref  string
@@ -129,10 +129,10 @@ func TestPrice(t *testing.T) {
 	}
 }
 
-func TestAnthropicIsAskedForWhatTheCatalogueSays(t *testing.T) {
-	var asked int
+func TestAnthropicUsesTheCataloguesMaximumOutput(t *testing.T) {
+	var maxTokens int
 	s := modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
-		asked = r.MaxTokens
+		maxTokens = r.MaxTokens
 		return modeltest.Reply{}
 	})
 	own, err := catalogue.Default().Extend("own.yaml", []byte("models: [{ref: anthropic:own, window: 9000, max_output: 777}]"))
@@ -145,7 +145,7 @@ func TestAnthropicIsAskedForWhatTheCatalogueSays(t *testing.T) {
 	}
 	req := modeltest.Conversation(true)
 	req.Model = name
-	if _, err := p.Complete(t.Context(), req, nil); err != nil || asked != 777 {
-		t.Errorf("%d tokens were asked for (%v), want 777", asked, err)
+	if _, err := p.Complete(t.Context(), req, nil); err != nil || maxTokens != 777 {
+		t.Errorf("max_tokens %d (%v), want 777", maxTokens, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxArguments bounds the arguments of a call in bytes: aliases can make a
-	// small file stand for a huge text.
+	// maxArguments bounds the arguments of a call in bytes: with aliases a small file
+	// can expand to a huge text.
 	maxArguments = 8 << 20
 	// maxDepth bounds how deep they nest.
 	maxDepth = 100
@@ -55,7 +55,7 @@ func (j *jsonWriter) object(n *yaml.Node, depth int) error {
 			return j.parser.fail(key, "a key of arguments must be a text")
 		}
 		if seen[key.Value] {
-			return j.parser.fail(key, "the key %s is there twice", key.Value)
+			return j.parser.fail(key, "duplicate key %s", key.Value)
 		}
 		seen[key.Value] = true
 		if i > 0 {

@@ -32,7 +32,7 @@ func Load(path string) (*Script, error) {
 		if errors.As(err, &cause) {
 			err = cause.Err
 		}
-		return nil, fmt.Errorf("%s: the script cannot be read: %w", path, err)
+		return nil, fmt.Errorf("%s: read the script: %w", path, err)
 	}
 	return parse(path, data)
 }
@@ -202,8 +202,8 @@ func (p *parser) failure(n *yaml.Node, f *failure) error {
 	})
 }
 
-// mapping calls the function of each member and refuses what it does not know,
-// and what is there twice.
+// mapping calls the function of each member. It rejects unknown and duplicate
+// members.
 func (p *parser) mapping(n *yaml.Node, what string, known fields) error {
 	n = deref(n)
 	if n.Kind != yaml.MappingNode {
@@ -222,7 +222,7 @@ func (p *parser) mapping(n *yaml.Node, what string, known fields) error {
 			return p.fail(key, "unknown field %q; %s has %s", key.Value, what, strings.Join(names, ", "))
 		}
 		if seen[key.Value] {
-			return p.fail(key, "the field %s is there twice", key.Value)
+			return p.fail(key, "duplicate field %s", key.Value)
 		}
 		seen[key.Value] = true
 		if err := read(n.Content[i+1]); err != nil {
@@ -301,7 +301,7 @@ func (p *parser) fail(n *yaml.Node, format string, args ...any) error {
 
 var yamlLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`line (\d+): `) })
 
-// syntax is an error of the YAML reader with the line in its place.
+// syntax returns an error of the YAML reader with the file and the line in front.
 func (p *parser) syntax(err error) error {
 	text := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "yaml: ")
 	line := "1"
@@ -311,7 +311,7 @@ func (p *parser) syntax(err error) error {
 	return fmt.Errorf("%s:%s: not YAML: %s", p.file, line, text)
 }
 
-// deref follows an alias to what it stands for.
+// deref follows an alias to its target.
 func deref(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -48,15 +48,15 @@ var refused = []struct{ text, says string }{
 // malformed are refused too, for reasons that a schema cannot see.
 var malformed = []struct{ text, says string }{
 	{"turns:\n  - {text: a\n", "script:"},
-	{"turns:\n  - text: a\n    text: b\n", "script:3: the field text is there twice"},
+	{"turns:\n  - text: a\n    text: b\n", "script:3: duplicate field text"},
 	{"turns: []\n---\nturns: []\n", "a script is one document"},
 	{"turns:\n  - {calls: [{name: a, arguments: {x: .nan}}]}\n", `script:2: ".nan" is not a value that JSON has`},
-	{"turns:\n  - {calls: [{name: a, arguments: {x: 1, x: 2}}]}\n", "script:2: the key x is there twice"},
+	{"turns:\n  - {calls: [{name: a, arguments: {x: 1, x: 2}}]}\n", "script:2: duplicate key x"},
 	{"turns:\n  - {delay: 25h}\n", "script:2: delay must be a duration"},
 	{"turns:\n  - calls:\n    - name: a\n      arguments: {a: &a {b: [*a]}}\n", "the arguments are deeper than"},
 }
 
-func TestRefused(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for _, c := range append(refused, malformed...) {
 		_, err := script.Parse([]byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
@@ -92,7 +92,7 @@ func TestArguments(t *testing.T) {
 		`{}`:          `{}`,
 	} {
 		p := provider(t, "turns: [{calls: [{name: a, arguments: "+text+"}]}]")
-		_, resp := say(t, p, modeltest.Conversation(false))
+		_, resp := respond(t, p, modeltest.Conversation(false))
 		if got := resp.ToolCalls[0].GetArguments().GetInline(); got != want {
 			t.Errorf("%s became %s, want %s", text, got, want)
 		}

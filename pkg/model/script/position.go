@@ -7,14 +7,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// step is what the script says to a request: the errors that come first and the
-// entry that answers, len(turns) if the script is exhausted.
+// step is the next step of a script: the errors that come first and the entry that
+// responds, len(turns) if the script is exhausted.
 type step struct {
 	errors []int
 	answer int
 }
 
-// next decides what comes, from nothing but the request.
+// next returns the step that follows from the request alone.
 func (s *Script) next(req *model.Request) step {
 	at := s.position(req)
 	messages := news(req.Messages, len(req.Messages))
@@ -27,7 +27,7 @@ func (s *Script) next(req *model.Request) step {
 	return st
 }
 
-// position is the first entry that the conversation has not consumed.
+// position returns the first entry that the conversation has not consumed.
 func (s *Script) position(req *model.Request) int {
 	at, from := s.evidence(req.Messages)
 	if from == 0 {
@@ -54,7 +54,7 @@ func (s *Script) position(req *model.Request) int {
 	return at
 }
 
-// evidence finds the newest message that holds an id of the script. at is the
+// evidence finds the newest message that has an id of the script. at is the
 // entry after the one that wrote it, from the message after it; both are 0 if
 // there is none.
 func (s *Script) evidence(messages []*harnessv1.Message) (at, from int) {
@@ -68,8 +68,8 @@ func (s *Script) evidence(messages []*harnessv1.Message) (at, from int) {
 	return 0, 0
 }
 
-// lost is the entry that the first visible answer began at, where messages
-// before it are missing from the request.
+// lost returns the entry of the first visible response if messages before it are
+// missing from the request.
 func (s *Script) lost(messages []*harnessv1.Message) int {
 	for i, m := range messages {
 		if m.GetRole() != harnessv1.Role_ROLE_ASSISTANT {
@@ -87,8 +87,8 @@ func (s *Script) lost(messages []*harnessv1.Message) int {
 	return 0
 }
 
-// pick is the first entry from at on that answers: no error, and a condition
-// that holds. len(turns) if there is none.
+// pick returns the first entry from at on that responds: it is no error and its
+// condition is true. It returns len(turns) if there is none.
 func (s *Script) pick(at int, messages []*harnessv1.Message) int {
 	for ; at < len(s.turns); at++ {
 		if t := &s.turns[at]; t.fail == nil && t.when.holds(messages) {
@@ -98,7 +98,7 @@ func (s *Script) pick(at int, messages []*harnessv1.Message) int {
 	return at
 }
 
-// news are the messages before end that the model has not answered yet.
+// news returns the messages before end that follow the last assistant message.
 func news(messages []*harnessv1.Message, end int) []*harnessv1.Message {
 	start := end
 	for start > 0 {
@@ -111,7 +111,7 @@ func news(messages []*harnessv1.Message, end int) []*harnessv1.Message {
 	return messages[start:end]
 }
 
-// holds says whether the condition is met; no condition always is.
+// holds reports whether the condition is true; a missing condition is.
 func (c *condition) holds(messages []*harnessv1.Message) bool {
 	if c == nil {
 		return true

@@ -14,11 +14,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// deltas is about how many pieces a streamed text comes in.
+// deltas is the approximate number of pieces of a streamed text.
 const deltas = 4
 
-// Provider answers from a script. It is safe for concurrent use; runs that share
-// it do not disturb each other, unless their conversations are equal and their
+// Provider responds from a script. It is safe for concurrent use; runs that share
+// it do not affect each other, unless their conversations are equal and their
 // requests at an error entry overlap.
 type Provider struct {
 	script *Script
@@ -35,12 +35,12 @@ type place struct {
 
 var _ model.Provider = (*Provider)(nil)
 
-// NewProvider makes a provider of s.
+// NewProvider returns a provider of s.
 func NewProvider(s *Script) *Provider {
 	return &Provider{script: s, failed: map[place]uint32{}}
 }
 
-// Complete answers with the entry that is next, after its delay.
+// Complete responds with the next entry, after its delay.
 func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(text string)) (*model.Response, error) {
 	st := p.script.next(req)
 	t := turn{text: Exhausted}
@@ -67,7 +67,7 @@ func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(
 	return t.response(req.Model), nil
 }
 
-// failing says which of the step's errors this try ends with, if any, and counts
+// failing returns which of the step's errors this try ends with, if any, and counts
 // the try.
 func (p *Provider) failing(st step, req *model.Request) (index uint32, failing bool) {
 	if len(st.errors) == 0 {
@@ -85,7 +85,7 @@ func (p *Provider) failing(st step, req *model.Request) (index uint32, failing b
 	return index, true
 }
 
-// digest tells conversations apart.
+// digest identifies a conversation.
 func digest(messages []*harnessv1.Message) [sha256.Size]byte {
 	h := sha256.New()
 	field := func(s string) {
@@ -102,7 +102,7 @@ func digest(messages []*harnessv1.Message) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// wait lets d pass, or fails when the context ends.
+// wait returns after d, or with an error when the context ends.
 func wait(ctx context.Context, d time.Duration) error {
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -113,7 +113,7 @@ func wait(ctx context.Context, d time.Duration) error {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return &model.Error{RetryAfter: -1, Message: "the model call was broken off: " + err.Error(), Err: err}
+		return &model.Error{RetryAfter: -1, Message: "the model call was cancelled: " + err.Error(), Err: err}
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (t *turn) response(name string) *model.Response {
 	return r
 }
 
-// pieces cuts text into a few runs at rune borders.
+// pieces splits text into a few pieces between runes.
 func pieces(text string) []string {
 	size := len(text)/deltas + 1
 	var out []string

@@ -1,5 +1,5 @@
-// Package script is the scripted model: a provider whose answers stand in a
-// YAML file. Tests, demonstrations and bug reports use it in place of a model.
+// Package script is the scripted model: a provider whose responses are in a YAML
+// file. Tests, demonstrations and bug reports use it instead of a model.
 //
 //	turns:
 //	  - {text: Looking., calls: [{name: read_file, arguments: {path: a.txt}}]}
@@ -7,42 +7,42 @@
 //	  - {error: {status: 429, retry_after: 0}}
 //	  - {calls: [{name: work_complete, arguments: {summary: done}}]}
 //
-// # Which entry answers
+// # Which entry responds
 //
-// Entries are consumed in order, each once in a conversation. Which one is next
-// is read from the conversation in the request, never from memory, so that a
-// run that was killed goes on in a fresh process where it was:
+// Entries are consumed in order, each once in a conversation. The next entry follows
+// from the conversation in the request, never from memory, so that a killed run
+// continues in a new process at the same entry:
 //
 //   - Unless the file sets them, the ids of calls are call_<entry>_<index>,
-//     entries from 1 and calls from 0. The newest assistant message that holds
-//     an id of the script tells the entry that wrote it; the next one follows.
-//     Compaction does not disturb this, because it spares the newest messages.
-//     Ids that the file sets count too, unless they stand in it twice.
-//   - Each assistant message after it that holds no such id (an answer of
-//     words) consumed one more entry: the first whose condition held then.
-//   - Where no id is left and compaction has taken messages from the start (the
-//     message ids have a gap), the turn number of the first assistant message
-//     says how many answers came before it.
+//     entries from 1 and calls from 0. The newest assistant message with an id of
+//     the script identifies the entry that wrote it; the one after it is next.
+//     Compaction does not change this, because it keeps the newest messages. Ids
+//     that the file sets count too, unless they occur in it twice.
+//   - Each later assistant message without such an id (a text) consumed one more
+//     entry: the first whose condition was true then.
+//   - If no id is left and compaction has removed messages from the start (the
+//     message ids have a gap), the turn number of the first assistant message gives
+//     the number of responses before it.
 //   - An entry without text and calls leaves no message if the harness stores
 //     none; turns without an assistant message since the last one consume such
 //     entries, and only such.
 //
-// An entry whose condition does not hold is passed over, for good once a later
-// entry has answered. The condition last_contains looks at the messages since
-// the model's last one, or at all but the system prompt if there is none.
+// An entry whose condition is false is skipped, permanently after a later entry has
+// responded. The condition last_contains searches the messages since the model's
+// last one, or all but the system prompt if there is none.
 //
-// Error entries fail one try each, before the answer that follows them. How
-// many of them are behind is Request.FailedTries or, if that is less, the count
-// that this process keeps for this conversation until it is answered. A caller
-// that leaves FailedTries at 0 sees the errors of the place where it was killed
-// once more, and the answer after them.
+// Error entries fail one try each, before the response that follows them. The number
+// of those already used is Request.FailedTries or, if that is less, the count that
+// this process keeps for the conversation until it responds. A caller that leaves
+// FailedTries at 0 gets the errors of the entry at which it was killed again, and
+// then the response.
 //
-// An exhausted script answers with a short text and no calls, as a model does
-// that has nothing more to do.
+// An exhausted script responds with a short text and no calls, as a model does when
+// it has nothing more to do.
 //
 // # How it fails
 //
-// A file that is not a script is refused as a whole with its name and the line.
+// A file that is not a script is rejected as a whole, with its name and the line.
 // Complete fails with the scripted errors, and when its context ends.
 package script
 
@@ -57,17 +57,17 @@ import (
 //go:embed schema.json
 var Schema []byte
 
-// Exhausted is the text of the answers after the last entry.
+// Exhausted is the text of the responses after the last entry.
 const Exhausted = "The script has no more turns."
 
-// Script is a parsed file. It is not changed after parsing.
+// Script is a parsed file. It is immutable.
 type Script struct {
 	turns []turn
-	// ids maps the call ids that stand in the script once to their entry.
+	// ids maps the call ids that occur in the script once to their entry.
 	ids map[string]int
 }
 
-// turn is one entry: an answer, or an error if fail is set.
+// turn is one entry: a response, or an error if fail is set.
 type turn struct {
 	text   string
 	calls  []call
@@ -98,13 +98,13 @@ type failure struct {
 	contextExceeded bool
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (s *Script) Len() int { return len(s.turns) }
 
-// empty says that the entry may leave no message in the conversation.
+// empty reports whether the entry may leave no message in the conversation.
 func (t *turn) empty() bool { return t.fail == nil && t.text == "" && len(t.calls) == 0 }
 
-// index gives calls their ids and remembers those that name one entry.
+// index sets the ids of calls and stores those that identify one entry.
 func (s *Script) index() {
 	s.ids = map[string]int{}
 	twice := map[string]bool{}

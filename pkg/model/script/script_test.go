@@ -77,8 +77,8 @@ func provider(t *testing.T, text string) *script.Provider {
 	return script.NewProvider(s)
 }
 
-// say is what the provider answers, in a line.
-func say(t *testing.T, p model.Provider, req *model.Request) (string, *model.Response) {
+// respond returns the response of the provider as one line.
+func respond(t *testing.T, p model.Provider, req *model.Request) (string, *model.Response) {
 	t.Helper()
 	resp, err := p.Complete(t.Context(), req, nil)
 	if err != nil {
@@ -91,9 +91,9 @@ func say(t *testing.T, p model.Provider, req *model.Request) (string, *model.Res
 	return line, resp
 }
 
-// converse plays a whole conversation and returns what was said. result is the
-// tools' answer. fresh makes each try with a provider of its own, as a process
-// would that was killed after each; it counts the failed tries as the log would.
+// converse runs a whole conversation and returns the responses. result returns the
+// results of tools. fresh makes each try with a new provider, like a process that is
+// killed after each; it counts the failed tries like the log.
 func converse(t *testing.T, text string, fresh bool, turns int, result func(string) string) []string {
 	t.Helper()
 	p := provider(t, text)
@@ -105,7 +105,7 @@ func converse(t *testing.T, text string, fresh bool, turns int, result func(stri
 			if fresh {
 				p = provider(t, text)
 			}
-			line, resp := say(t, p, req)
+			line, resp := respond(t, p, req)
 			said = append(said, line)
 			if resp == nil {
 				req.FailedTries++
@@ -151,7 +151,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-func TestPassedOver(t *testing.T) {
+func TestSkippedEntries(t *testing.T) {
 	got := converse(t, story, true, 6, func(string) string { return "ok" })
 	want := "Looking.[call_1_0 look {}]|Thinking.|error 500|error 0|[call_6_0 test {}]|error 429|Done.|[call_11_0 finish {}]|" + script.Exhausted
 	if strings.Join(got, "|") != want {
@@ -159,19 +159,19 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// TestErrorsWithoutCount is a caller that does not say how many tries failed.
+// TestErrorsWithoutCount has a caller that leaves FailedTries at 0.
 func TestErrorsWithoutCount(t *testing.T) {
 	p := provider(t, "turns: [{error: {status: 500}}, {error: {status: 503}}, {text: yes}]")
 	req := modeltest.Conversation(true)
 	for range 2 { // an equal conversation sees the same again
 		for _, want := range []string{"error 500", "error 503", "yes"} {
-			if got, _ := say(t, p, req); got != want {
+			if got, _ := respond(t, p, req); got != want {
 				t.Fatalf("said %q, want %q", got, want)
 			}
 		}
 	}
 	req.FailedTries = 9
-	if got, _ := say(t, p, req); got != "yes" {
+	if got, _ := respond(t, p, req); got != "yes" {
 		t.Errorf("said %q after all errors, want yes", got)
 	}
 }
@@ -191,7 +191,7 @@ func TestCompactedConversation(t *testing.T) {
 			req := modeltest.Conversation(true)
 			for turn := range 5 {
 				req.Turn = uint32(turn + 1)
-				_, resp := say(t, p, req)
+				_, resp := respond(t, p, req)
 				modeltest.Answer(req, resp, func(*harnessv1.ToolCall) string { return "ok" })
 			}
 			kept := req.Messages[:0:0]
@@ -201,22 +201,22 @@ func TestCompactedConversation(t *testing.T) {
 				}
 			}
 			req.Messages, req.Turn = kept, 6
-			if got, _ := say(t, p, req); got != c.want {
+			if got, _ := respond(t, p, req); got != c.want {
 				t.Errorf("said %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// TestEmptyAnswers is a harness that stores no message for an empty answer.
-func TestEmptyAnswers(t *testing.T) {
+// TestEmptyEntries is a harness that stores no message for an empty answer.
+func TestEmptyEntries(t *testing.T) {
 	p := provider(t, "turns: [{calls: [{name: a}]}, {}, {}, {calls: [{name: b}]}]")
 	req := modeltest.Conversation(true)
-	_, resp := say(t, p, req)
+	_, resp := respond(t, p, req)
 	modeltest.Answer(req, resp, func(*harnessv1.ToolCall) string { return "ok" })
 	for turn, want := range []string{"", "", "[call_4_0 b {}]"} {
 		req.Turn = uint32(turn + 2)
-		if got, _ := say(t, p, req); got != want {
+		if got, _ := respond(t, p, req); got != want {
 			t.Errorf("turn %d: said %q, want %q", req.Turn, got, want)
 		}
 		req.Messages = append(req.Messages, &harnessv1.Message{
@@ -225,7 +225,7 @@ func TestEmptyAnswers(t *testing.T) {
 	}
 	req = modeltest.Conversation(true)
 	req.Turn = 2 // a turn that was interrupted before its answer consumed nothing
-	if got, _ := say(t, p, req); got != "[call_1_0 a {}]" {
+	if got, _ := respond(t, p, req); got != "[call_1_0 a {}]" {
 		t.Errorf("said %q, want the first entry", got)
 	}
 }
