@@ -32,28 +32,28 @@ func (m *Model) admission(s *state, item itemID, u seq) admission {
 	if known, ok := m.admissions[key]; ok {
 		return known
 	}
-	standing := m.standing(s, newest, m.items[item])
+	read := m.runAt(s, newest, m.items[item])
 	for _, n := range waiting {
-		standing.Waiting = append(standing.Waiting, m.stored(s, n))
+		read.Waiting = append(read.Waiting, m.stored(s, n))
 	}
-	result := admitted(m.items[item], standing)
+	result := admitted(m.items[item], read)
 	m.admissions[key] = result
 	return result
 }
 
-// standing is gatewayserver.Server.standing when n is the newest record, but for what
-// waits in the inbox.
-func (m *Model) standing(s *state, n seq, item *harnessv1.InboxItem) gateway.Standing {
+// runAt returns the run as a gateway reads it when n is the newest record, without its
+// inbox.
+func (m *Model) runAt(s *state, n seq, item *harnessv1.InboxItem) gateway.Standing {
 	view := m.view(s, n)
-	standing := gateway.Standing{Run: theRun, Step: view.Step.Record.GetStep(), Rests: view.Quiescent(), Now: s.now()}
+	read := gateway.Standing{Run: theRun, Step: view.Step.Record.GetStep(), Rests: view.Quiescent(), Now: s.now()}
 	if view.Newest.Sequence != view.Step.Sequence && callOf(item) != "" {
-		standing.Announced = view.Newest.Record.GetJournal().GetModelResponded().GetCalls()
+		read.Announced = view.Newest.Record.GetJournal().GetModelResponded().GetCalls()
 	}
-	return standing
+	return read
 }
 
-func admitted(item *harnessv1.InboxItem, standing gateway.Standing) admission {
-	submission, a := gateway.Submission{Item: item}.Next(gateway.RunRead{Standing: standing})
+func admitted(item *harnessv1.InboxItem, read gateway.Standing) admission {
+	submission, a := gateway.Submission{Item: item}.Next(gateway.RunRead{Standing: read})
 	switch a := a.(type) {
 	case gateway.AppendInput:
 		return admission{answer: stored}
@@ -77,7 +77,7 @@ func replied(r gateway.Reply) admission {
 	case errors.As(r.Err, &refusal):
 		switch refusal.Reason {
 		case harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED:
-			return admission{answer: answeredOnce}
+			return admission{answer: alreadyAnswered}
 		case harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING:
 			return admission{answer: notPending}
 		case harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED:

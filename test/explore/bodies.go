@@ -22,11 +22,11 @@ type body struct {
 	step    *harnessv1.Step   // nil for a journal record
 	journal *harnessv1.Record // nil for a step
 	cursor  seq               // of the step's snapshot
-	awaited []string          // calls that the snapshot awaits
+	awaited []string          // calls that the snapshot awaitedCall
 	asked   uint64            // the same, a bit each
 	pending map[string]bool   // calls that the snapshot holds, awaited or allowed
 	rest    bool              // a step to park or end
-	reads   bool              // the look into the inbox must contain the step
+	reads   bool              // the view of InboxRead must contain the step
 	overdue bool              // a park that outlasts its timer
 	effects effects           // what the record makes happen
 	twice   string            // an effect that it holds more than once
@@ -64,14 +64,14 @@ func (b *bodies) step(step *harnessv1.Step, appended []*harnessv1.Message, event
 		n.awaited = append(n.awaited, c.GetCallId())
 		n.asked |= b.call(c.GetCallId())
 	}
-	b.note(n, appended, events, step.GetSnapshot().GetSegment())
+	b.recordEffects(n, appended, events, step.GetSnapshot().GetSegment())
 	return b.intern(n, step)
 }
 
 // journalled notes a journal record.
 func (b *bodies) journalled(rec *harnessv1.Record) bodyID {
 	n := &body{journal: rec}
-	b.note(n, rec.GetAppended(), rec.GetEvents(), 0)
+	b.recordEffects(n, rec.GetAppended(), rec.GetEvents(), 0)
 	return b.intern(n, rec)
 }
 
@@ -105,23 +105,23 @@ func (b *bodies) call(id string) uint64 {
 }
 
 // note finds out what a record makes happen that may happen once only.
-func (b *bodies) note(n *body, appended []*harnessv1.Message, events []*harnessv1.Event, segment uint32) {
+func (b *bodies) recordEffects(n *body, appended []*harnessv1.Message, events []*harnessv1.Event, segment uint32) {
 	for _, m := range appended {
 		switch {
 		case m.GetRole() == harnessv1.Role_ROLE_TOOL:
 			b.happens(n, resultOf(m.GetToolCallId()))
 		case m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT:
-			b.happens(n, saying(content.Text(m.GetContent())))
+			b.happens(n, messageOf(content.Text(m.GetContent())))
 		}
 	}
 	for _, e := range events {
 		switch e := e.GetEvent().(type) {
 		case *harnessv1.Event_InputAccepted:
-			b.happens(n, accepting(e.InputAccepted.GetItemId()))
+			b.happens(n, acceptanceOf(e.InputAccepted.GetItemId()))
 		case *harnessv1.Event_InputRejected:
-			b.happens(n, rejecting(e.InputRejected.GetItemId()))
-			if e.InputRejected.GetKind() == "timer_fired" { // a park that is set aside and made anew fires again
-				b.often |= b.effect(rejecting(e.InputRejected.GetItemId()))
+			b.happens(n, rejectionOf(e.InputRejected.GetItemId()))
+			if e.InputRejected.GetKind() == "timer_fired" { // a park that was never committed may be made again, and its timer fires again
+				b.often |= b.effect(rejectionOf(e.InputRejected.GetItemId()))
 			}
 		case *harnessv1.Event_ApprovalAnswered:
 			b.happens(n, decisionOn(e.ApprovalAnswered.GetCallId()))
@@ -136,10 +136,10 @@ func (b *bodies) note(n *body, appended []*harnessv1.Message, events []*harnessv
 }
 
 // Names of effects.
-func accepting(item string) string { return "item " + item + " accepted" }
-func rejecting(item string) string { return "item " + item + " rejected" }
-func saying(text string) string    { return "user message " + text + " appended" }
-func resultOf(call string) string  { return "result of call " + call }
+func acceptanceOf(item string) string { return "item " + item + " accepted" }
+func rejectionOf(item string) string  { return "item " + item + " rejected" }
+func messageOf(text string) string    { return "user message " + text + " appended" }
+func resultOf(call string) string     { return "result of call " + call }
 func decisionOn(call string) string {
 	return "approval of call " + call
 }
@@ -166,8 +166,8 @@ func (b *bodies) effect(name string) effects {
 	return 1 << (len(b.effects) - 1)
 }
 
-// named says which effects are in e.
-func (b *bodies) named(e effects) []string {
+// effectNames returns the effects in e.
+func (b *bodies) effectNames(e effects) []string {
 	var names []string
 	for i, name := range b.effects {
 		if e&(1<<i) != 0 {
@@ -239,5 +239,5 @@ func (m *Model) stored(s *state, n seq) *harnessv1.InboxItem {
 // theRun is the run that all of this is about.
 var theRun = runlog.Run{Namespace: "default", ID: "r"}
 
-// toRepair says whether a step is addressed to repair.
+// toRepair reports whether a step is addressed to repair.
 func (b *body) toRepair() bool { return b.step.GetTo() == repair.Name }

@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
-// fits says that the stream would take an append in: it is fenced on the newest
+// fits reports whether the stream would take an append in: it is fenced on the newest
 // record, or the newest item, as runlog's Append and AppendInbox are.
 func (m *Model) fits(s *state, f flight) bool {
 	if f.item != noItem {
@@ -18,7 +18,7 @@ func (m *Model) fits(s *state, f flight) bool {
 	return m.Mutation == WakeUnfenced && m.all[f.body].toRepair() || m.Mutation == CommitUnfenced || s.record(s.newest()) == f.fence
 }
 
-// blocked says that another append behind the same message is under way, so that a
+// blocked reports whether another append after the same message is under way, so that a
 // replicated stream refuses this one for now. Append and AppendInbox then settle
 // what became of it and try again: it comes to waiting.
 func (m *Model) blocked(s *state, f flight) bool {
@@ -80,11 +80,11 @@ func (m *Model) checkRecord(s *state, before seq) error {
 		return fmt.Errorf("twice in one record: %s", b.twice)
 	}
 	if again := s.happened & b.effects &^ m.often; again != 0 {
-		return fmt.Errorf("twice in a run: %s", m.named(again)[0])
+		return fmt.Errorf("twice in a run: %s", m.effectNames(again)[0])
 	}
 	s.happened |= b.effects
 	for _, item := range m.items {
-		both := m.effect(accepting(item.GetId())) | m.effect(rejecting(item.GetId()))
+		both := m.effect(acceptanceOf(item.GetId())) | m.effect(rejectionOf(item.GetId()))
 		if s.happened&both == both && item.GetTimerFired() == nil {
 			return fmt.Errorf("item %s was both accepted and rejected", item.GetId())
 		}
@@ -106,7 +106,7 @@ func (m *Model) checkRecord(s *state, before seq) error {
 }
 
 // deliveries appends the deliveries that can happen. Consumers deliver in any order:
-// what was put back stands behind what is new.
+// a message that was put back may follow new ones.
 func (m *Model) deliveries(s *state, into []action) []action {
 	for n := m.fixed + 1; n <= s.newest(); n++ {
 		msg := s.at(n)
@@ -126,7 +126,7 @@ func (m *Model) deliveries(s *state, into []action) []action {
 }
 
 func (m *Model) wakeDeliveries(s *state, n seq, who uint8, into []action) []action {
-	if m.Fine || m.Mutation == RestsNotDelivered {
+	if m.Fine || m.Mutation == ParksNotDelivered {
 		return append(into, action{do: deliverWake, who: who, message: n})
 	}
 	return s.reads(action{do: wakeTake, who: who, message: n}, m.wakeFrom(n), into)
@@ -162,7 +162,7 @@ func (m *Model) deliver(s *state, a action) error {
 	msg := s.at(a.message)
 	w := worker{message: a.message, owns: true}
 	if a.do == deliverWake || a.do == wakeTake {
-		if m.Mutation == RestsNotDelivered && msg.item == noItem {
+		if m.Mutation == ParksNotDelivered && msg.item == noItem {
 			msg.status = acked
 			return nil
 		}
@@ -200,7 +200,7 @@ func (s *state) lapse(w *worker) {
 	w.owns = false
 }
 
-// ack acknowledges a message, whoever has it: the server does not ask.
+// ack acknowledges a message. The server does not check which worker has it.
 func (s *state) ack(w *worker, how seq) {
 	if how == answered {
 		msg := s.at(w.message)

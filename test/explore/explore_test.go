@@ -35,14 +35,14 @@ func TestEveryInterleavingKeepsTheRules(t *testing.T) {
 	}
 }
 
-// TestWhatASenderIsToldIsTrueAlsoAtAReplicaThatIsBehind, when nothing is stored: what is
+// TestRepliesAreTrueAfterStaleReads, when nothing is stored: what is
 // stored is judged by repair.
-func TestWhatASenderIsToldIsTrueAlsoAtAReplicaThatIsBehind(t *testing.T) {
+func TestRepliesAreTrueAfterStaleReads(t *testing.T) {
 	for _, sc := range []Scenario{
-		{Name: "an interrupt behind a message", Before: interrupted, Senders: []Sender{{Item: say("m1")}, {Item: interrupt("i1")}}},
+		{Name: "an interrupt behind a message", Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}, {Item: interrupt("i1")}}},
 		{Name: "a resume of a run that was interrupted", Before: interrupted, Senders: []Sender{{Item: resume("r1", nil)}}},
-		{Name: "an approval of a call that waits", Turns: asks, Behind: 3, Senders: []Sender{{Item: approve("yes", "a")}}},
-		{Name: "a cancel behind a message that reopens", Senders: []Sender{{Item: say("m1")}, {Item: cancel("x1")}}},
+		{Name: "an approval of a call that waits", Turns: asks, Lag: 3, Senders: []Sender{{Item: approve("yes", "a")}}},
+		{Name: "a cancel behind a message that reopens", Senders: []Sender{{Item: userMessage("m1")}, {Item: cancel("x1")}}},
 	} {
 		for _, fine := range []bool{false, true} {
 			sc.Fine, sc.Faults = fine, Faults{Stale: 2}
@@ -51,47 +51,47 @@ func TestWhatASenderIsToldIsTrueAlsoAtAReplicaThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestActionsTakenTogetherLeadToTheSameRests: where several interactions with the bus
-// are one action, no state in which the run may rest at last is lost.
-func TestActionsTakenTogetherLeadToTheSameRests(t *testing.T) {
+// TestCombinedActionsLeadToTheSameTerminals: where several interactions with the bus
+// are one action, no terminal state is lost.
+func TestCombinedActionsLeadToTheSameTerminals(t *testing.T) {
 	for _, sc := range []Scenario{
 		{
 			Name: "a message and an interrupt", Before: interrupted, Batch: 1,
-			Senders: []Sender{{Item: say("m1"), Again: 1}, {Item: interrupt("i1")}}, Faults: Faults{Crashes: 1},
+			Senders: []Sender{{Item: userMessage("m1"), Again: 1}, {Item: interrupt("i1")}}, Faults: Faults{Crashes: 1},
 		},
 		{Name: "two answers", Turns: asks, Senders: []Sender{{Item: approve("yes", "a")}, {Item: deny("no", "a")}}, Faults: Faults{Crashes: 1}},
-		{Name: "a message and a deadline", Turns: asks, Timers: true, Senders: []Sender{{Item: say("m1")}}, Faults: Faults{Crashes: 1, Stale: 1}},
-		{Name: "two workers each", Before: interrupted, Senders: []Sender{{Item: say("m1")}}, Wakers: 2, Repairers: 2, Faults: Faults{Crashes: 1, Lost: 1, Stale: 1}},
+		{Name: "a message and a deadline", Turns: asks, Timers: true, Senders: []Sender{{Item: userMessage("m1")}}, Faults: Faults{Crashes: 1, Stale: 1}},
+		{Name: "two workers each", Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}}, Wakers: 2, Repairers: 2, Faults: Faults{Crashes: 1, Lost: 1, Stale: 1}},
 	} {
 		t.Run(name(sc.Name), func(t *testing.T) {
 			if testing.Short() {
 				sc.Faults = Faults{}
 			}
-			together := rests(t, sc)
+			together := terminals(t, sc)
 			sc.Fine = true
-			apart := rests(t, sc)
-			if !maps.Equal(together, apart) {
-				t.Errorf("%d rests when taken together, %d one by one", len(together), len(apart))
+			separate := terminals(t, sc)
+			if !maps.Equal(together, separate) {
+				t.Errorf("%d terminal states with combined actions, %d without", len(together), len(separate))
 			}
 		})
 	}
 }
 
-// resting is a model that remembers the states in which it may rest, but for what may
-// still go wrong there.
-type resting struct {
+// terminalRecorder is a model that remembers its terminal states, without the faults that
+// are left.
+type terminalRecorder struct {
 	*Model
 	seen map[string]bool
 }
 
-func (r *resting) AtRest(s *state) error {
+func (r *terminalRecorder) CheckTerminal(s *state) error {
 	r.seen[r.portrait(s)] = true
-	return r.Model.AtRest(s)
+	return r.Model.CheckTerminal(s)
 }
 
-// portrait is all of a state in which the run rests but its faults, without the numbers
-// that this model gave to things.
-func (r *resting) portrait(s *state) string {
+// portrait returns a terminal state without its faults and without the numbers of this
+// model.
+func (r *terminalRecorder) portrait(s *state) string {
 	var b strings.Builder
 	for n := seq(1); n <= s.newest(); n++ {
 		msg := s.at(n)
@@ -109,21 +109,20 @@ func (r *resting) portrait(s *state) string {
 	return b.String()
 }
 
-func rests(t *testing.T, sc Scenario) map[string]bool {
+func terminals(t *testing.T, sc Scenario) map[string]bool {
 	t.Helper()
-	m := &resting{Model: newModel(t, sc), seen: map[string]bool{}}
+	m := &terminalRecorder{Model: newModel(t, sc), seen: map[string]bool{}}
 	if r := walk(t, m); r.Broken != nil {
 		t.Fatalf("%v\n%s", r.Broken, tail(r.Trace, 60))
 	}
 	return m.seen
 }
 
-// TestASweepHandsOverWhatWasLost: the sweeper mends what a worker does that
-// acknowledges too early, and finds nothing to mend where none does: that is checked
-// wherever it sweeps.
-func TestASweepHandsOverWhatWasLost(t *testing.T) {
+// TestSweepRecoversLostSteps: the sweeper recovers the step of a worker that
+// acknowledges too early. That it recovers no other step is a rule of every space.
+func TestSweepRecoversLostSteps(t *testing.T) {
 	sc := Scenario{
-		Name: "a message while repair acknowledges too early", Before: interrupted, Senders: []Sender{{Item: say("m1")}},
+		Name: "a message while repair acknowledges too early", Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}},
 		Mutation: AckPutBack, Faults: Faults{Crashes: 1, Lost: 2, Stale: 1},
 	}
 	if r := walk(t, newModel(t, sc)); r.Broken == nil || !strings.Contains(r.Broken.Error(), "stuck") {
@@ -133,9 +132,9 @@ func TestASweepHandsOverWhatWasLost(t *testing.T) {
 	keeps(t, sc)
 }
 
-// TestASweepSetsALostTimerAnew: where a timer that fires again is taken for the one that
+// TestSweepSetsALostTimerAgain: where a timer that fires again is taken for the one that
 // the park has refused, nothing is left to end the park, until a sweep finds it overdue.
-func TestASweepSetsALostTimerAnew(t *testing.T) {
+func TestSweepSetsALostTimerAgain(t *testing.T) {
 	sc := early
 	sc.Name, sc.Mutation = "a timer that fires before its park is stored", TimersFoundEarlier
 	if r := walk(t, newModel(t, sc)); r.Broken == nil || !strings.Contains(r.Broken.Error(), "parked until a timer fires") {
@@ -170,8 +169,8 @@ func walk(t *testing.T, m Machine[*state, action]) Result {
 	}
 	begin := time.Now()
 	r := Search(m, limit)
-	t.Logf("explored %s states, %s transitions, depth %d, %s rests, in %s",
-		count(r.States), count(r.Transitions), r.Depth, count(r.Rests), time.Since(begin).Round(time.Millisecond))
+	t.Logf("explored %s states, %s transitions, depth %d, %s terminal, in %s",
+		count(r.States), count(r.Transitions), r.Depth, count(r.Terminals), time.Since(begin).Round(time.Millisecond))
 	return r
 }
 

@@ -7,7 +7,7 @@ import (
 
 // What senders send. The id is the caller's request id.
 
-func say(id string) *harnessv1.InboxItem {
+func userMessage(id string) *harnessv1.InboxItem {
 	return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(id)}}}
 }
 

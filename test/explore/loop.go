@@ -17,15 +17,15 @@ import (
 
 // Turn is what the model does in a turn.
 type Turn struct {
-	// Waiting are calls that wait for somebody.
+	// Waiting are calls that wait for an answer from outside.
 	Waiting []Call
-	// Works: it makes a call that the tool host runs, and the run goes on.
+	// Works is true if the model makes a call that the tool host runs.
 	Works bool
 	// Outage is the version of the log up to which no provider can be reached.
 	Outage uint8
 }
 
-// Call is one that somebody outside has to answer.
+// Call is a call that waits for an answer from outside.
 type Call struct {
 	ID string
 	// Asks is true if a person has to allow the call.
@@ -35,9 +35,9 @@ type Call struct {
 }
 
 // loopActions appends what the rest of the loop may do: a turn, which may see what is
-// in the inbox, and the stop decision. Each is done by one worker to whom nothing
-// happens, in one action, but that a turn whose calls wait for somebody announces
-// them in a record before the one that ends it.
+// in the inbox, and the stop decision. One worker without faults does
+// each in one action, except that a turn whose calls wait for an answer announces them
+// in a record before the step.
 func (m *Model) loopActions(s *state, into []action) []action {
 	n := s.record(s.newest())
 	b := m.all[s.at(n).body]
@@ -53,8 +53,7 @@ func (m *Model) loopActions(s *state, into []action) []action {
 	return into
 }
 
-// stopAsked says whether an interrupt or a cancel is in the inbox: the look of
-// turnserver.
+// stopAsked reports whether an interrupt or a cancel is in the inbox.
 func (m *Model) stopAsked(s *state) bool {
 	step := m.all[s.at(m.stepAt(s, s.newest())).body]
 	for n := step.cursor + 1; n <= s.newest(); n++ {
@@ -205,8 +204,8 @@ func (w *turnWorker) respond() *model.Response {
 	return r
 }
 
-// turnState is the state of the turn machine for a step, with a tool that runs at
-// once and one whose calls wait as the plan has it.
+// turnState is the state of the turn machine for a step, with a tool whose calls
+// run and one whose calls wait as the plan has it.
 func turnState(step *harnessv1.Step, plan Turn) (*turn.State, error) {
 	definition, err := agent.FromStep(step)
 	if err != nil {

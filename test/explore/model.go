@@ -6,58 +6,55 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Scenario is a run, who writes to it, and what may go wrong.
+// Scenario is a run, its senders, and the faults that may happen.
 type Scenario struct {
 	Name string
-	// Turns says what the model does in a turn, by the turn's number; in those that
-	// are not named it calls work_complete.
+	// Turns are what the model does in a turn, by the turn's number. In all other turns
+	// it calls work_complete.
 	Turns map[uint32]Turn
 	// Budgets of the run; nil for none.
 	Budgets *harnessv1.Budgets
-	// Tools says how long calls wait for somebody, in whole hours; nil for an hour.
+	// Tools sets how long calls wait for an answer, in whole hours; nil for an hour.
 	Tools *harnessv1.ToolConfig
-	// Before is sent before the exploration begins, by senders to whom nothing
-	// happens.
+	// Before are inputs that are sent before the exploration starts, without faults.
 	Before []Sender
-	// From says that the exploration begins at the first newest record for which it
-	// holds; nil begins it when the run has come to rest.
+	// From is true of the newest record at which the exploration starts; nil starts it
+	// when the run is parked or has ended.
 	From func(*harnessv1.Record) bool
 	// Senders write to the run at any moment from then on.
 	Senders []Sender
-	// Timers lets those that parks set fire at any moment, else they do not in the
-	// time that is looked at.
+	// Timers lets the timers of parks fire at any moment. Without it they never fire.
 	Timers bool
-	// Sweeps lets the sweeper look at the run at any moment.
+	// Sweeps lets the sweeper sweep at any moment.
 	Sweeps bool
 	// Wakers and Repairers are the numbers of workers; 0 counts as 1.
 	Wakers, Repairers int
-	// Batch bounds the items that repair takes in at once; 0 is no bound.
+	// Batch bounds the items that one decision of repair takes in; 0 is no bound.
 	Batch int
-	// Replicated says that a stream refuses an append while another one behind the
-	// same message is under way. Else it takes whichever comes first.
+	// Replicated makes the stream refuse an append while another one after the same
+	// message is pending. Without it the stream stores the first that arrives.
 	Replicated bool
 	// Faults that may happen.
 	Faults Faults
-	// Fine makes every interaction with the bus an action of its own. Else those that
-	// belong together are one where nobody can tell the difference, see the package
-	// comment.
+	// Fine makes every interaction with the bus a separate action. Without it those of
+	// which no other actor can observe the difference are one, see the package comment.
 	Fine bool
-	// Mutation breaks the protocol in one place; empty for the protocol as it is.
+	// Mutation breaks the protocol in one place; empty for the unchanged protocol.
 	Mutation Mutation
-	// TwiceStored leaves out the rule that an item is in the inbox once, to see what else
-	// would break. That it has one effect holds always.
+	// TwiceStored drops the rule that an item is in the inbox once, to find what else
+	// would break. The rule that it has one effect always holds.
 	TwiceStored bool
-	// Tries is how often a sender that gets no answer sends its item at most; 0 is twice.
+	// Tries bounds the attempts of a sender that gets no answer; 0 is two.
 	Tries uint8
-	// Behind is how many records a replica may lack that need not have any message in
-	// particular; 0 is one.
-	Behind int
+	// Lag is the number of records that a replica may lack for a read that names no
+	// message; 0 is one.
+	Lag int
 }
 
-// Sender sends one input, and sends it again under the same id when it gets no answer.
+// Sender sends one input, and sends it again under the same id if it gets no answer.
 type Sender struct {
 	Item *harnessv1.InboxItem
-	// Again is how often it sends the item once more although it has an answer.
+	// Again is how often it sends the item although it has an answer.
 	Again uint8
 }
 
@@ -77,14 +74,14 @@ type verb uint8
 
 const (
 	deliverWake verb = iota
-	wakeTake         // delivered, and looks
+	wakeTake         // delivered, and reads
 	wakeView
 	wakeAppend
 	wakeAck
 	wakeCrash
 	wakeLapse
 	deliverStep
-	stepTake // delivered, and looks
+	stepTake // delivered, and reads
 	stepCheck
 	stepObserve
 	stepCommit
@@ -95,7 +92,7 @@ const (
 	sendConfirm
 	sendSeek
 	sendPublish
-	sendJudge
+	sendCompare
 	sendCrash
 	fireTimer
 	land
@@ -118,16 +115,16 @@ const (
 	lapse
 )
 
-// How an append or an acknowledgement goes.
+// Results of an append or an acknowledgement.
 const (
 	answered    seq = iota // it arrives, and so does its answer
-	unknown                // no answer: stored now, later or never. Who sent it gives it up
-	retried                // no answer, and who sent it looks again
+	unknown                // no answer: stored now, later or never. The sender gives up
+	retried                // no answer, and the sender reads again
 	abandoned              // given up while another append is under way
-	thenDies               // it arrives, and who sent it dies
-	timerOnly              // the timer of a park is set, and who set it dies before it commits the park
+	thenDies               // it arrives, and the sender dies
+	timerOnly              // the timer of a park is set, and the worker dies before it commits the park
 	thenUnacked            // it arrives, and the acknowledgement that follows is lost
-	broken                 // of a turn: it is broken off, because it saw what is in the inbox
+	broken                 // of a turn: it is stopped by an item in the inbox
 )
 
 // action is one interaction of an actor with the bus.
@@ -151,7 +148,7 @@ func New(sc Scenario) (*Model, error) {
 // Start is the state that the exploration begins in.
 func (m *Model) Start() *state { return m.base }
 
-// Fault says that an action is a fault.
+// Fault reports whether an action is a fault.
 func (m *Model) Fault(a action) bool { return a.cost != free }
 
 // Encode appends the canonical form of a state.
@@ -204,7 +201,7 @@ func (m *Model) carryOut(s *state, a action) error {
 		return m.wake(s, &s.wakers[a.who], a)
 	case stepTake, stepCheck, stepObserve, stepCommit, stepAck, stepCrash, stepLapse:
 		return m.repair(s, &s.repairers[a.who], a)
-	case sendStart, sendConfirm, sendSeek, sendPublish, sendJudge, sendCrash, fireTimer:
+	case sendStart, sendConfirm, sendSeek, sendPublish, sendCompare, sendCrash, fireTimer:
 		return m.send(s, &s.senders[a.who], a)
 	case land:
 		f := s.flights[a.who]
@@ -221,12 +218,12 @@ func (m *Model) carryOut(s *state, a action) error {
 	return fmt.Errorf("the model has no action %d", a.do)
 }
 
-// whole says that what follows from an action is part of it. A delivery that may be
+// whole reports whether what follows from an action is part of it. A delivery that may be
 // repeated while it is handled makes the difference between a message that will be
 // acknowledged and one that is.
 func (m *Model) whole(s *state) bool { return !m.Fine && s.left.Lapses == 0 }
 
-// looks appends an action for every answer that a replica may give to a read that
+// reads appends an action for every answer that a replica may give to a read that
 // must contain the message with sequence from.
 func (s *state) reads(a action, from seq, into []action) []action {
 	a.arg = s.newest()

@@ -5,20 +5,20 @@ import (
 	"testing"
 )
 
-// TestASettledConflictCouldBeAcknowledged: that a conflict alone is never a reason to
-// acknowledge is about refusals that nobody has settled.
-func TestASettledConflictCouldBeAcknowledged(t *testing.T) {
+// TestAResolvedConflictCouldBeAcknowledged: only an unresolved refusal is never
+// a reason to acknowledge.
+func TestAResolvedConflictCouldBeAcknowledged(t *testing.T) {
 	keeps(t, Scenario{
-		Name: "two messages", Mutation: AckSettled, Before: interrupted, From: atPark, Replicated: true, Batch: 1,
-		Senders: []Sender{{Item: say("m1")}, {Item: say("m2")}}, Wakers: 2, Faults: Faults{Lost: 1},
+		Name: "two messages", Mutation: AckResolved, Before: interrupted, From: atPark, Replicated: true, Batch: 1,
+		Senders: []Sender{{Item: userMessage("m1")}, {Item: userMessage("m2")}}, Wakers: 2, Faults: Faults{Lost: 1},
 	})
 }
 
-// TestEachMutationIsCaught: the explorer can fail. Each way to break the protocol
+// TestEachMutationBreaksARule: the explorer can fail. Each way to break the protocol
 // breaks a rule, in a scenario in which every rule is kept without it.
-func TestEachMutationIsCaught(t *testing.T) {
-	one := []Sender{{Item: say("m1")}}
-	two := []Sender{{Item: say("m1")}, {Item: say("m2")}}
+func TestEachMutationBreaksARule(t *testing.T) {
+	one := []Sender{{Item: userMessage("m1")}}
+	two := []Sender{{Item: userMessage("m1")}, {Item: userMessage("m2")}}
 	answers := []Sender{{Item: approve("yes", "a")}, {Item: deny("no", "a")}}
 	for _, c := range []struct {
 		mutation Mutation
@@ -28,7 +28,7 @@ func TestEachMutationIsCaught(t *testing.T) {
 		{AckOnConflict, "lost", Scenario{Before: interrupted, Senders: one, Replicated: true, Faults: Faults{Lost: 1}}},
 		{WakeUnvalidated, "lost", Scenario{Before: interrupted, Senders: one, Faults: Faults{Stale: 1}}},
 		{DrainUnvalidated, "a wake takes in nothing", Scenario{Before: interrupted, Senders: one, Faults: Faults{Stale: 1}}},
-		{RefusedStay, "a wake takes in nothing", Scenario{Turns: asks, Senders: answers}},
+		{CursorBeforeRefused, "a wake takes in nothing", Scenario{Turns: asks, Senders: answers}},
 		{DrainedForgotten, "twice in a run", Scenario{Before: interrupted, Senders: one, Faults: Faults{Crashes: 1}, TwiceStored: true}},
 		{AnswersForgotten, "is wrong", Scenario{Turns: asks, Senders: answers}},
 		{WakeUnfenced, "not gap-free", Scenario{Before: interrupted, Senders: two, Wakers: 2}},
@@ -36,14 +36,14 @@ func TestEachMutationIsCaught(t *testing.T) {
 		{AckFirst, "lost", Scenario{Before: interrupted, Senders: one, Faults: Faults{Crashes: 1}}},
 		{AckPutBack, "stuck", Scenario{Before: interrupted, Senders: one, Faults: Faults{Lost: 1}}},
 		{SendUnfenced, "neither an effect nor a refusal", Scenario{Before: interrupted, Senders: two}},
-		{SendWithoutLook, "stored twice", Scenario{Before: interrupted, Senders: one, Faults: Faults{Lost: 1}}},
+		{SendWithoutRead, "stored twice", Scenario{Before: interrupted, Senders: one, Faults: Faults{Lost: 1}}},
 		{SecondUnchecked, "second answer", Scenario{Turns: asks, Senders: answers}},
 		{FoundUnchecked, "second answer", Scenario{Turns: asks, Senders: answers, Tries: 1, Faults: Faults{Lost: 1}}},
-		{WhoForgotten, "second answer", Scenario{Turns: asks, Senders: answers, Faults: Faults{Crashes: 1}}},
-		{RefusalsUnchecked, "is wrong", Scenario{Before: interrupted, Senders: []Sender{{Item: say("m1")}, {Item: interrupt("i1")}}, Faults: Faults{Stale: 1}}},
+		{AnswererForgotten, "second answer", Scenario{Turns: asks, Senders: answers, Faults: Faults{Crashes: 1}}},
+		{RefusalsUnchecked, "is wrong", Scenario{Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}, {Item: interrupt("i1")}}, Faults: Faults{Stale: 1}}},
 		{TimersRemembered, "parked until a timer fires", Scenario{Turns: asksClient, Tools: hours(1, 2), Timers: true, Before: []Sender{{Item: approve("yes", "c")}}, From: atWake, Faults: Faults{Crashes: 1}}},
 		{TimersFoundEarlier, "parked until a timer fires", early},
-		{RestsNotDelivered, "lost", Scenario{Before: interrupted, Senders: []Sender{{Item: say("m1")}, {Item: interrupt("i1")}}}},
+		{ParksNotDelivered, "lost", Scenario{Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}, {Item: interrupt("i1")}}}},
 	} {
 		t.Run(name(string(c.mutation)), func(t *testing.T) {
 			c.sc.Name = string(c.mutation)

@@ -32,36 +32,35 @@ func (m *Model) prepare() error {
 	}
 	for range 1000 {
 		if sc.From != nil && sc.From(m.entry(s, s.record(s.newest())).Record) {
-			return m.begin(s, sc)
+			return m.startAt(s, sc)
 		}
 		actions := m.Actions(s, nil)
 		if len(actions) == 0 {
-			if err := m.AtRest(s); err != nil {
+			if err := m.CheckTerminal(s); err != nil {
 				return err
 			}
 			if sc.From != nil {
-				return errors.New("the run rests and has never been where the exploration is to begin")
+				return errors.New("the run is parked or has ended before the exploration starts")
 			}
-			return m.begin(s, sc)
+			return m.startAt(s, sc)
 		}
-		next := m.undisturbed(s, actions)
+		next := m.choose(s, actions)
 		after, err := m.Apply(s, next)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.Say(s, next, after), err)
+			return fmt.Errorf("%s: %w", m.Explain(s, next, after), err)
 		}
 		s = after
 	}
 	return errors.New("the run comes to no rest")
 }
 
-// undisturbed chooses what happens next before the exploration begins: whoever writes
-// from outside is first, as soon as what it sends is taken, so that it writes while the
-// run works.
-func (m *Model) undisturbed(s *state, actions []action) action {
+// choose returns the next action before the exploration starts: a sender is first as
+// soon as its item is admitted, so that it writes while the run works.
+func (m *Model) choose(s *state, actions []action) action {
 	next := actions[len(actions)-1]
 	for _, a := range slices.Backward(actions) {
 		switch {
-		case a.do > sendStart && a.do <= sendJudge:
+		case a.do > sendStart && a.do <= sendCompare:
 			return a
 		case a.do != sendStart:
 			next = a
@@ -73,7 +72,7 @@ func (m *Model) undisturbed(s *state, actions []action) action {
 }
 
 // begin makes s the state that the exploration begins in.
-func (m *Model) begin(s *state, sc Scenario) error {
+func (m *Model) startAt(s *state, sc Scenario) error {
 	m.Scenario = sc
 	s.senders, s.left = nil, sc.Faults
 	for _, c := range sc.Senders {
@@ -84,7 +83,7 @@ func (m *Model) begin(s *state, sc Scenario) error {
 	}
 	newest := s.record(s.newest())
 	m.floor = newest
-	for range max(1, sc.Behind) {
+	for range max(1, sc.Lag) {
 		m.floor = max(1, s.record(m.floor-1))
 	}
 	if m.setsTimer(s.at(newest).body, s.at(newest).version) {

@@ -58,8 +58,8 @@ func (m *Model) repairerActions(s *state, who uint8, into []action) []action {
 	return s.common(w, action{do: stepCrash, who: who}, action{do: stepLapse, who: who}, into)
 }
 
-// observeFrom is how far a replica must be for the look into the inbox of the worker
-// with trigger n. For one that is no wake any replica is asked for the newest item.
+// observeFrom returns the message that the read of the inbox must contain for the worker
+// with trigger n. Any replica may answer if the trigger is no wake.
 func (m *Model) observeFrom(s *state, n seq) seq {
 	if m.all[s.at(n).body].reads && m.Mutation != DrainUnvalidated {
 		return n
@@ -207,13 +207,13 @@ func (m *Model) outcome(o *harnessv1.Outcome, version uint8) decision {
 	return decision{body: m.step(step, o.GetAppended(), o.GetEvents())}
 }
 
-// mutate breaks an outcome of repair where a mutation says so.
+// mutate applies the mutation to an outcome of repair.
 func (m *Model) mutate(s *state, n seq, o *harnessv1.Outcome) *harnessv1.Outcome {
 	after := o.GetStep().GetSnapshot()
 	switch m.Mutation {
 	case DrainedForgotten:
 		after.DrainedItems = nil
-	case RefusedStay:
+	case CursorBeforeRefused:
 		before := m.all[s.at(n).body]
 		for _, i := range m.inbox(s, before.cursor, seq(after.GetInboxCursor()), 0) {
 			if id := m.items[s.at(i).item].GetId(); rejects(o, id) {
@@ -224,7 +224,7 @@ func (m *Model) mutate(s *state, n seq, o *harnessv1.Outcome) *harnessv1.Outcome
 		after.InboxCursor = max(after.GetInboxCursor(), uint64(before.cursor))
 	case AnswersForgotten:
 		after.AnsweredCalls, after.AnsweredBy = nil, nil
-	case WhoForgotten:
+	case AnswererForgotten:
 		after.AnsweredBy = nil
 	case TimersRemembered:
 		for _, e := range o.GetEvents() {
@@ -245,13 +245,13 @@ func rejects(o *harnessv1.Outcome, id string) bool {
 	return false
 }
 
-// setsTimer says that a record sets a timer: it begins a park that has a time.
+// setsTimer reports whether a record sets a timer: it begins a park that has a time.
 func (m *Model) setsTimer(id bodyID, version uint8) bool {
 	step := m.all[id].step
 	return m.Timers && step.GetParked().GetWakeAt() != nil && step.GetSnapshot().GetParkVersion() == uint64(version)
 }
 
-// setTimer sets the timer of a park; one whose time is over fires at once.
+// setTimer sets the timer of a park; one whose time has passed fires immediately.
 func (m *Model) setTimer(s *state, id bodyID) {
 	step := m.all[id].step
 	item := m.item(repair.TimerItem(step.GetSnapshot().GetParkVersion()))
@@ -263,7 +263,7 @@ func (m *Model) setTimer(s *state, id bodyID) {
 		switch {
 		case c.at == finished: // it fired and was handed on
 			s.senders[i] = sender{item: item, due: due}
-		case c.fired: // nobody has handed it on
+		case c.fired: // its item is not stored yet
 			s.senders[i].next = due
 		default:
 			s.senders[i].due = due
@@ -273,8 +273,8 @@ func (m *Model) setTimer(s *state, id bodyID) {
 	s.senders = append(s.senders, sender{item: item, due: due})
 }
 
-// awaits says whether a step's snapshot awaits a call.
-func (b *body) awaits(call string) *harnessv1.PendingCall {
+// awaitedCall reports whether a step's snapshot awaitedCall a call.
+func (b *body) awaitedCall(call string) *harnessv1.PendingCall {
 	for _, c := range runstate.AwaitedCalls(b.step.GetSnapshot()) {
 		if c.GetCallId() == call {
 			return c

@@ -11,46 +11,46 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// AtRest says what is wrong with a state in which nothing but faults can happen.
-func (m *Model) AtRest(s *state) error {
+// CheckTerminal returns what is wrong with a state in which nothing but faults can happen.
+func (m *Model) CheckTerminal(s *state) error {
 	newest := s.record(s.newest())
 	b := m.all[s.at(newest).body]
 	if !b.rest {
-		return errors.New("stuck: nobody has the run, and it does not rest")
+		return errors.New("stuck: no worker has the run, and it is neither parked nor ended")
 	}
 	if m.Timers && b.step.GetParked().GetWakeAt() != nil {
 		return fmt.Errorf("the run is parked until a timer fires, and timer %d has fired", b.step.GetSnapshot().GetParkVersion())
 	}
 	if n := s.item(s.newest()); n > b.cursor {
-		return fmt.Errorf("lost: the item at %d is beyond the cursor %d of a run that rests", n, b.cursor)
+		return fmt.Errorf("lost: the item at %d is beyond the cursor %d of a parked or ended run", n, b.cursor)
 	}
 	for n := m.fixed + 1; n <= s.newest(); n++ {
 		if s.at(n).item != noItem {
-			if err := m.checkTaken(s, m.items[s.at(n).item], n); err != nil {
+			if err := m.checkDrained(s, m.items[s.at(n).item], n); err != nil {
 				return err
 			}
 		}
 	}
 	for i, c := range s.senders {
 		if c.told && !m.inInbox(s, m.items[c.item].GetId()) {
-			return fmt.Errorf("sender %d was told that its item is stored, and it is not", i+1)
+			return fmt.Errorf("sender %d got the reply that its item is stored, and it is not", i+1)
 		}
 	}
 	if len(b.awaited) == 0 && b.step.GetTo() == runlog.Park && b.step.GetSnapshot().GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
-		return errors.New("the run is parked, waits for nobody and is not paused")
+		return errors.New("the run is parked, awaits no call and is not paused")
 	}
 	return m.checkCalls(s, newest)
 }
 
-// checkTaken: an item that is stored has had one effect or one refusal.
-func (m *Model) checkTaken(s *state, item *harnessv1.InboxItem, n seq) error {
-	accepted := s.happened&m.effect(accepting(item.GetId())) != 0
-	rejected := s.happened&m.effect(rejecting(item.GetId())) != 0
+// checkDrained: an item that is stored has had one effect or one refusal.
+func (m *Model) checkDrained(s *state, item *harnessv1.InboxItem, n seq) error {
+	accepted := s.happened&m.effect(acceptanceOf(item.GetId())) != 0
+	rejected := s.happened&m.effect(rejectionOf(item.GetId())) != 0
 	if !accepted && !rejected {
 		return fmt.Errorf("item %s at %d had neither an effect nor a refusal", item.GetId(), n)
 	}
 	if text := item.GetUserMessage().GetContent(); text != nil {
-		if said := s.happened&m.effect(saying(content.Text(text))) != 0; said != accepted {
+		if said := s.happened&m.effect(messageOf(content.Text(text))) != 0; said != accepted {
 			return fmt.Errorf("item %s: accepted is %v, and its text in the conversation is %v", item.GetId(), accepted, said)
 		}
 	}
@@ -73,37 +73,37 @@ func (m *Model) checkCalls(s *state, newest seq) error {
 		case s.happened&m.effect(resultOf(call)) != 0:
 		case now.pending[call] && now.step.GetTo() == runlog.Park:
 		default:
-			return fmt.Errorf("call %s has no result and nobody waits for it", call)
+			return fmt.Errorf("call %s has no result and is not awaited", call)
 		}
 	}
 	return nil
 }
 
-// inInbox says whether an item with this id is stored.
+// inInbox reports whether an item with this id is stored.
 func (m *Model) inInbox(s *state, id string) bool {
 	return slices.ContainsFunc(s.stream, func(msg message) bool {
 		return msg.item != noItem && m.items[msg.item].GetId() == id
 	})
 }
 
-// checkAnswer checks what a sender is told at the end of an attempt. before says that it
-// was told already that its item is stored.
+// checkAnswer checks the reply to a sender at the end of an attempt. before is true if an
+// earlier reply was that its item is stored.
 func (m *Model) checkAnswer(s *state, c *sender, before bool) error {
 	item := m.items[c.item]
 	switch c.answer {
 	case stored:
 		if before {
-			return fmt.Errorf("item %s: its sender is told twice that it was stored, and not that it existed", item.GetId())
+			return fmt.Errorf("item %s: two replies are that it was stored, and the second not that it existed", item.GetId())
 		}
 	case existed:
 		if !m.inInbox(s, item.GetId()) {
-			return fmt.Errorf("item %s: its sender is told that it existed, and it does not", item.GetId())
+			return fmt.Errorf("item %s: the reply is that it existed, and it does not", item.GetId())
 		}
 	default:
 		return nil
 	}
 	if first := m.firstAnswer(s, item); first != "" {
-		return fmt.Errorf("item %s is the second answer to call %s, behind %s, and its sender is told OK", item.GetId(), callOf(item), first)
+		return fmt.Errorf("item %s is the second answer to call %s, after %s, and the reply is OK", item.GetId(), callOf(item), first)
 	}
 	return nil
 }
@@ -119,14 +119,14 @@ func (m *Model) firstAnswer(s *state, item *harnessv1.InboxItem) string {
 		if other.GetId() == item.GetId() {
 			return ""
 		}
-		if answersSame(other, item) && s.happened&m.effect(rejecting(other.GetId())) == 0 {
+		if answersSame(other, item) && s.happened&m.effect(rejectionOf(other.GetId())) == 0 {
 			return other.GetId()
 		}
 	}
 	return ""
 }
 
-// answersSame says that an item answers what another one does. An approval for the rest
+// answersSame reports whether an item answers what another one does. An approval for the rest
 // of the run answers all calls that wait for one: here they are of one turn and tool.
 func answersSame(a, b *harnessv1.InboxItem) bool {
 	if (a.GetApproval() != nil) != (b.GetApproval() != nil) {
@@ -144,7 +144,7 @@ func (m *Model) checkRefusal(s *state, c *sender, got answer) error {
 	if m.justified(s, item, got, s.newest()) {
 		return nil
 	}
-	return fmt.Errorf("item %s: its sender is told %q, and as the stream is that is wrong", item.GetId(), got)
+	return fmt.Errorf("item %s: the reply is %q, which is wrong for this stream", item.GetId(), got)
 }
 
 func (m *Model) justified(s *state, item *harnessv1.InboxItem, got answer, u seq) bool {
@@ -154,7 +154,7 @@ func (m *Model) justified(s *state, item *harnessv1.InboxItem, got answer, u seq
 	if newest == step && step.rest {
 		to = step.step.GetTo()
 	}
-	var waiting []*harnessv1.InboxItem // what nobody has taken in
+	var waiting []*harnessv1.InboxItem // not taken in
 	for n := step.cursor + 1; n <= u; n++ {
 		if s.at(n).item != noItem {
 			waiting = append(waiting, m.items[s.at(n).item])
@@ -184,9 +184,9 @@ func (m *Model) justified(s *state, item *harnessv1.InboxItem, got answer, u seq
 	case got == unneeded && item.GetCancel() != nil:
 		return lastIs(isCancel)
 	case got == unneeded && item.GetInterrupt() != nil:
-		// It rests, and there is nothing that an interrupt would answer or stop.
+		// The run is parked or has ended, and there is nothing to answer or stop.
 		return lastIs(isInterrupt) || len(waiting) == 0 && (to == runlog.End || to == runlog.Park && len(step.awaited) == 0)
-	case got == answeredOnce:
+	case got == alreadyAnswered:
 		return m.answeredBy(s, item, u)
 	case got == notPending:
 		return !m.answeredBy(s, item, u) && !m.waitsFor(s, item, u)
@@ -194,8 +194,8 @@ func (m *Model) justified(s *state, item *harnessv1.InboxItem, got answer, u seq
 	return false
 }
 
-// answeredBy says that up to u somebody else had answered the call of item, or that
-// it had its result in another way.
+// answeredBy reports whether up to u another item had answered the call of item, or it
+// had its result in another way.
 func (m *Model) answeredBy(s *state, item *harnessv1.InboxItem, u seq) bool {
 	call, approval := callOf(item), item.GetApproval() != nil
 	var happened effects
@@ -208,18 +208,18 @@ func (m *Model) answeredBy(s *state, item *harnessv1.InboxItem, u seq) bool {
 		return true
 	}
 	for n := seq(1); n <= u; n++ {
-		if msg := s.at(n); msg.item != noItem && answersSame(m.items[msg.item], item) && happened&m.effect(rejecting(m.items[msg.item].GetId())) == 0 {
+		if msg := s.at(n); msg.item != noItem && answersSame(m.items[msg.item], item) && happened&m.effect(rejectionOf(m.items[msg.item].GetId())) == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// waitsFor says that up to u the call of item waited for such an answer, or was
+// waitsFor reports whether up to u the call of item waited for such an answer, or was
 // announced to wait for it.
 func (m *Model) waitsFor(s *state, item *harnessv1.InboxItem, u seq) bool {
 	kind := ""
-	if c := m.all[s.at(m.stepAt(s, u)).body].awaits(callOf(item)); c != nil {
+	if c := m.all[s.at(m.stepAt(s, u)).body].awaitedCall(callOf(item)); c != nil {
 		kind = c.GetKind()
 	}
 	if j := m.all[s.at(s.record(u)).body].journal; j != nil {

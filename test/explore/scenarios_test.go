@@ -50,33 +50,33 @@ var early = Scenario{
 	Faults: Faults{Crashes: 1, Lost: 1},
 }
 
-// sized is a scenario with the faults of the larger exploration.
-type sized struct {
+// sizedScenario is a scenario with the faults of the larger exploration.
+type sizedScenario struct {
 	Scenario
 	Large Faults
 }
 
 // scenarios are explored wholly by TestEveryInterleavingKeepsTheRules.
-func scenarios() []sized {
-	return []sized{
+func scenarios() []sizedScenario {
+	return []sizedScenario{
 		{Large: Faults{Crashes: 2, Lost: 2, Stale: 2}, Scenario: Scenario{
 			Name: "a message and its retry to an interrupted run", Before: interrupted, From: atPark,
-			Senders: []Sender{{Item: say("m1"), Again: 1}},
+			Senders: []Sender{{Item: userMessage("m1"), Again: 1}},
 			Wakers:  2, Repairers: 2, Faults: Faults{Crashes: 2, Lost: 1, Stale: 1},
 		}},
 		{Large: Faults{Crashes: 2, Lost: 1, Stale: 2, Lapses: 2}, Scenario: Scenario{
 			Name: "a message to an interrupted run while deliveries are repeated", Before: interrupted, Sweeps: true,
-			Senders: []Sender{{Item: say("m1")}},
+			Senders: []Sender{{Item: userMessage("m1")}},
 			Wakers:  2, Repairers: 2, Faults: Faults{Crashes: 1, Stale: 1, Lapses: 2},
 		}},
 		{Large: Faults{Crashes: 1, Lost: 2, Stale: 2}, Scenario: Scenario{
 			Name: "one message by two gateways to an interrupted run", Before: interrupted, Replicated: true,
-			Senders: []Sender{{Item: say("m1")}, {Item: say("m1")}},
+			Senders: []Sender{{Item: userMessage("m1")}, {Item: userMessage("m1")}},
 			Wakers:  2, Repairers: 2, Faults: Faults{Lost: 2, Stale: 1},
 		}},
 		{Large: Faults{Crashes: 1}, Scenario: Scenario{
 			Name: "a message, an interrupt and a resume to an interrupted run", Before: interrupted, Batch: 1,
-			Senders: []Sender{{Item: say("m1")}, {Item: interrupt("i1")}, {Item: resume("r1", nil)}},
+			Senders: []Sender{{Item: userMessage("m1")}, {Item: interrupt("i1")}, {Item: resume("r1", nil)}},
 			Wakers:  2, Repairers: 2,
 		}},
 		{Large: Faults{Crashes: 1, Lost: 1, Stale: 1}, Scenario: Scenario{
@@ -121,12 +121,12 @@ func scenarios() []sized {
 		}},
 		{Large: Faults{Crashes: 1, Lost: 1, Stale: 1}, Scenario: Scenario{
 			Name: "a message and a cancel to a run that has ended", From: atEnd,
-			Senders: []Sender{{Item: say("m1")}, {Item: cancel("x1")}},
+			Senders: []Sender{{Item: userMessage("m1")}, {Item: cancel("x1")}},
 			Wakers:  1, Repairers: 2, Faults: Faults{Crashes: 1, Lost: 1},
 		}},
 		{Large: Faults{Crashes: 2, Lost: 1, Stale: 1}, Scenario: Scenario{
 			Name: "a resume and a message to a cancelled run", Before: []Sender{{Item: cancel("x0")}},
-			Senders: []Sender{{Item: resume("r1", nil)}, {Item: say("m1")}},
+			Senders: []Sender{{Item: resume("r1", nil)}, {Item: userMessage("m1")}},
 			Wakers:  1, Repairers: 2, Faults: Faults{Crashes: 1, Lost: 1},
 		}},
 		{Large: Faults{Crashes: 1, Lost: 1}, Scenario: Scenario{
@@ -145,7 +145,7 @@ func scenarios() []sized {
 		}},
 		{Large: Faults{Crashes: 1, Stale: 2}, Scenario: Scenario{
 			Name: "an interrupt and a message to a run that begins", Turns: works, From: atStart,
-			Senders: []Sender{{Item: interrupt("i1")}, {Item: say("m1")}},
+			Senders: []Sender{{Item: interrupt("i1")}, {Item: userMessage("m1")}},
 			Wakers:  1, Repairers: 2, Faults: Faults{Stale: 1},
 		}},
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Machine is a system that Search walks through. S is a value: Apply leaves the
-// state that it is given as it is.
+// Machine is a system that Search walks through. S is a value: Apply does not
+// change the state that it receives.
 type Machine[S, A any] interface {
 	// Start is the state that everything begins in.
 	Start() S
@@ -17,23 +17,23 @@ type Machine[S, A any] interface {
 	// Apply carries an action out. An error is a rule that was broken by it; the
 	// state is then the one in which it is.
 	Apply(s S, a A) (S, error)
-	// Fault says that an action is one that nobody can count on to happen: a crash,
-	// a lost answer. All others happen at last where nothing else does.
+	// Fault reports whether an action is a fault, which may never happen: a crash, a
+	// lost answer. All others happen eventually if nothing else does.
 	Fault(a A) bool
-	// Encode appends the canonical form of s: equal for states between which nobody
-	// can tell.
+	// Encode appends the canonical form of s: equal for states that no
+	// rule distinguishes.
 	Encode(s S, into []byte) []byte
-	// AtRest says what is wrong with a state in which nothing but faults can happen.
-	AtRest(s S) error
+	// CheckTerminal returns what is wrong with a state in which nothing but faults can happen.
+	CheckTerminal(s S) error
 	// Say puts an action that led from s to next into words.
-	Say(s S, a A, next S) string
+	Explain(s S, a A, next S) string
 }
 
 // Result is what Search has seen.
 type Result struct {
 	States, Transitions int
-	// Rests is the number of states in which nothing but faults can happen.
-	Rests int
+	// Terminals is the number of states in which only faults can happen.
+	Terminals int
 	// Depth is the length of the longest of all shortest ways to a state.
 	Depth int
 	// Broken is the rule that was broken first; nil when none was.
@@ -43,10 +43,10 @@ type Result struct {
 }
 
 var (
-	// ErrTooLarge says that there are more states than were allowed.
+	// ErrTooLarge reports whether there are more states than were allowed.
 	ErrTooLarge = errors.New("the space is larger than was allowed")
-	// ErrCircle says that without any fault the system can go round for ever.
-	ErrCircle = errors.New("livelock: without any fault the system comes back to a state that it was in")
+	// ErrCycle reports whether without any fault the system can go round for ever.
+	ErrCycle = errors.New("livelock: without any fault the system comes back to a state that it was in")
 )
 
 // digest stands for a state in the set of those visited. Of ten million states
@@ -88,7 +88,7 @@ func Search[S, A any](m Machine[S, A], limit int) Result {
 				next, err := m.Apply(s, a)
 				r.Transitions++
 				if err != nil {
-					r.States, r.Broken, r.Trace = len(x.nodes), err, append(x.trace(at), m.Say(s, a, next))
+					r.States, r.Broken, r.Trace = len(x.nodes), err, append(x.trace(at), m.Explain(s, a, next))
 					return r
 				}
 				to := x.reach(next, at, a)
@@ -98,8 +98,8 @@ func Search[S, A any](m Machine[S, A], limit int) Result {
 				}
 			}
 			if free == 0 {
-				r.Rests++
-				if err := m.AtRest(s); err != nil {
+				r.Terminals++
+				if err := m.CheckTerminal(s); err != nil {
 					r.States, r.Broken, r.Trace = len(x.nodes), err, x.trace(at)
 					return r
 				}
@@ -114,9 +114,9 @@ func Search[S, A any](m Machine[S, A], limit int) Result {
 	}
 	r.States, r.Depth = len(x.nodes), r.Depth-1
 	x.from = append(x.from, uint32(len(x.edges)))
-	if circle := x.circle(); circle != nil {
-		r.Broken, r.Trace = ErrCircle, x.trace(circle[0])
-		for _, n := range circle[1:] {
+	if cycle := x.cycle(); cycle != nil {
+		r.Broken, r.Trace = ErrCycle, x.trace(cycle[0])
+		for _, n := range cycle[1:] {
 			r.Trace = append(r.Trace, "and round: "+last(x.trace(n)))
 		}
 	}
@@ -149,15 +149,15 @@ func (x *search[S, A]) trace(n uint32) []string {
 	var lines []string
 	for _, a := range way {
 		next, _ := x.machine.Apply(s, a)
-		lines = append(lines, x.machine.Say(s, a, next))
+		lines = append(lines, x.machine.Explain(s, a, next))
 		s = next
 	}
 	return lines
 }
 
-// circle returns nodes that the system goes round without faults; nil when there
+// cycle returns nodes that the system goes round without faults; nil when there
 // are none.
-func (x *search[S, A]) circle() []uint32 {
+func (x *search[S, A]) cycle() []uint32 {
 	const (
 		fresh = iota
 		open

@@ -18,7 +18,7 @@ func (m *Model) senderActions(s *state, who uint8, into []action) []action {
 		return s.reads(action{do: sendStart, who: who}, m.floor, into)
 	case finished:
 		switch {
-		case !m.comesAgain(s, c):
+		case !m.retries(s, c):
 		case m.fires(c.item): // its acknowledgement is lost, or a bus that was restarted fires it again
 			into = append(into, action{do: fireTimer, who: who, cost: lost})
 		default:
@@ -28,14 +28,14 @@ func (m *Model) senderActions(s *state, who uint8, into []action) []action {
 	case confirming:
 		into = append(into, action{do: sendConfirm, who: who})
 	case seeking:
-		if m.apart() {
+		if m.separate() {
 			into = s.reads(action{do: sendSeek, who: who}, m.floor, into)
 			break
 		}
-		c.behind = s.item(s.newest())
+		c.fence = s.item(s.newest())
 		fallthrough
 	case publishing:
-		if m.blocked(s, flight{item: c.item, fence: c.behind}) {
+		if m.blocked(s, flight{item: c.item, fence: c.fence}) {
 			if s.left.Lost > 0 {
 				into = append(into, action{do: sendPublish, who: who, arg: abandoned, cost: lost})
 			}
@@ -48,8 +48,8 @@ func (m *Model) senderActions(s *state, who uint8, into []action) []action {
 		if s.left.Crashes > 0 {
 			into = append(into, action{do: sendPublish, who: who, arg: thenDies, cost: crash})
 		}
-	case judging:
-		into = append(into, action{do: sendJudge, who: who})
+	case comparing:
+		into = append(into, action{do: sendCompare, who: who})
 	}
 	if s.left.Crashes > 0 {
 		into = append(into, action{do: sendCrash, who: who, cost: crash})
@@ -57,9 +57,9 @@ func (m *Model) senderActions(s *state, who uint8, into []action) []action {
 	return into
 }
 
-// comesAgain says that a sender that has an answer, or a timer that was handed on, may
+// retries reports whether a sender that has an answer, or a timer that was handed on, may
 // begin another attempt.
-func (m *Model) comesAgain(s *state, c sender) bool {
+func (m *Model) retries(s *state, c sender) bool {
 	switch {
 	case m.fires(c.item):
 		return c.answer != timerIsStale && s.left.Lost > 0
@@ -80,26 +80,26 @@ func (m *Model) send(s *state, c *sender, a action) error {
 		*c = sender{at: seeking, item: c.item, again: c.again, tries: c.tries + 1, told: c.told}
 		return m.give(s, c, a.arg)
 	case sendConfirm:
-		seen := c.behind
-		c.behind = 0
+		seen := c.fence
+		c.fence = 0
 		if seen == s.newest() {
 			return m.refuse(s, c, m.admission(s, c.item, seen).answer)
 		}
 		return m.give(s, c, s.newest())
 	case sendSeek:
-		c.behind = s.item(a.arg)
+		c.fence = s.item(a.arg)
 		c.at = publishing
-		if same := m.same(s, c.item, c.after, c.behind); same != 0 {
-			return m.placed(s, c, same, true)
+		if same := m.same(s, c.item, c.after, c.fence); same != 0 {
+			return m.continueStored(s, c, same, true)
 		}
 	case sendPublish:
 		if c.at == seeking {
-			c.behind = s.item(s.newest())
-			if same := m.same(s, c.item, c.after, c.behind); same != 0 {
-				return m.placed(s, c, same, true)
+			c.fence = s.item(s.newest())
+			if same := m.same(s, c.item, c.after, c.fence); same != 0 {
+				return m.continueStored(s, c, same, true)
 			}
 		}
-		f := flight{item: c.item, fence: c.behind}
+		f := flight{item: c.item, fence: c.fence}
 		switch {
 		case a.arg == abandoned:
 			return m.finish(s, c, unavailable)
@@ -108,7 +108,7 @@ func (m *Model) send(s *state, c *sender, a action) error {
 			return m.finish(s, c, unavailable)
 		case a.arg == retried:
 			s.flights = append(s.flights, f)
-			c.at, c.behind = seeking, 0
+			c.at, c.fence = seeking, 0
 		case m.fits(s, f):
 			if err := m.take(s, f); err != nil {
 				return err
@@ -116,12 +116,12 @@ func (m *Model) send(s *state, c *sender, a action) error {
 			if a.arg == thenDies {
 				return m.finish(s, c, unavailable)
 			}
-			return m.placed(s, c, s.newest(), false)
-		default: // another sender was first, or its own landed unseen: look again
-			c.at, c.behind = seeking, 0
+			return m.continueStored(s, c, s.newest(), false)
+		default: // another sender was first, or its own append arrived: search again
+			c.at, c.fence = seeking, 0
 		}
-	case sendJudge:
-		return m.judge(s, c)
+	case sendCompare:
+		return m.compare(s, c)
 	case sendCrash:
 		return m.finish(s, c, unavailable)
 	case fireTimer:
@@ -132,15 +132,15 @@ func (m *Model) send(s *state, c *sender, a action) error {
 	return nil
 }
 
-// apart says that a sender looks for its item in one action and appends it in another.
-// As what it appends is fenced on what it has seen, whatever comes between sends it back
-// to the look.
-func (m *Model) apart() bool { return m.Fine || m.Mutation == SendUnfenced }
+// separate reports whether a sender searches for its item in one action and appends it in another.
+// As what it appends is fenced on what it has seen, whatever comes between makes it read
+// again.
+func (m *Model) separate() bool { return m.Fine || m.Mutation == SendUnfenced }
 
-// placed continues with an item that is in the inbox, because it was appended or
+// continueStored continues with an item that is in the inbox, because it was appended or
 // found.
-func (m *Model) placed(s *state, c *sender, at seq, found bool) error {
-	c.at, c.behind, c.stored, c.found = judging, 0, at, found
+func (m *Model) continueStored(s *state, c *sender, at seq, found bool) error {
+	c.at, c.fence, c.stored, c.found = comparing, 0, at, found
 	got := stored
 	if found {
 		got = existed
@@ -153,19 +153,19 @@ func (m *Model) placed(s *state, c *sender, at seq, found bool) error {
 	case gateway.Reply:
 		return m.finish(s, c, replied(a).answer)
 	case gateway.ReadInputs:
-		if m.apart() {
+		if m.separate() {
 			return nil
 		}
-		return m.judge(s, c)
+		return m.compare(s, c)
 	}
 	return errImpossible
 }
 
 // judge feeds the inbox up to the sender's own item, which no longer changes, to its
 // submission.
-func (m *Model) judge(s *state, c *sender) error {
+func (m *Model) compare(s *state, c *sender) error {
 	submission := m.storing(c)
-	submission.Standing = m.standing(s, c.by, m.items[c.item])
+	submission.Standing = m.runAt(s, c.by, m.items[c.item])
 	submission, _ = submission.Next(gateway.InputStored{Sequence: uint64(c.stored), Existed: c.found})
 	var items []*harnessv1.InboxItem
 	for _, n := range m.inbox(s, c.after, c.stored, 0) {
@@ -191,7 +191,7 @@ func (m *Model) storing(c *sender) gateway.Submission {
 // same is the item with the same id in (after, upTo], as AppendInbox finds it; 0 for
 // none.
 func (m *Model) same(s *state, item itemID, after, upTo seq) seq {
-	if m.Mutation == SendWithoutLook {
+	if m.Mutation == SendWithoutRead {
 		return 0
 	}
 	for _, n := range m.inbox(s, after, upTo, 0) {
@@ -202,7 +202,7 @@ func (m *Model) same(s *state, item itemID, after, upTo seq) seq {
 	return 0
 }
 
-// fires says that an item is a timer that fired.
+// fires reports whether an item is a timer that fired.
 func (m *Model) fires(item itemID) bool { return m.items[item].GetTimerFired() != nil }
 
 // fired is what a repair.Timer does after a view of a replica that has the stream
@@ -241,7 +241,7 @@ func (m *Model) give(s *state, c *sender, u seq) error {
 	case m.Mutation == RefusalsUnchecked:
 		return m.refuse(s, c, d.answer)
 	case m.Fine:
-		c.at, c.behind = confirming, u
+		c.at, c.fence = confirming, u
 		return nil
 	case u < s.newest():
 		return m.give(s, c, s.newest())

@@ -17,7 +17,7 @@ type (
 
 const noItem itemID = -1
 
-// status is how a message stands with the consumer that it is for.
+// status is the state of a message in its consumer.
 type status uint8
 
 const (
@@ -32,12 +32,12 @@ type message struct {
 	item    itemID // noItem for a record
 	body    bodyID
 	version uint8
-	prev    seq // the record, or the item, that it was appended behind
+	prev    seq // the record, or the item, that it follows
 	status  status
 	again   bool // delivered before
 }
 
-// pc is where an actor stands.
+// pc is the pending action of an actor.
 type pc uint8
 
 const (
@@ -51,11 +51,11 @@ const (
 	committing
 	// Both.
 	acking
-	// A sender, and the one who hands on timers.
-	confirming // nothing is to be stored; asks the leader whether the look was behind
-	seeking    // admitted; looks for the item before it appends it
-	publishing // knows what to append it behind
-	judging    // appended; looks whether another answer came first
+	// A sender, and the handler of a timer.
+	confirming // nothing is to be stored; asks the leader whether the read was stale
+	seeking    // admitted; searches for the item before it appends it
+	publishing // knows the item to append after
+	comparing  // appended; reads whether another answer came first
 	finished
 )
 
@@ -69,21 +69,21 @@ type worker struct {
 	version uint8
 }
 
-// answer is what a sender is told.
+// answer is the reply to a sender.
 type answer uint8
 
 const (
 	none answer = iota
 	stored
 	existed
-	unneeded       // OK, and nothing was stored
-	answeredOnce   // ALREADY_EXISTS
-	notPending     // FAILED_PRECONDITION: the call does not wait for that
-	runEnded       // FAILED_PRECONDITION: the run has ended
-	unavailable    // UNAVAILABLE: nothing is known
-	timerIsStale   // only for timers
-	timerIsStored  // only for timers
-	timerWasStored // only for timers: the item of an earlier firing is beyond the cursor
+	unneeded        // OK, and nothing was stored
+	alreadyAnswered // ALREADY_EXISTS
+	notPending      // FAILED_PRECONDITION: the call does not wait for that
+	runEnded        // FAILED_PRECONDITION: the run has ended
+	unavailable     // UNAVAILABLE: nothing is known
+	timerIsStale    // only for timers
+	timerIsStored   // only for timers
+	timerWasStored  // only for timers: the item of an earlier firing is beyond the cursor
 )
 
 // sender is a client with the gateway that it talks to, or the handing on of a timer.
@@ -95,11 +95,11 @@ type sender struct {
 	answer answer
 	after  seq   // the cursor that it goes by
 	by     seq   // of an answer: the newest record that it was judged by
-	behind seq   // what to append the item behind
+	fence  seq   // the newest item, after which the item is appended
 	stored seq   // where its item is
 	found  bool  // not appended, but found in the inbox
 	due    uint8 // of a timer: when it fires, in hours since noon
-	next   uint8 // of one that fired: it was set anew, and fires again then; 0 when it was not
+	next   uint8 // of one that fired: it was set again, and fires again then; 0 if it was not
 	fired  bool  // it has
 	told   bool  // that its item is stored, now or by an attempt before
 }
@@ -117,10 +117,10 @@ type flight struct {
 type Faults struct {
 	// Crashes of a worker or a gateway between any two of its actions.
 	Crashes uint8
-	// Lost acknowledgements, and appends without an answer: stored at once, stored
+	// Lost acknowledgements, and appends without an answer: stored immediately, stored
 	// later or never.
 	Lost uint8
-	// Stale reads: from a replica that is behind.
+	// Stale reads: from a stale replica.
 	Stale uint8
 	// Lapses: a delivery that is repeated while a worker still works on it.
 	Lapses uint8
@@ -172,7 +172,7 @@ func (s *state) item(u seq) seq {
 	return u
 }
 
-// canonical brings states between which nobody can tell into one form: workers
+// canonical brings equivalent states into one form: workers
 // that do the same are interchangeable, and so are appends under way.
 func (s *state) canonical() {
 	slices.SortFunc(s.wakers, compareWorkers)
@@ -217,7 +217,7 @@ func (s *state) encode(base seq, b []byte) []byte {
 		}
 	}
 	for _, c := range s.senders {
-		b = append(b, byte(c.at), byte(c.item), c.tries, byte(c.answer)<<2|bit(c.told)<<1|bit(c.found), c.after, c.by, c.behind, c.stored, c.due, c.next, bit(c.fired))
+		b = append(b, byte(c.at), byte(c.item), c.tries, byte(c.answer)<<2|bit(c.told)<<1|bit(c.found), c.after, c.by, c.fence, c.stored, c.due, c.next, bit(c.fired))
 	}
 	for _, f := range s.flights {
 		b = encodeFlight(f, b)

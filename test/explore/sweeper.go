@@ -34,7 +34,7 @@ func (m *Model) sweeperActions(s *state, into []action) []action {
 		into = append(into, action{do: sweepTimer})
 	}
 	// The ack floor is read after the view. What happens between the two makes the
-	// view that of a replica that is behind.
+	// view that of a stale replica.
 	first := len(into)
 	into = s.reads(action{do: sweepView}, m.floor, into)
 	kept := into[:first]

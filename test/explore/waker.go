@@ -94,7 +94,7 @@ func (m *Model) wake(s *state, w *worker, a action) error {
 // wakeNext returns the action of a repair.Wake that follows a result, as far as it
 // does not depend on the view.
 func (m *Model) wakeNext(state repair.WakeState, result repair.Event) repair.Action {
-	if _, fenced := result.(repair.Conflict); fenced && (m.Mutation == AckOnConflict || m.Mutation == AckSettled) {
+	if _, fenced := result.(repair.Conflict); fenced && (m.Mutation == AckOnConflict || m.Mutation == AckResolved) {
 		return repair.Ack{}
 	}
 	_, a := repair.Wake{State: state}.Next(result)

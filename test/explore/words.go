@@ -10,7 +10,7 @@ import (
 )
 
 // Say puts an action that led from s to next into words.
-func (m *Model) Say(s *state, a action, next *state) string {
+func (m *Model) Explain(s *state, a action, next *state) string {
 	line := m.subject(s, a) + " " + m.predicate(s, a, next)
 	for n := s.newest() + 1; n <= next.newest(); n++ {
 		line += fmt.Sprintf(" [stored at %d: %s]", n, m.describe(next, n))
@@ -26,7 +26,7 @@ func (m *Model) subject(s *state, a action) string {
 		return fmt.Sprintf("wake worker with %d (%s):", s.wakers[a.who].message, m.describe(s, s.wakers[a.who].message))
 	case stepCheck, stepObserve, stepCommit, stepAck, stepCrash, stepLapse:
 		return fmt.Sprintf("repair worker with %d (%s):", s.repairers[a.who].message, m.describe(s, s.repairers[a.who].message))
-	case sendStart, sendConfirm, sendSeek, sendPublish, sendJudge, sendCrash, fireTimer:
+	case sendStart, sendConfirm, sendSeek, sendPublish, sendCompare, sendCrash, fireTimer:
 		c := s.senders[a.who]
 		if m.fires(c.item) {
 			return m.items[c.item].GetId() + ":"
@@ -46,7 +46,7 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 	case deliverWake:
 		return fmt.Sprintf("delivers %d (%s) to a wake worker", a.message, m.describe(s, a.message))
 	case wakeTake:
-		return fmt.Sprintf("delivers %d (%s) to a wake worker, which looks, %s; %s", a.message, m.describe(s, a.message), m.sight(s, a), m.wakeSees(s, a))
+		return fmt.Sprintf("delivers %d (%s) to a wake worker, which reads the run, %s; %s", a.message, m.describe(s, a.message), m.viewText(s, a), m.wakeText(s, a))
 	case deliverStep, stepTake:
 		text := fmt.Sprintf("delivers %d (%s) to a repair worker", a.message, m.describe(s, a.message))
 		switch {
@@ -59,15 +59,15 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 		case a.do == deliverStep:
 			return text
 		case s.at(a.message).again:
-			return text + fmt.Sprintf(", which looks, %s; %s", m.sight(s, a), m.stepSees(s, a, a.message))
+			return text + fmt.Sprintf(", which reads the run, %s; %s", m.viewText(s, a), m.stepText(s, a, a.message))
 		}
-		return text + fmt.Sprintf(", which looks into the inbox, %s, and decides", m.sight(s, a))
+		return text + fmt.Sprintf(", which reads the inbox, %s, and decides", m.viewText(s, a))
 	case wakeView:
-		return fmt.Sprintf("looks, %s; %s", m.sight(s, a), m.wakeSees(s, a))
+		return fmt.Sprintf("reads the run, %s; %s", m.viewText(s, a), m.wakeText(s, a))
 	case stepCheck:
-		return fmt.Sprintf("looks, %s; %s", m.sight(s, a), m.stepSees(s, a, s.repairers[a.who].message))
+		return fmt.Sprintf("reads the run, %s; %s", m.viewText(s, a), m.stepText(s, a, s.repairers[a.who].message))
 	case stepObserve:
-		return fmt.Sprintf("looks into the inbox, %s, and decides", m.sight(s, a))
+		return fmt.Sprintf("reads the inbox, %s, and decides", m.viewText(s, a))
 	case wakeAppend, stepCommit, sendPublish, sweepAppend:
 		return m.appends(s, a, next)
 	case wakeAck, stepAck:
@@ -84,14 +84,14 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 		if m.fires(s.senders[a.who].item) {
 			attempt = "fires, and a repair worker"
 		}
-		return fmt.Sprintf("%s looks, %s%s", attempt, m.sight(s, a), m.verdict(next.senders[a.who], m.next(next.senders[a.who])))
+		return fmt.Sprintf("%s reads the run, %s%s", attempt, m.viewText(s, a), m.verdict(next.senders[a.who], m.next(next.senders[a.who])))
 	case sendConfirm:
-		return "asks the leader for the newest message" + m.verdict(next.senders[a.who], ", and looks again")
+		return "asks the leader for the newest message" + m.verdict(next.senders[a.who], ", and reads again")
 	case sendSeek:
 		c := next.senders[a.who]
-		return fmt.Sprintf("the gateway looks for it in the inbox, %s%s", m.sight(s, a), m.verdict(c, fmt.Sprintf("; to be appended behind %d", c.behind)))
-	case sendJudge:
-		return "the gateway looks whether another answer came first" + m.verdict(next.senders[a.who], "")
+		return fmt.Sprintf("the gateway searches the inbox for it, %s%s", m.viewText(s, a), m.verdict(c, fmt.Sprintf("; to be appended after %d", c.fence)))
+	case sendCompare:
+		return "the gateway reads whether another answer came first" + m.verdict(next.senders[a.who], "")
 	case fireTimer:
 		return "is to be delivered again"
 	case land:
@@ -101,7 +101,7 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 	case sweepTimer:
 		return "finds the park overdue and sets its timer anew"
 	case sweepView:
-		return fmt.Sprintf("looks, %s: the newest step is acknowledged, and nothing follows it", m.sight(s, a))
+		return fmt.Sprintf("reads the run, %s: the newest step is acknowledged, and nothing follows it", m.viewText(s, a))
 	case loopTurn:
 		if a.arg == broken {
 			return "the turn is broken off"
@@ -111,7 +111,7 @@ func (m *Model) predicate(s *state, a action, next *state) string {
 	return "the stop decision"
 }
 
-// next says what a sender does next that has looked.
+// next describes what a sender does after its read.
 func (m *Model) next(c sender) string {
 	if c.at == confirming {
 		return "; nothing is to be stored"
@@ -129,41 +129,41 @@ func (m *Model) verdict(c sender, otherwise string) string {
 	return "; answer: " + c.answer.String()
 }
 
-// sight says what a reader sees.
-func (m *Model) sight(s *state, a action) string {
+// viewText describes how far a read reaches.
+func (m *Model) viewText(s *state, a action) string {
 	if a.cost == stale {
 		return fmt.Sprintf("at a replica that is at %d", a.arg)
 	}
 	return fmt.Sprintf("up to %d", a.arg)
 }
 
-func (m *Model) sees(s *state, a action) string {
+func (m *Model) newestText(s *state, a action) string {
 	return fmt.Sprintf("the newest record is %d, the newest item %d", s.record(a.arg), s.item(a.arg))
 }
 
-func (m *Model) wakeSees(s *state, a action) string {
+func (m *Model) wakeText(s *state, a action) string {
 	if _, nothing := m.wakeViewed(s, a.arg).action.(repair.Ack); nothing {
-		return m.sees(s, a) + ": nothing to do"
+		return m.newestText(s, a) + ": nothing to do"
 	}
-	return m.sees(s, a) + fmt.Sprintf(": to be woken, behind %d", s.record(a.arg))
+	return m.newestText(s, a) + fmt.Sprintf(": to be woken, after %d", s.record(a.arg))
 }
 
-func (m *Model) stepSees(s *state, a action, message seq) string {
+func (m *Model) stepText(s *state, a action, message seq) string {
 	if m.stepAt(s, a.arg) > message {
-		return m.sees(s, a) + ": done before"
+		return m.newestText(s, a) + ": done before"
 	}
-	return m.sees(s, a)
+	return m.newestText(s, a)
 }
 
 func (m *Model) appends(s *state, a action, next *state) string {
 	var what string
 	switch a.do {
 	case wakeAppend:
-		what = m.offer(s.wakers[a.who])
+		what = m.appendText(s.wakers[a.who])
 	case stepCommit:
-		what = m.offer(s.repairers[a.who])
+		what = m.appendText(s.repairers[a.who])
 	case sweepAppend:
-		what = m.offer(s.sweeper)
+		what = m.appendText(s.sweeper)
 	default:
 		if c := next.senders[a.who]; c.at == finished && (c.answer == existed || c.answer == timerWasStored) {
 			return "is looked for in the inbox, and found" + m.verdict(c, "")
@@ -178,7 +178,7 @@ func (m *Model) appends(s *state, a action, next *state) string {
 	case a.arg == unknown:
 		return "appends " + what + ", has no answer and gives up"
 	case a.arg == retried:
-		return "appends " + what + ", has no answer and looks again"
+		return "appends " + what + ", has no answer and reads again"
 	case next.newest() == s.newest():
 		return "wants to append " + what + " and is refused"
 	case a.arg == thenDies:
@@ -191,9 +191,11 @@ func (m *Model) appends(s *state, a action, next *state) string {
 	return "appends " + what
 }
 
-func (m *Model) offer(w worker) string { return fmt.Sprintf("%s behind %d", m.body(w.body), w.fence) }
+func (m *Model) appendText(w worker) string {
+	return fmt.Sprintf("%s after %d", m.body(w.body), w.fence)
+}
 
-// describe says what is stored at n.
+// describe describes the message at n.
 func (m *Model) describe(s *state, n seq) string {
 	msg := s.at(n)
 	if msg.item != noItem {
@@ -209,7 +211,7 @@ func (m *Model) flying(f flight) string {
 	return fmt.Sprintf("v%d %s", f.version, m.body(f.body))
 }
 
-// body says what a record holds.
+// body describes a record.
 func (m *Model) body(id bodyID) string {
 	b := m.all[id]
 	if b.step == nil {
@@ -223,7 +225,7 @@ func (m *Model) body(id bodyID) string {
 		text = b.step.GetTo() + " " + b.step.GetSnapshot().GetStopReason().GetKind()
 	}
 	text += fmt.Sprintf(", cursor %d", b.cursor)
-	if happened := m.named(b.effects); len(happened) > 0 {
+	if happened := m.effectNames(b.effects); len(happened) > 0 {
 		text += ": " + strings.Join(happened, ", ")
 	}
 	return text
