@@ -186,6 +186,7 @@ func hasEnded(s harnessv1.RunStatus) bool {
 	switch s {
 	case harnessv1.RunStatus_RUN_STATUS_RUNNING, harnessv1.RunStatus_RUN_STATUS_PARKED:
 		return false
+	default:
+		return true
 	}
-	return true
 }

@@ -76,6 +76,7 @@ func (f *following) hints(ctx context.Context, a *app, text narrator, r *harness
 		a.note("to continue anyway: harness resume %s%s", f.run, words)
 	case harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.RunStatus_RUN_STATUS_STALLED:
 		a.note("to continue: harness run --continue %s%s 'what to do now'", f.run, words)
+	default: // a run that is done needs no hint
 	}
 }
 

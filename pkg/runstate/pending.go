@@ -35,8 +35,9 @@ func PendingKind(d harnessv1.CallDisposition) string {
 		return KindClientTool
 	case harnessv1.CallDisposition_CALL_DISPOSITION_QUESTION:
 		return KindQuestion
+	default:
+		return ""
 	}
-	return ""
 }
 
 // AnswerDeadline returns when a pending call of a kind expires that starts to wait

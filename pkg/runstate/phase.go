@@ -65,6 +65,7 @@ func NextPhase(phase, paused harnessv1.Phase, input harnessv1.PhaseInput) (next,
 			return phase, paused, false
 		}
 		return done, none, true
+	default: // in the table
 	}
 	to, ok := table[cell{phase, input}]
 	if !ok || paused != none {

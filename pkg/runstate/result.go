@@ -60,6 +60,7 @@ func ErrorKind(k harnessv1.TurnErrorKind) string {
 		return "snapshot_too_large"
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN:
 		return "no_plan"
+	default:
+		return "failed"
 	}
-	return "failed"
 }

@@ -90,6 +90,7 @@ func (w *World) fate(o *op) fate {
 			return notAnswered
 		}
 		return through
+	default: // an operation on the log, below
 	}
 	if o.write {
 		switch {

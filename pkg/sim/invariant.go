@@ -154,8 +154,9 @@ func noFailure(_ *Log, e runlog.Entry) string {
 	switch k := e.Record.GetStep().GetTurnComplete().GetError(); k.GetKind() {
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON, harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION:
 		return k.GetMessage()
+	default:
+		return ""
 	}
-	return ""
 }
 
 func validConversation(l *Log, e runlog.Entry) string {

@@ -147,6 +147,7 @@ func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appe
 		m.toolUnknown.add(ctx, 1)
 	case harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED:
 		failed = "cancelled"
+	default: // done
 	}
 	m.toolDuration.record(ctx, f.GetDuration().AsDuration().Seconds(), tool, failed)
 }

@@ -251,6 +251,7 @@ func (c *call) setArtifact(a arguments) error {
 		case narration.Light:
 			text = stripped
 			hint += "Stored without words about it: " + why + ". "
+		default: // clean
 		}
 	}
 	item.Artifact, item.ArtifactDigest = content.Inline(text), content.Digest([]byte(text))

@@ -99,6 +99,7 @@ func appendLine(b []byte, i *harnessv1.WorkItem, open bool) []byte {
 			b = append(b, ", high priority"...)
 		case low:
 			b = append(b, ", low priority"...)
+		default: // medium is not shown
 		}
 	}
 	if i.GetRevisionOf() != "" {

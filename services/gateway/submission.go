@@ -128,6 +128,7 @@ func (s Submission) Next(r SubmissionResult) (Submission, SubmissionAction) {
 		if r, ok := r.(InputsRead); ok {
 			return s.compare(r.Items)
 		}
+	default: // done: every result is rejected
 	}
 	return s, Reject{Result: r}
 }

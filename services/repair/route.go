@@ -75,8 +75,9 @@ func (d *decision) replans() bool {
 		return true
 	case harnessv1.Phase_PHASE_EXECUTING:
 		return d.s.GetHooks().GetReplan() != "" && !d.s.GetTurn().GetOpen()
+	default:
+		return false
 	}
-	return false
 }
 
 // continueTurn hands the run on: to the rest of an open turn, or to the next

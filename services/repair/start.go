@@ -144,6 +144,7 @@ func howChecked(p *harnessv1.Predicate) string {
 		return "this command succeeds: " + content.Cut(p.GetCommand(), 400)
 	case harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID:
 		return p.GetIn() + " is valid under a JSON Schema"
+	default:
+		return ""
 	}
-	return ""
 }

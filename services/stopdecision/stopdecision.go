@@ -147,6 +147,7 @@ func (d *decision) failTurn() error {
 			input = harnessv1.PhaseInput_PHASE_INPUT_NO_PLAN
 		}
 		return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, input, runstate.ErrorKind(kind), message, false)
+	default: // the run fails, below
 	}
 	if err := d.notify(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": message}); err != nil {
 		return err

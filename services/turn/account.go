@@ -48,12 +48,13 @@ func (c *completion) addClaim() {
 	if s.Hooks != nil && c.p.Skip != "" {
 		s.Hooks.SkipNext = ""
 	}
-	switch a := c.p.Admitted; a.GetAction() { //nolint:exhaustive // the others are taken care of elsewhere
+	switch a := c.p.Admitted; a.GetAction() {
 	case harnessv1.HookAction_HOOK_ACTION_PAUSE:
 		runstate.RecordWants(s, &harnessv1.HookState{Pause: a.GetReason()})
 		s.Hooks.ReviewedTurn = c.p.Number
 	case harnessv1.HookAction_HOOK_ACTION_REPLAN:
 		runstate.RecordWants(s, &harnessv1.HookState{Replan: a.GetReason()})
+	default: // the other actions leave no state
 	}
 	runstate.RecordWants(s, c.p.wants)
 }

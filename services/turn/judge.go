@@ -264,7 +264,7 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 		return &reply{text: text, failed: failed, hooked: hooked, arguments: call.GetArguments().GetInline(), message: m}
 	}
 	announce := func() { j.draft.Emit(event.ToolCalled(id, name, call.GetArguments(), kindOf(prepared))) }
-	switch prepared.GetDisposition() { //nolint:exhaustive // the others wait, or a tool host runs them
+	switch prepared.GetDisposition() {
 	case harnessv1.CallDisposition_CALL_DISPOSITION_DENIED:
 		j.draft.Emit(event.ToolDenied(id, name, prepared.GetMessage()))
 		return respond(whole, true, false)
@@ -277,6 +277,7 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 		text, failed := j.runHarnessTool(name, call.GetArguments().GetInline())
 		j.draft.Emit(event.ToolEnded(id, name, failed, nil))
 		return respond(text, failed, true)
+	default: // the call waits, or a tool host runs it
 	}
 	if kindOf(prepared) != "" {
 		announce()
@@ -350,6 +351,7 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_CLIENT
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
+	default: // a tool host runs it
 	}
 	decision, why := j.s.Definition.Policy.Decide(spec, call.GetArguments().GetInline(),
 		j.s.Snapshot.GetGrantedTools(), j.s.Snapshot.GetConfig().GetTools().GetYolo())

@@ -143,11 +143,12 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 func (p *Progress) foldAdmitted(e *harnessv1.TurnAdmitted) {
 	p.Admitted = e
 	p.foldWants(e.GetHooks())
-	switch e.GetAction() { //nolint:exhaustive // other actions leave the turn as it is
+	switch e.GetAction() {
 	case harnessv1.HookAction_HOOK_ACTION_SKIP:
 		p.Skip = e.GetReason()
 	case harnessv1.HookAction_HOOK_ACTION_ABORT:
 		p.Abort = e.GetReason()
+	default: // the other actions do not change the turn
 	}
 }
 

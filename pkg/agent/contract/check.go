@@ -83,6 +83,7 @@ func (o *output) check(ctx context.Context, src Sources) (*harnessv1.Requirement
 			return o.checkState(ctx, src)
 		}
 		return o.checkRemote(ctx, src)
+	default: // always_true: nothing verifies it
 	}
 	coverage := met("model_judgement", "", "nothing is verified: this is the model's own word")
 	coverage.Confidence = claimed
@@ -135,6 +136,7 @@ func read(ctx context.Context, src Sources, in place) (document, *harnessv1.Requ
 			return document{}, unmet("%s", missingFile(in.name, file)), nil
 		}
 		return document{file.GetText(), file.GetDigest(), file.GetTruncated()}, nil, nil
+	default: // a response, below
 	}
 	text, err := src.Response(ctx)
 	if err != nil {

@@ -98,8 +98,9 @@ func countsAsMet(a *harnessv1.Acceptability, seen *harnessv1.RequirementCoverage
 		return true
 	case harnessv1.RequirementStatus_REQUIREMENT_STATUS_PARTIALLY_MET:
 		return a.GetAllowPartial()
+	default:
+		return false
 	}
-	return false
 }
 
 func minConfidence(a *harnessv1.Acceptability) float64 {
@@ -142,6 +143,7 @@ func why(a *harnessv1.Acceptability, seen *harnessv1.RequirementCoverage) string
 		prefix = "met in part only"
 	case harnessv1.RequirementStatus_REQUIREMENT_STATUS_SKIPPED:
 		prefix = "left out, and it is required"
+	default: // not met, or not checked yet
 	}
 	switch {
 	case prefix == "" && text == "":
@@ -173,6 +175,7 @@ func suggestion(o *harnessv1.RequiredOutput, seen *harnessv1.RequirementCoverage
 			return "Bring about a tool result or an answer that matches " + pattern
 		case inArtifact, inFile:
 			return "Work on " + in.String() + " until it contains text that matches " + pattern
+		default: // a response, below
 		}
 		return "Give a final answer with text that matches " + pattern
 	case toolSuccess:
@@ -185,6 +188,7 @@ func suggestion(o *harnessv1.RequiredOutput, seen *harnessv1.RequirementCoverage
 		if p.GetCel() != "" {
 			return "Make this hold: " + clip(p.GetCel(), 160) + id
 		}
+	default: // always_true cannot fail
 	}
 	return ""
 }

@@ -42,8 +42,9 @@ func (p place) String() string {
 		return "the artifact of " + p.name
 	case inFile:
 		return "the file " + p.name
+	default:
+		return "the last response"
 	}
-	return "the last response"
 }
 
 // placeOf returns the place of a valid predicate.

@@ -114,6 +114,7 @@ func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error
 		}
 	case custom:
 		err = o.compileCustom(field, p)
+	default: // always_true has no fields
 	}
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ func (r Result) Effects() Effects {
 		e.Refused, e.Reason = true, r.Reason
 	case abort:
 		e.Abort = r.abortReason()
+	default: // the other actions refuse nothing
 	}
 	if r.Replaced {
 		e.Replaced = r.Payload

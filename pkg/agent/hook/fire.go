@@ -136,6 +136,7 @@ func (f *firing) take(one *subscriber, outcome *harnessv1.HookOutcome) (over boo
 		first(&f.result.Skip, v.GetReason(), "The hook "+one.GetId()+" has the turn passed over.")
 	case harnessv1.HookAction_HOOK_ACTION_REPLAN:
 		first(&f.result.Replan, v.GetReason(), "The hook "+one.GetId()+" asks for another plan.")
+	default: // decide handles the other actions
 	}
 	return f.decide(one, v.GetAction(), v.GetReason())
 }
@@ -173,8 +174,9 @@ func strength(a harnessv1.HookAction) int {
 		return 2
 	case replace:
 		return 1
+	default:
+		return 0
 	}
-	return 0
 }
 
 func (f *firing) emit(e *harnessv1.Event) { f.result.Events = append(f.result.Events, e) }

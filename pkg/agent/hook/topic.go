@@ -172,6 +172,7 @@ func FailsClosed(h *harnessv1.Hook) bool {
 		return true
 	case harnessv1.HookFailure_HOOK_FAILURE_OPEN:
 		return false
+	default: // the default of the topic
 	}
 	t, ok := FindTopic(h.GetTopic())
 	return ok && t.FailsClosed

@@ -62,8 +62,9 @@ func changesNothing(spec *harnessv1.ToolSpec) bool {
 	switch spec.GetOrigin() {
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT:
 		return false
+	default:
+		return harnesstool.Find(spec.GetName()) != nil // it changes the run alone
 	}
-	return harnesstool.Find(spec.GetName()) != nil // it changes the run alone
 }
 
 // endsWork reports whether a tool of the harness ends the work.

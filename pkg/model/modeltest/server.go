@@ -195,6 +195,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, re
 		s.hang(r)
 	case FaultDrop:
 		panic(http.ErrAbortHandler)
+	default: // the other faults are in the response
 	}
 	for k, v := range reply.Header {
 		w.Header().Set(k, v)
@@ -248,6 +249,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request, req *Request, rep
 			s.hang(r)
 		}
 		panic(http.ErrAbortHandler)
+	default: // no fault in the body
 	}
 	writeJSON(w, http.StatusOK, body)
 }
@@ -293,6 +295,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, re
 			panic(http.ErrAbortHandler)
 		}
 		return
+	default: // no fault in the stream
 	}
 	events := append(body, tail...)
 	for i, f := range events {

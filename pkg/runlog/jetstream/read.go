@@ -262,6 +262,7 @@ func (l *Log) viewOf(run runlog.Run, messages []*nats.Msg) (runlog.View, error) 
 			if e.Sequence > v.Step.Sequence {
 				v.Step = e
 			}
+		default: // the journal
 		}
 		if e.Sequence > v.Newest.Sequence {
 			v.Newest = e

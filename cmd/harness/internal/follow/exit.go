@@ -29,6 +29,7 @@ func ExitCode(r *harnessv1.HarnessResult) int {
 		return ExitCancelled
 	case harnessv1.RunStatus_RUN_STATUS_PARKED:
 		return ExitParked
+	default:
+		return ExitError
 	}
-	return ExitError
 }

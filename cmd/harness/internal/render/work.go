@@ -133,6 +133,7 @@ func (s Style) item(i *harnessv1.WorkItem, news bool) string {
 		mark = s.good(mark)
 	case harnessv1.WorkItemStatus_WORK_ITEM_STATUS_IN_PROGRESS:
 		mark = s.warn(mark)
+	default: // no colour
 	}
 	return mark + " " + text + s.dim(remark)
 }
@@ -145,8 +146,9 @@ func (s Style) itemMark(status harnessv1.WorkItemStatus) string {
 		return s.mark("▸", "[>]")
 	case harnessv1.WorkItemStatus_WORK_ITEM_STATUS_SKIPPED:
 		return s.mark("–", "[-]")
+	default:
+		return s.mark("○", "[ ]")
 	}
-	return s.mark("○", "[ ]")
 }
 
 // listed says that the calls of a tool are told of by the list of work items.
@@ -217,6 +219,7 @@ func (s Style) requirement(o *harnessv1.RequiredOutput, r *harnessv1.Requirement
 		remark = "met in part"
 	case harnessv1.RequirementStatus_REQUIREMENT_STATUS_SKIPPED:
 		mark, remark = s.mark("–", "[-]"), "skipped"
+	default: // not met
 	}
 	if r.GetUnknown() {
 		remark = "unknown"

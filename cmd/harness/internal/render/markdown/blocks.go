@@ -87,8 +87,9 @@ func (b *block) endsBefore(line string) bool {
 		return indent(line) < 4
 	case paragraph:
 		return b.gap || begins || rule(line) && !underline(line) || item(line) && !numbered(line)
+	default:
+		return false
 	}
-	return false
 }
 
 // take adds a line to the block and says whether it ends with it.
