@@ -18,8 +18,8 @@ import (
 // stream is a watcher's stream into an observer.
 type stream struct {
 	grpc.ServerStream
-	ctx  context.Context //nolint:containedctx // required by the interface
-	told func(*harnessv1.RunUpdate)
+	ctx     context.Context //nolint:containedctx // required by the interface
+	receive func(*harnessv1.RunUpdate)
 }
 
 func (s *stream) Context() context.Context { return s.ctx }
@@ -28,7 +28,7 @@ func (s *stream) Send(r *harnessv1.WatchRunResponse) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}
-	s.told(r.GetUpdate())
+	s.receive(r.GetUpdate())
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand,
 		if g == nil {
 			return struct{}{}, away(name)
 		}
-		return struct{}{}, g.Run(&dialog{requests: requests, stream: stream{ctx: ctx, told: func(u *harnessv1.RunUpdate) {
+		return struct{}{}, g.Run(&dialog{requests: requests, stream: stream{ctx: ctx, receive: func(u *harnessv1.RunUpdate) {
 			if p.Dead() {
 				return
 			}
@@ -96,7 +96,7 @@ func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand,
 				c.w.Acknowledged(run, r.GetRequestId())
 				return
 			}
-			o.Told(u)
+			o.Receive(u)
 		}}})
 	})
 }
@@ -123,11 +123,11 @@ func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) 
 			}
 			return struct{}{}, g.WatchRun(&harnessv1.WatchRunRequest{
 				Namespace: run.Namespace, RunId: run.ID, AfterVersion: o.Last, Until: harnessv1.WatchUntil_WATCH_UNTIL_END,
-			}, &stream{ctx: ctx, told: func(u *harnessv1.RunUpdate) {
+			}, &stream{ctx: ctx, receive: func(u *harnessv1.RunUpdate) {
 				if p.Dead() {
 					return // its connections are closed
 				}
-				o.Told(u)
+				o.Receive(u)
 				for answered < len(o.Awaited) && !c.w.Healing() {
 					c.consider(run, random, answered, o.Awaited[answered])
 					answered++

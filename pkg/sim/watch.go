@@ -58,16 +58,16 @@ func (o *Observer) Attach() {
 	o.turn, o.attempt, o.try, o.offset = 0, 0, 0, 0
 }
 
-// Told checks the next update that a watcher receives.
-func (o *Observer) Told(u *harnessv1.RunUpdate) {
+// Receive checks the next update that a watcher receives.
+func (o *Observer) Receive(u *harnessv1.RunUpdate) {
 	o.w.mu.Lock()
 	defer o.w.mu.Unlock()
-	if wrong := o.told(u); wrong != "" && !o.w.ended {
+	if wrong := o.check(u); wrong != "" && !o.w.ended {
 		o.w.broken("watchers see all", fmt.Sprintf("%s: %s", o.run, wrong))
 	}
 }
 
-func (o *Observer) told(u *harnessv1.RunUpdate) string {
+func (o *Observer) check(u *harnessv1.RunUpdate) string {
 	switch b := u.GetUpdate().(type) {
 	case *harnessv1.RunUpdate_Attached:
 		if !o.fresh {

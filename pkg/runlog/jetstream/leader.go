@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // codeNoMessage is the leader's error code for a subject without a message.
@@ -82,4 +84,16 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 			return v, err
 		}
 	}
+}
+
+// Newest reads from the stream's leader. A replica may lag, and nothing would show it.
+func (l *Log) Newest(ctx context.Context, run runlog.Run) (uint64, error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	p := l.partition(run)
+	sequence, err := l.newest(ctx, runsStream(p), []string{runlog.LogFilter(p, run), runlog.InboxSubject(p, run)})
+	if err != nil {
+		return 0, unavailable("newest of "+run.String(), err)
+	}
+	return sequence, nil
 }
