@@ -9,7 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// view is an item as the model reads it.
+// view is an item as the model sees it.
 type view struct {
 	ID            string   `json:"id"`
 	Title         string   `json:"title"`
@@ -38,7 +38,8 @@ func viewOf(i *harnessv1.WorkItem) view {
 	return v
 }
 
-// answer is the item that a call was about, and how the ledger stands.
+// answer returns the result of a call about an item: the item and the state of the
+// ledger.
 func answer(l *harnessv1.WorkItemLedger, item *harnessv1.WorkItem, hint string) string {
 	v := viewOf(item)
 	v.Notes, v.FailedChecks = "", nil // the model has just written them
@@ -50,14 +51,14 @@ func answer(l *harnessv1.WorkItemLedger, item *harnessv1.WorkItem, hint string) 
 	}{v, openCount(l), len(l.GetItems()), hint})
 }
 
-// Above so many items a listing is kept short: notes are cut, those of finished
-// items are left out.
+// A listing of more items than this is shortened: notes are cut, and those of finished
+// items are omitted.
 const (
 	fullListing = 40
 	listedNotes = 120 // bytes
 )
 
-// listing is all items, one on a line.
+// listing returns all items, one on a line.
 func listing(l *harnessv1.WorkItemLedger) string {
 	finishedItems, total := Counts(l)
 	var b strings.Builder
@@ -85,7 +86,7 @@ func listing(l *harnessv1.WorkItemLedger) string {
 	return b.String()
 }
 
-// encode is a value as JSON that reads well: without escapes for HTML.
+// encode returns a value as JSON without escapes for HTML.
 func encode(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -12,20 +12,20 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem/narration"
 )
 
-// Outcome is what a call of one of the tools led to.
+// Outcome is the result of a call of one of the tools.
 type Outcome struct {
 	// Result is what the model reads.
 	Result string
-	// IsError says that nothing was changed, and Result why.
+	// IsError is true if nothing was changed. Result says why.
 	IsError bool
 	// Changed are clones of the items that were added or changed, artifacts inline.
 	Changed []*harnessv1.WorkItem
-	// Events are work_item.changed for each of them, and deliverables.updated when
-	// an artifact was stored. The caller fills in what every event has.
+	// Events are work_item.changed for each of them, and deliverables.updated if an
+	// artifact was stored. The caller stamps them.
 	Events []*harnessv1.Event
 }
 
-// Words of work_item.changed.
+// Values of work_item.changed.
 const (
 	added    = "added"
 	updated  = "updated"
@@ -33,29 +33,29 @@ const (
 	flagged  = "flagged"
 )
 
-// AddItem runs Add. Each of the tools changes the ledger and clears its stored
-// form if it changed something. A call that fails changes nothing and returns an
-// error that says what to do.
+// AddItem runs the tool Add. Each tool changes the ledger and, if it changed something,
+// clears its stored form. A call that fails changes nothing and returns an error that
+// says what to do.
 func AddItem(l *harnessv1.WorkItemLedger, args string) Outcome {
 	return run(l, Add, args, (*call).add)
 }
 
-// UpdateItem runs Update.
+// UpdateItem runs the tool Update.
 func UpdateItem(l *harnessv1.WorkItemLedger, args string) Outcome {
 	return run(l, Update, args, (*call).update)
 }
 
-// ListItems runs List.
+// ListItems runs the tool List.
 func ListItems(l *harnessv1.WorkItemLedger, args string) Outcome {
 	return run(l, List, args, (*call).list)
 }
 
-// StoreArtifact runs SetArtifact.
+// StoreArtifact runs the tool SetArtifact.
 func StoreArtifact(l *harnessv1.WorkItemLedger, args string) Outcome {
 	return run(l, SetArtifact, args, (*call).setArtifact)
 }
 
-// FlagForRevision runs FlagRevision.
+// FlagForRevision runs the tool FlagRevision.
 func FlagForRevision(l *harnessv1.WorkItemLedger, args string) Outcome {
 	return run(l, FlagRevision, args, (*call).flagRevision)
 }
@@ -86,20 +86,19 @@ func refuse(err error) Outcome {
 	return Outcome{Result: strings.ToUpper(text[:1]) + text[1:] + ".", IsError: true}
 }
 
-// call is a call that is being carried out.
+// call is the state of a call.
 type call struct {
 	ledger *harnessv1.WorkItemLedger
 	out    Outcome
 }
 
-// change is an item as a call leaves it, and the word for what happened to it.
+// change is an item after a call, with the kind of the change.
 type change struct {
 	item *harnessv1.WorkItem
 	word string
 }
 
-// commit puts the changes into the ledger, or leaves it as it was when it cannot
-// hold them.
+// commit stores the changes in the ledger. It changes nothing if they exceed its limits.
 func (c *call) commit(changes ...change) error {
 	l := c.ledger
 	items, number, before := append([]*harnessv1.WorkItem(nil), l.GetItems()...), l.GetLastNumber(), openCount(l)
@@ -132,7 +131,7 @@ func (c *call) commit(changes ...change) error {
 	return nil
 }
 
-// find is a clone of the item that a call names.
+// find returns a clone of the item that a call names.
 func (c *call) find(a arguments) (*harnessv1.WorkItem, error) {
 	id := a.name("id")
 	if at := index(c.ledger, id); at >= 0 {
@@ -144,7 +143,7 @@ func (c *call) find(a arguments) (*harnessv1.WorkItem, error) {
 	return nil, fmt.Errorf("there is no item %q. The items are %s", content.Line(id, 60), ids(c.ledger.GetItems(), MaxOpen))
 }
 
-// ids names items, at most limit of them.
+// ids lists the ids of items, at most limit of them.
 func ids(items []*harnessv1.WorkItem, limit int) string {
 	names := make([]string, 0, limit)
 	for _, i := range items[:min(len(items), limit)] {
@@ -166,7 +165,7 @@ func (c *call) add(a arguments) error {
 	item.Role, _ = parseRole(a.text("role"))
 	switch {
 	case item.Id == "":
-		item.Id = madeUp(nextNumber(c.ledger))
+		item.Id = generatedID(nextNumber(c.ledger))
 	case !idFormat().MatchString(item.Id):
 		return fmt.Errorf("the id %q cannot be used: %s. Choose another, or leave it out", content.Line(item.Id, 60), idRule)
 	case index(c.ledger, item.Id) >= 0:
@@ -207,7 +206,7 @@ func (c *call) update(a arguments) error {
 		return err
 	}
 	hint := ""
-	if finished(item) && isOpen(item, settled(c.ledger)) {
+	if finished(item) && isOpen(item, revised(c.ledger)) {
 		hint = "It stays open until its revision is finished."
 	}
 	c.out.Result = answer(c.ledger, item, hint)
@@ -268,7 +267,7 @@ func (c *call) setArtifact(a arguments) error {
 // maxArtifact bounds an artifact, in bytes.
 const maxArtifact = 512 << 10
 
-// next is what to do once an artifact is stored.
+// next says what to do after an artifact was stored.
 func next(item *harnessv1.WorkItem) string {
 	switch {
 	case item.GetControl() != nil && !item.GetControl().GetPassed():
@@ -291,7 +290,7 @@ func (c *call) flagRevision(a arguments) error {
 	item.RequiresRevision = true
 	const prefix = "Revise: "
 	child := &harnessv1.WorkItem{
-		Id: madeUp(nextNumber(c.ledger)), Title: title(prefix + strings.TrimPrefix(item.GetTitle(), prefix)),
+		Id: generatedID(nextNumber(c.ledger)), Title: title(prefix + strings.TrimPrefix(item.GetTitle(), prefix)),
 		Status: pending, Priority: high, Notes: reason, Role: item.GetRole(), RevisionOf: item.GetId(),
 	}
 	if err := c.commit(change{item, flagged}, change{child, added}); err != nil {

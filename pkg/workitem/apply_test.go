@@ -30,7 +30,7 @@ const (
 
 type ledger = harnessv1.WorkItemLedger
 
-// args are arguments in JSON, of names and values in turn.
+// args returns arguments as JSON, from names and values in turn.
 func args(pairs ...any) string {
 	object := map[string]any{}
 	for n := 0; n < len(pairs); n += 2 {
@@ -43,7 +43,7 @@ func args(pairs ...any) string {
 	return string(text)
 }
 
-// applyTool runs the tool of a name.
+// applyTool runs the tool with a name.
 func applyTool(l *ledger, tool, arguments string) workitem.Outcome {
 	switch tool {
 	case workitem.Add:
@@ -60,7 +60,7 @@ func applyTool(l *ledger, tool, arguments string) workitem.Outcome {
 	return workitem.Outcome{Result: "no such tool", IsError: true}
 }
 
-// apply calls a tool that has to succeed.
+// apply calls a tool and fails the test if the call fails.
 func apply(t testing.TB, l *ledger, tool string, pairs ...any) workitem.Outcome {
 	t.Helper()
 	out := applyTool(l, tool, args(pairs...))
@@ -70,8 +70,8 @@ func apply(t testing.TB, l *ledger, tool string, pairs ...any) workitem.Outcome 
 	return out
 }
 
-// refused calls a tool that must not succeed, and checks that its answer names what
-// it has to and that nothing has changed.
+// refused calls a tool and fails the test unless the call fails, names what it must
+// and changes nothing.
 func refused(t testing.TB, l *ledger, named []string, tool string, pairs ...any) {
 	t.Helper()
 	before := proto.CloneOf(l)
@@ -89,7 +89,7 @@ func refused(t testing.TB, l *ledger, named []string, tool string, pairs ...any)
 	}
 }
 
-// with is a ledger with items of these titles.
+// with returns a ledger with items of these titles.
 func with(t testing.TB, titles ...string) *ledger {
 	t.Helper()
 	l := &ledger{}
@@ -108,7 +108,7 @@ func item(l *ledger, id string) *harnessv1.WorkItem {
 	return nil
 }
 
-func TestAddMakesUpIdsInOrderAndTakesUsableOnes(t *testing.T) {
+func TestAddGeneratesIDsAndAcceptsValidOnes(t *testing.T) {
 	l := &ledger{Stored: content.Inline("old")}
 	out := apply(t, l, workitem.Add, "title", "First")
 	if !strings.Contains(out.Result, `"id":"w1"`) || l.GetStored() != nil {
@@ -133,7 +133,7 @@ func TestAddMakesUpIdsInOrderAndTakesUsableOnes(t *testing.T) {
 	refused(t, l, []string{"title is empty"}, workitem.Add, "title", " \n ")
 }
 
-func TestAddGivesDefaultsForWhatItDoesNotKnow(t *testing.T) {
+func TestAddUsesDefaultsForUnknownValues(t *testing.T) {
 	for _, c := range []struct {
 		priority, role any
 		wantPriority   harnessv1.WorkItemPriority
@@ -154,7 +154,7 @@ func TestAddGivesDefaultsForWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestTitlesAndNotesAreCutAtARuneBorder(t *testing.T) {
+func TestTitlesAndNotesAreCutAtACharacterBoundary(t *testing.T) {
 	l := &ledger{}
 	apply(t, l, workitem.Add, "title", "x"+strings.Repeat("ü", 200)+"\nsecond line", "notes", "y"+strings.Repeat("€", 500))
 	i := item(l, "w1")
@@ -184,7 +184,7 @@ func TestUpdateAllowsAnyTransition(t *testing.T) {
 	}
 }
 
-func TestUpdateKeepsWhatIsNotGiven(t *testing.T) {
+func TestUpdateKeepsOtherFields(t *testing.T) {
 	l := with(t, "A")
 	apply(t, l, workitem.Update, "id", "w1", "status", "in progress", "notes", "half way")
 	apply(t, l, workitem.Update, "id", "w1", "status", "DONE", "notes", "")
@@ -199,7 +199,7 @@ func TestUpdateKeepsWhatIsNotGiven(t *testing.T) {
 	refused(t, l, []string{"PENDING", "IN_PROGRESS", "DONE", "SKIPPED"}, workitem.Update, "id", "w1")
 }
 
-func TestAnUnknownItemIsAnsweredWithThoseThatAreThere(t *testing.T) {
+func TestUnknownItemListsTheExistingOnes(t *testing.T) {
 	l := with(t, "A", "B")
 	for _, call := range [][]any{
 		{workitem.Update, "id", "w7", "status", "DONE"}, {workitem.SetArtifact, "id", "w7", "content", "c"}, {workitem.FlagRevision, "id", "w7", "reason", "r"},
@@ -231,7 +231,7 @@ func TestListShowsItemsInOrder(t *testing.T) {
 	}
 }
 
-func TestAListingOfAFullLedgerIsBounded(t *testing.T) {
+func TestListingOfAFullLedgerIsLimited(t *testing.T) {
 	l := &ledger{}
 	for n := range 200 {
 		apply(t, l, workitem.Add, "title", strings.Repeat("t", 120), "notes", strings.Repeat("n", 512))
@@ -244,7 +244,7 @@ func TestAListingOfAFullLedgerIsBounded(t *testing.T) {
 	}
 }
 
-func TestSetArtifactKeepsTheRoleThatTheItemHas(t *testing.T) {
+func TestSetArtifactKeepsTheRole(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		added, with any
@@ -276,7 +276,7 @@ func TestSetArtifactKeepsTheRoleThatTheItemHas(t *testing.T) {
 	}
 }
 
-func TestSetArtifactTellsOfTheItemAndTheDeliverable(t *testing.T) {
+func TestSetArtifactEmitsItemAndDeliverable(t *testing.T) {
 	l := with(t, "Report")
 	out := apply(t, l, workitem.SetArtifact, "id", "w1", "content", "Sums.", "role", "DELIVERABLE")
 	if len(out.Events) != 2 || len(out.Changed) != 1 || out.Changed[0].GetArtifact().GetInline() != "Sums." {
@@ -295,7 +295,7 @@ func TestSetArtifactTellsOfTheItemAndTheDeliverable(t *testing.T) {
 	}
 }
 
-func TestNarrationIsStrippedOrRefusedAndTheFormerArtifactStays(t *testing.T) {
+func TestNarrationIsStrippedOrRejected(t *testing.T) {
 	l := with(t, "Report")
 	out := apply(t, l, workitem.SetArtifact, "id", "w1", "content", "Here is the report:\n\n# Sales\n\nThey rose.\n", "role", "DELIVERABLE")
 	if got := item(l, "w1").GetArtifact().GetInline(); got != "# Sales\n\nThey rose." {
@@ -314,7 +314,7 @@ func TestNarrationIsStrippedOrRefusedAndTheFormerArtifactStays(t *testing.T) {
 	}
 }
 
-func TestFlagRevisionAddsAChildThatSettlesItsParent(t *testing.T) {
+func TestFlagRevisionAddsAChildThatClosesItsParent(t *testing.T) {
 	l := &ledger{}
 	apply(t, l, workitem.Add, "title", strings.Repeat("T", 119), "role", "DELIVERABLE", "priority", "LOW")
 	apply(t, l, workitem.Update, "id", "w1", "status", "DONE")
@@ -352,7 +352,7 @@ func TestFlagRevisionAddsAChildThatSettlesItsParent(t *testing.T) {
 	refused(t, l, []string{"reason"}, workitem.FlagRevision, "id", "w1", "reason", " ")
 }
 
-func TestAtMost64ItemsAreOpenAndAtMost200InAll(t *testing.T) {
+func TestLedgerLimits(t *testing.T) {
 	l := &ledger{}
 	for range workitem.MaxOpen {
 		apply(t, l, workitem.Add, "title", "T")
@@ -383,7 +383,7 @@ func TestAtMost64ItemsAreOpenAndAtMost200InAll(t *testing.T) {
 	refused(t, l, []string{"200"}, workitem.FlagRevision, "id", "w1", "reason", "r")
 }
 
-func TestWhatIsNoCallIsAnsweredAndChangesNothing(t *testing.T) {
+func TestInvalidCallChangesNothing(t *testing.T) {
 	l := with(t, "A")
 	for _, text := range []string{"", "null", "[]", "7", "{", `{"id":}`, `{"id":"w1"} {}`} {
 		for _, name := range []string{workitem.Add, workitem.Update, workitem.SetArtifact, workitem.FlagRevision} {

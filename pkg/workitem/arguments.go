@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// arguments are those of a call, as the model wrote them.
+// arguments are the arguments of a call, as the model wrote them.
 type arguments map[string]json.RawMessage
 
 func parseArguments(text string) (arguments, error) {
@@ -21,8 +21,8 @@ func parseArguments(text string) (arguments, error) {
 	return a, nil
 }
 
-// text is the argument of that name. A number, a truth value or an object stands
-// for its JSON; what is missing or null is empty.
+// text returns the argument with a name: empty if it is missing or null, and the JSON of
+// a number, a bool or an object.
 func (a arguments) text(name string) string {
 	raw := bytes.TrimSpace(a[name])
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -35,5 +35,5 @@ func (a arguments) text(name string) string {
 	return string(raw)
 }
 
-// name is a text argument that names something: without white space around it.
+// name returns a text argument without surrounding white space.
 func (a arguments) name(name string) string { return strings.TrimSpace(a.text(name)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// sixty is a ledger as a long run has it: 60 items, half of them finished, some with
+// sixty returns the ledger of a long run: 60 items, half of them finished, some with
 // artifacts, one in revision.
 func sixty(b *testing.B) *ledger {
 	l := &ledger{}

@@ -15,13 +15,13 @@ import (
 const (
 	controlForm = `{"verdict": "pass" or "fail", "checks": [{"name": "…", "result": "pass" or "fail", "detail": "…"}, …], "summary": "…"}`
 
-	// Bounds of what a ledger keeps of failed checks.
+	// Limits of the failed checks in a ledger.
 	maxFailedChecks = 16
 	maxFailedCheck  = 160 // bytes
 )
 
-// parseControl reads a CONTROL artifact. The error is the end of a sentence that
-// begins with what the artifact has to be.
+// parseControl parses a CONTROL artifact. The error ends a sentence that starts with the
+// expected form of the artifact.
 func parseControl(document string) (*harnessv1.ControlVerdict, error) {
 	var object map[string]json.RawMessage
 	decoder := json.NewDecoder(strings.NewReader(document))
@@ -72,7 +72,7 @@ func parseControl(document string) (*harnessv1.ControlVerdict, error) {
 	return found, nil
 }
 
-// parseCheck is "name: detail" of a check that failed; empty for one that passed.
+// parseCheck returns "name: detail" of a check that failed; empty for one that passed.
 func parseCheck(where string, raw json.RawMessage) (string, error) {
 	var check map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &check); err != nil || check == nil {
@@ -114,7 +114,7 @@ func passOrFail(where string, raw json.RawMessage) (bool, error) {
 	return false, fmt.Errorf(`%s is %s; it has to be "pass" or "fail"`, where, content.Line(string(raw), 60))
 }
 
-// text is a string that may be left out.
+// text parses an optional string.
 func text(where string, raw json.RawMessage) (string, error) {
 	var s string
 	if err := json.Unmarshal(orNull(raw), &s); err != nil {
@@ -132,18 +132,18 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // FailedControl is an audit that failed.
 type FailedControl struct {
-	// Key is the item and the digest of its artifact, as item@digest: the same
-	// audit stored again with another text is another one.
+	// Key is item@digest, with the digest of the artifact: an audit that is stored again
+	// with another text has another key.
 	Key string
-	// ItemID and Title are those of the item that holds it.
+	// ItemID and Title are those of its item.
 	ItemID, Title string
-	// Checks are those that failed, as "name: detail"; empty when it names none.
+	// Checks are the failed checks, as "name: detail"; empty if it names none.
 	Checks []string
 }
 
-// FailedControls are the CONTROL artifacts whose verdict is fail, in the ledger's
-// order. There are none as soon as any item of the ledger is a revision: the agent
-// has begun to act on them.
+// FailedControls returns the CONTROL artifacts whose verdict is fail, in the order of
+// the ledger. It returns none if any item is a revision, because the agent has started
+// to act on them.
 func FailedControls(l *harnessv1.WorkItemLedger) []FailedControl {
 	var failed []FailedControl
 	for _, i := range l.GetItems() {
@@ -159,11 +159,11 @@ func FailedControls(l *harnessv1.WorkItemLedger) []FailedControl {
 	return failed
 }
 
-// maxRequests is how many failed audits a request for a revision names.
+// maxRequests bounds the failed audits in a request for a revision.
 const maxRequests = 8
 
-// RevisionRequest is what the model is told of failed audits: which checks failed,
-// and that it is to flag a revision. Empty when there are none.
+// RevisionRequest returns the text for the model about failed audits: which checks
+// failed, and that it has to flag a revision. Empty if there are none.
 func RevisionRequest(failed []FailedControl) string {
 	if len(failed) == 0 {
 		return ""

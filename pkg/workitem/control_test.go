@@ -14,7 +14,7 @@ const (
 	failing = `{"verdict":"fail","checks":[{"name":"sums","result":"fail","detail":"the total is off by 3"},{"name":"dates","result":"pass","detail":"ok"},{"name":"sources","result":"fail"}],"summary":"Two faults."}`
 )
 
-func TestAControlArtifactHasToBeAnAudit(t *testing.T) {
+func TestControlArtifactMustBeAnAudit(t *testing.T) {
 	for content, named := range map[string]string{
 		`All is well.`:                        "not valid JSON",
 		"```json\n" + passing + "\n```":       "fence",
@@ -43,7 +43,7 @@ func TestAControlArtifactHasToBeAnAudit(t *testing.T) {
 	}
 }
 
-func TestAnAuditGivenAsAnObjectIsTakenToo(t *testing.T) {
+func TestAuditMayBeAnObject(t *testing.T) {
 	l := with(t, "Audit")
 	out := applyTool(l, workitem.SetArtifact, `{"id":"w1","role":"CONTROL","content":`+failing+`}`)
 	if out.IsError || item(l, "w1").GetControl().GetPassed() || item(l, "w1").GetArtifact().GetInline() != failing {
@@ -51,7 +51,7 @@ func TestAnAuditGivenAsAnObjectIsTakenToo(t *testing.T) {
 	}
 }
 
-func TestAnAuditIsNotCheckedForNarration(t *testing.T) {
+func TestAuditMayHaveNarration(t *testing.T) {
 	l := with(t, "Audit")
 	audit := strings.Replace(passing, "All well.", "Here is the report: let me know if you'd like me to go on.", 1)
 	apply(t, l, workitem.SetArtifact, "id", "w1", "content", audit, "role", "CONTROL")
@@ -60,7 +60,7 @@ func TestAnAuditIsNotCheckedForNarration(t *testing.T) {
 	}
 }
 
-func TestFailedAuditsAskForARevisionUntilThereIsOne(t *testing.T) {
+func TestFailedAuditRequestsARevision(t *testing.T) {
 	l := with(t, "Report", "Audit of the report", "Other audit")
 	apply(t, l, workitem.SetArtifact, "id", "w3", "content", passing, "role", "CONTROL")
 	if failed := workitem.FailedControls(l); len(failed) > 0 {
@@ -92,7 +92,7 @@ func TestFailedAuditsAskForARevisionUntilThereIsOne(t *testing.T) {
 	}
 }
 
-func TestAnArtifactThatIsNoAuditAnyMoreHasNoVerdict(t *testing.T) {
+func TestReplacedAuditHasNoVerdict(t *testing.T) {
 	l := with(t, "Audit")
 	apply(t, l, workitem.SetArtifact, "id", "w1", "content", failing, "role", "CONTROL")
 	apply(t, l, workitem.SetArtifact, "id", "w1", "content", "Notes.", "role", "WORKING")
@@ -101,7 +101,7 @@ func TestAnArtifactThatIsNoAuditAnyMoreHasNoVerdict(t *testing.T) {
 	}
 }
 
-func TestARequestForARevisionIsBounded(t *testing.T) {
+func TestRevisionRequestIsLimited(t *testing.T) {
 	checks := make([]string, 40)
 	for n := range checks {
 		checks[n] = fmt.Sprintf(`{"name":"c%d","result":"fail","detail":%q}`, n, strings.Repeat("d", 400))

@@ -6,8 +6,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// digest is FNV-1a over words of 64 bits, with the high half mixed into the low one
-// after each: a multiplication alone carries only upwards.
+// digest is FNV-1a over words of 64 bits. The high half is mixed into the low one after
+// each word, because a multiplication carries only upwards.
 type digest uint64
 
 const (
@@ -20,7 +20,7 @@ func (d digest) word(w uint64) digest {
 	return d ^ d>>32
 }
 
-// text takes in the length too, so that neighbours do not run together.
+// text hashes the length too, so the border between two texts counts.
 func (d digest) text(s []byte) digest {
 	d = d.word(uint64(len(s)))
 	for len(s) >= 8 {
@@ -34,7 +34,7 @@ func (d digest) text(s []byte) digest {
 	return d
 }
 
-// sum is never 0, which stands for nothing at all.
+// sum is never 0, which means that there is nothing to hash.
 func (d digest) sum() uint64 {
 	if d == 0 {
 		return 1
@@ -42,9 +42,8 @@ func (d digest) sum() uint64 {
 	return uint64(d)
 }
 
-// Fingerprint is a hash of how far the work is: ids, statuses, flags for revision
-// and digests of artifacts. Titles and notes are not progress. 0 for a ledger
-// without items.
+// Fingerprint returns a hash of the progress: ids, statuses, flags for revision and
+// digests of artifacts, but not titles and notes. It is 0 for an empty ledger.
 func Fingerprint(l *harnessv1.WorkItemLedger) uint64 {
 	if len(l.GetItems()) == 0 {
 		return 0
@@ -64,7 +63,7 @@ func Fingerprint(l *harnessv1.WorkItemLedger) uint64 {
 	return d.sum()
 }
 
-// ShownHash is a hash of the list that State shows; 0 when it shows none.
+// ShownHash returns a hash of the list that State shows; 0 if it shows none.
 func ShownHash(l *harnessv1.WorkItemLedger) uint64 {
 	var buffer [4096]byte
 	shown := appendList(buffer[:0], l)

@@ -1,6 +1,6 @@
 package workitem
 
-// Guidance is what the model is told in its first turn about working with items.
+// Guidance returns the text of the first turn about working with items.
 func Guidance() string {
 	return `You keep the work of this run as work items. It can be completed only when each item is DONE or SKIPPED, and each flagged revision is finished.
 
@@ -18,7 +18,7 @@ Roles of artifacts: DELIVERABLE is handed to the user as it is. WORKING is for y
 An artifact is the product and nothing else. It does not announce itself ("Here is the report"), it does not say what you did ("I have saved the file"), it does not ask what comes next. Such lines are taken out, and where they stand between the content the artifact is refused. Say each thing once: what is in an artifact need not be in your answer too.`
 }
 
-// Planning is what asks the model in its first turn for a plan.
+// Planning returns the text of the first turn that asks for a plan.
 func Planning() string {
 	return `Before anything else, plan: call ` + Add + ` for each step that you are going to take.
 A good item can be checked from outside and needs tools: "Read each file in src/parser and list its exported functions", not "Understand the parser". "Write report.md with one section a region", not "Work on the report".

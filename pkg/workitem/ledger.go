@@ -8,9 +8,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Upsert puts changed items into the ledger: each in the place of the one that has
-// its id, new ones at the end in their order. It makes of a ledger what Apply made
-// of an equal one that these items came from.
+// Upsert stores changed items in the ledger: each replaces the item with its id, new
+// items follow at the end in their order. It repeats the changes that a tool made to an
+// equal ledger.
 func Upsert(l *harnessv1.WorkItemLedger, items []*harnessv1.WorkItem) {
 	if l == nil || len(items) == 0 {
 		return
@@ -21,42 +21,41 @@ func Upsert(l *harnessv1.WorkItemLedger, items []*harnessv1.WorkItem) {
 	l.Stored = nil
 }
 
-// Merge is what several calls changed, as one list: each item once, as the last call
-// left it, in the order in which they came first. Neither list is changed.
+// Merge combines the changes of several calls into one list, with the last state of each
+// item, in the order of their first change. It changes neither list.
 func Merge(changed, more []*harnessv1.WorkItem) []*harnessv1.WorkItem {
 	merged := &harnessv1.WorkItemLedger{Items: append([]*harnessv1.WorkItem(nil), changed...)}
 	Upsert(merged, more)
 	return merged.GetItems()
 }
 
-// put is how items get into a ledger. The number of the last made-up id follows
-// from their ids alone, so that it is the same wherever the items are put in.
+// put stores an item in a ledger. The number of the last generated id depends on the ids
+// alone, so every worker computes the same.
 func put(l *harnessv1.WorkItemLedger, item *harnessv1.WorkItem) {
 	if at := index(l, item.GetId()); at >= 0 {
 		l.Items[at] = item
 		return
 	}
-	if number := nextNumber(l); item.GetId() == madeUp(number) {
+	if number := nextNumber(l); item.GetId() == generatedID(number) {
 		l.LastNumber = number
 	}
 	l.Items = append(l.Items, item)
 }
 
-func madeUp(number uint32) string { return "w" + strconv.FormatUint(uint64(number), 10) }
+func generatedID(number uint32) string { return "w" + strconv.FormatUint(uint64(number), 10) }
 
-// nextNumber is the number of the next id that is made up: the first free one
-// behind the last.
+// nextNumber returns the number of the next generated id: the first free one after the
+// last.
 func nextNumber(l *harnessv1.WorkItemLedger) uint32 {
 	number := l.GetLastNumber() + 1
-	for index(l, madeUp(number)) >= 0 {
+	for index(l, generatedID(number)) >= 0 {
 		number++
 	}
 	return number
 }
 
-// FromTemplates adds the items that every run of an agent begins with, all PENDING.
-// Templates that CheckTemplates refuses are added as far as the ledger's bounds
-// allow.
+// FromTemplates adds the items that every run of an agent starts with, all PENDING. It
+// adds templates that CheckTemplates rejects as far as the limits of the ledger allow.
 func FromTemplates(l *harnessv1.WorkItemLedger, templates []*harnessv1.WorkItemTemplate) {
 	if l == nil || len(templates) == 0 {
 		return
@@ -80,10 +79,10 @@ func FromTemplates(l *harnessv1.WorkItemLedger, templates []*harnessv1.WorkItemT
 		}
 		if item.Id == "" {
 			number := nextNumber(l)
-			for chosen[madeUp(number)] || index(l, madeUp(number)) >= 0 {
+			for chosen[generatedID(number)] || index(l, generatedID(number)) >= 0 {
 				number++
 			}
-			l.LastNumber, item.Id = number, madeUp(number)
+			l.LastNumber, item.Id = number, generatedID(number)
 			l.Items = append(l.Items, item)
 			continue
 		}
@@ -92,7 +91,7 @@ func FromTemplates(l *harnessv1.WorkItemLedger, templates []*harnessv1.WorkItemT
 	l.Stored = nil
 }
 
-// Counts are the items that are DONE or SKIPPED, and all items.
+// Counts returns the number of items that are DONE or SKIPPED, and of all items.
 func Counts(l *harnessv1.WorkItemLedger) (done, total int) {
 	for _, i := range l.GetItems() {
 		if finished(i) {
@@ -102,8 +101,8 @@ func Counts(l *harnessv1.WorkItemLedger) (done, total int) {
 	return done, len(l.GetItems())
 }
 
-// Percent is how much of the work is finished, from 0 to 100, rounded down; 100 for
-// an empty ledger.
+// Percent returns the share of finished items, from 0 to 100, rounded down; 100 for an
+// empty ledger.
 func Percent(l *harnessv1.WorkItemLedger) int {
 	done, total := Counts(l)
 	if total == 0 {
@@ -112,17 +111,16 @@ func Percent(l *harnessv1.WorkItemLedger) int {
 	return 100 * done / total
 }
 
-// IsComplete says that nothing is open; it holds for an empty ledger.
+// IsComplete reports whether no item is open. It is true for an empty ledger.
 func IsComplete(l *harnessv1.WorkItemLedger) bool { return openCount(l) == 0 }
 
-// Open are the items on which something is left to do, in the ledger's order: those
-// that are PENDING or IN_PROGRESS, and finished ones that were flagged for revision
-// while no revision of them is finished.
+// Open returns the open items, in the order of the ledger: those that are PENDING or
+// IN_PROGRESS, and those that are flagged for revision without a finished revision.
 func Open(l *harnessv1.WorkItemLedger) []*harnessv1.WorkItem {
 	var open []*harnessv1.WorkItem
-	settled := settled(l)
+	revised := revised(l)
 	for _, i := range l.GetItems() {
-		if isOpen(i, settled) {
+		if isOpen(i, revised) {
 			open = append(open, i)
 		}
 	}
@@ -130,35 +128,35 @@ func Open(l *harnessv1.WorkItemLedger) []*harnessv1.WorkItem {
 }
 
 func openCount(l *harnessv1.WorkItemLedger) int {
-	n, settled := 0, settled(l)
+	n, revised := 0, revised(l)
 	for _, i := range l.GetItems() {
-		if isOpen(i, settled) {
+		if isOpen(i, revised) {
 			n++
 		}
 	}
 	return n
 }
 
-// settled are the ids of items of which a revision is finished.
-func settled(l *harnessv1.WorkItemLedger) map[string]bool {
-	var settled map[string]bool
+// revised returns the ids of items with a finished revision.
+func revised(l *harnessv1.WorkItemLedger) map[string]bool {
+	var revised map[string]bool
 	for _, i := range l.GetItems() {
 		if i.GetRevisionOf() != "" && finished(i) {
-			if settled == nil {
-				settled = map[string]bool{}
+			if revised == nil {
+				revised = map[string]bool{}
 			}
-			settled[i.GetRevisionOf()] = true
+			revised[i.GetRevisionOf()] = true
 		}
 	}
-	return settled
+	return revised
 }
 
-func isOpen(i *harnessv1.WorkItem, settled map[string]bool) bool {
-	return !finished(i) || i.GetRequiresRevision() && !settled[i.GetId()]
+func isOpen(i *harnessv1.WorkItem, revised map[string]bool) bool {
+	return !finished(i) || i.GetRequiresRevision() && !revised[i.GetId()]
 }
 
-// Deliverables are the artifacts of role DELIVERABLE that are not empty, in the
-// ledger's order.
+// Deliverables returns the artifacts of role DELIVERABLE that are not empty, in the order
+// of the ledger.
 func Deliverables(l *harnessv1.WorkItemLedger) []*harnessv1.Deliverable {
 	var made []*harnessv1.Deliverable
 	for _, i := range l.GetItems() {

@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-func TestAnEmptyLedgerIsComplete(t *testing.T) {
+func TestEmptyLedgerIsComplete(t *testing.T) {
 	for _, l := range []*ledger{nil, {}} {
 		finished, total := workitem.Counts(l)
 		if !workitem.IsComplete(l) || workitem.Percent(l) != 100 || finished != 0 || total != 0 || len(workitem.Open(l)) > 0 || len(workitem.Deliverables(l)) > 0 {
@@ -39,7 +39,7 @@ func TestPercentIsRoundedDown(t *testing.T) {
 	}
 }
 
-func TestDeliverablesAreTheArtifactsOfThatRoleThatAreNotEmpty(t *testing.T) {
+func TestDeliverables(t *testing.T) {
 	l := with(t, "A", "B", "C", "D")
 	apply(t, l, workitem.SetArtifact, "id", "w1", "content", "one", "role", "DELIVERABLE")
 	apply(t, l, workitem.SetArtifact, "id", "w2", "content", "two", "role", "WORKING")
@@ -52,7 +52,7 @@ func TestDeliverablesAreTheArtifactsOfThatRoleThatAreNotEmpty(t *testing.T) {
 	}
 }
 
-func TestUpsertPutsItemsBackByIdAndNewOnesAtTheEnd(t *testing.T) {
+func TestUpsertReplacesByIDAndAppendsNewItems(t *testing.T) {
 	l := with(t, "A", "B")
 	l.Stored = content.Inline("old")
 	workitem.Upsert(l, nil)
@@ -69,7 +69,7 @@ func TestUpsertPutsItemsBackByIdAndNewOnesAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestMergeKeepsTheOrderInWhichItemsCame(t *testing.T) {
+func TestMergeKeepsTheOrder(t *testing.T) {
 	first := []*harnessv1.WorkItem{{Id: "w1", Title: "A"}, {Id: "w2", Title: "B"}}
 	merged := workitem.Merge(first, []*harnessv1.WorkItem{{Id: "w3"}, {Id: "w1", Title: "A2"}})
 	if len(merged) != 3 || merged[0].GetTitle() != "A2" || merged[1].GetId() != "w2" || merged[2].GetId() != "w3" || first[0].GetTitle() != "A" {
@@ -135,7 +135,7 @@ func TestCheckTemplatesNamesTheField(t *testing.T) {
 	}
 }
 
-func TestTheFingerprintIsOfProgressAlone(t *testing.T) {
+func TestFingerprintFollowsProgressOnly(t *testing.T) {
 	l := with(t, "A", "B")
 	apply(t, l, workitem.SetArtifact, "id", "w1", "content", "one")
 	seen := map[uint64]string{workitem.Fingerprint(l): "the beginning"}

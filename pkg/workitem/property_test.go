@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// calls draws a call of a tool, mostly one that can be carried out.
+// calls draws a call of a tool, mostly a valid one.
 func calls(t *rapid.T) (tool, arguments string) {
 	id := rapid.OneOf(rapid.SampledFrom([]string{"", "w1", "w2", "w3", "w7", "w70", "a", "b.c", "a b"}), rapid.StringMatching(`w[1-9][0-9]{0,2}`))
 	words := rapid.SampledFrom([]string{"", "Read", "Here is the report:\n\nSums.", "Sums.\n", failing, passing, string(make([]byte, 700))})
@@ -23,7 +23,7 @@ func calls(t *rapid.T) (tool, arguments string) {
 	)
 }
 
-// populated is a ledger that may be near its bounds.
+// populated draws a ledger that may be near its limits.
 func populated(t *rapid.T) *ledger {
 	l := &ledger{}
 	for range rapid.SampledFrom([]int{0, 3, 62, 190}).Draw(t, "items") {
@@ -35,7 +35,7 @@ func populated(t *rapid.T) *ledger {
 	return l
 }
 
-func TestNoSequenceOfCallsLeavesTheBounds(t *testing.T) {
+func TestCallsNeverExceedTheLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := populated(t)
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
@@ -71,7 +71,7 @@ func TestNoSequenceOfCallsLeavesTheBounds(t *testing.T) {
 	})
 }
 
-func TestUpsertOfWhatApplyChangedGivesTheSameLedger(t *testing.T) {
+func TestUpsertRepeatsTheChangesOfACall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := populated(t)
 		oneByOne, together := proto.CloneOf(l), proto.CloneOf(l)

@@ -10,7 +10,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bounds of what the model is told.
+// Limits of the texts for the model.
 const (
 	maxLines    = 40 // items in a list
 	maxReminded = 20 // items in a reminder
@@ -20,9 +20,9 @@ const (
 
 const marks = "[ ] pending, [~] in progress, [x] done, [-] skipped, [!] finished but to be revised"
 
-// State is what the model is told at the begin of a turn while items are open: how
-// many, the list with marks, how often it used which tool, and below ten reads that
-// it should read more before it writes. Empty when nothing is open.
+// State returns the text at the start of a turn while items are open: their number, the
+// list with marks, the use of tools, and, below ten reads, the advice to read more before
+// writing. Empty if no item is open.
 func State(l *harnessv1.WorkItemLedger, usage []*harnessv1.ToolUsage, reads uint32) string {
 	var buffer [6144]byte
 	b := appendList(buffer[:0], l)
@@ -43,12 +43,12 @@ func State(l *harnessv1.WorkItemLedger, usage []*harnessv1.ToolUsage, reads uint
 	return string(b)
 }
 
-// appendList appends the list of items, open ones first: how many are open, and at
-// most 40 lines. Nothing when none is open.
+// appendList appends the number of open items and the list of items, open ones first, in
+// at most 40 lines. It appends nothing if no item is open.
 func appendList(b []byte, l *harnessv1.WorkItemLedger) []byte {
-	settled, open, total := settled(l), 0, len(l.GetItems())
+	revised, open, total := revised(l), 0, len(l.GetItems())
 	for _, i := range l.GetItems() {
-		if isOpen(i, settled) {
+		if isOpen(i, revised) {
 			open++
 		}
 	}
@@ -63,7 +63,7 @@ func appendList(b []byte, l *harnessv1.WorkItemLedger) []byte {
 	lines := 0
 	for _, opened := range []bool{true, false} {
 		for _, i := range l.GetItems() {
-			if isOpen(i, settled) == opened && lines < maxLines {
+			if isOpen(i, revised) == opened && lines < maxLines {
 				b = appendLine(b, i, opened)
 				lines++
 			}
@@ -112,7 +112,7 @@ func appendLine(b []byte, i *harnessv1.WorkItem, open bool) []byte {
 	return append(b, '\n')
 }
 
-// appendUsage appends how often tools were called, the most used ones first.
+// appendUsage appends the number of calls of each tool, the most used ones first.
 func appendUsage(b []byte, usage []*harnessv1.ToolUsage) []byte {
 	used := make([]*harnessv1.ToolUsage, 0, len(usage))
 	for _, u := range usage {
@@ -145,8 +145,8 @@ func appendUsage(b []byte, usage []*harnessv1.ToolUsage) []byte {
 	return append(b, ".\n"...)
 }
 
-// Summary is one line for a turn in which State would repeat itself: how many items
-// remain, and which. Empty when none is open.
+// Summary returns one line for a turn in which State would repeat itself: how many items
+// are open, and which. Empty if none is.
 func Summary(l *harnessv1.WorkItemLedger) string {
 	open := Open(l)
 	switch len(open) {
@@ -158,8 +158,8 @@ func Summary(l *harnessv1.WorkItemLedger) string {
 	return fmt.Sprintf("%d of %s remain: %s", len(open), count(len(l.GetItems()), "work item"), ids(open, maxReminded))
 }
 
-// Reminder is what the model is told whose stop was rejected because items are open:
-// which ones, and what to do with each. Empty when none is open.
+// Reminder returns the text for a stop that was rejected because items are open: which
+// ones, and what to do with each. Empty if none is open.
 func Reminder(l *harnessv1.WorkItemLedger) string {
 	open := Open(l)
 	if len(open) == 0 {
@@ -181,7 +181,7 @@ func Reminder(l *harnessv1.WorkItemLedger) string {
 	return b.String()
 }
 
-// todo says what is left to do on an open item.
+// todo returns what is left to do on an open item.
 func todo(l *harnessv1.WorkItemLedger, i *harnessv1.WorkItem) string {
 	if !finished(i) {
 		text := "not begun; do it, or skip it."

@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// worked is a ledger with an item of each kind.
+// worked returns a ledger with an item of each kind.
 func worked(t testing.TB) *ledger {
 	t.Helper()
 	l := with(t, "Read the sources", "Write the report", "Draw the chart", "Check the sums", "Ask the bank")
@@ -52,7 +52,7 @@ Go on with the next open item.`
 	}
 }
 
-func TestStateIsEmptyOnceNothingIsOpen(t *testing.T) {
+func TestStateIsEmpty_WhenNothingIsOpen(t *testing.T) {
 	l := with(t, "A")
 	apply(t, l, workitem.Update, "id", "w1", "status", "DONE")
 	if workitem.State(l, nil, 0) != "" || workitem.Summary(l) != "" || workitem.Reminder(l) != "" || workitem.ShownHash(l) != 0 {
@@ -60,7 +60,7 @@ func TestStateIsEmptyOnceNothingIsOpen(t *testing.T) {
 	}
 }
 
-func TestWhatTheModelIsToldIsBounded(t *testing.T) {
+func TestTextsAreLimited(t *testing.T) {
 	l := &ledger{}
 	usage := make([]*harnessv1.ToolUsage, 128)
 	for n := range usage {
@@ -89,7 +89,7 @@ func TestWhatTheModelIsToldIsBounded(t *testing.T) {
 	}
 }
 
-func TestSummaryNamesWhatRemainsInOneLine(t *testing.T) {
+func TestSummaryNamesOpenItemsInOneLine(t *testing.T) {
 	l := worked(t)
 	if got, want := workitem.Summary(l), "4 of 6 work items remain: w2, w3, w4, w6"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -100,7 +100,7 @@ func TestSummaryNamesWhatRemainsInOneLine(t *testing.T) {
 	}
 }
 
-func TestReminderSaysOfEachOpenItemWhatToDo(t *testing.T) {
+func TestReminderSaysWhatToDo(t *testing.T) {
 	got := workitem.Reminder(worked(t))
 	for _, line := range []string{
 		`- w2 "Write the report": finished, but flagged for revision; finish w6.`,
@@ -122,7 +122,7 @@ func TestReminderSaysOfEachOpenItemWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTheHashOfWhatIsShownChangesWithWhatIsShownAlone(t *testing.T) {
+func TestShownHashFollowsTheShownList(t *testing.T) {
 	l := worked(t)
 	before, shown := workitem.ShownHash(l), workitem.State(l, nil, 0)
 	for what, change := range map[string]func(l *ledger){

@@ -1,16 +1,15 @@
-// Package workitem is the ledger of a run's work items: the five tools with which
-// an agent keeps it, what is open and what is finished, what the model is told of
-// it, and the checks of the artifacts that are stored in it.
+// Package workitem keeps the ledger of a run's work items: the five tools with which an
+// agent changes it, the open and finished items, the texts for the model about them, and
+// the checks of stored artifacts.
 //
-// It is pure. A WorkItemLedger is a value that the caller owns. Items are never
-// changed in place: a changed item is a new one in the old one's place, so that
-// items may be shared between ledgers and records.
+// It is pure. The caller owns a WorkItemLedger. Items are never changed in place: a
+// changed item replaces the old one, so ledgers and records may share items.
 //
-// An item is finished when it is DONE or SKIPPED. It is open when it is not, and
-// also when it was flagged for revision and no revision of it is finished. A ledger
-// holds at most 200 items, of which at most 64 are open; no tool call leads above
-// that. Whatever a model writes makes no function here fail other than by a result
-// that says what is wrong; a nil ledger is an empty one that cannot be changed.
+// An item is finished if it is DONE or SKIPPED. It is open if it is not finished, or if
+// it is flagged for revision and no revision of it is finished. A ledger has at most 200
+// items, of which at most 64 are open; no tool call exceeds that. Invalid input of a
+// model makes a function return an error result, never fail otherwise. A nil ledger is
+// empty and cannot be changed.
 package workitem
 
 import (
@@ -23,7 +22,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bounds of a ledger.
+// Limits of a ledger.
 const (
 	MaxItems = 200 // in all
 	MaxOpen  = 64
@@ -51,12 +50,12 @@ var idFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 const idRule = "an id has 1 to 32 letters, digits, dots, underscores or hyphens"
 
-// finished says that nothing is left to do on the item itself.
+// finished reports whether an item is DONE or SKIPPED.
 func finished(i *harnessv1.WorkItem) bool {
 	return i.GetStatus() == done || i.GetStatus() == skipped
 }
 
-// index is the place of the item of that id; -1 when there is none.
+// index returns the index of the item with an id, -1 if there is none.
 func index(l *harnessv1.WorkItemLedger, id string) int {
 	for n, i := range l.GetItems() {
 		if i.GetId() == id {
@@ -66,10 +65,10 @@ func index(l *harnessv1.WorkItemLedger, id string) int {
 	return -1
 }
 
-// title is a title as it is stored: one line of at most 120 bytes.
+// title returns a title as it is stored: one line of at most 120 bytes.
 func title(text string) string { return content.Cut(content.OneLine(text), MaxTitle) }
 
-// notes are notes as they are stored: at most 512 bytes.
+// notes returns notes as they are stored: at most 512 bytes.
 func notes(text string) string {
 	return content.Cut(strings.TrimSpace(strings.ReplaceAll(text, "\x00", "")), MaxNotes)
 }
@@ -111,7 +110,8 @@ func roleName(r harnessv1.ArtifactRole) string {
 	}
 }
 
-// word is how names are compared: in-progress and "In progress" are IN_PROGRESS.
+// word returns the form in which names are compared: in-progress and "In progress" are
+// IN_PROGRESS.
 func word(text string) string {
 	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToUpper(strings.TrimSpace(text)))
 }
@@ -143,7 +143,7 @@ func parseRole(text string) (harnessv1.ArtifactRole, bool) {
 	return working, false
 }
 
-// count is a number with its noun: "1 item", "2 items".
+// count returns a number with its noun: "1 item", "2 items".
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

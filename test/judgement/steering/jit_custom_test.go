@@ -297,7 +297,7 @@ func TestJitBadRulesAreRefusedAtTheStart(t *testing.T) {
 	}{
 		"no expression":       {jitRule("a", "turn >", "x"), []string{"spec.agent.jit[1].when", "line 1, column 7"}},
 		"an unknown name":     {jitRule("a", "turn > 1 &&\n weather == 'fine'", "x"), []string{"spec.agent.jit[1].when", "line 2, column 2", "weather", "files_changed"}},
-		"no truth":            {jitRule("a", "turn + 1", "x"), []string{"spec.agent.jit[1].when", "true or false"}},
+		"no truth":            {jitRule("a", "turn + 1", "x"), []string{"spec.agent.jit[1].when", "expected bool"}},
 		"empty condition":     {jitRule("a", " ", "x"), []string{"spec.agent.jit[1].when"}},
 		"empty text":          {jitRule("a", "true", " "), []string{"spec.agent.jit[1].text"}},
 		"text that is no one": {jitRule("a", "true", "turn {{ trun }}"), []string{"spec.agent.jit[1].text", "trun"}},
