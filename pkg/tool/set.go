@@ -9,7 +9,7 @@ import (
 )
 
 // Set is an ordered collection of tool specs with unique names and compiled
-// schemas. It is immutable, so many goroutines may use it at the same time.
+// schemas. It is immutable and safe for concurrent use.
 type Set struct {
 	specs  []*harnessv1.ToolSpec
 	byName map[string]*compiledSpec

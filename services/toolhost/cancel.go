@@ -1,6 +1,6 @@
 package toolhost
 
-// Fate is the part of a tombstone that says what happened to the call.
+// Fate is what happened to a call with a tombstone.
 type Fate byte
 
 // The fates. Their numbers are stored in ledgers and never change meaning.

@@ -46,8 +46,8 @@ func (e *Excerpt) drop(n int) {
 	e.tail = append(e.tail[:0], e.tail[n:]...)
 }
 
-// Text returns the kept text as Readable does. If the middle is missing, a line says how
-// much, followed by hint, which tells how to get it.
+// Text returns the kept text as Readable does. If the middle is missing, a line has its
+// size and hint, the advice for the model on how to get it.
 func (e *Excerpt) Text(hint string) string {
 	if over := len(e.tail) - e.tailMax; over > 0 {
 		e.drop(over)
@@ -73,8 +73,8 @@ func (e *Excerpt) Text(hint string) string {
 	return Readable(fmt.Sprintf("%s[%d bytes (%d lines) left out here. %s]\n%s", head, size, lines, hint, tail))
 }
 
-// Cut shortens a text to about limit bytes by leaving out its middle. The line that says
-// so is not counted.
+// Cut shortens a text to about limit bytes by leaving out its middle. The limit does not
+// include the line about what was left out.
 func Cut(text string, limit int, hint string) string {
 	if len(text) <= limit {
 		return Readable(text)

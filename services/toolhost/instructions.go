@@ -11,16 +11,16 @@ import (
 var InstructionNames = []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"}
 
 const (
-	// InstructionBytes is the maximum size of one instruction file's text, with the line
-	// that says what was cut.
+	// InstructionBytes is the maximum size of one instruction file's text, including the
+	// line about what was cut.
 	InstructionBytes = 32 << 10
 	// AllInstructionBytes is the maximum size of the text of all instruction files.
 	AllInstructionBytes = 96 << 10
 	// MaxInstructions is the maximum number of instruction files. The farthest ones are
 	// left out.
 	MaxInstructions = 16
-	// instructionNoteBytes is reserved for the line that says what was cut. A path in it
-	// is clipped to a third of that.
+	// instructionNoteBytes is reserved for the line about what was cut. A path in it is
+	// clipped to a third of that.
 	instructionNoteBytes = 384
 )
 
@@ -37,8 +37,8 @@ type FoundInstruction struct {
 }
 
 // Instructions returns the files as the model reads them. Of files with the same content
-// only the first is kept, and blank files are left out. A file that is too long is cut,
-// and a line says so.
+// only the first is kept, and blank files are left out. A file that is too long is cut
+// and gets a line about it.
 func Instructions(found []FoundInstruction) []*harnessv1.InstructionFile {
 	var files []*harnessv1.InstructionFile
 	seen := make(map[string]bool)
@@ -58,8 +58,8 @@ func Instructions(found []FoundInstruction) []*harnessv1.InstructionFile {
 	return files
 }
 
-// instructionText returns the file's text, at most limit bytes, followed by a line that
-// says what was cut.
+// instructionText returns the file's text, at most limit bytes, followed by a line about
+// what was cut.
 func instructionText(f FoundInstruction, limit int) string {
 	whole := Readable(f.Head)
 	if f.Size <= int64(len(f.Head)) && len(whole) <= limit {

@@ -80,9 +80,9 @@ func TestSecondRequestJoins(t *testing.T) {
 	h := newHost(t, Config{})
 	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate; cat out"})
-	first := h.begin(context.Background(), req)
+	first := h.startCall(context.Background(), req)
 	awaitGate()
-	second := h.begin(context.Background(), req)
+	second := h.startCall(context.Background(), req)
 	h.write("gate", "") // ends the command
 	a, b := <-first, <-second
 	if a.err != nil || b.err != nil || !proto.Equal(a.resp, b.resp) {
@@ -99,13 +99,13 @@ func TestCallContinues_WhenItsRequestEnds(t *testing.T) {
 	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
 	ctx, leave := context.WithCancel(context.Background())
-	first := h.begin(ctx, req)
+	first := h.startCall(ctx, req)
 	awaitGate()
 	leave()
 	if a := <-first; !errors.Is(a.err, context.Canceled) {
 		t.Fatalf("got %v", a)
 	}
-	second := h.begin(context.Background(), req)
+	second := h.startCall(context.Background(), req)
 	h.write("gate", "")
 	a := <-second
 	expect(t, a.resp, done, false)
@@ -219,7 +219,7 @@ func TestCallIsUnknown_WhenItsHostWasClosed(t *testing.T) {
 	h := newHost(t, Config{Dir: dir})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; sleep " + sleep})
-	first := h.begin(context.Background(), req)
+	first := h.startCall(context.Background(), req)
 	awaitGate()
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 		}
 		calls[i] = target{id: id, key: callKey(run, id)}
 	}
-	plan, err := s.beginCancel(calls, toolhost.Call{ForeignLedger: s.isForeign(req.GetLedgerId())})
+	plan, err := s.startCancel(calls, toolhost.Call{ForeignLedger: s.isForeign(req.GetLedgerId())})
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +77,9 @@ type cancellation struct {
 	call *call
 }
 
-// beginCancel plans the cancellation of all calls at the same time and stops those that
+// startCancel plans the cancellation of all calls at the same time and stops those that
 // are running. After it, none of them can start.
-func (s *Server) beginCancel(calls []target, facts toolhost.Call) ([]cancellation, error) {
+func (s *Server) startCancel(calls []target, facts toolhost.Call) ([]cancellation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	targets, err := s.withChecks(calls)

@@ -22,8 +22,8 @@ const checkPrefix = "\x00"
 func isCheck(key string) bool { return strings.HasPrefix(key, checkPrefix) }
 
 // statusToStart returns the status of a call or check that a request wants to start. A
-// check that was cancelled before it began has a call's tombstone, because a cancel
-// request cannot tell which of the two an unknown id means. The caller has locked mu.
+// check that was cancelled before it began has a call's tombstone, because an
+// unknown id in a cancel request can mean either. The caller has locked mu.
 func (s *Server) statusToStart(key string) (status, error) {
 	known, err := s.status(key)
 	if err != nil || known.state != toolhost.Absent || !isCheck(key) {

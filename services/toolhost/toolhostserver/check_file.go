@@ -13,7 +13,7 @@ import (
 )
 
 // CheckFile describes a file. Only a regular file inside the workspace exists; for others
-// the response says why not. The error is UNAVAILABLE if the file cannot be read to its
+// the response has the reason. The error is UNAVAILABLE if the file cannot be read to its
 // end in time.
 func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest) (*harnessv1.CheckFileResponse, error) {
 	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {

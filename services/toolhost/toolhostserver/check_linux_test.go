@@ -12,7 +12,7 @@ func TestCancelKillsAllProcessesOfACheck(t *testing.T) {
 	h := newHost(t, Config{})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
 	req := checkRequest(h.dir, "k", escaping(sleep))
-	running := h.beginCheck(req)
+	running := h.startCheck(req)
 	awaitGate()
 	if sleeping(sleep) == nil {
 		t.Fatal("no process to kill")

@@ -36,8 +36,8 @@ type checkOutcome struct {
 	err  error
 }
 
-// beginCheck runs a check in the background.
-func (h *host) beginCheck(req *harnessv1.CheckCommandRequest) <-chan checkOutcome {
+// startCheck runs a check in the background.
+func (h *host) startCheck(req *harnessv1.CheckCommandRequest) <-chan checkOutcome {
 	outcomes := make(chan checkOutcome, 1)
 	go func() {
 		resp, err := h.CheckCommand(context.Background(), req)
@@ -91,9 +91,9 @@ func TestSecondCheckJoinsAndLaterOnesGetTheResult(t *testing.T) {
 	h := newHost(t, Config{Dir: dir})
 	awaitGate := gate(t, h.dir)
 	req := checkRequest(h.dir, "k", appendLine+"echo > gate; cat gate; cat out; exit 7")
-	first := h.beginCheck(req)
+	first := h.startCheck(req)
 	awaitGate()
-	second := h.beginCheck(req)
+	second := h.startCheck(req)
 	h.write("gate", "") // ends the command
 	a, b := <-first, <-second
 	if a.err != nil || b.err != nil || !proto.Equal(a.resp, b.resp) || a.resp.GetExitCode() != 7 {
@@ -207,7 +207,7 @@ func TestCancelCoversCallAndCheckWithTheSameID(t *testing.T) {
 	h := newHost(t, Config{})
 	h.check(checkRequest(h.dir, "k", "true"))
 	awaitGate := gate(t, h.dir)
-	running := h.begin(context.Background(), commandRequest(h.dir, "k", "echo > gate; sleep "+uniqueSleep()))
+	running := h.startCall(context.Background(), commandRequest(h.dir, "k", "echo > gate; sleep "+uniqueSleep()))
 	awaitGate()
 	resp := h.cancel("k")
 	if !slices.Equal(resp.GetFinished(), []string{"k"}) || !slices.Equal(resp.GetKilled(), []string{"k"}) {

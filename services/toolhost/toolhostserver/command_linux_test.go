@@ -30,7 +30,7 @@ func TestTimeoutKillsAllProcesses(t *testing.T) {
 	h := newHost(t, Config{})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": escaping(sleep), "timeout_seconds": 1})
-	first := h.begin(context.Background(), req)
+	first := h.startCall(context.Background(), req)
 	awaitGate()
 	a := <-first
 	expect(t, a.resp, done, true, "before\n[Stopped: it had not ended after 1s.")
@@ -47,7 +47,7 @@ func TestCancelKillsAllProcesses(t *testing.T) {
 	h := newHost(t, Config{Dir: dir})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": escaping(sleep)})
-	first := h.begin(context.Background(), req)
+	first := h.startCall(context.Background(), req)
 	awaitGate()
 	begin := time.Now()
 	if resp := h.cancel("c"); !slices.Equal(resp.GetKilled(), []string{"c"}) {
@@ -160,7 +160,7 @@ func TestForkBombIsKilled(t *testing.T) {
 echo > gate
 f() { [ $1 -gt 7 ] && sleep ` + sleep + `; f $(($1+1)) & f $(($1+1)) & wait; }
 f 1`})
-	first := h.begin(context.Background(), req)
+	first := h.startCall(context.Background(), req)
 	awaitGate()
 	h.cancel("c")
 	if left := sleeping(sleep); left != nil {

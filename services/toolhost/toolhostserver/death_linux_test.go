@@ -166,14 +166,14 @@ func supervisorsOf(host int) (pids []int) {
 func TestHostDoesNotAffectOtherHosts(t *testing.T) {
 	neighbour := newHost(t, Config{})
 	awaitGate, sleep := gate(t, neighbour.dir), uniqueSleep()
-	first := neighbour.begin(context.Background(), neighbour.request(tools.RunCommand, "c",
+	first := neighbour.startCall(context.Background(), neighbour.request(tools.RunCommand, "c",
 		map[string]any{"command": "echo > gate; sleep " + sleep}))
 	awaitGate()
 
 	// This host has a running call and cancels a call that it does not know.
 	h := newHost(t, Config{})
 	awaitOwnGate, own := gate(t, h.dir), uniqueSleep()
-	second := h.begin(context.Background(), h.request(tools.RunCommand, "d",
+	second := h.startCall(context.Background(), h.request(tools.RunCommand, "d",
 		map[string]any{"command": "echo > gate; sleep " + own}))
 	awaitOwnGate()
 	resp, err := h.CancelTools(context.Background(), &harnessv1.CancelToolsRequest{

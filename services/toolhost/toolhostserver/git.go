@@ -28,8 +28,8 @@ const (
 	gitFileBytes = 1 << 20
 	// gitLineBytes is the maximum size of a repository's files with one line.
 	gitLineBytes = 4 << 10
-	// standInPrefix begins the names of folders that git uses instead of .git.
-	standInPrefix = "git-"
+	// substitutePrefix begins the names of folders that git uses instead of .git.
+	substitutePrefix = "git-"
 )
 
 // gitChanges returns the paths that git status names, relative to the workspace and only
@@ -37,7 +37,7 @@ const (
 //
 // A repository is not trusted: its configuration can name programs that git status would
 // run (core.fsmonitor, clean filters, hooks, the transport of a partial clone, and the
-// same in submodules). So git uses a stand-in instead of .git, with links to the files
+// same in submodules). So git uses a substitute for .git, with links to the files
 // that show what is stored (objects, refs, index, excludes) and a configuration of the
 // tool host. Then it starts no program and needs no supervisor. If a host dies before its
 // git, the next host finds that by its mark and kills it.
@@ -58,12 +58,12 @@ func (s *Server) gitChanges(ctx context.Context, r repository) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	standIn, err := os.MkdirTemp(dir, standInPrefix)
+	substitute, err := os.MkdirTemp(dir, substitutePrefix)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(standIn) }()
-	environ, err := fillStandIn(r.root, standIn)
+	defer func() { _ = os.RemoveAll(substitute) }()
+	environ, err := fillSubstitute(r.root, substitute)
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +98,9 @@ func (s *Server) withoutOwnFiles(r repository, paths []string) []string {
 	return kept
 }
 
-// fillStandIn makes a folder usable as .git of a repository and returns git's environment
+// fillSubstitute makes a folder usable as .git of a repository and returns git's environment
 // with it.
-func fillStandIn(root, standIn string) ([]string, error) {
+func fillSubstitute(root, substitute string) ([]string, error) {
 	folder := filepath.Join(root, ".git")
 	if content, err := readSmall(folder, gitLineBytes); err == nil {
 		target := toolhost.GitFolder(content)
@@ -126,23 +126,23 @@ func fillStandIn(root, standIn string) ([]string, error) {
 		return nil, err
 	}
 	if err := errors.Join(
-		os.WriteFile(filepath.Join(standIn, "HEAD"), []byte(head), 0o600),
-		os.WriteFile(filepath.Join(standIn, "config"), []byte(config), 0o600),
-		os.Symlink(filepath.Join(common, "refs"), filepath.Join(standIn, "refs")),
-		os.Symlink(filepath.Join(common, "packed-refs"), filepath.Join(standIn, "packed-refs")),
-		os.Symlink(filepath.Join(common, "info"), filepath.Join(standIn, "info")),
+		os.WriteFile(filepath.Join(substitute, "HEAD"), []byte(head), 0o600),
+		os.WriteFile(filepath.Join(substitute, "config"), []byte(config), 0o600),
+		os.Symlink(filepath.Join(common, "refs"), filepath.Join(substitute, "refs")),
+		os.Symlink(filepath.Join(common, "packed-refs"), filepath.Join(substitute, "packed-refs")),
+		os.Symlink(filepath.Join(common, "info"), filepath.Join(substitute, "info")),
 	); err != nil {
 		return nil, err
 	}
 	// A split index is in the same folder as the index that refers to it.
 	shared, _ := filepath.Glob(filepath.Join(folder, "sharedindex.*"))
 	for _, path := range shared[:min(len(shared), 64)] {
-		if err := os.Symlink(path, filepath.Join(standIn, filepath.Base(path))); err != nil {
+		if err := os.Symlink(path, filepath.Join(substitute, filepath.Base(path))); err != nil {
 			return nil, err
 		}
 	}
 	return append(toolhost.GitEnvironment(),
-		"PATH="+os.Getenv("PATH"), "GIT_DIR="+standIn, "GIT_WORK_TREE="+root,
+		"PATH="+os.Getenv("PATH"), "GIT_DIR="+substitute, "GIT_WORK_TREE="+root,
 		"GIT_INDEX_FILE="+filepath.Join(folder, "index"), "GIT_OBJECT_DIRECTORY="+filepath.Join(common, "objects"),
 	), nil
 }
@@ -169,9 +169,9 @@ func relative(from, path string) string {
 	return rel
 }
 
-// removeStandIns removes the folders that a killed host left behind.
-func removeStandIns(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, standInPrefix+"*"))
+// removeSubstitutes removes the folders that a killed host left behind.
+func removeSubstitutes(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, substitutePrefix+"*"))
 	for _, path := range left {
 		_ = os.RemoveAll(path)
 	}

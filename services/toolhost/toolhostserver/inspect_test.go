@@ -88,7 +88,7 @@ func TestChangesAreThoseOfCallsAndOfGit(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(h.dir, ".git", "index.lock")); err == nil {
 		t.Error("the index is locked")
 	}
-	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, standInPrefix+"*")); left != nil {
+	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, substitutePrefix+"*")); left != nil {
 		t.Errorf("files left behind: %v", left)
 	}
 }

@@ -106,7 +106,7 @@ func TestCancelHasTheSameResponseAgain(t *testing.T) {
 	h := newHost(t, Config{Dir: dir})
 	other := toolhost.LedgerID(toolhost.Place(h.LedgerID()), "0000000000000000")
 	awaitGate := gate(t, h.dir)
-	first := h.begin(context.Background(), h.request(tools.RunCommand, "killed", map[string]any{"command": "echo > gate; cat gate"}))
+	first := h.startCall(context.Background(), h.request(tools.RunCommand, "killed", map[string]any{"command": "echo > gate; cat gate"}))
 	awaitGate()
 	h.execute(h.request(tools.RunCommand, "done", map[string]any{"command": "true"}))
 	for life := range 2 {
@@ -143,7 +143,7 @@ func TestDrain(t *testing.T) {
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
 	old := h.request(tools.RunCommand, "old", map[string]any{"command": "echo old"})
 	h.execute(old)
-	first := h.begin(context.Background(), req)
+	first := h.startCall(context.Background(), req)
 	awaitGate()
 
 	gone, leave := context.WithCancel(context.Background())
@@ -157,7 +157,7 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	expect(t, h.execute(old), done, false, "old")
-	joined := h.begin(context.Background(), req)
+	joined := h.startCall(context.Background(), req)
 	drained := make(chan error, 1)
 	go func() { drained <- h.Drain(context.Background()) }()
 	h.write("gate", "") // ends the command
@@ -178,7 +178,7 @@ func TestDrain(t *testing.T) {
 func TestDrainingHostKillsCalls(t *testing.T) {
 	h := newHost(t, Config{})
 	awaitGate := gate(t, h.dir)
-	first := h.begin(context.Background(), h.request(tools.RunCommand, "c", map[string]any{"command": "echo > gate; cat gate"}))
+	first := h.startCall(context.Background(), h.request(tools.RunCommand, "c", map[string]any{"command": "echo > gate; cat gate"}))
 	awaitGate()
 	drained := make(chan error, 1)
 	go func() { drained <- h.Drain(context.Background()) }()

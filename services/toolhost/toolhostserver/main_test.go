@@ -91,8 +91,8 @@ func (h *host) command(line string) *harnessv1.ExecuteToolResponse {
 	return h.call(tools.RunCommand, map[string]any{"command": line})
 }
 
-// begin executes a call in the background.
-func (h *host) begin(ctx context.Context, req *harnessv1.ExecuteToolRequest) <-chan outcome {
+// startCall executes a call in the background.
+func (h *host) startCall(ctx context.Context, req *harnessv1.ExecuteToolRequest) <-chan outcome {
 	outcomes := make(chan outcome, 1)
 	go func() {
 		resp, err := h.ExecuteTool(ctx, req)

@@ -165,7 +165,7 @@ func New(config Config) (*Server, error) {
 		results:    newResultCache(config.Limits.CachedResultBytes),
 		tombstones: make(map[string]toolhost.Fate),
 	}
-	removeStandIns(config.Dir)
+	removeSubstitutes(config.Dir)
 	_ = s.killFormer() // CancelTools tries again before it responds
 	return s, nil
 }

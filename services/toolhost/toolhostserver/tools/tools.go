@@ -72,14 +72,14 @@ func pathFailed(path string, err error) Result {
 // errTimeout is the cause of a context whose time limit is over.
 var errTimeout = errors.New("the call took too long")
 
-// timeLimited is implemented by arguments that can set the call's time limit.
-type timeLimited interface {
+// timeLimiter is implemented by arguments that can set the call's time limit.
+type timeLimiter interface {
 	// timeLimit returns the time limit; 0 means that the model did not set one.
 	timeLimit() time.Duration
 }
 
 // New returns a tool whose arguments are decoded into an A. A call that runs out of time
-// is stopped, and its result says so.
+// is stopped, and its result has a note about it.
 func New[A any](spec *harnessv1.ToolSpec, run func(context.Context, *Environment, A) Result) Tool {
 	return Tool{Spec: spec, Run: func(ctx context.Context, env *Environment, text string) Result {
 		arguments, err := tool.Arguments[A](text)
@@ -87,7 +87,7 @@ func New[A any](spec *harnessv1.ToolSpec, run func(context.Context, *Environment
 			return Failed("The arguments cannot be read: " + err.Error())
 		}
 		var requested time.Duration
-		if a, ok := any(arguments).(timeLimited); ok {
+		if a, ok := any(arguments).(timeLimiter); ok {
 			requested = a.timeLimit()
 		}
 		limit := env.Limits.CallTimeout(env.Timeout, requested)
