@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// CorrectionText is what the model is told of a loop, the n-th time from 1: what
-// repeats, that repeating it changes nothing, and to take another way; firmer
-// with n. It has at most 1 KiB.
+// CorrectionText returns the text for the model about a loop, for the n-th correction
+// from 1: what repeats, that repeating it changes nothing, and to try something else. It
+// gets firmer with n, and has at most 1 KiB.
 func CorrectionText(l *Loop, n uint32) string {
 	if !l.Strict {
 		return fmt.Sprintf("%s Not all results were the same, so this may be right, for instance when you wait for something. "+
@@ -25,7 +25,7 @@ func CorrectionText(l *Loop, n uint32) string {
 		"further, then do something different: look somewhere else, break the problem down, or finish with what you have."
 }
 
-// what says what repeats.
+// what describes what repeats.
 func what(l *Loop) string {
 	results := "with the same arguments and the same results"
 	if !l.Strict {

@@ -1,13 +1,13 @@
-// Package progress tells work from motion: calls that repeat (a doom loop) and
-// turns after which nothing has changed (a stall).
+// Package progress detects that an agent works without getting further: calls that
+// repeat (a doom loop) and turns that change nothing (a stall).
 //
-// It is pure. After each turn that made calls a caller notes each of them (RecordCall)
-// and judges the turn (Assess). A strict loop is dealt with first: while it goes on
-// the window of the stall starts anew (ResetWindow). Otherwise the fingerprint of
-// progress is pushed (Push), and the run is stalled once the last of them are
-// equal (Stalled). What has to be remembered is in the messages DoomLoop and
-// ProgressTracker of the snapshot. Functions that change one of them say so, and
-// bound it. Nothing here fails.
+// It is pure. After each turn with calls the caller records each of them (RecordCall) and
+// assesses the turn (Assess). If the turn ends in a strict loop, the caller resets the
+// window of the stall (ResetWindow). Otherwise it pushes the fingerprint of the progress
+// (Push), and the run is stalled if the last fingerprints are equal (Stalled).
+//
+// The state is in the messages DoomLoop and ProgressTracker of the snapshot, whose sizes
+// are bounded. No function fails.
 package progress
 
 import (
@@ -15,8 +15,8 @@ import (
 	"encoding/binary"
 )
 
-// digest is 64 bits of the SHA-256 of the parts, each with its length before it:
-// what a model writes cannot be made to collide by moving a border.
+// digest returns 64 bits of the SHA-256 of the parts, each preceded by its length, so
+// that moving text between two parts changes the digest.
 func digest(parts ...string) uint64 {
 	h := sha256.New()
 	var size [8]byte

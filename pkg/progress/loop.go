@@ -9,36 +9,37 @@ import (
 )
 
 const (
-	// Calls that are remembered.
+	// ringSize is the number of calls that are kept.
 	ringSize = 30
-	// Longest cycle that is looked for, in calls.
+	// maxCycle is the length of the longest cycle that is detected, in calls.
 	maxCycle = 5
-	// Equal calls in a row, and repeats of a longer cycle, that make a loop.
+	// Equal calls in a row, and repetitions of a longer cycle, that make a loop.
 	strictEqual, strictCycles = 3, 2
 	looseEqual, looseCycles   = 5, 3
-	// Bytes of a tool's name that are remembered.
+	// maxToolName bounds the name of a tool, in bytes.
 	maxToolName = 32
-	// Calls from one correction of a loose loop to the next.
+	// loosePause is the number of calls between two corrections of a loose loop.
 	loosePause = 10
 
 	defaultMaxCorrections = 3
 )
 
-// Loop is a cycle of calls at the end of what was done.
+// Loop is a cycle of calls that the calls of a run end in.
 type Loop struct {
-	// Results repeat too, not only tools and arguments.
+	// Strict is true if the results repeat too, not only tools and arguments.
 	Strict bool
-	// Calls after which it begins anew, 1 to 5.
+	// Length of the cycle in calls, 1 to 5.
 	Length int
-	// Whole times that it was seen, as far as calls are remembered.
+	// Repeats counts its whole repetitions in the calls that are kept.
 	Repeats int
-	// The tools of its last time, in order, each cut to 32 bytes.
+	// Tools of the last repetition, in order, each cut to 32 bytes.
 	Tools []string
-	// The next turn that ends in a strict loop ends the run. Set by Assess.
+	// Last is true if the next turn that ends in a strict loop ends the run. Assess sets
+	// it.
 	Last bool
 }
 
-// RecordCall appends a call to d, which remembers the last 30.
+// RecordCall appends a call to d, which keeps the last 30.
 func RecordCall(d *harnessv1.DoomLoop, tool string, strict, loose uint64) {
 	d.Strict = push(d.Strict, strict, ringSize)
 	d.Loose = push(d.Loose, loose, ringSize)
@@ -49,10 +50,10 @@ func RecordCall(d *harnessv1.DoomLoop, tool string, strict, loose uint64) {
 	d.Tools = tools
 }
 
-// Detect finds the loop that the calls of d end in: three equal ones in a row or
-// a cycle of 2 to 5 seen twice with the results, else five equal ones in a row
-// or a cycle of 2 to 5 seen three times without. The shortest cycle counts. It
-// is nil when the calls end in none, whatever was before.
+// Detect returns the loop that the calls of d end in; nil if they end in none. A strict
+// loop is three equal calls in a row, or a cycle of 2 to 5 calls twice, with equal
+// results. A loose loop is five calls in a row, or a cycle three times, that are equal
+// except for their results. The shortest cycle counts.
 func Detect(d *harnessv1.DoomLoop) *Loop {
 	if l := find(d.GetStrict(), d.GetTools(), strictEqual, strictCycles); l != nil {
 		l.Strict = true
@@ -76,7 +77,7 @@ func find(signatures []uint64, tools string, equal, cycles int) *Loop {
 	return nil
 }
 
-// names are the last n names of tools.
+// names returns the last n names of tools.
 func names(tools string, n int) []string {
 	all := strings.Split(strings.TrimSuffix(tools, "\n"), "\n")
 	return all[max(0, len(all)-n):]
@@ -92,26 +93,26 @@ func periodic(signatures []uint64, length int) int {
 	return n
 }
 
-// Finding is what Assess makes of a turn.
+// Finding is the result of Assess.
 type Finding struct {
-	// The loop that the turn ended in; nil for none. While a strict one goes on, a
-	// stall is not looked for and its window starts anew.
+	// Loop that the turn ended in; nil if there is none. After a strict one, stalls are
+	// not detected and their window is reset.
 	Loop *Loop
-	// The model is to be told, in the words of the function CorrectionText.
+	// Correct is true if the model gets the CorrectionText.
 	Correct bool
-	// Which correction of the loop this is, from 1; 0 for none. A loose loop is
-	// always told the first.
+	// Correction is the number of the correction, from 1; 0 if there is none. It is
+	// always 1 for a loose loop.
 	Correction uint32
-	// The run ends for it.
+	// End is true if the loop ends the run.
 	End bool
 }
 
-// Assess says what follows from a turn whose calls, newCalls of them, have been
-// noted in d, and counts it in d. A strict loop is corrected after each turn
-// that ends in one, up to the maximum of corrections, and the next such turn
-// ends the run; the count starts anew once the calls end in no strict loop, not
-// when they go from one into another. A loose loop is corrected at most once in 10 calls and never ends a run. A turn
-// without calls changes nothing. cfg has defaults where it is unset.
+// Assess returns what follows from a turn whose newCalls calls have been recorded in d,
+// and counts the correction in d. Each turn that ends in a strict loop is corrected, up
+// to the maximum number of corrections; the next such turn ends the run. The count
+// restarts when the calls end in no strict loop, but not when one strict loop follows
+// another. A loose loop is corrected at most once in 10 calls and never ends the run. A
+// turn without calls changes nothing. Unset fields of cfg have their defaults.
 func Assess(d *harnessv1.DoomLoop, cfg *harnessv1.DoomLoopConfig, newCalls int) Finding {
 	off := cfg != nil && cfg.Enabled != nil && !cfg.GetEnabled()
 	if off || newCalls <= 0 {
@@ -123,7 +124,7 @@ func Assess(d *harnessv1.DoomLoop, cfg *harnessv1.DoomLoopConfig, newCalls int) 
 	loop := Detect(d)
 	if loop == nil || !loop.Strict {
 		d.Corrections = 0
-		return judgeLoose(d, loop)
+		return assessLoose(d, loop)
 	}
 	limit := uint32(defaultMaxCorrections)
 	if cfg != nil && cfg.MaxCorrections != nil {
@@ -137,9 +138,9 @@ func Assess(d *harnessv1.DoomLoop, cfg *harnessv1.DoomLoopConfig, newCalls int) 
 	return Finding{Loop: loop, Correct: true, Correction: d.Corrections}
 }
 
-// judgeLoose keeps the count of calls since the last correction, in which the
-// call that was corrected is the first, so that 0 can stand for none.
-func judgeLoose(d *harnessv1.DoomLoop, loop *Loop) Finding {
+// assessLoose assesses a loose loop. The count of calls since the last correction
+// includes the corrected call, so 0 means that there was no correction.
+func assessLoose(d *harnessv1.DoomLoop, loop *Loop) Finding {
 	if loop == nil {
 		return Finding{}
 	}
@@ -150,14 +151,14 @@ func judgeLoose(d *harnessv1.DoomLoop, loop *Loop) Finding {
 	return Finding{Loop: loop, Correct: true, Correction: 1}
 }
 
-// push appends to a list and forgets the oldest beyond limit.
+// push appends to a list and removes the oldest items beyond limit.
 func push[T any](list []T, item T, limit int) []T {
 	list = append(list, item)
 	return slices.Delete(list, 0, max(0, len(list)-limit))
 }
 
-// HasRepeat says whether the last call repeats, with its result, one of the five before
-// it: the calls may be on their way into a loop that Detect does not see yet.
+// HasRepeat reports whether the last call repeats, with its result, one of the five
+// before it: a loop may follow that Detect does not see yet.
 func HasRepeat(d *harnessv1.DoomLoop) bool {
 	signatures := d.GetStrict()
 	for length := 1; length <= maxCycle; length++ {

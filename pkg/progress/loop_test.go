@@ -13,23 +13,23 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 )
 
-// call is a call in a test: its tool stands for tool and arguments.
+// call is a call in a test. Its tool represents the tool and the arguments.
 type call struct{ tool, result string }
 
-func noted(calls ...call) *harnessv1.DoomLoop {
+func recorded(calls ...call) *harnessv1.DoomLoop {
 	d := &harnessv1.DoomLoop{}
 	for _, c := range calls {
-		note(d, c)
+		record(d, c)
 	}
 	return d
 }
 
-func note(d *harnessv1.DoomLoop, c call) {
+func record(d *harnessv1.DoomLoop, c call) {
 	strict, loose := progress.Signature(c.tool, "{}", c.result)
 	progress.RecordCall(d, c.tool, strict, loose)
 }
 
-// reference says from the definition, without the ring, whether calls end in a
+// reference decides by the definition, without the ring, whether calls end in a
 // loop: for each length, the last length × times calls are cut into times equal
 // blocks.
 func reference(calls []call) (found, strict bool, length int) {
@@ -60,7 +60,7 @@ func reference(calls []call) (found, strict bool, length int) {
 	return false, false, 0
 }
 
-func TestDetectIsWhatTheDefinitionSays(t *testing.T) {
+func TestDetectFollowsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := rapid.Custom(func(t *rapid.T) call {
 			return call{rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tool"), rapid.SampledFrom([]string{"1", "1", "2"}).Draw(t, "result")}
@@ -77,7 +77,7 @@ func TestDetectIsWhatTheDefinitionSays(t *testing.T) {
 		}
 		calls = append(calls, rapid.SliceOfN(one, 0, 2).Draw(t, "after")...)
 		found, strict, length := reference(calls)
-		got := progress.Detect(noted(calls...))
+		got := progress.Detect(recorded(calls...))
 		if (got != nil) != found {
 			t.Fatalf("%v: got %+v, want a loop: %v", calls, got, found)
 		}
@@ -87,7 +87,7 @@ func TestDetectIsWhatTheDefinitionSays(t *testing.T) {
 	})
 }
 
-func TestEveryCycleIsFoundFromTheRepeatOnThatMakesItALoop(t *testing.T) {
+func TestEveryCycleIsDetected(t *testing.T) {
 	for length := 1; length <= 6; length++ {
 		for repeats := 1; repeats <= 6; repeats++ {
 			for _, strict := range []bool{true, false} {
@@ -96,14 +96,14 @@ func TestEveryCycleIsFoundFromTheRepeatOnThatMakesItALoop(t *testing.T) {
 					if length == 1 {
 						need = map[bool]int{true: 3, false: 5}[strict]
 					}
-					d := noted(call{"before", "x"})
+					d := recorded(call{"before", "x"})
 					for n := range repeats {
 						for i := range length {
 							result := "same"
 							if !strict {
 								result = fmt.Sprint(n, i)
 							}
-							note(d, call{fmt.Sprint("tool", i), result})
+							record(d, call{fmt.Sprint("tool", i), result})
 						}
 					}
 					l := progress.Detect(d)
@@ -123,7 +123,7 @@ func TestEveryCycleIsFoundFromTheRepeatOnThatMakesItALoop(t *testing.T) {
 							t.Fatalf("tools %q are not in their order", l.Tools)
 						}
 					}
-					note(d, call{"another", "x"})
+					record(d, call{"another", "x"})
 					if l := progress.Detect(d); l != nil {
 						t.Fatalf("a loop that the agent has left is found: %+v", l)
 					}
@@ -133,10 +133,10 @@ func TestEveryCycleIsFoundFromTheRepeatOnThatMakesItALoop(t *testing.T) {
 	}
 }
 
-func TestTheMemoryOfCallsIsBounded(t *testing.T) {
+func TestKeptCallsAreLimited(t *testing.T) {
 	d := &harnessv1.DoomLoop{}
 	for i := range 100 {
-		note(d, call{strings.Repeat("ü", 20) + fmt.Sprint(i), "x"})
+		record(d, call{strings.Repeat("ü", 20) + fmt.Sprint(i), "x"})
 	}
 	if len(d.GetStrict()) != 30 || len(d.GetLoose()) != 30 || strings.Count(d.GetTools(), "\n") != 5 {
 		t.Fatalf("remembers %d, %d and %d calls", len(d.GetStrict()), len(d.GetLoose()), strings.Count(d.GetTools(), "\n"))
@@ -144,20 +144,20 @@ func TestTheMemoryOfCallsIsBounded(t *testing.T) {
 	if got := strings.Split(d.GetTools(), "\n")[4]; got != strings.Repeat("ü", 16) {
 		t.Fatalf("the name is %q", got)
 	}
-	if _, err := proto.Marshal(noted(call{"\xff\xfe", "x"})); err != nil {
+	if _, err := proto.Marshal(recorded(call{"\xff\xfe", "x"})); err != nil {
 		t.Fatalf("what a model makes of a name cannot be stored: %v", err)
 	}
 }
 
-// turn notes calls and judges them.
+// turn records calls and assesses them.
 func turn(d *harnessv1.DoomLoop, cfg *harnessv1.DoomLoopConfig, calls ...call) progress.Finding {
 	for _, c := range calls {
-		note(d, c)
+		record(d, c)
 	}
 	return progress.Assess(d, cfg, len(calls))
 }
 
-func TestOneEqualCallATurnIsCorrectedThreeTimesAndEndsAfterTheSixthTurn(t *testing.T) {
+func TestEqualCallsAreCorrectedThreeTimesAndEndTheRun(t *testing.T) {
 	d, same := &harnessv1.DoomLoop{}, call{"read", "same"}
 	want := []string{"", "", "correction 1", "correction 2", "correction 3, last", "end"}
 	for i, want := range want {
@@ -183,7 +183,7 @@ func verdict(f progress.Finding) string {
 	return s
 }
 
-func TestJudge(t *testing.T) {
+func TestAssess(t *testing.T) {
 	a, b, c := call{"a", "1"}, call{"b", "1"}, call{"c", "1"}
 	maximum := func(n uint32) *harnessv1.DoomLoopConfig {
 		return &harnessv1.DoomLoopConfig{MaxCorrections: &n}
@@ -219,7 +219,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestAPollWhoseResultsChangeIsCorrectedOnceInTenCallsAndNeverEnds(t *testing.T) {
+func TestPollingIsCorrectedOnceInTenCallsAndNeverEnds(t *testing.T) {
 	for perTurn := 1; perTurn <= 4; perTurn++ {
 		t.Run(fmt.Sprintf("%d calls a turn", perTurn), func(t *testing.T) {
 			d, calls, corrected := &harnessv1.DoomLoop{}, 0, []int(nil)
@@ -251,7 +251,7 @@ func TestAPollWhoseResultsChangeIsCorrectedOnceInTenCallsAndNeverEnds(t *testing
 	}
 }
 
-func TestJudgeEndsOnlyAfterAllCorrectionsOfAStrictLoop(t *testing.T) {
+func TestAssessEndsOnlyAfterAllCorrections(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, given := &harnessv1.DoomLoop{}, 0
 		for range rapid.IntRange(1, 30).Draw(t, "turns") {
@@ -288,7 +288,7 @@ func TestJudgeEndsOnlyAfterAllCorrectionsOfAStrictLoop(t *testing.T) {
 	})
 }
 
-func TestTheCorrectionSaysWhatRepeatsAndGetsFirmer(t *testing.T) {
+func TestCorrectionTextNamesWhatRepeatsAndGetsFirmer(t *testing.T) {
 	l := &progress.Loop{Strict: true, Length: 2, Repeats: 3, Tools: []string{"read_file", "run_command"}}
 	first, second := progress.CorrectionText(l, 1), progress.CorrectionText(l, 2)
 	last := *l
@@ -325,7 +325,7 @@ func BenchmarkDetect(b *testing.B) {
 	for i := range 30 {
 		calls = append(calls, call{"same", fmt.Sprint(i % 7)}) // the longest search: a cycle that is too long
 	}
-	d := noted(calls...)
+	d := recorded(calls...)
 	for b.Loop() {
 		progress.Detect(d)
 	}

@@ -12,19 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// Signature names a call: strict by tool, arguments and result, loose by tool
-// and arguments. Two spellings of the same arguments have one signature, as
-// Canonical has it. resultDigest is any text that is the same for the same
-// result only.
+// Signature identifies a call: strict by tool, arguments and result, loose by tool and
+// arguments. Equal arguments in two spellings have one signature (see Canonical).
+// resultDigest is any text that differs for different results.
 func Signature(tool, arguments, resultDigest string) (strict, loose uint64) {
 	canonical := Canonical(arguments)
 	return digest("strict", tool, canonical, resultDigest), digest("loose", tool, canonical)
 }
 
-// Canonical is one spelling of JSON arguments: keys sorted, no white space,
-// arrays in their order, and numbers by their value, so that 1, 1.0 and 10e-1
-// are one. Of keys that are there twice the last one counts. Blank arguments are
-// {}, as for a call. What is no JSON is returned as it is.
+// Canonical returns one spelling of JSON arguments: with sorted keys, without white
+// space, and with numbers by their value, so that 1, 1.0 and 10e-1 are equal. The last of
+// duplicate keys counts. Blank arguments are {}. Text that is no JSON is unchanged.
 func Canonical(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"
@@ -87,9 +85,9 @@ func writeString(to *bytes.Buffer, s string) {
 	to.Truncate(to.Len() - 1) // the encoder ends with a line feed
 }
 
-// number is one spelling of a JSON number: the digits that matter and a power
-// of ten. It does not compute with the value, which may be as large as a model
-// writes it. A power with more than 18 digits is left as it is spelt.
+// number returns one spelling of a JSON number: its significant digits and a power of
+// ten. It does not compute the value, which may be of any size. A power of more than 18
+// digits is unchanged.
 func number(text string) string {
 	mantissa, power, _ := strings.Cut(strings.ToLower(text), "e")
 	sign := ""

@@ -47,7 +47,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-func TestSignaturesTellCallsApart(t *testing.T) {
+func TestSignatureDistinguishesCalls(t *testing.T) {
 	type call struct{ tool, arguments, result string }
 	calls := []call{
 		{"a", `{"x":1}`, "r"}, {"a", `{"x":1}`, "s"}, {"a", `{"x":2}`, "r"}, {"b", `{"x":1}`, "r"},
@@ -67,9 +67,9 @@ func TestSignaturesTellCallsApart(t *testing.T) {
 	}
 }
 
-func TestCanonicalIsJSONOfTheSameValueAndItsOwnCanonicalForm(t *testing.T) {
+func TestCanonicalKeepsTheValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		value := drawn(t, 3)
+		value := drawValue(t, 3)
 		text, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
@@ -91,18 +91,18 @@ func TestCanonicalIsJSONOfTheSameValueAndItsOwnCanonicalForm(t *testing.T) {
 	})
 }
 
-func drawn(t *rapid.T, depth int) any {
+func drawValue(t *rapid.T, depth int) any {
 	switch kind := rapid.IntRange(0, 5).Draw(t, "kind"); {
 	case kind == 0 && depth > 0:
 		m := map[string]any{}
 		for range rapid.IntRange(0, 3).Draw(t, "keys") {
-			m[rapid.String().Draw(t, "key")] = drawn(t, depth-1)
+			m[rapid.String().Draw(t, "key")] = drawValue(t, depth-1)
 		}
 		return m
 	case kind == 1 && depth > 0:
 		list := []any{}
 		for range rapid.IntRange(0, 3).Draw(t, "items") {
-			list = append(list, drawn(t, depth-1))
+			list = append(list, drawValue(t, depth-1))
 		}
 		return list
 	case kind == 2:

@@ -6,21 +6,22 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Fewer turns than these say nothing about progress.
+// minThreshold is the smallest number of turns that can be a stall.
 const minThreshold = 2
 
-// Facts are what progress shows in. What the agent says, the number of the turn
-// and the harness's own records are none of them.
+// Facts are what counts as progress. The texts of the agent, the number of the turn and
+// the records of the harness do not.
 type Facts struct {
-	// Fingerprint of the work items: statuses and digests of artifacts; 0 for none.
+	// WorkItems is the fingerprint of the work items: statuses and digests of artifacts.
 	WorkItems uint64
-	// Fingerprint of the contract: statuses of its outputs; 0 for none.
+	// Coverage is the fingerprint of the contract: the statuses of its outputs.
 	Coverage uint64
-	// Distinct outcomes of calls in the segment: tool, arguments and result.
+	// Outcomes counts the distinct outcomes of calls in the segment, by tool, arguments
+	// and result.
 	Outcomes uint32
 }
 
-// Fingerprint is equal for two turns between which nothing has moved.
+// Fingerprint returns a hash that is equal for two turns without progress between them.
 func Fingerprint(f Facts) uint64 {
 	var b [20]byte
 	binary.BigEndian.PutUint64(b[0:], f.WorkItems)
@@ -29,14 +30,14 @@ func Fingerprint(f Facts) uint64 {
 	return digest("progress", string(b[:]))
 }
 
-// Push appends the fingerprint of a turn with calls to p, which remembers the
-// last 2 × threshold.
+// Push appends the fingerprint of a turn with calls to p, which keeps the last
+// 2 × threshold.
 func Push(p *harnessv1.ProgressTracker, threshold uint32, fp uint64) {
 	p.Fingerprints = push(p.Fingerprints, fp, 2*int(threshold))
 }
 
-// Stalled says whether the last threshold fingerprints are equal. A threshold
-// below 2 stalls nothing.
+// Stalled reports whether the last threshold fingerprints are equal. With a threshold
+// below 2 no run is stalled.
 func Stalled(p *harnessv1.ProgressTracker, threshold uint32) bool {
 	all := p.GetFingerprints()
 	if threshold < minThreshold || uint64(len(all)) < uint64(threshold) {
@@ -51,6 +52,6 @@ func Stalled(p *harnessv1.ProgressTracker, threshold uint32) bool {
 	return true
 }
 
-// ResetWindow empties the window of p, so that it takes threshold more turns before
-// a run is stalled. Its other fields stay.
+// ResetWindow empties the window of p: a run can be stalled only after threshold more
+// turns. It keeps the other fields.
 func ResetWindow(p *harnessv1.ProgressTracker) { p.Fingerprints = nil }

@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 )
 
-func TestEachFactCountsAsProgress(t *testing.T) {
+func TestFingerprintFollowsEachFact(t *testing.T) {
 	base := progress.Facts{WorkItems: 1, Coverage: 2, Outcomes: 3}
 	if progress.Fingerprint(base) != progress.Fingerprint(progress.Facts{WorkItems: 1, Coverage: 2, Outcomes: 3}) {
 		t.Fatal("the same facts have two fingerprints")
@@ -24,7 +24,7 @@ func TestEachFactCountsAsProgress(t *testing.T) {
 	}
 }
 
-func TestARunIsStalledAfterSoManyTurnsWithoutProgress(t *testing.T) {
+func TestRunIsStalledAfterTurnsWithoutProgress(t *testing.T) {
 	p := &harnessv1.ProgressTracker{DistinctOutcomes: 7, FirstMessage: 8}
 	stalled := func(fp uint64) bool {
 		progress.Push(p, 3, fp)
@@ -42,7 +42,7 @@ func TestARunIsStalledAfterSoManyTurnsWithoutProgress(t *testing.T) {
 	progress.ResetWindow(p)
 	for i, want := range []bool{false, false, true} {
 		if got := stalled(1); got != want {
-			t.Fatalf("turn %d of a window that starts anew: stalled %v", i+1, got)
+			t.Fatalf("turn %d of a window that was reset: stalled %v", i+1, got)
 		}
 	}
 	if p.GetDistinctOutcomes() != 7 || p.GetFirstMessage() != 8 {
@@ -50,7 +50,7 @@ func TestARunIsStalledAfterSoManyTurnsWithoutProgress(t *testing.T) {
 	}
 }
 
-func TestAThresholdBelowTwoStallsNothing(t *testing.T) {
+func TestThresholdBelowTwoNeverStalls(t *testing.T) {
 	p := &harnessv1.ProgressTracker{Fingerprints: []uint64{1, 1, 1}}
 	for _, threshold := range []uint32{0, 1} {
 		if progress.Stalled(p, threshold) {
@@ -62,7 +62,7 @@ func TestAThresholdBelowTwoStallsNothing(t *testing.T) {
 	}
 }
 
-func TestTheWindowIsTheNewestFingerprints(t *testing.T) {
+func TestWindowHasTheNewestFingerprints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		threshold := rapid.Uint32Range(2, 6).Draw(t, "threshold")
 		all := rapid.SliceOfN(rapid.Uint64Range(1, 2), 0, 40).Draw(t, "fingerprints")
