@@ -177,6 +177,9 @@ func TestScopeLimitsTheRunsThatAreWoken(t *testing.T) {
 	w := newWorker(t, &repairserver.Scope{Since: since, Runs: []runlog.Run{own}})
 	w.Put(parkedFor("c", before))
 	w.Send(answer("old", before)) // and nothing happens
+	w.Send(&harnessv1.InboxItem{Id: "timer 1", Time: timestamppb.New(since.Add(time.Minute)), Input: &harnessv1.InboxItem_TimerFired{
+		TimerFired: &harnessv1.TimerFired{ParkVersion: 1},
+	}}) // nor for a timer
 
 	b := &bed{T: t, ctx: w.Context(), log: w.Log}
 	for run, created := range map[runlog.Run]time.Time{own: before, {Namespace: "test", ID: "new"}: since.Add(time.Minute)} {

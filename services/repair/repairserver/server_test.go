@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -213,7 +214,14 @@ func TestAParkWhoseTimerIsLost(t *testing.T) {
 	s.StopReason, s.ParkVersion, s.WakeAt = &harnessv1.StopReason{Kind: "provider_unavailable"}, 1, timestamppb.New(time.Now().Add(-time.Hour))
 	run := runlog.Run{Namespace: "test", ID: "late"}
 	b.append(run, &harnessv1.Step{From: "test", To: runlog.Park, Snapshot: s, Message: &harnessv1.Step_Parked{Parked: &harnessv1.Parked{Reason: s.GetStopReason(), WakeAt: s.GetWakeAt()}}})
-	b.eventually("it goes on", func() bool { return b.newest(run).Record.GetStep().GetTo() == "compaction" })
+	b.eventually("it continues", func() bool { return b.newest(run).Record.GetStep().GetTo() == "compaction" })
+	last, err := b.log.LastInbox(b.ctx, run)
+	b.must(err)
+	items, err := b.log.Inbox(b.ctx, run, 0, last)
+	b.must(err)
+	if len(items) != 1 || items[0].GetTimerFired().GetParkVersion() != 1 || time.Since(items[0].GetTime().AsTime()) > time.Minute {
+		t.Errorf("the timer is stored as %v", items)
+	}
 }
 
 // handedOn is what an executor gets of a step.
@@ -272,5 +280,63 @@ func TestADeletedRunIsErased(t *testing.T) {
 	}
 	if got := b.newest(run); got.Sequence != last.Sequence {
 		t.Error("the last record of a run went before its time")
+	}
+}
+
+// TestErasuresLeaveRoomForOthers: more runs than are erased at the same time, one
+// after another.
+func TestErasuresLeaveRoomForOthers(t *testing.T) {
+	b := newBed(t, repairserver.Config{KeepDeleted: time.Hour})
+	for i := range 6 {
+		run := runlog.Run{Namespace: "test", ID: fmt.Sprint("r", i)}
+		first := b.append(run, to(runlog.End))
+		b.append(run, closing(time.Now()))
+		b.eventually(run.ID+" is erased", func() bool {
+			_, err := b.log.Read(b.ctx, run, first.Sequence)
+			return errors.Is(err, runlog.ErrNotFound)
+		})
+	}
+}
+
+// rivalLog appends a record of another worker before the first wake.
+type rivalLog struct {
+	repairserver.Log
+	rival func()
+	once  sync.Once
+}
+
+func (l *rivalLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	if rec.GetStep().GetRepairTrigger().GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE {
+		l.once.Do(l.rival)
+	}
+	return l.Log.Append(ctx, rec)
+}
+
+// TestWakeReadsAgainAfterAConflict and puts no message back.
+func TestWakeReadsAgainAfterAConflict(t *testing.T) {
+	b := &bed{T: t, ctx: t.Context()}
+	server, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: t.TempDir()})
+	b.must(err)
+	defer server.Stop()
+	log, err := server.Open(b.ctx, jetstream.Config{}, jetstream.Layout{})
+	b.must(err)
+	defer log.Close()
+	b.log = log
+	run := runlog.Run{Namespace: "test", ID: "r"}
+	var logged strings.Builder
+	ctx, cancel := context.WithCancel(b.ctx)
+	ended := make(chan error, 1)
+	worker := repairserver.New(repairserver.Config{Logger: slog.New(slog.NewTextHandler(&logged, nil)), Log: &rivalLog{Log: log, rival: func() {
+		b.append(run, parkedFor("c", time.Now()))
+	}}})
+	go func() { ended <- worker.Run(ctx, executor.Config{Log: log, Instance: executor.NewInstance()}) }()
+	b.append(run, parkedFor("c", time.Now()))
+	_, _, err = log.AppendInbox(b.ctx, run, &harnessv1.InboxItem{Id: "i", Time: timestamppb.Now(), Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{}}}, 0)
+	b.must(err)
+	b.eventually("the interrupt is taken in", func() bool { return b.newest(run).Record.GetStep().GetSnapshot().GetInboxCursor() > 0 })
+	cancel()
+	b.must(<-ended)
+	if strings.Contains(logged.String(), "put back") {
+		t.Errorf("a message was put back:\n%s", logged.String())
 	}
 }
