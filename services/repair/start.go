@@ -47,7 +47,10 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, d.now)
 	d.AppendTo(0,
-		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(SystemPrompt(spec.GetAgent(), environment, d.contexts(spec), spec.GetClientTools()))},
+		&harnessv1.Message{
+			Role: harnessv1.Role_ROLE_SYSTEM, Kept: true,
+			Content: content.Inline(SystemPrompt(spec.GetAgent(), environment, d.contexts(spec), spec.GetClientTools())),
+		},
 		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
 	)
 	if err := d.openSegment(content.Text(spec.GetGoal())); err != nil {

@@ -12,7 +12,8 @@ import (
 
 // AvailableTools returns the tools that the model can call in the mode of work of
 // s, and the names of those that only other modes allow.
-func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, definition *agent.Definition) (available []*harnessv1.ToolSpec, blocked map[string]bool) {
+func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools,
+	definition *agent.Definition) (available []*harnessv1.ToolSpec, blocked map[string]bool) {
 	blocked = map[string]bool{}
 	for _, t := range allTools(s, host, clients, definition) {
 		if mode.Allows(runstate.Mode(s), definition.Modes, t) {
@@ -27,7 +28,8 @@ func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *
 // allTools returns the tools of a run: the tool host's, the harness's and those that
 // clients run, in this order, so that what changes comes last. A client's tool with
 // the name of another is left out.
-func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, definition *agent.Definition) []*harnessv1.ToolSpec {
+func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools,
+	definition *agent.Definition) []*harnessv1.ToolSpec {
 	all := append([]*harnessv1.ToolSpec(nil), host...)
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),

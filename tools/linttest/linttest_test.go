@@ -246,8 +246,8 @@ func purePackages() []breach {
 // enum is a type for switches.
 const enum = "type color int\n\nconst (\n\tred color = iota\n\tblue\n)\n\n"
 
-// long is a statement of more than 200 characters.
-var long = "var _ = \"" + strings.Repeat("x", 200) + "\"\n"
+// long is a statement of more than 180 characters.
+var long = "var _ = 1" + strings.Repeat(" + 1", 45) + "\n"
 
 // bodies are the cases of rules on statements.
 var bodies = []struct{ file, body, want string }{
@@ -256,6 +256,8 @@ var bodies = []struct{ file, body, want string }{
 	{"pkg/enumall/all.go", enum + "func name(c color) string {\n\tswitch c {\n\tcase red:\n\t\treturn \"red\"\n\tcase blue:\n\t\treturn \"blue\"\n\t}\n\treturn \"\"\n}\n", ""},
 	{"pkg/foreignenum/kind.go", "import \"reflect\"\n\nfunc isMap(k reflect.Kind) bool {\n\tswitch k {\n\tcase reflect.Map:\n\t\treturn true\n\t}\n\treturn false\n}\n", ""},
 	{"pkg/long/long.go", long, "lll"},
+	{"pkg/long/long_test.go", long, ""},
+	{"pkg/longtext/text.go", "var _ = \"" + strings.Repeat("x", 180) + "\"\n", ""},
 	{"pkg/convert/convert.go", "func small(n int) int8 { return int8(n) }\n", "gosec"},
 	{"pkg/convert/convert_test.go", "func smaller(n int) int8 { return int8(n) }\n", ""},
 	{"bench/convert.go", "func small(n int) int8 { return int8(n) }\n", ""},

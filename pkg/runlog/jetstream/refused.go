@@ -66,7 +66,8 @@ func refusedConnection(url string, err error) error {
 		return fmt.Errorf("the certificate of %s does not match: %w; name the server in --nats as its certificate does", at, wrongHost)
 	case errors.As(err, &invalid):
 		return fmt.Errorf("the certificate of %s is not valid: %w; replace it there", at, invalid)
-	case strings.Contains(err.Error(), "tls: certificate required"), strings.Contains(err.Error(), "tls: bad certificate"), strings.Contains(err.Error(), "tls: unknown certificate"),
+	case strings.Contains(err.Error(), "tls: certificate required"), strings.Contains(err.Error(), "tls: bad certificate"),
+		strings.Contains(err.Error(), "tls: unknown certificate"),
 		strings.Contains(err.Error(), "closed by remote after TLS handshake"): // the alert came too late to be read
 		return fmt.Errorf("%s requires a certificate that it trusts: set --nats-cert and --nats-key (%w)", at, err)
 	}

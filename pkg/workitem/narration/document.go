@@ -153,7 +153,8 @@ func kindOf(raw, trimmed string) kind {
 	switch {
 	case ruleLine.MatchString(raw):
 		return rule
-	case strings.HasPrefix(trimmed, "#"), strings.HasPrefix(trimmed, "//"), strings.HasPrefix(trimmed, "/*"), strings.HasPrefix(trimmed, "--"), strings.HasPrefix(trimmed, "* "), strings.HasPrefix(trimmed, "*/"), strings.HasPrefix(trimmed, "%"):
+	case strings.HasPrefix(trimmed, "#"), strings.HasPrefix(trimmed, "//"), strings.HasPrefix(trimmed, "/*"),
+		strings.HasPrefix(trimmed, "--"), strings.HasPrefix(trimmed, "* "), strings.HasPrefix(trimmed, "*/"), strings.HasPrefix(trimmed, "%"):
 		if listItem.MatchString(raw) {
 			return item
 		}

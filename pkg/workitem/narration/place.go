@@ -62,7 +62,8 @@ func (d *document) natural(n int) bool {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(l.raw, "*_([¡¿"))
-	return (unicode.IsUpper(first) || !unicode.IsLetter(first) && !unicode.IsDigit(first) && first > unicode.MaxLatin1) && (len(strings.Fields(l.bare)) > 2 || l.says.weight > nothing)
+	return (unicode.IsUpper(first) || !unicode.IsLetter(first) && !unicode.IsDigit(first) && first > unicode.MaxLatin1) &&
+		(len(strings.Fields(l.bare)) > 2 || l.says.weight > nothing)
 }
 
 // readTexts marks the lines of a program that stand in a comment or a text of several

@@ -57,7 +57,8 @@ func (d *document) accept(n int, where position) bool {
 	impersonal := !d.personal || r.self
 	switch {
 	case where == between:
-		return (r.class == intention || r.class == account && !r.edge && (r.strong || d.at(n).says.has(signRequest|signGiven|signOnward|signPart|signText|signYou))) && r.spoken && impersonal && d.alone(n)
+		return (r.class == intention || r.class == account && !r.edge && (r.strong || d.at(n).says.has(signRequest|signGiven|signOnward|signPart|signText|signYou))) &&
+			r.spoken && impersonal && d.alone(n)
 	case r.class == explanation:
 		return d.explains(n, where)
 	case r.class == introduction:
