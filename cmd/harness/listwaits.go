@@ -109,8 +109,8 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 		own := c.target
 		own.Namespace = r.GetNamespace()
 		for _, p := range stand.of(r).GetPending() {
-			call := render.Waiting{Call: p, Run: c.name(r), Command: answering(r.GetRunId(), p, own.words(a))}
-			text.WriteString("\n" + strings.Join(style.WaitingLines(call, now), "\n") + "\n")
+			call := render.PendingCall{Call: p, Run: c.name(r), Command: answering(r.GetRunId(), p, own.words(a))}
+			text.WriteString("\n" + strings.Join(style.PendingLines(call, now), "\n") + "\n")
 		}
 		if wakes := style.WakeLine(stand.of(r), now); wakes != "" {
 			fmt.Fprintf(&text, "\n%s %s\n", render.Clean(c.name(r)), wakes)

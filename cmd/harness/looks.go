@@ -60,13 +60,13 @@ func (f *following) tell(ctx context.Context, a *app) narrator {
 	if !f.laidOut(a, a.err) {
 		return render.NewText(a.err, a.style(a.err), fetch)
 	}
-	known := render.Known{Begun: f.after > 0}
+	initial := render.Initial{Begun: f.after > 0}
 	if answer, err := f.session.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: f.target.Namespace, RunId: f.run, Version: f.after}); err == nil {
-		known.State = answer.GetSnapshot()
+		initial.State = answer.GetSnapshot()
 	}
 	live := render.NewLive(render.LiveConfig{
 		Out: a.err, Style: a.style(a.err), Size: func() (int, int) { return a.size(a.err) },
-		Fetch: fetch, Known: known, Still: !a.capable(a.err),
+		Fetch: fetch, Initial: initial, Still: !a.capable(a.err),
 	})
 	a.logs.redirect(live)
 	return live

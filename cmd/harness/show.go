@@ -190,8 +190,8 @@ func (c *showCmd) waits(ctx context.Context, a *app, s *backend.Session, r *harn
 	style, words, now := a.style(a.out), c.words(a), time.Now()
 	var text strings.Builder
 	for _, p := range r.GetPending() {
-		waiting := render.Waiting{Call: p, Command: answering(c.RunID, p, words), Or: alternatives(p)}
-		text.WriteString("\n" + strings.Join(style.WaitingLines(waiting, now), "\n") + "\n")
+		waiting := render.PendingCall{Call: p, Command: answering(c.RunID, p, words), Or: alternatives(p)}
+		text.WriteString("\n" + strings.Join(style.PendingLines(waiting, now), "\n") + "\n")
 	}
 	if wakes := style.WakeLine(r, now); wakes != "" {
 		text.WriteString("\n" + wakes + "\n")

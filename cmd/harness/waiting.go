@@ -91,7 +91,7 @@ func (f *following) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 			continue
 		}
 		text.Lines("")
-		text.Lines(style.WaitingLines(render.Waiting{Call: p, Command: how, Or: alternatives(p)}, now)...)
+		text.Lines(style.PendingLines(render.PendingCall{Call: p, Command: how, Or: alternatives(p)}, now)...)
 	}
 	if wakes := style.WakeLine(r, now); wakes != "" {
 		if f.session.Local {

@@ -7,8 +7,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// controlLine is the line for an event about the course of the run, empty for
-// those that people need not see.
+// controlLine returns the line for an event about the course of the run, empty for
+// those that are not printed.
 func (t *Text) controlLine(e *harnessv1.Event) string {
 	s := t.style
 	switch v := e.GetEvent().(type) {
@@ -47,13 +47,13 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 	case *harnessv1.Event_InputAccepted:
 		switch v.InputAccepted.GetKind() {
 		case "user_message":
-			return s.dim("message taken in")
+			return s.dim("message received")
 		case "replan":
-			return s.dim("another plan was asked for")
+			return s.dim("another plan was requested")
 		}
 	case *harnessv1.Event_InputRejected:
 		if v.InputRejected.GetKind() == "resume" && t.turn > 0 {
-			return "" // it came when the run had gone on already, as it was to
+			return "" // it arrived after the run had resumed
 		}
 		return s.warn(clean(strings.ReplaceAll(v.InputRejected.GetKind(), "_", " ")) + " refused: " + shorten(v.InputRejected.GetReason(), 200))
 	case *harnessv1.Event_RunInterrupted:
@@ -61,9 +61,9 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 	case *harnessv1.Event_RunCancelled:
 		return s.warn(because("cancelled", v.RunCancelled.GetReason()))
 	case *harnessv1.Event_WorkerTakeover:
-		return s.warn(fmt.Sprintf("another worker goes on (attempt %d)", v.WorkerTakeover.GetAttempt()))
+		return s.warn(fmt.Sprintf("another worker continues (attempt %d)", v.WorkerTakeover.GetAttempt()))
 	case *harnessv1.Event_ExecutorMissing:
-		return s.bad("nobody serves executor " + clean(v.ExecutorMissing.GetExecutor()) + ": the run waits for one")
+		return s.bad("no worker serves executor " + clean(v.ExecutorMissing.GetExecutor()) + ": the run waits for one")
 	case *harnessv1.Event_ExecutorError:
 		x := v.ExecutorError
 		return s.bad(fmt.Sprintf("executor %s failed (%d): %s", clean(x.GetExecutor()), x.GetCount(), shorten(x.GetError(), 300)))

@@ -7,9 +7,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// guideLines are the lines for an event about what keeps the agent on its way:
-// contracts, loops, guidance, hooks and modes. None for others, and for those that
-// people need not see.
+// guideLines returns the lines for an event about contracts, loops, guidance, hooks
+// and modes. There are none for other events, and for those that are not printed.
 func (t *Text) guideLines(e *harnessv1.Event) []string {
 	s := t.style
 	switch v := e.GetEvent().(type) {
@@ -18,7 +17,7 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 	case *harnessv1.Event_StopRejected:
 		return []string{s.rejected(v.StopRejected)}
 	case *harnessv1.Event_StallDetected:
-		return []string{s.bad("nothing has moved in " + plural(uint64(v.StallDetected.GetTurns()), "turn"))}
+		return []string{s.bad("no progress in " + plural(uint64(v.StallDetected.GetTurns()), "turn"))}
 	case *harnessv1.Event_DoomLoopDetected:
 		return []string{s.loop(v.DoomLoopDetected)}
 	case *harnessv1.Event_GuidanceInjected:
@@ -26,7 +25,7 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 		switch g.GetKind() {
 		case "items_state":
 			return nil // the list of work items was shown when it changed
-		case "tools", "work_items", "planning", "jit", "control", "instructions": // said as a turn begins
+		case "tools", "work_items", "planning", "jit", "control", "instructions": // sent at the start of a turn
 			t.heading(e.GetTurnNumber(), e.GetMaxTurns())
 		}
 		what := strings.ReplaceAll(clean(g.GetKind()), "_", " ")
@@ -47,15 +46,15 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 		h := v.HookError
 		line := "hook " + clean(h.GetHookId()) + " failed (" + clean(h.GetTopic()) + "): " + shorten(h.GetError(), 200)
 		if h.GetFailedClosed() {
-			return []string{s.bad(line + "; that counts as a no")}
+			return []string{s.bad(line + "; treated as a denial")}
 		}
 		return []string{s.warn(line)}
 	}
 	return nil
 }
 
-// rejected says why the agent may not stop. What a contract misses was told of when
-// it was looked at, so it is only counted here.
+// rejected returns why the agent may not stop. It only counts the unmet requirements,
+// which the evaluation of the contract has listed.
 func (s Style) rejected(r *harnessv1.StopRejected) string {
 	line := s.warn("not done yet (" + clean(r.GetKind()) + ")")
 	gap := r.GetGap()
@@ -72,7 +71,7 @@ func (s Style) rejected(r *harnessv1.StopRejected) string {
 	return line + ": " + strings.Join(missing, ", ")
 }
 
-// loop says which calls repeat, and what becomes of it.
+// loop returns which calls repeat, and the reaction.
 func (s Style) loop(d *harnessv1.DoomLoopDetected) string {
 	var tools []string
 	for _, tool := range d.GetTools() {
@@ -86,14 +85,14 @@ func (s Style) loop(d *harnessv1.DoomLoopDetected) string {
 	if d.GetCorrection() == 0 {
 		return s.bad(what)
 	}
-	return s.warn(what) + fmt.Sprintf("; the agent is told to try another way (%d)", d.GetCorrection())
+	return s.warn(what) + fmt.Sprintf("; the agent must try another way (%d)", d.GetCorrection())
 }
 
-// hook says what a hook wants; nothing of one that lets things go on.
+// hook returns the action of a hook, none for one that allows.
 func (s Style) hook(h *harnessv1.HookResult) []string {
 	said := map[string]string{
-		"deny": "denies", "block": "does not let it end", "abort": "aborts", "pause": "asks for a review",
-		"skip": "skips the next turn", "replan": "asks for another plan", "replace": "changes it",
+		"deny": "denies", "block": "blocks the stop", "abort": "aborts", "pause": "requires a review",
+		"skip": "skips the next turn", "replan": "requires another plan", "replace": "changes it",
 	}[h.GetAction()]
 	if said == "" {
 		return nil

@@ -104,10 +104,10 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 		"a stop that is refused otherwise": {&harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
 			Kind: "work_items_incomplete", Message: "w4 is open.",
 		}}}, "not done yet (work_items_incomplete): w4 is open.\n"},
-		"a stall": {&harnessv1.Event{Event: &harnessv1.Event_StallDetected{StallDetected: &harnessv1.StallDetected{Turns: 3}}}, "nothing has moved in 3 turns\n"},
+		"a stall": {&harnessv1.Event{Event: &harnessv1.Event_StallDetected{StallDetected: &harnessv1.StallDetected{Turns: 3}}}, "no progress in 3 turns\n"},
 		"a loop": {&harnessv1.Event{Event: &harnessv1.Event_DoomLoopDetected{DoomLoopDetected: &harnessv1.DoomLoopDetected{
 			Kind: "strict", Length: 2, Repeats: 2, Tools: []string{"read_file", "list_directory"}, Correction: 1,
-		}}}, "the same calls again: read_file → list_directory, 2 times; the agent is told to try another way (1)\n"},
+		}}}, "the same calls again: read_file → list_directory, 2 times; the agent must try another way (1)\n"},
 		"a loop that ends the run": {&harnessv1.Event{Event: &harnessv1.Event_DoomLoopDetected{DoomLoopDetected: &harnessv1.DoomLoopDetected{
 			Kind: "loose", Length: 1, Repeats: 5, Tools: []string{"read_file"},
 		}}}, "the same calls again, with other results: read_file, 5 times\n"},
@@ -130,7 +130,7 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 		"a hook that has nothing against it": {&harnessv1.Event{Event: &harnessv1.Event_HookResult{HookResult: &harnessv1.HookResult{HookId: "x", Action: "continue"}}}, ""},
 		"a hook that fails": {&harnessv1.Event{Event: &harnessv1.Event_HookError{HookError: &harnessv1.HookError{
 			HookId: "x", Topic: "before_tool_call", Error: "timeout", FailedClosed: true,
-		}}}, "hook x failed (before_tool_call): timeout; that counts as a no\n"},
+		}}}, "hook x failed (before_tool_call): timeout; treated as a denial\n"},
 		"a plan that was not there before": {&harnessv1.Event{Event: &harnessv1.Event_PlanCommit{PlanCommit: &harnessv1.PlanCommit{Plan: "first a, then b"}}}, "new plan: first a, then b\n"},
 	} {
 		if got := told(Style{UTF8: true}, test.event); got != test.want {

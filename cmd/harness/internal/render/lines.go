@@ -13,16 +13,16 @@ type Lines struct {
 	diag sink
 }
 
-// NewLines writes lines to out and remarks to diag.
+// NewLines returns a Lines that writes lines to out and remarks to diag.
 func NewLines(out, diag io.Writer) *Lines { return &Lines{out: sink{w: out}, diag: sink{w: diag}} }
 
-// Err is the first failure of the standard output.
+// Err returns the first error of the standard output.
 func (l *Lines) Err() error { return l.out.err }
 
-// Note is a remark of the program itself.
+// Note writes a remark of the program.
 func (l *Lines) Note(text string) { l.diag.print("harness: " + text + "\n") }
 
-// Asking changes nothing: lines are lines.
+// Asking does nothing.
 func (l *Lines) Asking(bool) {}
 
 // Event writes an event.
@@ -37,25 +37,25 @@ func (l *Lines) write(line []byte, err error) {
 	}
 }
 
-// Quiet shows nothing but remarks.
+// Quiet writes nothing but remarks.
 type Quiet struct {
 	diag sink
 }
 
-// NewQuiet writes remarks to diag.
+// NewQuiet returns a Quiet that writes remarks to diag.
 func NewQuiet(diag io.Writer) *Quiet { return &Quiet{diag: sink{w: diag}} }
 
-// Err is nil: what nobody reads does not matter here.
+// Err returns nil: an error does not matter, because there is no output.
 func (q *Quiet) Err() error { return nil }
 
-// Note is a remark of the program itself.
+// Note writes a remark of the program.
 func (q *Quiet) Note(text string) { q.diag.print("harness: " + text + "\n") }
 
-// Asking changes nothing.
+// Asking does nothing.
 func (q *Quiet) Asking(bool) {}
 
-// Event shows nothing.
+// Event does nothing.
 func (q *Quiet) Event(*harnessv1.Event) {}
 
-// Delta shows nothing.
+// Delta does nothing.
 func (q *Quiet) Delta(*harnessv1.Delta) {}

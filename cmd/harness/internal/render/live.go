@@ -14,28 +14,27 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// LiveConfig says where and how a run is shown live.
+// LiveConfig configures a Live.
 type LiveConfig struct {
 	// Out is the terminal.
 	Out io.Writer
-	// Style is how lines look; its Width is not used.
+	// Style is the style of lines; its Width is not used.
 	Style Style
-	// Size is that of the terminal, in columns and rows.
+	// Size returns the size of the terminal, in columns and rows.
 	Size func() (width, height int)
-	// Now is the clock; nil means the system's.
+	// Now is the clock; nil is the system's.
 	Now func() time.Time
-	// Fetch gets the whole text of a content; nil shows the beginning of what is
-	// stored apart.
+	// Fetch returns the whole text of a content; nil shows the preview of a blob.
 	Fetch func(*harnessv1.Content) string
-	// Known is what is known of the run before its events.
-	Known Known
-	// Still has no live lines: what is finished is written, and nothing else.
+	// Initial is the state of the run before its events.
+	Initial Initial
+	// Still disables live lines: only finished lines are written.
 	Still bool
 }
 
-// Live shows people a run on a terminal: what is finished goes up into the
-// scrollback, and below it live the text that the model is writing, the calls that
-// run, and a status line with gauges. It draws at most a frame each Frame.
+// Live shows a run on a terminal. Finished lines go up into the scrollback. Below are
+// live lines: the text that the model writes, the calls that run, and a status line
+// with gauges. It draws at most one frame per Frame.
 type Live struct {
 	cfg  LiveConfig
 	stop chan struct{}
@@ -44,16 +43,16 @@ type Live struct {
 	mu     sync.Mutex
 	screen *screen.Screen
 	md     *markdown.Renderer
-	// plain makes the lines of all that needs no look of its own here.
+	// plain prints what has no live form, to lines.
 	plain *Text
-	lines *captured
-	// above are lines that go up with the next frame, ended with what they end.
+	lines *lineBuffer
+	// above are lines that go up with the next frame; ended is the sort of the last.
 	above []string
 	ended sort
-	text  writing
+	text  openText
 	calls calls
 	gauge gauges
-	// asking says that a person is being asked below: nothing may live there.
+	// asking reports whether a prompt is open below: no live lines are drawn.
 	asking bool
 	closed bool
 	width  int
@@ -63,7 +62,7 @@ type Live struct {
 // Frame is the least time between two frames.
 const Frame = 50 * time.Millisecond
 
-// sort is what a line tells of, as far as the room between lines goes.
+// sort is the sort of a line, which determines the blank lines around it.
 type sort int
 
 const (
@@ -74,12 +73,12 @@ const (
 	sortText
 )
 
-// captured collects the lines that Text writes.
-type captured struct{ b strings.Builder }
+// lineBuffer collects the lines that Text prints.
+type lineBuffer struct{ b strings.Builder }
 
-func (c *captured) Write(p []byte) (int, error) { return c.b.Write(p) }
+func (c *lineBuffer) Write(p []byte) (int, error) { return c.b.Write(p) }
 
-// NewLive shows a run from now on. Close ends it.
+// NewLive returns a Live that draws until Close.
 func NewLive(cfg LiveConfig) *Live {
 	l := newLive(cfg)
 	l.done.Go(func() {
@@ -97,7 +96,7 @@ func NewLive(cfg LiveConfig) *Live {
 	return l
 }
 
-// newLive draws only when it is told to.
+// newLive returns a Live that draws only on Tick.
 func newLive(cfg LiveConfig) *Live {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -105,28 +104,28 @@ func newLive(cfg LiveConfig) *Live {
 	if cfg.Fetch == nil {
 		cfg.Fetch = preview
 	}
-	l := &Live{cfg: cfg, stop: make(chan struct{}), screen: screen.New(cfg.Out), lines: &captured{}}
+	l := &Live{cfg: cfg, stop: make(chan struct{}), screen: screen.New(cfg.Out), lines: &lineBuffer{}}
 	l.plain = NewText(l.lines, cfg.Style, cfg.Fetch)
 	l.plain.head = l.head
-	l.gauge.Known = cfg.Known
+	l.gauge.Initial = cfg.Initial
 	l.measure()
 	return l
 }
 
-// Tick draws a frame if there is something new to see.
+// Tick draws a frame if something has changed.
 func (l *Live) Tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.draw()
 }
 
-// Close takes the live lines away and ends the drawing; more than once is fine.
+// Close removes the live lines and stops drawing. Further calls do nothing.
 func (l *Live) Close() {
 	l.mu.Lock()
 	was := l.closed
 	l.closed = true
 	if !was {
-		l.rest()
+		l.finish()
 	}
 	l.mu.Unlock()
 	if !was {
@@ -135,25 +134,24 @@ func (l *Live) Close() {
 	l.done.Wait()
 }
 
-// rest ends all that is open.
-func (l *Live) rest() {
+// finish writes all that is open.
+func (l *Live) finish() {
 	l.endText()
 	l.flush(true)
 	l.draw()
 }
 
-// Err is the first failure to write.
+// Err returns the first error of a write.
 func (l *Live) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.screen.Err()
 }
 
-// Shown is the last whole text of the model that was shown.
+// Shown returns the last whole text of the model that was shown.
 func (l *Live) Shown() string { return l.plain.answer }
 
-// Asking says that a person is being asked below: the live lines make room until
-// it is over.
+// Asking removes the live lines while a prompt is open below.
 func (l *Live) Asking(asking bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,37 +166,37 @@ func (l *Live) Asking(asking bool) {
 	l.draw()
 }
 
-// Write shows lines that are not of the run, such as those of a log.
+// Write shows lines from outside of the run, such as those of a log.
 func (l *Live) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for line := range strings.Lines(string(p)) {
 		l.up(sortLine, clean(strings.TrimSuffix(line, "\n")))
 	}
-	l.settle()
+	l.drawIfIdle()
 	return len(p), nil
 }
 
-// measure takes in the size of the terminal.
+// measure reads the size of the terminal.
 func (l *Live) measure() {
 	width, height := l.cfg.Size()
 	l.width, l.height = max(width, narrowest), max(height, 2)
 	look := markdown.Look{Width: min(l.width-1, widest), Colour: l.cfg.Style.Colour, UTF8: l.cfg.Style.UTF8}
-	if l.md == nil || l.md.Look() != look {
+	if l.md == nil || !l.md.HasLook(look) {
 		l.md = markdown.New(look)
 		l.text.rendered = nil
 	}
 }
 
 const (
-	// narrowest is the narrowest terminal that is laid out for.
+	// narrowest is the narrowest supported terminal.
 	narrowest = 20
-	// widest is how long lines of text get: longer ones are hard to read.
+	// widest is the maximum width of text: longer lines are hard to read.
 	widest = 120
 )
 
-// settle draws at once where no frame will come.
-func (l *Live) settle() {
+// drawIfIdle draws immediately when no frame follows.
+func (l *Live) drawIfIdle() {
 	if l.asking || l.closed {
 		l.draw()
 	}
@@ -225,7 +223,7 @@ func (l *Live) draw() {
 	l.above = nil
 }
 
-// live are the lines that live, as they stand now.
+// live returns the current live lines.
 func (l *Live) live() []string {
 	now := l.cfg.Now()
 	status := l.gauge.lines(l.cfg.Style, l.width-1, now, l.calls.running())
@@ -234,7 +232,7 @@ func (l *Live) live() []string {
 	}
 	calls := l.calls.lines(l.cfg.Style, l.width-1, now)
 	room := l.height - 1 - len(status) - len(calls) - 3
-	text := l.openText(room)
+	text := l.openLines(room)
 	var live []string
 	prev := l.ended
 	for _, part := range []struct {
@@ -253,7 +251,7 @@ func (l *Live) live() []string {
 	return append(append(live, ""), status...)
 }
 
-// apart says that a blank line stands between what one line tells of and another.
+// apart reports whether a blank line separates two sorts of lines.
 func apart(prev, next sort) bool {
 	switch {
 	case prev == sortNone || prev == sortHead:
@@ -264,7 +262,7 @@ func apart(prev, next sort) bool {
 	return false
 }
 
-// up hands finished lines to the next frame.
+// up adds finished lines to the next frame.
 func (l *Live) up(what sort, lines ...string) {
 	if len(lines) == 0 {
 		return
@@ -275,7 +273,7 @@ func (l *Live) up(what sort, lines ...string) {
 	l.above, l.ended = append(l.above, lines...), what
 }
 
-// take hands up what the plain lines have become, broken at the width.
+// take adds the lines of plain to the next frame, broken at the width.
 func (l *Live) take() {
 	text := l.lines.b.String()
 	l.lines.b.Reset()
@@ -286,7 +284,7 @@ func (l *Live) take() {
 	}
 }
 
-// hang breaks a line at spaces, and what goes on stands four columns in.
+// hang breaks a line at spaces and indents continuations by four columns.
 func hang(line string, width int) []string {
 	if ansi.StringWidth(line) <= width {
 		return []string{line}
@@ -301,12 +299,12 @@ func hang(line string, width int) []string {
 	for part := range strings.SplitSeq(ansi.Wordwrap(strings.ReplaceAll(rest, "\n", " "), width-indent, ""), "\n") {
 		lines = append(lines, strings.Repeat(" ", indent)+part)
 	}
-	return mend(lines)
+	return closeColours(lines)
 }
 
-// mend makes lines complete in themselves: a colour that goes on over a break ends
-// before it and begins again behind it.
-func mend(lines []string) []string {
+// closeColours ends a colour that spans a break before it and starts it again after
+// it.
+func closeColours(lines []string) []string {
 	on := ""
 	for i, line := range lines {
 		lines[i] = on + line

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// stage is a live story on a terminal, with a clock that stands still.
+// stage is a run on a terminal with a fixed clock.
 type stage struct {
 	*Live
 	terminal *rendertest.Terminal
@@ -33,7 +33,7 @@ func newStage(width, height int, style Style) *stage {
 	s := &stage{terminal: rendertest.New(width, height), now: now}
 	s.Live = newLive(LiveConfig{
 		Out: s.terminal, Style: style, Size: func() (int, int) { return width, height }, Now: func() time.Time { return s.now },
-		Known: Known{State: &harnessv1.Snapshot{
+		Initial: Initial{State: &harnessv1.Snapshot{
 			MaxTurns: 50, TokenBudget: &harnessv1.TokenBudget{MaxInputTokens: 128000, SoftTokens: 102400, BlockingTokens: 121600},
 			Config: &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{ToolCalls: new(uint32(300)), CostUsd: new(0.5)}},
 		}},
@@ -82,7 +82,8 @@ func stepEnded(outcome string) *harnessv1.Event {
 
 const firstText = "I'll look around first, **before** I change anything:\n\n- what the `till` does\n- what the test says of it, and where the two do not agree with each other\n"
 
-// play shows a run in which a good deal happens; scene is called where it is worth a look.
+// play shows a run with many kinds of events; scene is called where the terminal is
+// compared.
 func (s *stage) play(scene func(string)) {
 	s.Header("r-till", "openai:gpt-5", "/home/ann/shop/till", "The tests of this program fail. Find out why and mend the program.")
 	s.after(0, 0, &harnessv1.Event{Event: &harnessv1.Event_SessionStart{SessionStart: &harnessv1.SessionStart{Segment: 1}}})
@@ -175,7 +176,7 @@ func TestColoursAndFramesLeaveNoTrace(t *testing.T) {
 		got := strings.Join(coloured.terminal.All(), "\n")
 		for _, left := range []string{"thinking", "█", "running"} {
 			if strings.Contains(got, left) {
-				t.Errorf("height %d: %q stands in what is left:\n%s", height, left, got)
+				t.Errorf("height %d: %q is in the rest:\n%s", height, left, got)
 			}
 		}
 		bare := strings.NewReplacer("**", "", "`", "").Replace(strings.Join(plain.terminal.All(), "\n"))
@@ -185,8 +186,8 @@ func TestColoursAndFramesLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// However a text comes, what stands in the scrollback is what the whole of it looks like.
-func TestAStreamedTextLooksLikeTheWholeOfIt(t *testing.T) {
+// The scrollback shows a text in the same way, however it arrives.
+func TestStreamedTextLooksLikeTheWholeText(t *testing.T) {
 	pieces := []string{"words and words ", "\n", "\n\n", "- item\n", "  - below\n", "1. one\n", "```go\nfunc f() {}\n", "```\n", "# head\n", "| a | b |\n|---|---|\n| c | d |\n", "**bold** ", "`code` ", "> quote\n", "日本語 ", "👩‍👩‍👧 ", "\x1b[2J", "&#27;[31m", "\t", "---\n"}
 	rapid.Check(t, func(t *rapid.T) {
 		var b strings.Builder
@@ -227,22 +228,22 @@ func TestAStreamedTextLooksLikeTheWholeOfIt(t *testing.T) {
 	})
 }
 
-func TestASecondTryTakesBackWhatLivesAndMarksWhatStands(t *testing.T) {
+func TestSecondTryMarksTheTextAboveAsVoid(t *testing.T) {
 	s := newStage(80, 24, Style{UTF8: true})
 	s.after(0, 1, begun(1))
 	s.Delta(piece(1, 1, 1, 0, "only begun"))
 	s.Tick()
-	s.Delta(piece(1, 1, 2, 0, "# Stands\nand goes on"))
+	s.Delta(piece(1, 1, 2, 0, "# Heading\nand more"))
 	s.Tick()
 	if got := strings.Join(s.terminal.All(), "\n"); strings.Contains(got, "only begun") || strings.Contains(got, "starts again") {
-		t.Errorf("after a try that had nothing that stood:\n%s", got)
+		t.Errorf("after a try without finished blocks:\n%s", got)
 	}
 	s.Delta(piece(1, 2, 1, 0, "the text "))
 	s.after(0, 1, responded("the text that holds", 0, 1, 1, 0))
 	s.Close()
 	got := strings.Join(s.terminal.All(), "\n")
-	want := "# Stands\n\n↻ the answer starts again: what it says above no longer stands\n\nthe text that holds"
-	if !strings.HasSuffix(got, want) || strings.Contains(got, "goes on") {
+	want := "# Heading\n\n↻ the answer starts again: ignore its text above\n\nthe text that holds"
+	if !strings.HasSuffix(got, want) || strings.Contains(got, "and more") {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
@@ -281,7 +282,7 @@ func TestNothingThatOthersWriteReachesTheTerminalAsControl(t *testing.T) {
 	}
 }
 
-func TestNothingLivesWhileAPersonIsAsked(t *testing.T) {
+func TestPromptRemovesTheLiveLines(t *testing.T) {
 	s := newStage(80, 24, Style{UTF8: true})
 	s.after(0, 1, begun(1))
 	s.after(0, 1, calling("c", "sleep", `{}`, ""))

@@ -11,7 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// callState is how a call stands.
+// callState is the state of a call.
 type callState int
 
 const (
@@ -24,21 +24,21 @@ const (
 	callLeft
 )
 
-// shownCall is a call as it is shown.
+// shownCall is a call on the terminal.
 type shownCall struct {
 	id, tool  string
 	arguments *harnessv1.Content
 	state     callState
-	// since is when it began to run.
+	// since is when it started.
 	since time.Time
-	// took is how long it ran; below 0 it is not known.
+	// took is how long it ran; negative if unknown.
 	took time.Duration
 	// said is the beginning of its result or error, or why it waits.
 	said string
 }
 
-// calls are the calls that are shown live, in the order in which they came, and
-// those that wait for an answer, by id.
+// calls has the live calls, in the order in which they were made, and those that wait
+// for an answer, by id.
 type calls struct {
 	open  []*shownCall
 	parks map[string]*shownCall
@@ -51,8 +51,8 @@ func (c *calls) find(id string) *shownCall {
 	return nil
 }
 
-// begin adds a call, or takes up one that was shown as waiting.
-func (c *calls) begin(call *shownCall) {
+// start adds a call, or changes a waiting one to running.
+func (c *calls) start(call *shownCall) {
 	delete(c.parks, call.id)
 	if old := c.find(call.id); old != nil {
 		*old = *call
@@ -61,7 +61,7 @@ func (c *calls) begin(call *shownCall) {
 	c.open = append(c.open, call)
 }
 
-// end says how a call ended. One that is not shown any more is shown again.
+// end sets how a call ended. A call that is no longer shown is added again.
 func (c *calls) end(id, tool string, how callState, took time.Duration, said string) {
 	call := c.find(id)
 	if call == nil {
@@ -75,7 +75,7 @@ func (c *calls) end(id, tool string, how callState, took time.Duration, said str
 	call.state, call.took, call.said = how, took, said
 }
 
-// park says what a call waits for.
+// park sets what a call waits for.
 func (c *calls) park(call *shownCall) {
 	if old := c.find(call.id); old != nil {
 		*old = *call
@@ -98,8 +98,8 @@ func (c *calls) running() int {
 	return n
 }
 
-// over takes out the calls that have ended, from the first on to one that has not,
-// so that they stand in the order in which they were made; all takes out all.
+// over removes and returns the calls that have ended, up to the first one that has
+// not, so that calls go up in the order in which they were made; all removes all.
 func (c *calls) over(all bool) []*shownCall {
 	n := 0
 	for n < len(c.open) && (all || c.open[n].state >= callDone) {
@@ -115,7 +115,7 @@ func (c *calls) over(all bool) []*shownCall {
 	return over
 }
 
-// shownCalls bounds the calls that are shown live.
+// shownCalls bounds the live calls, in lines.
 const shownCalls = 8
 
 func (c *calls) lines(s Style, width int, now time.Time) []string {
@@ -129,7 +129,7 @@ func (c *calls) lines(s Style, width int, now time.Time) []string {
 	return lines
 }
 
-// spin is the frame of a spinner at a time.
+// spin returns the frame of a spinner at a time.
 func (s Style) spin(now time.Time) string {
 	frames := []string{"|", "/", "-", "\\"}
 	if s.UTF8 {
@@ -138,8 +138,8 @@ func (s Style) spin(now time.Time) string {
 	return frames[int(now.UnixMilli()/100)%len(frames)]
 }
 
-// callLine is a call on one line of at most width columns: how it stands, what it
-// does, how long it has taken, and the first line of what came of it.
+// callLine returns a call on one line of at most width columns: its state, its
+// arguments, its duration, and the first line of its result.
 func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 	mark, took, said := "", "", shorten(firstLine(c.said), 400)
 	if c.state >= callDone && c.took >= 0 {
@@ -168,7 +168,7 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 			said = "denied"
 		}
 	case callLeft:
-		mark, said = s.dim(s.mark("–", "-")), "goes on unseen"
+		mark, said = s.dim(s.mark("–", "-")), "still running"
 	}
 	tool := shorten(c.tool, 40)
 	line := "  " + mark + " " + s.bold(tool)
@@ -176,7 +176,7 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 		took = "  " + took
 	}
 	room := width - ansi.StringWidth(line) - ansi.StringWidth(took)
-	// What came of it gets what the arguments leave, and at least a third.
+	// The result gets the room that the arguments leave, and at least a third.
 	args := arguments(c.arguments)
 	forSaid := 0
 	if said != "" {
@@ -192,11 +192,11 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 	return ansi.Truncate(line, width, "")
 }
 
-// narrow is the width below which the line of a call has no room for what went wrong.
+// narrow is the width below which the line of a call has no room for its error.
 const narrow = 60
 
-// callLines are a call that is over: its line and, where that has no room for it,
-// what went wrong under it.
+// callLines returns a call that has ended: its line and, if that has no room for the
+// error, a line with the error.
 func (s Style) callLines(c *shownCall, width int, now time.Time) []string {
 	lines := []string{s.callLine(c, width, now)}
 	if said := shorten(firstLine(c.said), 400); width < narrow && said != "" && (c.state == callFailed || c.state == callDenied || c.state == callAsks) {
@@ -208,7 +208,8 @@ func (s Style) callLines(c *shownCall, width int, now time.Time) []string {
 	return lines
 }
 
-// arguments are those of a call on one line. A single text stands for itself.
+// arguments returns the arguments of a call on one line. A single string is returned
+// without its name.
 func arguments(c *harnessv1.Content) string {
 	raw := preview(c)
 	var fields map[string]json.RawMessage
@@ -226,8 +227,8 @@ func arguments(c *harnessv1.Content) string {
 	return short(raw)
 }
 
-// middle is text of at most width columns; what is too much is taken out of the
-// middle, because the end of a path or a command says as much as its beginning.
+// middle shortens text to at most width columns. It removes the middle, because the
+// end of a path or a command matters as much as its beginning.
 func middle(text string, width int, gap string) string {
 	have, cut := ansi.StringWidth(text), ansi.StringWidth(gap)
 	switch {
@@ -240,7 +241,7 @@ func middle(text string, width int, gap string) string {
 	return ansi.Truncate(text, head, "") + gap + ansi.TruncateLeft(text, have-(width-cut-head), "")
 }
 
-// seconds is a time that goes on, without digits that only flicker.
+// seconds returns a growing duration in whole seconds, so that it does not flicker.
 func seconds(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%ds", d/time.Second)

@@ -12,7 +12,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Header says what is about to be seen.
+// Header shows what the run is about.
 func (l *Live) Header(run, model, workspace, goal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *Live) Header(run, model, workspace, goal string) {
 	}
 }
 
-// head opens a turn.
+// head shows the heading of a turn.
 func (l *Live) head(turn, limit uint32) {
 	l.endText()
 	l.flush(true)
@@ -56,29 +56,29 @@ func (l *Live) head(turn, limit uint32) {
 	l.up(sortHead, line+s.dim(strings.Repeat(bar, max(0, min(l.width-1, widest)-ansi.StringWidth(line)))))
 }
 
-// Note is a remark of the program itself.
+// Note shows a remark of the program.
 func (l *Live) Note(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.plain.Note(text)
 	l.take()
-	l.settle()
+	l.drawIfIdle()
 }
 
-// Lines writes lines of their own.
+// Lines shows separate lines.
 func (l *Live) Lines(lines ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.above = append(l.above, lines...)
 	l.ended = sortLine
-	l.settle()
+	l.drawIfIdle()
 }
 
-// Event shows what was committed.
+// Event shows an event.
 func (l *Live) Event(e *harnessv1.Event) {
 	text := ""
 	if r := e.GetModelResponse(); r != nil {
-		text = l.cfg.Fetch(r.GetText()) // may take a while, in which frames go on
+		text = l.cfg.Fetch(r.GetText()) // may take seconds, while frames are drawn
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,23 +113,23 @@ func (l *Live) Event(e *harnessv1.Event) {
 		l.other(e)
 	}
 	l.flush(false)
-	l.settle()
+	l.drawIfIdle()
 }
 
-// other shows an event that has no look of its own here.
+// other shows an event that has no live form.
 func (l *Live) other(e *harnessv1.Event) {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_StepStart:
 		l.plain.Event(e)
 		if v.StepStart.GetResumed() {
-			l.goOn(e)
+			l.resume(e)
 		}
 		l.take()
 		return
 	case *harnessv1.Event_StepEnd:
 		l.endText()
 		l.flush(true)
-	case *harnessv1.Event_GuidanceInjected: // what the model is told is news on one line at most
+	case *harnessv1.Event_GuidanceInjected: // at most one line
 		for _, line := range l.plain.guideLines(e) {
 			l.take()
 			l.up(sortLine, ansi.Truncate(line, l.width-1, l.cfg.Style.mark("…", "...")))
@@ -140,19 +140,19 @@ func (l *Live) other(e *harnessv1.Event) {
 			call.state = callWaits
 		}
 		if v.ApprovalAnswered.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
-			return // its call is about to say so
+			return // the end of its call shows it
 		}
 	}
-	// A heading that a line brings about comes first, so it is written before it is taken.
+	// A line may print a heading, which comes first: print, then take.
 	l.plain.Event(e)
 	l.take()
 }
 
-// goOn takes up the calls that were allowed: they are about to run.
-func (l *Live) goOn(e *harnessv1.Event) {
+// resume shows the calls that were allowed as running.
+func (l *Live) resume(e *harnessv1.Event) {
 	for id, call := range l.calls.parks {
 		if call.state == callWaits {
-			l.calls.begin(&shownCall{id: id, tool: call.tool, arguments: call.arguments, since: e.GetTime().AsTime()})
+			l.calls.start(&shownCall{id: id, tool: call.tool, arguments: call.arguments, since: e.GetTime().AsTime()})
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (l *Live) toolCall(e *harnessv1.Event, c *harnessv1.ToolCalled) {
 	switch c.GetAwaits() {
 	case "":
 		if !listed(c.GetTool()) {
-			l.calls.begin(call)
+			l.calls.start(call)
 		}
 	case "question":
 		l.plain.Event(e)
@@ -174,11 +174,11 @@ func (l *Live) toolCall(e *harnessv1.Event, c *harnessv1.ToolCalled) {
 		call.state, call.said = callAsks, "waits for its client"
 		l.calls.park(call)
 	case "review":
-		l.plain.toolCall(c) // its request says that it waits
+		l.plain.toolCall(c) // its request shows that it waits
 	}
 }
 
-// took is how long a call ran; below 0 where that is not known.
+// took returns how long a call ran, -1 if unknown.
 func took(d *durationpb.Duration) time.Duration {
 	if d == nil {
 		return -1
@@ -186,14 +186,14 @@ func took(d *durationpb.Duration) time.Duration {
 	return d.AsDuration()
 }
 
-// flush hands up the calls that are over; all hands up the others as they stand.
+// flush sends up the calls that have ended; all sends up the others too.
 func (l *Live) flush(all bool) {
 	for _, call := range l.calls.over(all) {
 		l.up(sortCall, l.cfg.Style.callLines(call, l.width-1, l.cfg.Now())...)
 	}
 }
 
-// Result writes the last lines: how it ended, why, and what it took.
+// Result shows the last lines: how the run ended, why, and its usage.
 func (l *Live) Result(r *harnessv1.HarnessResult) {
 	l.Close()
 	l.mu.Lock()

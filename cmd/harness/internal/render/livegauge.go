@@ -10,37 +10,37 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Known is what is known of a run before its events tell.
-type Known struct {
-	// State is a state of the run, of which its limits are taken; may be nil.
+// Initial is the state of a run before the events that are shown.
+type Initial struct {
+	// State is a state of the run, which has its limits; may be nil.
 	State *harnessv1.Snapshot
-	// Begun says that what is shown goes on from State, so that what it has used counts.
+	// Begun reports whether the events follow State, so that its usage counts.
 	Begun bool
 }
 
-// gauges is what the status line shows.
+// gauges has the values of the status line.
 type gauges struct {
-	// Known sets what is shown before the first event; see fill.
-	Known
+	// Initial sets the values before the first event; see fill.
+	Initial
 	filled bool
 
 	turn, maxTurns uint32
 	calls          uint32
 	usage          harnessv1.Usage
 	window         harnessv1.TokenBudget
-	// active is the time that the run was at work until since; since is zero while
-	// it rests.
+	// active is the time that the run worked until since; since is zero while the run
+	// is parked or has ended.
 	active time.Duration
 	since  time.Time
-	// doing is what the run does, from at on; until is when it does something else by
-	// itself, if it does.
+	// doing is the activity of the run since at; until is when the next one starts, if
+	// that is known.
 	doing     string
 	at, until time.Time
-	// rests says that nothing goes on, so that there is no status.
-	rests bool
+	// idle reports whether the run is parked or has ended: there is no status.
+	idle bool
 }
 
-// fill takes in what is known beforehand.
+// fill applies the initial state.
 func (g *gauges) fill() {
 	if g.filled {
 		return
@@ -50,7 +50,7 @@ func (g *gauges) fill() {
 	g.maxTurns = s.GetMaxTurns()
 	g.window.MaxInputTokens = s.GetTokenBudget().GetMaxInputTokens()
 	g.window.SoftTokens, g.window.BlockingTokens = s.GetTokenBudget().GetSoftTokens(), s.GetTokenBudget().GetBlockingTokens()
-	g.rests = true
+	g.idle = true
 	if !g.Begun {
 		return
 	}
@@ -66,7 +66,7 @@ func (g *gauges) add(u *harnessv1.Usage) {
 	g.usage.CostMicroUsd += u.GetCostMicroUsd()
 }
 
-// event takes in what an event tells.
+// event applies an event.
 func (g *gauges) event(e *harnessv1.Event, now time.Time) {
 	g.fill()
 	at := now
@@ -76,11 +76,11 @@ func (g *gauges) event(e *harnessv1.Event, now time.Time) {
 	g.turn, g.maxTurns = max(g.turn, e.GetTurnNumber()), max(g.maxTurns, e.GetMaxTurns())
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_SessionPause, *harnessv1.Event_SessionComplete:
-		g.rest(at)
+		g.pause(at)
 		return
 	case *harnessv1.Event_StepEnd:
 		if v.StepEnd.GetOutcome() == "awaiting_tool" {
-			g.rest(at)
+			g.pause(at)
 			return
 		}
 		g.does("between turns", at)
@@ -111,26 +111,26 @@ func (g *gauges) event(e *harnessv1.Event, now time.Time) {
 }
 
 func (g *gauges) does(what string, at time.Time) {
-	g.doing, g.at, g.until, g.rests = what, at, time.Time{}, false
+	g.doing, g.at, g.until, g.idle = what, at, time.Time{}, false
 	if g.since.IsZero() {
 		g.since = at
 	}
 }
 
-// writes says that text of the model comes.
+// writes sets the activity when text of the model arrives.
 func (g *gauges) writes() {
 	g.fill()
-	g.doing, g.until, g.rests = "writing", time.Time{}, false
+	g.doing, g.until, g.idle = "writing", time.Time{}, false
 }
 
-func (g *gauges) rest(at time.Time) {
+func (g *gauges) pause(at time.Time) {
 	if !g.since.IsZero() {
 		g.active += max(0, at.Sub(g.since))
 	}
-	g.since, g.rests = time.Time{}, true
+	g.since, g.idle = time.Time{}, true
 }
 
-// clock is the time that the run has been at work.
+// clock returns the time that the run has worked.
 func (g *gauges) clock(now time.Time) time.Duration {
 	if g.since.IsZero() {
 		return g.active
@@ -138,20 +138,20 @@ func (g *gauges) clock(now time.Time) time.Duration {
 	return g.active + max(0, now.Sub(g.since))
 }
 
-// part is a piece of the status line. Of those that do not fit, the ones with the
-// highest order are left out first.
+// part is a part of the status line. If the parts do not fit, those with the highest
+// order are left out first.
 type part struct {
 	text  string
 	order int
 }
 
-// wide is the width from which on the status is one line.
+// wide is the least width for a status of one line.
 const wide = 100
 
-// lines are the status: one line where there is room, else two; none while the run
-// rests.
+// lines returns the status: one line if it fits, else two; none while the run is
+// parked or has ended.
 func (g *gauges) lines(s Style, width int, now time.Time, running int) []string {
-	if g.rests || !g.filled {
+	if g.idle || !g.filled {
 		return nil
 	}
 	left, right := g.left(s, now, running), g.right(s, width, now)
@@ -169,7 +169,7 @@ func (g *gauges) lines(s Style, width int, now time.Time, running int) []string 
 	return lines
 }
 
-// left is what goes on.
+// left returns the turn and the activity.
 func (g *gauges) left(s Style, now time.Time, running int) string {
 	turn := "starting"
 	if g.turn > 0 {
@@ -191,7 +191,7 @@ func (g *gauges) left(s Style, now time.Time, running int) string {
 	return s.good(s.spin(now)) + " " + s.bold(turn) + "  " + s.dim(doing)
 }
 
-// right are the gauges.
+// right returns the gauges.
 func (g *gauges) right(s Style, width int, now time.Time) []part {
 	budgets := g.State.GetConfig().GetBudgets()
 	var parts []part
@@ -224,8 +224,8 @@ func (g *gauges) right(s Style, width int, now time.Time) []part {
 	return append(parts, part{s.against(text, clock.Seconds(), limit.Seconds()), 0})
 }
 
-// against colours what is used of a budget: from four fifths on as a warning, and
-// as bad when it is used up. Without a limit it is dim.
+// against colours the used part of a budget: as a warning from four fifths on, and as
+// bad when it is used up. Without a limit it is dim.
 func (s Style) against(text string, used, limit float64) string {
 	switch {
 	case limit <= 0 || used < 0.8*limit:
@@ -236,8 +236,8 @@ func (s Style) against(text string, used, limit float64) string {
 	return s.bad(text)
 }
 
-// context is how full the model's window is, with marks where compaction is due and
-// where the turn waits for it.
+// context returns how full the model's window is, with marks where compaction starts
+// and where the turn waits for it.
 func (s Style) context(w *harnessv1.TokenBudget, width int) string {
 	used, limit := float64(w.GetUsedTokens()), float64(w.GetMaxInputTokens())
 	paint := s.good
@@ -277,7 +277,7 @@ func (s Style) context(w *harnessv1.TokenBudget, width int) string {
 	return s.dim("context ") + paint(strings.Repeat(s.mark("█", "#"), full)) + s.dim(rest.String()) + " " + percent
 }
 
-// fit joins the parts that fit into a width.
+// fit joins the parts that fit in a width.
 func fit(parts []part, gap string, width int) string {
 	for {
 		var texts []string
@@ -296,7 +296,7 @@ func fit(parts []part, gap string, width int) string {
 	}
 }
 
-// brief is a number in three digits or so.
+// brief returns a number with about three digits.
 func brief(n uint64) string {
 	switch {
 	case n < 1000:
@@ -309,7 +309,7 @@ func brief(n uint64) string {
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
-// money is an amount of US dollars; small ones with more digits.
+// money returns an amount of US dollars; small ones with more digits.
 func money(usd float64) string {
 	if usd < 1 {
 		return fmt.Sprintf("$%.4f", usd)

@@ -11,23 +11,23 @@ import (
 
 var sequences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;:]*m") })
 
-// writing is the text of the model that is being written.
-type writing struct {
+// openText is the text that the model is writing.
+type openText struct {
 	stream stream
-	// open is what is not shown for good yet.
+	// open is the part that has not gone up.
 	open string
-	// stands says that blocks of this text went up.
-	stands bool
-	// rendered is what of was rendered to, kept from frame to frame.
+	// above reports whether blocks of this text have gone up.
+	above bool
+	// rendered is the text of as lines, kept from frame to frame.
 	rendered []string
 	of       string
 }
 
-// maxOpen bounds what of an open block is rendered in each frame, in bytes. It is
-// more than a terminal has lines for.
+// maxOpen bounds the part of an open block that is rendered in each frame, in bytes.
+// It is more than fits on a terminal.
 const maxOpen = 16 << 10
 
-// Delta shows a piece of the model's text as it comes.
+// Delta shows a piece of the model's text.
 func (l *Live) Delta(d *harnessv1.Delta) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,58 +40,58 @@ func (l *Live) Delta(d *harnessv1.Delta) {
 	}
 	l.plain.heading(d.GetTurnNumber(), 0)
 	l.gauge.writes()
-	l.say(text)
-	l.settle()
+	l.write(text)
+	l.drawIfIdle()
 }
 
-// say takes in more of the text; blocks that are whole go up.
-func (l *Live) say(text string) {
+// write adds to the text. Whole blocks go up.
+func (l *Live) write(text string) {
 	whole, open := markdown.Split(l.text.open + markdown.Clean(text))
 	l.text.open = open
 	l.put(whole)
 }
 
-// put shows blocks for good.
+// put sends blocks up.
 func (l *Live) put(blocks []string) {
 	for _, block := range blocks {
 		if lines := l.md.Block(block); len(lines) > 0 {
 			l.up(sortText, lines...)
-			l.text.stands = true
+			l.text.above = true
 		}
 	}
 }
 
-// endText shows for good what is there of the text.
+// endText sends up the rest of the text.
 func (l *Live) endText() {
 	l.put(markdown.Blocks(l.text.open))
-	l.text.open, l.text.stands = "", false
+	l.text.open, l.text.above = "", false
 }
 
-// again takes back what was shown of the text. What went up stays there, so it is
-// marked.
+// again drops the text. Blocks that have gone up stay on the terminal, and are marked
+// as void.
 func (l *Live) again() {
-	if l.text.stands {
+	if l.text.above {
 		s := l.cfg.Style
-		l.up(sortText, s.warn(s.mark("↻ ", "")+"the answer starts again: what it says above no longer stands"))
+		l.up(sortText, s.warn(s.mark("↻ ", "")+"the answer starts again: ignore its text above"))
 	}
-	l.text.open, l.text.stands = "", false
+	l.text.open, l.text.above = "", false
 }
 
-// commit takes in the text that stands.
+// commit takes the committed text.
 func (l *Live) commit(turn uint32, text string) {
 	restarted, rest := l.text.stream.commit(turn, text)
 	if restarted {
 		l.again()
 	}
-	l.say(rest)
+	l.write(rest)
 	l.endText()
 	if text != "" {
 		l.plain.answer = text
 	}
 }
 
-// openText are the last lines of the text that is not shown for good yet.
-func (l *Live) openText(room int) []string {
+// openLines returns the last lines of the part that has not gone up.
+func (l *Live) openLines(room int) []string {
 	if l.text.open == "" || room <= 0 {
 		return nil
 	}
@@ -105,8 +105,8 @@ func (l *Live) openText(room int) []string {
 	return lines
 }
 
-// tail is the end of a text, from a line on; of a block of code with the line that
-// opens it.
+// tail returns the end of a text, from the start of a line; for a block of code with
+// its opening line.
 func tail(text string) string {
 	if len(text) <= maxOpen {
 		return text

@@ -9,22 +9,22 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Waiting is a call that waits for somebody.
-type Waiting struct {
+// PendingCall is a call that waits for an answer.
+type PendingCall struct {
 	// Call is the call.
 	Call *harnessv1.PendingCall
-	// Run names its run, where calls of several runs are shown; else empty.
+	// Run is the name of its run where calls of several runs are printed; else empty.
 	Run string
-	// Command answers it.
+	// Command is the command that answers it.
 	Command string
-	// Or says what else the command can say; may be empty.
+	// Or has other answers that the command takes; may be empty.
 	Or string
 }
 
-// WaitingLines say what a call waits for, why, for how long, and how it is
-// answered. Lines are broken at Width; a command never is, so that it can be
+// PendingLines returns what a call waits for, why, until when, and the command that
+// answers it. Lines are broken at Width; a command never is, so that it can be
 // copied.
-func (s Style) WaitingLines(w Waiting, now time.Time) []string {
+func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 	p := w.Call
 	var head string
 	var details []string
@@ -73,7 +73,7 @@ func (s Style) WaitingLines(w Waiting, now time.Time) []string {
 	return lines
 }
 
-// expires says when a call that nobody answers gets an error for its answer.
+// expires returns when a call without an answer gets an error as its answer.
 func expires(left time.Duration) string {
 	if left <= 0 {
 		return "expired"
@@ -81,8 +81,8 @@ func expires(left time.Duration) string {
 	return "expires " + in(left)
 }
 
-// WakeLine says when a run goes on by itself, empty when it does not or when that
-// is what its waiting calls say.
+// WakeLine returns when a run resumes by itself. It is empty if the run does not, or
+// if its pending calls have the time.
 func (s Style) WakeLine(r *harnessv1.HarnessResult, now time.Time) string {
 	at := r.GetWakeAt()
 	if at == nil || len(r.GetPending()) > 0 {
@@ -90,12 +90,12 @@ func (s Style) WakeLine(r *harnessv1.HarnessResult, now time.Time) string {
 	}
 	left := at.AsTime().Sub(now)
 	if left <= 0 {
-		return "is about to go on by itself"
+		return "is about to resume"
 	}
-	return "goes on by itself " + in(left)
+	return "resumes " + in(left)
 }
 
-// in is a time to come at the precision that people plan with.
+// in returns a time to come with the precision that people need.
 func in(left time.Duration) string {
 	switch {
 	case left >= 48*time.Hour:
@@ -108,9 +108,8 @@ func in(left time.Duration) string {
 	return fmt.Sprintf("in %d s", (left+time.Second-1)/time.Second)
 }
 
-// wrap breaks a text at spaces into lines of at most Width runes where there is a
-// width. The first is indented by first, the others by rest; a longer word stands
-// on a line of its own.
+// wrap breaks a text at spaces into lines of at most Width runes, if Width is set. The
+// first is indented by first, the others by rest; a longer word has a separate line.
 func (s Style) wrap(text string, first, rest int) []string {
 	indent := strings.Repeat(" ", first)
 	if s.Width <= 0 {

@@ -35,16 +35,16 @@ func TestCallsThatWaitOnWideAndNarrowScreens(t *testing.T) {
 	asked := pending("question", "contract_question", `{"question":"Which colour?"}`, 0)
 	asked.CallId, asked.Why = "contract:colour", "Which colour?"
 	for name, test := range map[string]struct {
-		waiting Waiting
+		waiting PendingCall
 		width   int
 		want    string
 	}{
-		"an approval, wide": {Waiting{Call: approval, Command: "harness approve r1 c1", Or: "with --always"}, 0, `
+		"an approval, wide": {PendingCall{Call: approval, Command: "harness approve r1 c1", Or: "with --always"}, 0, `
 waits for approval: run_command command="go test ./... -count=1"
   It runs a command. · call c1 · expires in 6 d
   harness approve r1 c1
   or with --always`},
-		"an approval, narrow": {Waiting{Call: approval, Command: "harness approve r1 c1 --server unix:/tmp/somewhere", Or: "with --always, or --deny --reason WHY"}, 30, `
+		"an approval, narrow": {PendingCall{Call: approval, Command: "harness approve r1 c1 --server unix:/tmp/somewhere", Or: "with --always, or --deny --reason WHY"}, 30, `
 waits for approval:
     run_command command="go
     test ./... -count=1"
@@ -53,13 +53,13 @@ waits for approval:
   harness approve r1 c1 --server unix:/tmp/somewhere
   or with --always, or --deny
     --reason WHY`},
-		"a question, wide": {Waiting{Call: question, Run: "r1", Command: "harness answer r1 c1 ANSWER"}, 0, `
+		"a question, wide": {PendingCall{Call: question, Run: "r1", Command: "harness answer r1 c1 ANSWER"}, 0, `
 r1 asks: Which colour shall the roof have?
   [1] red
   [2] a very dark green
   call c1 · expires in 90 min
   harness answer r1 c1 ANSWER`},
-		"a question, narrow": {Waiting{Call: question, Command: "harness answer r1 c1 ANSWER"}, 20, `
+		"a question, narrow": {PendingCall{Call: question, Command: "harness answer r1 c1 ANSWER"}, 20, `
 asks: Which colour
     shall the roof
     have?
@@ -69,23 +69,23 @@ asks: Which colour
   call c1 · expires
     in 90 min
   harness answer r1 c1 ANSWER`},
-		"a client's call without a deadline": {Waiting{Call: pending("client_tool", "lookup_order", `{"id":12}`, 0), Command: "harness answer r1 c1 RESULT"}, 0, `
+		"a client's call without a deadline": {PendingCall{Call: pending("client_tool", "lookup_order", `{"id":12}`, 0), Command: "harness answer r1 c1 RESULT"}, 0, `
 waits for its client: lookup_order id=12
   call c1
   harness answer r1 c1 RESULT`},
-		"a review": {Waiting{Call: review, Command: "harness approve r1 c1"}, 0, `
+		"a review": {PendingCall{Call: review, Command: "harness approve r1 c1"}, 0, `
 waits for a review: run_command command="make deploy"
   It deploys. · call c1
   harness approve r1 c1`},
-		"a question of the contract": {Waiting{Call: asked, Command: "harness answer r1 contract:colour ANSWER"}, 0, `
+		"a question of the contract": {PendingCall{Call: asked, Command: "harness answer r1 contract:colour ANSWER"}, 0, `
 asks: Which colour?
   call contract:colour
   harness answer r1 contract:colour ANSWER`},
-		"a kind of a newer server": {Waiting{Call: pending("vote", "x", `{}`, -time.Second)}, 0, `
+		"a kind of a newer server": {PendingCall{Call: pending("vote", "x", `{}`, -time.Second)}, 0, `
 waits (vote): x
   call c1 · expired`},
 	} {
-		lines := Style{UTF8: true, Width: test.width}.WaitingLines(test.waiting, now)
+		lines := Style{UTF8: true, Width: test.width}.PendingLines(test.waiting, now)
 		if got := "\n" + strings.Join(lines, "\n"); got != test.want {
 			t.Errorf("%s:%s\nwant:%s", name, got, test.want)
 		}
@@ -100,7 +100,7 @@ waits (vote): x
 func TestWhatOthersWroteCannotMoveTheCursor(t *testing.T) {
 	p := pending("question", "ask_user", `{"question":"a\u001b[2Jb","options":["c\u0007"]}`, 0)
 	p.CallId = "c\x1b1"
-	for _, line := range (Style{Width: 40}).WaitingLines(Waiting{Call: p, Run: "r\x1b"}, now) {
+	for _, line := range (Style{Width: 40}).PendingLines(PendingCall{Call: p, Run: "r\x1b"}, now) {
 		if strings.ContainsAny(line, "\x1b\a\n") {
 			t.Errorf("%q", line)
 		}
@@ -136,12 +136,12 @@ func TestWhenARunGoesOnByItself(t *testing.T) {
 	}
 	for want, r := range map[string]*harnessv1.HarnessResult{
 		"":                            {},
-		"goes on by itself in 43 s":   at(42*time.Second + time.Millisecond),
-		"goes on by itself in 2 min":  at(2 * time.Minute),
-		"goes on by itself in 3 h":    at(3*time.Hour + 59*time.Minute),
-		"goes on by itself in 47 h":   at(2*day - time.Minute),
-		"goes on by itself in 2 d":    at(2 * day),
-		"is about to go on by itself": at(-time.Hour),
+		"resumes in 43 s":   at(42*time.Second + time.Millisecond),
+		"resumes in 2 min":  at(2 * time.Minute),
+		"resumes in 3 h":    at(3*time.Hour + 59*time.Minute),
+		"resumes in 47 h":   at(2*day - time.Minute),
+		"resumes in 2 d":    at(2 * day),
+		"is about to resume": at(-time.Hour),
 	} {
 		if got := (Style{}).WakeLine(r, now); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -8,9 +8,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Question is what a call of kind question asks, and the answers that it offers
-// to choose from, as its arguments say it; none for one that offers none. Of a
-// call whose arguments say nothing it is why the call waits.
+// Question returns the text of a call of kind question and the answers to choose
+// from, if there are any, from its arguments. If those have no text it returns why
+// the call waits.
 func Question(p *harnessv1.PendingCall) (text string, options []string) {
 	var asked struct {
 		Question string            `json:"question"`
@@ -31,7 +31,7 @@ func Question(p *harnessv1.PendingCall) (text string, options []string) {
 	return p.GetTool(), options
 }
 
-// optionText is what stands for an option: a text, or any other value as JSON.
+// optionText returns an option: its text, or another value as JSON.
 func optionText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -7,12 +7,12 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// StatusName is a status without its prefix.
+// StatusName returns a status without its prefix.
 func StatusName(s harnessv1.RunStatus) string {
 	return strings.TrimPrefix(s.String(), "RUN_STATUS_")
 }
 
-// Result writes the last lines for people: how it ended, why, and what it took.
+// Result prints the last lines: how the run ended, why, and its usage.
 func (t *Text) Result(r *harnessv1.HarnessResult) {
 	t.endText()
 	t.Lines(t.work.flush(t.style)...)
@@ -20,15 +20,15 @@ func (t *Text) Result(r *harnessv1.HarnessResult) {
 	t.Lines(t.style.ResultLines(r)...)
 }
 
-// Lines writes lines of their own.
+// Lines prints separate lines.
 func (t *Text) Lines(lines ...string) {
 	for _, line := range lines {
 		t.line(line)
 	}
 }
 
-// ResultLines are the lines that say how a run ended or stands, what of its contract
-// is met and what it made, without the calls that wait.
+// ResultLines returns the status of a run, its usage, how much of its contract is met,
+// and its deliverables, without its pending calls.
 func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 	status := StatusName(r.GetStatus())
 	switch {
@@ -74,8 +74,8 @@ func plural(n uint64, what string) string {
 	return count(n) + " " + what
 }
 
-// Answer is what a run has to say in the end: the agent's last text, and the
-// summary given to work_complete where it says something else.
+// Answer returns the answer of a run: the agent's last text, and the summary of
+// work_complete if the text does not contain it.
 func Answer(r *harnessv1.HarnessResult) string {
 	answer, summary := strings.TrimSpace(preview(r.GetAnswer())), strings.TrimSpace(preview(r.GetSummary()))
 	switch {

@@ -6,21 +6,21 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// stream decides what of the model's text is still to be shown. It shows no
-// byte twice unless it says that the text starts again: when another try or
-// another attempt writes it, or when what was committed is something else.
+// stream decides which part of the model's text is printed next. It repeats no byte
+// unless it reports that the text restarted: another try or attempt writes it, or the
+// committed text differs.
 type stream struct {
 	turn, attempt, try uint32
-	// text is what was received of this try, all of it shown.
+	// text is the received text of this try, all of it printed.
 	text string
-	// gap says that a part was missed: the rest waits for the commit.
+	// gap reports whether a piece was lost: the rest waits for the commit.
 	gap bool
 	// committed is the newest turn whose text is committed.
 	committed uint32
 }
 
-// add takes a piece in and returns what to show. restarted says that what was
-// shown of this turn no longer stands.
+// add takes a piece and returns the text to print. restarted reports whether the text
+// printed for this turn is void.
 func (s *stream) add(d *harnessv1.Delta) (restarted bool, show string) {
 	turn := d.GetTurnNumber()
 	if turn <= s.committed || s.older(d) {
@@ -42,12 +42,12 @@ func (s *stream) add(d *harnessv1.Delta) (restarted bool, show string) {
 		s.text += show
 		return restarted, show
 	}
-	// The same try now says something else from here on.
+	// The same try has another text from here on.
 	s.text = s.text[:offset] + d.GetText()
 	return true, s.text
 }
 
-// older says that a piece belongs to a try that is over.
+// older reports whether a piece belongs to an earlier try.
 func (s *stream) older(d *harnessv1.Delta) bool {
 	if d.GetTurnNumber() != s.turn {
 		return d.GetTurnNumber() < s.turn
@@ -58,7 +58,7 @@ func (s *stream) older(d *harnessv1.Delta) bool {
 	return d.GetTry() < s.try
 }
 
-// commit takes in the text that stands and returns what of it is to be shown.
+// commit takes the committed text and returns the part to print.
 func (s *stream) commit(turn uint32, text string) (restarted bool, show string) {
 	shown := ""
 	if turn == s.turn {

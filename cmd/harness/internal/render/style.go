@@ -14,13 +14,13 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Style is how lines for people look.
+// Style is the style of lines for people.
 type Style struct {
 	// Colour allows colours.
 	Colour bool
 	// UTF8 allows marks beyond ASCII.
 	UTF8 bool
-	// Width is that of a line, in runes; 0 means as long as it gets.
+	// Width is the maximum width of a line, in runes; 0 means no limit.
 	Width int
 }
 
@@ -61,8 +61,8 @@ func (s *sink) print(text string) {
 	}
 }
 
-// clean takes the teeth out of text that others wrote: control characters,
-// which could move the cursor or rename the window, become visible.
+// clean makes text from outside safe to print: it makes control characters visible,
+// which could move the cursor or rename the window.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -77,10 +77,10 @@ func clean(text string) string {
 	}, text)
 }
 
-// Clean is text that others wrote, made safe for a terminal.
+// Clean returns text from outside in a form that is safe for a terminal.
 func Clean(text string) string { return clean(text) }
 
-// shorten is text on one line and at most n runes long.
+// shorten returns text on one line of at most n runes.
 func shorten(text string, n int) string {
 	text = clean(strings.Join(strings.Fields(text), " "))
 	if utf8.RuneCountInString(text) <= n {
@@ -94,7 +94,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// preview is the text of a content, or the beginning of what is stored apart.
+// preview returns the text of a content, or the preview of a blob.
 func preview(c *harnessv1.Content) string {
 	if blob := c.GetBlob(); blob != nil {
 		return blob.GetPreview() + "..."
@@ -102,12 +102,12 @@ func preview(c *harnessv1.Content) string {
 	return c.GetInline()
 }
 
-// call is a call on one line, its arguments shortened.
+// call returns a call on one line, with short arguments.
 func call(tool string, arguments *harnessv1.Content) string {
 	return strings.TrimSpace(clean(tool) + " " + short(preview(arguments)))
 }
 
-// short writes the fields of a JSON object as name=value; anything else stays.
+// short returns the fields of a JSON object as name=value, and other text unchanged.
 func short(arguments string) string {
 	dec := json.NewDecoder(strings.NewReader(arguments))
 	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
@@ -128,7 +128,7 @@ func short(arguments string) string {
 	return shorten(strings.Join(parts, " "), 160)
 }
 
-// plain writes a JSON value, a string without quotes where they say nothing.
+// plain returns a JSON value, a simple string without quotes.
 func plain(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {
@@ -144,7 +144,7 @@ func plain(value json.RawMessage) string {
 	return out.String()
 }
 
-// span is a duration at the precision that people read.
+// span returns a duration with the precision that people need.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -155,7 +155,7 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// count writes a number with commas.
+// count returns a number with commas.
 func count(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -164,11 +164,11 @@ func count(n uint64) string {
 	return s
 }
 
-// number writes an amount without needless digits.
+// number returns an amount without needless digits.
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// Short is text that others wrote on one line of at most n runes.
+// Short returns text from outside on one line of at most n runes.
 func Short(text string, n int) string { return shorten(text, n) }
 
-// Call is a call on one line, its arguments shortened.
+// Call returns a call on one line, with short arguments.
 func Call(tool string, arguments *harnessv1.Content) string { return call(tool, arguments) }

@@ -1,6 +1,6 @@
-// Package render writes what happens in a run: for people on the diagnostic
-// stream, or as JSON on the standard output. A writer that fails does not stop
-// a run; the first failure is kept and what follows is not written.
+// Package render prints the events of a run: for people on the diagnostic stream, or
+// as JSON on the standard output. A writer that fails does not stop a run: its first
+// error is kept, and nothing more is written.
 package render
 
 import (
@@ -13,34 +13,34 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Text tells people what happens, as it happens.
+// Text prints events for people as they happen.
 type Text struct {
 	style Style
 	out   sink
-	// fetch gets the whole text of a content.
+	// fetch returns the whole text of a content.
 	fetch func(*harnessv1.Content) string
-	// stream is the model's text of the turn that is under way.
+	// stream is the model's text of the current turn.
 	stream stream
-	// midline says that the cursor stands behind text of the model.
+	// midline reports whether the cursor follows text of the model.
 	midline bool
 	// answer is the last whole text of the model that was shown.
 	answer string
-	// goal is what the header says that the run works on.
+	// goal is the goal in the header.
 	goal string
-	// turn is the turn whose heading was written last.
+	// turn is the turn of the last heading.
 	turn uint32
-	// reviews are the calls that a hook wants somebody to look at.
+	// reviews are the calls for which a hook requires a review.
 	reviews map[string]bool
-	// opened says that a segment has begun whose first plan does not stand yet.
+	// opened reports whether a segment has begun and has no plan yet.
 	opened bool
-	// work is what is known of the run's work items.
+	// work has the run's work items.
 	work work
-	// head opens a turn in place of the plain heading; nil for that one.
+	// head prints the heading of a turn; nil stands for the plain heading.
 	head func(turn, limit uint32)
 }
 
-// NewText writes to out. fetch gets the whole text of a content; nil shows
-// the beginning of what is stored apart.
+// NewText returns a Text that writes to out. fetch returns the whole text of a
+// content; nil prints the preview of a blob.
 func NewText(out io.Writer, style Style, fetch func(*harnessv1.Content) string) *Text {
 	if fetch == nil {
 		fetch = preview
@@ -48,19 +48,19 @@ func NewText(out io.Writer, style Style, fetch func(*harnessv1.Content) string) 
 	return &Text{style: style, out: sink{w: out}, fetch: fetch}
 }
 
-// Err is the first failure of the writer.
+// Err returns the first error of the writer.
 func (t *Text) Err() error { return t.out.err }
 
-// Asking is told when a person is being asked; lines are lines then too.
+// Asking does nothing: a prompt does not change how lines are printed.
 func (t *Text) Asking(bool) {}
 
-// Close ends what is shown.
+// Close does nothing.
 func (t *Text) Close() {}
 
-// Shown is the last whole text of the model that was shown.
+// Shown returns the last whole text of the model that was printed.
 func (t *Text) Shown() string { return t.answer }
 
-// Header says what is about to be seen.
+// Header prints what the run is about.
 func (t *Text) Header(run, model, workspace, goal string) {
 	parts := []string{t.style.bold("run " + run)}
 	for _, part := range []string{model, workspace} {
@@ -75,16 +75,16 @@ func (t *Text) Header(run, model, workspace, goal string) {
 	}
 }
 
-// Note is a remark of the program itself.
+// Note prints a remark of the program.
 func (t *Text) Note(text string) { t.line(t.style.dim("(" + clean(text) + ")")) }
 
-// line writes a line of its own.
+// line prints a separate line.
 func (t *Text) line(s string) {
 	t.endText()
 	t.out.print(s + "\n")
 }
 
-// endText ends the model's text with a line break where it has none.
+// endText ends the model's text with a line break if it has none.
 func (t *Text) endText() {
 	if t.midline {
 		t.out.print("\n")
@@ -92,8 +92,8 @@ func (t *Text) endText() {
 	}
 }
 
-// say writes a part of the model's text.
-func (t *Text) say(text string) {
+// write prints a part of the model's text.
+func (t *Text) write(text string) {
 	if text == "" {
 		return
 	}
@@ -101,7 +101,7 @@ func (t *Text) say(text string) {
 	t.midline = !strings.HasSuffix(text, "\n")
 }
 
-// Delta shows a piece of the model's text as it comes.
+// Delta prints a piece of the model's text.
 func (t *Text) Delta(d *harnessv1.Delta) {
 	restarted, text := t.stream.add(d)
 	if restarted {
@@ -110,12 +110,12 @@ func (t *Text) Delta(d *harnessv1.Delta) {
 	if text != "" {
 		t.heading(d.GetTurnNumber(), 0)
 	}
-	t.say(text)
+	t.write(text)
 }
 
 func (t *Text) again() { t.Note("starting the answer again") }
 
-// heading opens a turn on the screen, once.
+// heading prints the heading of a turn, once.
 func (t *Text) heading(turn, limit uint32) {
 	if turn == 0 || turn == t.turn {
 		return
@@ -134,7 +134,7 @@ func (t *Text) heading(turn, limit uint32) {
 	t.line(t.style.bold(title))
 }
 
-// Event shows what was committed.
+// Event prints an event.
 func (t *Text) Event(e *harnessv1.Event) {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_SessionStart:
@@ -151,7 +151,7 @@ func (t *Text) Event(e *harnessv1.Event) {
 	case *harnessv1.Event_StepStart:
 		t.stepStart(e, v.StepStart)
 	case *harnessv1.Event_WorkItemChanged:
-		t.work.note(v.WorkItemChanged)
+		t.work.change(v.WorkItemChanged)
 	case *harnessv1.Event_StepEnd:
 		t.endText()
 		t.Lines(t.work.flush(t.style)...)
@@ -164,7 +164,7 @@ func (t *Text) Event(e *harnessv1.Event) {
 		r := v.ModelRetry
 		t.line(t.style.warn(fmt.Sprintf("model: try %d failed: %s; next try in %s", r.GetTry(), shorten(r.GetError(), 200), span(r.GetWait().AsDuration()))))
 	case *harnessv1.Event_SessionResume:
-		t.line(t.style.dim("goes on (" + clean(v.SessionResume.GetCause()) + ")"))
+		t.line(t.style.dim("resumed (" + clean(v.SessionResume.GetCause()) + ")"))
 	default:
 		if line := t.toolLine(e); line != "" {
 			t.line("  " + line)
@@ -180,9 +180,9 @@ func (t *Text) stepStart(e *harnessv1.Event, s *harnessv1.StepStart) {
 	t.heading(e.GetTurnNumber(), e.GetMaxTurns())
 	switch {
 	case s.GetResumed():
-		t.line(t.style.dim(fmt.Sprintf("turn %d goes on", e.GetTurnNumber())))
+		t.line(t.style.dim(fmt.Sprintf("turn %d resumed", e.GetTurnNumber())))
 	case s.GetAttempt() > 1:
-		t.line(t.style.dim(fmt.Sprintf("turn %d is taken up again (attempt %d)", e.GetTurnNumber(), s.GetAttempt())))
+		t.line(t.style.dim(fmt.Sprintf("turn %d continues (attempt %d)", e.GetTurnNumber(), s.GetAttempt())))
 	}
 }
 
@@ -193,14 +193,14 @@ func (t *Text) modelResponse(e *harnessv1.Event, r *harnessv1.ModelResponse) {
 	if restarted {
 		t.again()
 	}
-	t.say(rest)
+	t.write(rest)
 	t.endText()
 	if text != "" {
 		t.answer = text
 	}
 }
 
-// toolLine is the line for an event about a call, empty for others.
+// toolLine returns the line for an event about a call, empty for others.
 func (t *Text) toolLine(e *harnessv1.Event) string {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ToolCall:
@@ -227,7 +227,8 @@ func (t *Text) toolLine(e *harnessv1.Event) string {
 	return ""
 }
 
-// toolCall announces a call. What waits for an approval is told of by its request.
+// toolCall returns the line for a call. The approval request of a call that waits has
+// a separate line.
 func (t *Text) toolCall(c *harnessv1.ToolCalled) string {
 	switch c.GetAwaits() {
 	case "question":
@@ -241,14 +242,15 @@ func (t *Text) toolCall(c *harnessv1.ToolCalled) string {
 		if t.reviews == nil {
 			t.reviews = map[string]bool{}
 		}
-		t.reviews[c.GetCallId()] = true // its request says that it waits
+		t.reviews[c.GetCallId()] = true // its request prints that it waits
 	case "client_tool":
 		return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments()) + t.style.warn(" waits for its client")
 	}
 	return t.style.arrow() + " " + call(c.GetTool(), c.GetArguments())
 }
 
-// outcome is how a call ended; took is nil for one that was answered from outside.
+// outcome returns the line for the end of a call; took is nil if the result came from
+// outside.
 func (t *Text) outcome(mark, tool string, took *durationpb.Duration, content *harnessv1.Content) string {
 	line := mark + " " + clean(tool)
 	if took != nil {

@@ -8,25 +8,25 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// shownItems bounds the lines of a list of work items, shownUnmet those of what a
-// contract misses, in what is shown while a run works.
+// shownItems bounds the list of work items, shownUnmet the list of unmet
+// requirements, in lines, while a run works.
 const (
 	shownItems = 10
 	shownUnmet = 8
 )
 
-// work is what is known of a run's work items, as their events tell.
+// work has a run's work items, from their events.
 type work struct {
-	// items are those that were seen, in the order in which they were added.
+	// items are in the order in which they were added.
 	items []*harnessv1.WorkItem
-	// changed are the ids of those that changed since the list was written last.
+	// changed has the ids of items that changed since the list was last printed.
 	changed map[string]bool
 	// finished and total count all items of the run.
 	finished, total uint32
 }
 
-// note takes a change in.
-func (w *work) note(c *harnessv1.WorkItemChanged) {
+// change applies an event.
+func (w *work) change(c *harnessv1.WorkItemChanged) {
 	item := c.GetItem()
 	at := slices.IndexFunc(w.items, func(i *harnessv1.WorkItem) bool { return i.GetId() == item.GetId() })
 	if at < 0 {
@@ -41,7 +41,7 @@ func (w *work) note(c *harnessv1.WorkItemChanged) {
 	w.finished, w.total = c.GetFinished(), c.GetTotal()
 }
 
-// flush is the list as it stands, empty when nothing changed since the last one.
+// flush returns the current list, empty if nothing changed since the last one.
 func (w *work) flush(s Style) []string {
 	if len(w.changed) == 0 {
 		return nil
@@ -51,8 +51,8 @@ func (w *work) flush(s Style) []string {
 	return lines
 }
 
-// WorkLines are the work items of a run, all of them, under a heading that counts;
-// none for a run without items.
+// WorkLines returns all work items of a run, under a heading that counts them; none
+// for a run without items.
 func (s Style) WorkLines(items []*harnessv1.WorkItem) []string {
 	if len(items) == 0 {
 		return nil
@@ -66,8 +66,8 @@ func (s Style) WorkLines(items []*harnessv1.WorkItem) []string {
 	return s.itemLines(items, nil, finished, len(items), len(items))
 }
 
-// itemLines are a heading and at most limit items: those that changed, then those
-// that are open, in their order; what is left out is counted.
+// itemLines returns a heading and at most limit items: changed ones, then open ones,
+// in their order. The last line counts those left out.
 func (s Style) itemLines(items []*harnessv1.WorkItem, changed map[string]bool, finished, total, limit int) []string {
 	lines := []string{fmt.Sprintf("work items: %d of %d finished", finished, total)}
 	shown := map[string]bool{}
@@ -98,8 +98,8 @@ func closed(i *harnessv1.WorkItem) bool {
 		i.GetStatus() == harnessv1.WorkItemStatus_WORK_ITEM_STATUS_SKIPPED
 }
 
-// item is a work item on one line: its mark, its id, its title, and what is
-// remarkable about it. One that is old news is dim.
+// item returns a work item on one line: its mark, its id, its title, and remarks. An
+// item without news is dim.
 func (s Style) item(i *harnessv1.WorkItem, news bool) string {
 	text := clean(i.GetId()) + " " + shorten(i.GetTitle(), 80)
 	var remarks []string
@@ -151,7 +151,7 @@ func (s Style) itemMark(status harnessv1.WorkItemStatus) string {
 	}
 }
 
-// listed says that the calls of a tool are told of by the list of work items.
+// listed reports whether the list of work items replaces the calls of a tool.
 func listed(tool string) bool {
 	switch tool {
 	case "work_item_add", "work_item_update", "work_item_set_artifact", "work_item_flag_revision":
@@ -160,7 +160,7 @@ func listed(tool string) bool {
 	return false
 }
 
-// CoverageLine says how much of a contract is met; empty without one.
+// CoverageLine returns how much of a contract is met; empty without one.
 func CoverageLine(c *harnessv1.Coverage) string {
 	if c.GetTotal() == 0 {
 		return ""
@@ -176,7 +176,7 @@ func CoverageLine(c *harnessv1.Coverage) string {
 	return line
 }
 
-// contract says how the contract stands, and under it what is missing and why.
+// contract returns the state of the contract, followed by what is missing and why.
 func (s Style) contract(c *harnessv1.ContractEvaluated) []string {
 	cov := c.GetCoverage()
 	head := fmt.Sprintf("contract: %d of %s met", cov.GetMet(), plural(uint64(cov.GetTotal()), "requirement"))
@@ -189,7 +189,8 @@ func (s Style) contract(c *harnessv1.ContractEvaluated) []string {
 	return append([]string{s.warn(head)}, s.unmet(cov.GetUnmet(), c.GetRequirements(), nil, shownUnmet)...)
 }
 
-// ContractLines are how each requirement of a contract stands; none without one.
+// ContractLines returns the state of each requirement of a contract; none without
+// one.
 func (s Style) ContractLines(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) []string {
 	if len(c.GetRequiredOutputs()) == 0 {
 		return nil
@@ -206,7 +207,7 @@ func (s Style) ContractLines(c *harnessv1.TaskContract, l *harnessv1.CoverageLed
 	return lines
 }
 
-// requirement is an output of a contract on one line.
+// requirement returns an output of a contract on one line.
 func (s Style) requirement(o *harnessv1.RequiredOutput, r *harnessv1.RequirementCoverage) string {
 	mark, remark := s.mark("○", "[ ]"), "not met"
 	switch r.GetStatus() {
@@ -233,7 +234,7 @@ func (s Style) requirement(o *harnessv1.RequiredOutput, r *harnessv1.Requirement
 	return "  " + mark + " " + clean(o.GetId()) + "  " + shorten(o.GetDescription(), 100) + s.dim("  "+strings.TrimSuffix(remark, ": "))
 }
 
-// unmet are the ids of requirements that are not met, with why.
+// unmet appends the requirements that are not met, with the reasons.
 func (s Style) unmet(ids []string, requirements []*harnessv1.RequirementCoverage, lines []string, limit int) []string {
 	for n, id := range ids {
 		if n == limit {
@@ -250,7 +251,7 @@ func (s Style) unmet(ids []string, requirements []*harnessv1.RequirementCoverage
 	return lines
 }
 
-// deliverables name what was made for the user, each with its size.
+// deliverables returns the deliverables, each with its size.
 func (s Style) deliverables(all []*harnessv1.Deliverable) []string {
 	var lines []string
 	for _, d := range all {
@@ -267,7 +268,7 @@ func (s Style) deliverables(all []*harnessv1.Deliverable) []string {
 	return lines
 }
 
-// size is a number of bytes at the precision that people read.
+// size returns a number of bytes with the precision that people need.
 func size(n uint64) string {
 	switch {
 	case n < 1000:

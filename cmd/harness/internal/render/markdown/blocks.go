@@ -2,9 +2,9 @@ package markdown
 
 import "strings"
 
-// Split cuts a text that is still being written into the top-level blocks that are
-// whole, whatever comes behind them, and the open rest. The rest can be split again
-// when more of it is there: it makes no difference how a text was cut up.
+// Split splits a text that is still being written into the top-level blocks that are
+// whole, whatever follows them, and the open rest. The rest can be split again with
+// the text that follows: the blocks do not depend on how the text arrived.
 //
 // A block ends where the next one begins, which takes a whole line to know; a
 // heading, a rule and a fenced block end with their last line.
@@ -34,7 +34,7 @@ func Split(text string) (whole []string, open string) {
 	}
 }
 
-// Blocks are the top-level blocks of a whole text.
+// Blocks returns the top-level blocks of a whole text.
 func Blocks(text string) []string {
 	whole, open := Split(text)
 	if open == "" {
@@ -61,17 +61,16 @@ const (
 	fenced
 )
 
-// block is what is known of the block that is open.
+// block is the open block.
 type block struct {
 	kind kind
-	// fence is the opening fence of a fenced block, or of one in a list; empty when
-	// there is none.
+	// fence is the opening fence of a fenced block, or of one in a list; else empty.
 	fence string
-	// gap says that the line before was blank.
+	// gap reports whether the line before was blank.
 	gap bool
 }
 
-// endsBefore says that a line begins another block.
+// endsBefore reports whether a line begins another block.
 func (b *block) endsBefore(line string) bool {
 	if blank(line) || b.fence != "" {
 		return false
@@ -92,7 +91,7 @@ func (b *block) endsBefore(line string) bool {
 	}
 }
 
-// take adds a line to the block and says whether it ends with it.
+// take adds a line to the block and reports whether the block ends with it.
 func (b *block) take(line string) (ended bool) {
 	b.gap = blank(line)
 	if b.fence != "" {
@@ -122,7 +121,7 @@ func (b *block) take(line string) (ended bool) {
 
 func blank(line string) bool { return strings.TrimSpace(line) == "" }
 
-// indent is the number of columns before the text of a line.
+// indent returns the number of columns before the text of a line.
 func indent(line string) (n int) {
 	for _, r := range line {
 		switch r {
@@ -143,7 +142,7 @@ func heading(line string) bool {
 	return indent(line) < 4 && marks >= 1 && marks <= 6 && (len(text) == marks || text[marks] == ' ' || text[marks] == '\t')
 }
 
-// rule says that a line is a thematic break, unless it underlines a heading.
+// rule reports whether a line is a thematic break, unless it underlines a heading.
 func rule(line string) bool {
 	text := strings.NewReplacer(" ", "", "\t", "").Replace(line)
 	if indent(line) >= 4 || len(text) < 3 {
@@ -152,10 +151,10 @@ func rule(line string) bool {
 	return strings.Trim(text, "-") == "" || strings.Trim(text, "*") == "" || strings.Trim(text, "_") == ""
 }
 
-// underline says that a line makes a heading of the paragraph above it.
+// underline reports whether a line makes the paragraph above it a heading.
 func underline(line string) bool { return strings.Trim(strings.TrimSpace(line), "-") == "" }
 
-// fence is the fence that opens a block of code, empty for other lines.
+// fence returns the fence that opens a block of code, empty for other lines.
 func fence(line string) string {
 	text := strings.TrimLeft(line, " \t")
 	for _, mark := range []string{"`", "~"} {
@@ -167,22 +166,23 @@ func fence(line string) string {
 	return ""
 }
 
-// closes says that a line closes what fence has opened.
+// closes reports whether a line closes the block that fence opened.
 func closes(fence, line string) bool {
 	text := strings.TrimSpace(line)
 	return len(text) >= len(fence) && strings.Trim(text, fence[:1]) == ""
 }
 
-// item says that a line begins an item of a list.
+// item reports whether a line begins an item of a list.
 func item(line string) bool { return content(line) != line && indent(line) < 4 && !rule(line) }
 
-// numbered says that an item has a number that cannot interrupt a paragraph.
+// numbered reports whether an item has a number that cannot interrupt a paragraph.
 func numbered(line string) bool {
 	text := strings.TrimLeft(line, " ")
 	return text[0] >= '0' && text[0] <= '9' && !strings.HasPrefix(text, "1.") && !strings.HasPrefix(text, "1)")
 }
 
-// content is what stands behind the mark of an item; the line itself where it has none.
+// content returns the text after the marker of an item; a line without a marker is
+// returned unchanged.
 func content(line string) string {
 	text := strings.TrimLeft(line, " ")
 	if text == "" {

@@ -39,8 +39,11 @@ func New(look Look) *Renderer {
 	return &Renderer{look: look}
 }
 
-// Look returns the look that New was called with.
-func (r *Renderer) Look() Look { return r.look }
+// HasLook reports whether New was called with look.
+func (r *Renderer) HasLook(look Look) bool {
+	look.Width = max(look.Width, 10)
+	return r.look == look
+}
 
 // Render renders a whole text. A blank line separates its blocks.
 func (r *Renderer) Render(text string) []string {

@@ -125,8 +125,8 @@ func TestNoTextReachesTheTerminalAsAControlSequence(t *testing.T) {
 	})
 }
 
-// unsafe says what a line holds beside text and, with colour, SGR sequences that end
-// in it; empty when nothing.
+// unsafe returns what a line contains except text and, with colour, SGR sequences that
+// end in it; empty if nothing.
 func unsafe(line string, colour bool) string {
 	plain := line
 	if colour {

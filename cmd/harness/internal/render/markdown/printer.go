@@ -225,21 +225,21 @@ func (p *printer) table(n *extast.Table) []string {
 	return lines
 }
 
-// noteNumber returns the number of a link among those of its kind in the table.
-func (p *printer) noteNumber(link note) string {
+// number returns the number of a link among those of its kind in the table.
+func (p *printer) number(link note) string {
 	if !slices.Contains(*p.notes, link) {
 		*p.notes = append(*p.notes, link)
 	}
-	number := 0
+	n := 0
 	for _, have := range *p.notes {
 		if have.image == link.image {
-			number++
+			n++
 		}
 		if have == link {
 			break
 		}
 	}
-	return "[" + strconv.Itoa(number) + "]"
+	return "[" + strconv.Itoa(n) + "]"
 }
 
 // inline prints the inline children of a node. A line break is a line feed.
@@ -287,7 +287,7 @@ func (p *printer) inline(parent ast.Node, s style) string {
 // link prints a text and its address.
 func (p *printer) link(shown, text, address string) string {
 	if p.notes != nil {
-		return p.paint(p.base.linkText(), text+p.noteNumber(note{text: text, address: address}))
+		return p.paint(p.base.linkText(), text+p.number(note{text: text, address: address}))
 	}
 	if u, err := url.Parse(address); err != nil || "#"+u.Fragment == address {
 		return shown
@@ -316,7 +316,7 @@ func (p *printer) image(text, address string) string {
 		if u, err := url.Parse(address); text == "" && err == nil {
 			text = u.Hostname()
 		}
-		return p.paint(p.base, text+p.noteNumber(note{text, address, true}))
+		return p.paint(p.base, text+p.number(note{text, address, true}))
 	}
 	return p.paint(p.base, text+" "+address)
 }

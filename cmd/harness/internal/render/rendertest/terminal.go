@@ -1,6 +1,6 @@
-// Package rendertest is a terminal to test against: it takes the bytes that a
-// program writes and says what stands on its screen and in its scrollback. It knows
-// the few sequences that this program uses, and counts every other one as a fault.
+// Package rendertest is a test terminal: it takes the bytes that a program writes and
+// returns its screen and its scrollback. It implements the few sequences that this
+// program uses, and reports every other one as a fault.
 package rendertest
 
 import (
@@ -15,34 +15,34 @@ import (
 // column of a wide one is empty.
 type row struct {
 	cells []string
-	// on says that the line goes on in the next row.
+	// on reports whether the line continues in the next row.
 	on bool
 }
 
-// Terminal is a terminal. Its zero value is of no use: see New.
+// Terminal is a terminal. New returns one; the zero value is not usable.
 type Terminal struct {
 	width, height int
 	past          []row
 	rows          []row
 	x, y          int
 	pending       []byte
-	// Strange are the sequences and control characters that it does not know.
+	// Strange has the sequences and control characters that it does not implement.
 	Strange []string
-	// Hidden says that the cursor is hidden.
+	// Hidden reports whether the cursor is hidden.
 	Hidden bool
-	// Frames counts synchronized updates, and Synced says that one is open.
+	// Frames counts synchronized updates; Synced reports whether one is open.
 	Frames int
 	Synced bool
 }
 
-// New is an empty terminal.
+// New returns an empty terminal.
 func New(width, height int) *Terminal {
 	t := &Terminal{width: width, height: height}
 	t.rows = make([]row, 1, height)
 	return t
 }
 
-// Write takes bytes in. It never fails.
+// Write takes bytes. It never fails.
 func (t *Terminal) Write(p []byte) (int, error) {
 	t.pending = append(t.pending, p...)
 	return len(p), nil
@@ -129,13 +129,13 @@ func (r *row) cut(x int) {
 	r.cells, r.on = r.cells[:min(len(r.cells), x)], false
 }
 
-// Resize changes the size; lines are broken anew, as most terminals do it.
+// Resize changes the size and breaks lines again, as most terminals do.
 func (t *Terminal) Resize(width, height int) {
 	t.play()
 	all := append(append([]row(nil), t.past...), t.rows...)
 	at := len(t.past) + t.y
 	next := New(width, height)
-	x, y, seen := 0, 0, 0 // where the cursor comes to stand, in rows from the top
+	x, y, seen := 0, 0, 0 // the new place of the cursor, in rows from the top
 	for i := 0; i < len(all); i++ {
 		var line []string
 		column := -1
@@ -214,8 +214,8 @@ func (t *Terminal) All() []string {
 	return out
 }
 
-// Faults says what is wrong with what was written, empty when nothing is: sequences
-// that are not known, and what a program must not leave behind.
+// Faults returns what is wrong with the bytes written so far, empty if nothing is:
+// unknown sequences, and states that a program must not leave open.
 func (t *Terminal) Faults() string {
 	t.play()
 	switch {

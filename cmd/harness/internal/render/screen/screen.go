@@ -1,10 +1,9 @@
-// Package screen writes to a terminal whose last lines live: they are drawn again
-// and again, while lines that are finished go up above them, into the scrollback,
-// and are never touched again.
+// Package screen writes to a terminal whose last lines are live: it redraws them,
+// while finished lines go up above them into the scrollback and never change again.
 //
-// It uses nothing but relative moves, so that what stood on the terminal before
-// stays, and everything can be scrolled to, copied and resized. A frame is one
-// write, which terminals that know synchronized output (mode 2026) show at once.
+// It uses only relative moves, so that earlier text on the terminal stays, and all
+// text can be scrolled to, copied and resized. A frame is one write, which terminals
+// with synchronized output (mode 2026) show without flicker.
 package screen
 
 import (
@@ -25,26 +24,26 @@ const (
 	eraseBelow = "\x1b[J"
 )
 
-// Screen is the end of a terminal. Without live lines the cursor stands at the
-// beginning of a free line, else behind the last of them.
+// Screen is the end of a terminal. Without live lines the cursor is at the beginning
+// of a free line, else at the end of the last live line.
 type Screen struct {
 	w io.Writer
-	// last is the frame that stands there.
+	// last is the current frame.
 	last []string
-	// width is that of the terminal when they were drawn.
+	// width is the width of the terminal at that frame.
 	width int
 	err   error
 }
 
-// New writes to w. The cursor must stand at the beginning of a line.
+// New returns a Screen that writes to w. The cursor must be at the beginning of a line.
 func New(w io.Writer) *Screen { return &Screen{w: w} }
 
-// Err is the first failure to write; nothing is written after it.
+// Err returns the first error of a write; nothing is written after it.
 func (s *Screen) Err() error { return s.err }
 
-// Frame puts lines above the live ones and draws those anew, on a terminal of so
-// many columns and rows. Lines above may be longer than the terminal is wide; live
-// ones are cut, and the first are left out where there is no room for all.
+// Frame writes lines above the live ones and redraws those, on a terminal of width
+// columns and height rows. Lines above may be longer than width; live ones are cut,
+// and the first are left out if there is no room for all.
 func (s *Screen) Frame(above, live []string, width, height int) {
 	width, height = max(width, 2), max(height, 2)
 	live = live[max(0, len(live)-(height-1)):]
@@ -68,8 +67,8 @@ func (s *Screen) Frame(above, live []string, width, height int) {
 	}
 	s.home(&b, width, keep)
 	for _, line := range above {
-		// Lines are erased before they are written: some terminals remember of one that
-		// is only erased behind its text how long it was, and break it when they shrink.
+		// Lines are erased before they are written: some terminals remember the length of
+		// a line that is only erased after its text, and break it when they shrink.
 		if ansi.StringWidth(line) > width {
 			b.WriteString(eraseBelow)
 		}
@@ -102,7 +101,7 @@ func (s *Screen) home(b *strings.Builder, width, line int) {
 	}
 	rows := -1
 	for _, text := range s.last[min(line, len(s.last)-1):] {
-		// Wrapped, not divided: a wide character that does not fit any more leaves a column free.
+		// Wrapped, not divided: a wide character that does not fit leaves a column free.
 		rows += 1 + strings.Count(ansi.Hardwrap(text, width, true), "\n")
 	}
 	b.WriteString("\r")
@@ -117,7 +116,7 @@ func (s *Screen) home(b *strings.Builder, width, line int) {
 	}
 }
 
-// Plain writes lines and nothing else, to what is no terminal.
+// Plain writes lines without sequences, to a file or a pipe.
 func (s *Screen) Plain(lines []string) {
 	if s.err == nil {
 		_, s.err = io.WriteString(s.w, strings.Join(lines, "\n")+"\n")

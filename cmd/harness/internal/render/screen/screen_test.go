@@ -25,9 +25,9 @@ func linesOf(t *rapid.T, name string, limit int) []string {
 	return lines
 }
 
-// Whatever is drawn, on whatever size: what went up stands there once and in order,
-// and below it the live lines of the newest frame.
-func TestWhatGoesUpStaysAndWhatLivesIsReplaced(t *testing.T) {
+// Whatever is drawn, on any size: the lines above appear once and in order, and below
+// them the live lines of the newest frame.
+func TestLinesAboveStayAndLiveLinesAreReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width, height := rapid.IntRange(20, 60).Draw(t, "width"), rapid.IntRange(6, 20).Draw(t, "height")
 		terminal := rendertest.New(width, height)
@@ -88,7 +88,7 @@ func TestAWindowThatChangesItsSizeKeepsNothingThatLived(t *testing.T) {
 }
 
 func TestAFrameIsOneWriteAndWhatHasNotChangedIsNotDrawn(t *testing.T) {
-	var w counting
+	var w countingWriter
 	s := screen.New(&w)
 	live := []string{"one", "two", "three"}
 	s.Frame([]string{"up"}, live, 80, 24)
@@ -103,12 +103,12 @@ func TestAFrameIsOneWriteAndWhatHasNotChangedIsNotDrawn(t *testing.T) {
 	}
 }
 
-type counting struct {
+type countingWriter struct {
 	writes int
 	last   string
 }
 
-func (c *counting) Write(p []byte) (int, error) {
+func (c *countingWriter) Write(p []byte) (int, error) {
 	c.writes++
 	c.last = string(p)
 	return len(p), nil
