@@ -196,7 +196,7 @@ func TestListSaysWhatRunsWaitFor(t *testing.T) {
 	got := call(t, nil, "", "list", "--server", f.address, "--namespace", "*")
 	for _, part := range []string{
 		"\n\nteam/a asks: Which colour?\n  [1] red\n", "\n  harness answer a c1 ANSWER --server " + f.address + " --namespace team\n",
-		"\n\ndefault/b goes on by itself in 2 min\n",
+		"\n\ndefault/b resumes in 2 min\n",
 	} {
 		if got.code != 0 || !strings.Contains(got.out, part) {
 			t.Errorf("%q is missing in %+v", part, got)

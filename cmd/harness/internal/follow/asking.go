@@ -190,9 +190,9 @@ func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputReques
 		f.awaiting[request.GetRequestId()] = true
 		f.answers[request.GetRequestId()] = true
 	case codes.AlreadyExists:
-		f.Printer.Note("another client has already answered it; continuing")
+		f.Printer.Remark("another client has already answered it; continuing")
 	case codes.FailedPrecondition:
-		f.Printer.Note("it does not wait for an answer any more; going on")
+		f.Printer.Remark("it does not wait for an answer any more; going on")
 	default:
 		return err
 	}
@@ -224,7 +224,7 @@ func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 		// A question of the contract has no event. Calls that still wait are prompted
 		// for when the run parks for them again.
 		f.Prompt.print("\n")
-		f.Printer.Note("answered elsewhere")
+		f.Printer.Remark("answered elsewhere")
 		a.calls, a.why = nil, false
 		return true
 	}
@@ -236,7 +236,7 @@ func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 	a.settle(id)
 	if asked {
 		f.Prompt.print("\n")
-		f.Printer.Note(told)
+		f.Printer.Remark(told)
 	}
 	return asked
 }

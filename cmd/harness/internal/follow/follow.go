@@ -33,7 +33,7 @@ type Printer interface {
 	// Delta prints a piece of the model's text.
 	Delta(*harnessv1.Delta)
 	// Note prints a remark of the program.
-	Note(text string)
+	Remark(text string)
 	// Asking reports that a prompt is open on the terminal, or no longer. Repeating it
 	// has no effect.
 	Asking(bool)
@@ -327,7 +327,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	f.grace = nil // goes on when the gateway is back
 	if f.failing.IsZero() {
 		f.failing = time.Now()
-		f.Printer.Note(fmt.Sprintf("gateway away, trying again; it may be out of reach for %v", f.Patience))
+		f.Printer.Remark(fmt.Sprintf("gateway away, trying again; it may be out of reach for %v", f.Patience))
 	}
 	if time.Since(f.failing) > f.Patience {
 		return err
@@ -339,7 +339,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 // back records that the gateway has answered.
 func (f *follower) back() {
 	if !f.failing.IsZero() {
-		f.Printer.Note("gateway back")
+		f.Printer.Remark("gateway back")
 	}
 	f.failing, f.waits = time.Time{}, 0
 }
@@ -391,7 +391,7 @@ func (f *follower) signal(ctx context.Context) error {
 		f.hold(f.asking.park)
 	}
 	f.asking = asking{}
-	f.Printer.Note("interrupting the run; once more leaves at once")
+	f.Printer.Remark("interrupting the run; once more leaves at once")
 	id := NewID()
 	f.awaiting[id] = true
 	go func() {

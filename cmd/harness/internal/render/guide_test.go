@@ -61,7 +61,7 @@ func TestALongListShowsWhatChangedAndWhatIsOpen(t *testing.T) {
 	var w work
 	var s Style
 	add := func(id string, status harnessv1.WorkItemStatus, total int) {
-		w.note(&harnessv1.WorkItemChanged{Item: &harnessv1.WorkItem{Id: id, Title: "t", Status: status}, Finished: 12, Total: uint32(total)})
+		w.change(&harnessv1.WorkItemChanged{Item: &harnessv1.WorkItem{Id: id, Title: "t", Status: status}, Finished: 12, Total: uint32(total)})
 	}
 	for i := range 12 {
 		add("d"+string(rune('a'+i)), isDone, 30)
@@ -139,7 +139,7 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 	}
 }
 
-func TestGuidanceStandsBelowTheHeadingOfItsTurn(t *testing.T) {
+func TestGuidanceFollowsTheHeadingOfItsTurn(t *testing.T) {
 	var out strings.Builder
 	text := NewText(&out, Style{}, nil)
 	text.Event(&harnessv1.Event{TurnNumber: 1, MaxTurns: 5, Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: "tools", Text: "t"}}})
@@ -189,7 +189,7 @@ func TestAResultNamesWhatWasMadeAndWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestHowEachRequirementStands(t *testing.T) {
+func TestContractLinesHaveEachRequirement(t *testing.T) {
 	contract := &harnessv1.TaskContract{RequiredOutputs: []*harnessv1.RequiredOutput{
 		{Id: "report", Description: "The report exists"}, {Id: "tests", Description: "Tests pass"}, {Id: "nice", Description: "It is nice", Optional: true},
 	}}

@@ -19,8 +19,8 @@ func NewLines(out, diag io.Writer) *Lines { return &Lines{out: sink{w: out}, dia
 // Err returns the first error of the standard output.
 func (l *Lines) Err() error { return l.out.err }
 
-// Note writes a remark of the program.
-func (l *Lines) Note(text string) { l.diag.print("harness: " + text + "\n") }
+// Remark writes a remark of the program.
+func (l *Lines) Remark(text string) { l.diag.print("harness: " + text + "\n") }
 
 // Asking does nothing.
 func (l *Lines) Asking(bool) {}
@@ -48,8 +48,8 @@ func NewQuiet(diag io.Writer) *Quiet { return &Quiet{diag: sink{w: diag}} }
 // Err returns nil: an error does not matter, because there is no output.
 func (q *Quiet) Err() error { return nil }
 
-// Note writes a remark of the program.
-func (q *Quiet) Note(text string) { q.diag.print("harness: " + text + "\n") }
+// Remark writes a remark of the program.
+func (q *Quiet) Remark(text string) { q.diag.print("harness: " + text + "\n") }
 
 // Asking does nothing.
 func (q *Quiet) Asking(bool) {}

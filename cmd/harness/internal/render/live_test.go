@@ -271,7 +271,7 @@ func TestNothingThatOthersWriteReachesTheTerminalAsControl(t *testing.T) {
 		s.after(0, 1, &harnessv1.Event{Event: &harnessv1.Event_ExecutorMissing{ExecutorMissing: &harnessv1.ExecutorMissing{Executor: evil}}})
 		s.Tick()
 		_, _ = s.Write([]byte(evil + "\n"))
-		s.Note(evil)
+		s.Remark(evil)
 		s.Result(&harnessv1.HarnessResult{Reason: &harnessv1.StopReason{Kind: evil, Message: evil}, Deliverables: []*harnessv1.Deliverable{{ItemId: evil, Title: evil}}})
 		if fault := s.terminal.Faults(); fault != "" {
 			t.Error(fault)
@@ -288,7 +288,7 @@ func TestPromptRemovesTheLiveLines(t *testing.T) {
 	s.after(0, 1, calling("c", "sleep", `{}`, ""))
 	s.Asking(true)
 	fmt.Fprint(s.terminal, "Allow it? y\r\n") // what the prompt writes and the person types
-	s.Note("a remark")
+	s.Remark("a remark")
 	s.now = s.now.Add(time.Minute)
 	s.Tick()
 	before := strings.Join(s.terminal.All(), "\n")

@@ -168,7 +168,7 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 			said = "denied"
 		}
 	case callLeft:
-		mark, said = s.dim(s.mark("–", "-")), "still running"
+		mark, said = s.dim(s.mark("–", "-")), "continues"
 	}
 	tool := shorten(c.tool, 40)
 	line := "  " + mark + " " + s.bold(tool)

@@ -56,11 +56,11 @@ func (l *Live) head(turn, limit uint32) {
 	l.up(sortHead, line+s.dim(strings.Repeat(bar, max(0, min(l.width-1, widest)-ansi.StringWidth(line)))))
 }
 
-// Note shows a remark of the program.
-func (l *Live) Note(text string) {
+// Remark shows a remark of the program.
+func (l *Live) Remark(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.plain.Note(text)
+	l.plain.Remark(text)
 	l.take()
 	l.drawIfIdle()
 }

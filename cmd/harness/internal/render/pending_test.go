@@ -130,17 +130,17 @@ func TestWhatAQuestionAsks(t *testing.T) {
 	}
 }
 
-func TestWhenARunGoesOnByItself(t *testing.T) {
+func TestWakeLine(t *testing.T) {
 	at := func(left time.Duration) *harnessv1.HarnessResult {
 		return &harnessv1.HarnessResult{WakeAt: timestamppb.New(now.Add(left))}
 	}
 	for want, r := range map[string]*harnessv1.HarnessResult{
-		"":                            {},
-		"resumes in 43 s":   at(42*time.Second + time.Millisecond),
-		"resumes in 2 min":  at(2 * time.Minute),
-		"resumes in 3 h":    at(3*time.Hour + 59*time.Minute),
-		"resumes in 47 h":   at(2*day - time.Minute),
-		"resumes in 2 d":    at(2 * day),
+		"":                   {},
+		"resumes in 43 s":    at(42*time.Second + time.Millisecond),
+		"resumes in 2 min":   at(2 * time.Minute),
+		"resumes in 3 h":     at(3*time.Hour + 59*time.Minute),
+		"resumes in 47 h":    at(2*day - time.Minute),
+		"resumes in 2 d":     at(2 * day),
 		"is about to resume": at(-time.Hour),
 	} {
 		if got := (Style{}).WakeLine(r, now); got != want {

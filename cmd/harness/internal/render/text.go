@@ -75,8 +75,8 @@ func (t *Text) Header(run, model, workspace, goal string) {
 	}
 }
 
-// Note prints a remark of the program.
-func (t *Text) Note(text string) { t.line(t.style.dim("(" + clean(text) + ")")) }
+// Remark prints a remark of the program.
+func (t *Text) Remark(text string) { t.line(t.style.dim("(" + clean(text) + ")")) }
 
 // line prints a separate line.
 func (t *Text) line(s string) {
@@ -113,7 +113,7 @@ func (t *Text) Delta(d *harnessv1.Delta) {
 	t.write(text)
 }
 
-func (t *Text) again() { t.Note("starting the answer again") }
+func (t *Text) again() { t.Remark("starting the answer again") }
 
 // heading prints the heading of a turn, once.
 func (t *Text) heading(turn, limit uint32) {
