@@ -10,18 +10,18 @@ import (
 type document struct {
 	lines []line
 	order []int // the lines that are not blank
-	// personal says that it speaks of itself in the first person, apart from the
+	// personal is true if it speaks of itself in the first person, apart from the
 	// lines in question.
 	personal bool
-	// addressing says that it speaks to its reader, in the same sense.
+	// addressing is true if it speaks to its reader, in the same sense.
 	addressing bool
-	// program says that most of it is code.
+	// program is true if most of it is code.
 	program bool
-	// fences is how many fenced blocks it has.
+	// fences is the number of fenced blocks it has.
 	fences, headings int
-	// saluted says that it is a letter with a salutation or a header.
+	// saluted is true if it is a letter with a salutation or a header.
 	saluted bool
-	// tabular says that it is records of values, CSV or JSON.
+	// tabular is true if it is records of values, CSV or JSON.
 	tabular bool
 }
 
@@ -53,7 +53,7 @@ const (
 	unread // far from both ends of a long artifact
 )
 
-// sample is how many lines at each end tell what kind of text an artifact is.
+// sample is the number of lines at each end tell what kind of text an artifact is.
 const sample = 300
 
 var (
@@ -126,7 +126,7 @@ func readDocument(content string) *document {
 	return d
 }
 
-// frameDialogue takes the lines of a conversation for what they are: somebody speaks.
+// frameDialogue protects the lines of a conversation, in which the speakers say I.
 func (d *document) frameDialogue() {
 	spoken := 0
 	read := 0
@@ -170,14 +170,14 @@ func kindOf(raw, trimmed string) kind {
 	return prose
 }
 
-// bare is a line without what surrounds its words.
+// bare returns a line without the signs around its words.
 func bare(raw string) string {
 	return strings.TrimFunc(strings.TrimSpace(raw), func(r rune) bool {
 		return strings.ContainsRune("*_~()[] \t", r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r == 0xFE0F || r == 0x200D
 	})
 }
 
-// sentence says that a line comes to an end.
+// sentence reports whether a line comes to an end.
 func sentence(bare string) bool {
 	return bare != "" && strings.ContainsRune(".:!?…", []rune(bare[lastRune(bare):])[0])
 }
@@ -190,15 +190,15 @@ func lastRune(s string) int {
 	return at
 }
 
-// at is the n-th line that is not blank.
+// at returns the n-th line that is not blank.
 func (d *document) at(n int) *line { return &d.lines[d.order[n]] }
 
-// sameParagraph says that line n follows line n-1 without a blank one.
+// sameParagraph reports whether line n follows line n-1 without a blank one.
 func (d *document) sameParagraph(n int) bool {
 	return n > 0 && n < len(d.order) && d.order[n] == d.order[n-1]+1
 }
 
-// alone says that line n is a paragraph of its own, or introduces something that is
+// alone reports whether line n is a paragraph of its own, or introduces something that is
 // no prose.
 func (d *document) alone(n int) bool {
 	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.marked(n-1) || n > 1 && d.goesOn(n-1)
@@ -209,7 +209,7 @@ func (d *document) alone(n int) bool {
 // maxCode bounds how much of a line tells whether it is code, in bytes.
 const maxCode = 160
 
-// coded says that a line looks like one of a program.
+// coded reports whether a line looks like one of a program.
 func coded(raw string) bool {
 	trimmed := strings.TrimSpace(raw)
 	if begun := trimmed[:min(len(trimmed), maxCode)]; 'A' <= begun[0] && begun[0] <= 'Z' && len(begun) > 1 && (begun[1] == ' ' || 'a' <= begun[1] && begun[1] <= 'z') &&
@@ -219,12 +219,13 @@ func coded(raw string) bool {
 	return strings.ContainsRune(";{}", rune(trimmed[len(trimmed)-1])) || strings.ContainsRune(")]}", rune(trimmed[0])) || codeStart.MatchString(raw[:min(len(raw), maxCode)])
 }
 
-// marked says that the words of line n speak of an artifact.
+// marked reports whether the words of line n speak of an artifact.
 func (d *document) marked(n int) bool {
 	return d.at(n).remark.class != none || d.at(n).says.weight >= likely
 }
 
-// readRegister finds out how the document speaks, the lines in question apart.
+// readRegister determines whether the document speaks in the first person and addresses
+// its reader, without the lines in question.
 func (d *document) readRegister() {
 	written, programmed, listed := 0, 0, false
 	for n, at := range d.order {
@@ -256,7 +257,7 @@ func (d *document) readRegister() {
 	d.program = d.fences == 0 && programmed*2 > written && programmed > 1
 }
 
-// structured is how many lines stand before (or behind) a JSON document: they are no
+// structured is the number of lines precede (or after) a JSON document: they are no
 // part of it, whatever they say. 0 when the artifact is something else.
 func (d *document) structured(head bool) int {
 	from, to := -1, -1

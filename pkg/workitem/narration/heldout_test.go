@@ -9,11 +9,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem/narration"
 )
 
-// TestNarrationOnArtifactsThatNobodyHadSeen reports precision and recall on 200
-// artifacts that were written and labelled by somebody who did not know the check, and
-// that were not used while it was written. Whoever changes the check for one of them
-// has to find others: testdata/dev.jsonl is there to work with.
-func TestNarrationOnArtifactsThatNobodyHadSeen(t *testing.T) {
+// TestNarrationInHeldOutArtifacts reports precision and recall on 200
+// artifacts that were written and labelled without knowledge of the check, and
+// that were not used while it was written. A change of the check for one of them needs
+// a new held-out set: use testdata/dev.jsonl to develop.
+func TestNarrationInHeldOutArtifacts(t *testing.T) {
 	read := func(name string, each func(line []byte) error) {
 		f, err := os.Open(name)
 		if err != nil {

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// pattern is a regular expression that is compiled when it is first used. There are
-// many here and large ones, and most processes never look at an artifact: compiled at
-// the start they would cost each of them 20 ms and 12 MB.
+// pattern is a regular expression that is compiled at its first use. Most processes never
+// check an artifact, and compiling all patterns at start-up costs 20 ms and 12 MB.
 type pattern struct{ compiled func() *regexp.Regexp }
 
 func lazily(source string) pattern {

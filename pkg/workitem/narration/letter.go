@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// A letter addresses its reader: what stands between its salutation and its
-// signature is content, also where it says "Let me know".
+// A letter addresses its reader: the lines between salutation and signature are content,
+// even if they say "Let me know".
 
 var (
 	salutation = lazily(`^(dear|hi|hello|hey|hiya|good (morning|afternoon|evening|day)|greetings|to whom it may concern|to the)\b[^.?:]{0,48}[,:!–—-]?$|^(?:hi|hello|hey|dear|hallo|hola|bonjour|salut|liebe[rs]?) (?:[\p{L}'.@-]+ ){0,3}?[\p{L}'.@-]+, \S.*$|^good (?:morning|afternoon|evening),? [^.]{1,30}[.!]$|^(?:sehr geehrte[rs]?|liebe[rs]?|hallo|guten (?:tag|morgen|abend)|werte[rs]?|moin|cher|chère|chers|chères|bonjour|bonsoir|madame|monsieur|mesdames|salut|hola|querid[oa]s?|estimad[oa]s?|apreciad[oa]s?|buen[oa]s (?:días|tardes|noches))[^.?]{0,48}[,:!]$|^(team|all|everyone|folks|colleagues|friends|hi|hello|@\w+)[,:!]$`)
@@ -18,7 +18,7 @@ var (
 // maxClosing is how long a closing may be, in bytes.
 const maxClosing = 120
 
-// maxSignature is how many lines a signature may have.
+// maxSignature is the number of lines a signature may have.
 const maxSignature = 6
 
 // frameLetter protects the lines of a letter.
@@ -41,7 +41,7 @@ func (d *document) frameLetter() {
 	case from < 0 && to < 0:
 		return
 	case from < 0 && to >= 0:
-		// Without a salutation it begins behind what introduces it.
+		// Without a salutation it begins after what introduces it.
 		for from = 0; from < min(to, maxStripped) && introduces(d.at(from)); from++ {
 			continue
 		}
@@ -56,7 +56,7 @@ func (d *document) frameLetter() {
 	}
 }
 
-// closes says that line n looks like the closing of a letter: a few words, a comma,
+// closes reports whether line n looks like the closing of a letter: a few words, a comma,
 // and a name in the next line.
 func (d *document) closes(n int) bool {
 	l := d.at(n)
@@ -67,7 +67,7 @@ func (d *document) closes(n int) bool {
 	return name.kind == prose && len(strings.Fields(name.bare)) < 7 && !sentence(name.bare)
 }
 
-// signatureEnd is the last line of the signature that begins in line n: short lines,
+// signatureEnd returns the last line of the signature that starts in line n: short lines
 // and postscripts.
 func (d *document) signatureEnd(n int) int {
 	end := n
@@ -95,12 +95,12 @@ func introduces(l *line) bool {
 	return l.kind == prose && (c == introduction || c == intention)
 }
 
-// hails says that the first line is a salutation by its form: "Mum,".
+// hails reports whether the first line is a salutation by its form: "Mum,".
 func (d *document) hails(l *line) bool {
 	return strings.HasSuffix(l.bare, ",") && len(strings.Fields(l.bare)) < 4 && !d.sameParagraph(1)
 }
 
-// ofTheText says that line n at the end of a letter is none of its lines.
+// ofTheText reports whether line n at the end of a letter is none of its lines.
 func (d *document) ofTheText(n int) bool {
 	l := d.at(n)
 	if ofTheText.MatchString(l.plain) {

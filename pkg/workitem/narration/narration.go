@@ -12,9 +12,9 @@ import (
 type Level int
 
 const (
-	// Clean has none.
+	// Clean has no narration.
 	Clean Level = iota
-	// Light has up to three lines of it before or behind the content.
+	// Light has up to three lines of it before or after the content.
 	Light
 	// Heavy has more, has it between the content, or has nothing else.
 	Heavy
@@ -23,25 +23,24 @@ const (
 func (l Level) String() string { return [...]string{"CLEAN", "LIGHT", "HEAVY"}[l] }
 
 const (
-	// window is how many lines at each end are looked at; blank ones do not count.
+	// window is the number of lines at each end are looked at; blank ones do not count.
 	window = 5
-	// maxStripped is how many lines may be stripped.
+	// maxStripped is the number of lines may be stripped.
 	maxStripped = 3
 	// maxQuoted bounds a line that a reason quotes, in bytes.
 	maxQuoted = 80
 )
 
-// Check looks for narration in the first and the last lines of an artifact, and for
-// lines between its content that speak of the work on it, in English, German, French
-// and Spanish.
-// stripped is what is to be stored: the content itself when it is CLEAN, the content
-// without its narration and blank edges when it is LIGHT, empty when it is HEAVY.
-// why names the lines; it is empty when the content is CLEAN.
+// Check finds narration in the first and last lines of an artifact, and lines within its
+// content that report on the work, in English, German, French and Spanish. stripped is
+// the text to store: content itself if it is CLEAN, content without its narration and
+// blank edges if it is LIGHT, and empty if it is HEAVY. why names the lines; it is empty
+// if the content is CLEAN.
 //
-// The words alone do not tell: "Let me know if Tuesday suits you" ends a letter and
-// contaminates a report. So a line counts by what it says of the artifact, by where
-// it stands, and by the rest: a letter may address its reader between salutation and
-// signature, and a text that says I throughout may begin and end with it.
+// Words alone do not decide: "Let me know if Tuesday suits you" belongs at the end of a
+// letter, but not of a report. A line counts by what it says about the artifact, by its
+// position, and by the rest of the text: a letter may address its reader between
+// salutation and signature, and a text in the first person may start and end with it.
 func Check(content string) (level Level, stripped, why string) {
 	d := readDocument(content)
 	head, tail := d.ends()
@@ -69,7 +68,7 @@ func Check(content string) (level Level, stripped, why string) {
 	return Light, d.without(head, tail), d.quoteEnds(head, tail)
 }
 
-// ends is how many lines at the head and at the tail are narration.
+// ends is the number of lines at the head and at the tail are narration.
 func (d *document) ends() (head, tail int) {
 	if head = d.leading(); head < len(d.order) {
 		tail = d.trailing(head)
@@ -77,7 +76,7 @@ func (d *document) ends() (head, tail int) {
 	return head, tail
 }
 
-// emptied says that nothing but titles would be left of the content.
+// emptied reports whether nothing but titles would be left of the content.
 func (d *document) emptied(head, tail int) bool {
 	for n := head; n < len(d.order)-tail; n++ {
 		if k := d.at(n).kind; k != heading && k != rule {
@@ -87,7 +86,7 @@ func (d *document) emptied(head, tail int) bool {
 	return head+tail < len(d.order)
 }
 
-// strong says that half of the lines speak of an artifact for certain.
+// strong reports whether half of the lines speak of an artifact for certain.
 func (d *document) strong() bool {
 	count := 0
 	for n := range d.order {
@@ -98,7 +97,7 @@ func (d *document) strong() bool {
 	return count*2 >= len(d.order)
 }
 
-// leading is how many lines at the head, blank ones not counted, are narration.
+// leading is the number of lines at the head, blank ones not counted, are narration.
 func (d *document) leading() int {
 	if n := d.structured(true); n > 0 {
 		return n
@@ -119,7 +118,7 @@ func (d *document) leading() int {
 	return n
 }
 
-// leadsIn is how many lines stand before an announcement and belong to it: remarks in
+// leadsIn is the number of lines precede an announcement and belong to it: remarks in
 // its paragraph, "The data is in." before "Here is the report:", or one remark before
 // it when the artifact then begins with a heading.
 func (d *document) leadsIn() int {
@@ -138,7 +137,7 @@ func (d *document) leadsIn() int {
 	return 0
 }
 
-// trailing is how many lines at the tail are narration, when the first head lines
+// trailing is the number of lines at the tail are narration, when the first head lines
 // are.
 func (d *document) trailing(head int) int {
 	if n := d.structured(false); n > 0 && n < len(d.order)-head {
@@ -155,7 +154,7 @@ func (d *document) trailing(head int) int {
 	return 0
 }
 
-// narratesOn says that from the narration in line n on all is narration.
+// narratesOn reports whether from the narration in line n on all is narration.
 func (d *document) narratesOn(n int) bool {
 	list := strings.HasSuffix(d.at(n).bare, ":") || d.boldTitle(n)
 	for n++; n < len(d.order); n++ {
@@ -172,7 +171,7 @@ func (d *document) narratesOn(n int) bool {
 	return true
 }
 
-// goesOn says that line n belongs to the sentence or the paragraph of narration in
+// goesOn reports whether line n belongs to the sentence or the paragraph of narration in
 // the line before it.
 func (d *document) goesOn(n int) bool {
 	before, l := d.at(n-1), d.at(n)
@@ -182,8 +181,8 @@ func (d *document) goesOn(n int) bool {
 	return !sentence(before.bare) || !strings.HasSuffix(before.bare, ":") && anaphor.MatchString(l.plain)
 }
 
-// amid is the first line of narration within the content from line from to line
-// to; -1 when there is none.
+// amid returns the first line of narration within the content from line from to line
+// to; -1 if there is none.
 func (d *document) amid(from, to int) int {
 	for n := from; n < to; n++ {
 		if d.interrupts(n) {
@@ -199,8 +198,8 @@ func (d *document) amid(from, to int) int {
 	return -1
 }
 
-// without is the content without lines at its head and tail, and without blank edges
-// and the rules that set them apart.
+// without returns the content without head and tail lines, blank edges, and the rules
+// that separate them.
 func (d *document) without(head, tail int) string {
 	from, to := 0, len(d.lines)
 	if head > 0 {
@@ -220,7 +219,7 @@ func (d *document) without(head, tail int) string {
 	return trimBlankEdges(raw)
 }
 
-// frontMatter says that the rule in line n opens a block of metadata.
+// frontMatter reports whether the rule in line n opens a block of metadata.
 func (d *document) frontMatter(n int) bool {
 	if n+2 >= len(d.order) || d.order[n+1] != d.order[n]+1 {
 		return false
@@ -243,7 +242,7 @@ func trimBlankEdges(lines []string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\r")
 }
 
-// quote names lines and begins to quote them.
+// quote names lines and quotes their beginning.
 func (d *document) quote(from, to int) string {
 	first := fmt.Sprintf("line %d (%q)", d.order[from]+1, content.Line(d.at(from).raw, maxQuoted))
 	if to-from == 1 {

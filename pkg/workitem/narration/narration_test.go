@@ -10,8 +10,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem/narration"
 )
 
-// labelled is an artifact with what a reader says of it.
-type labelled struct {
+// artifact is an artifact with its label.
+type artifact struct {
 	ID       string `json:"id"`
 	Content  string `json:"content"`
 	Level    string `json:"level"`
@@ -22,21 +22,21 @@ type labelled struct {
 }
 
 // labelledArtifacts are those of the first set.
-func labelledArtifacts(t testing.TB) []labelled {
+func labelledArtifacts(t testing.TB) []artifact {
 	t.Helper()
 	return labelledFile(t, "testdata/dev.jsonl")
 }
 
-func labelledFile(t testing.TB, file string) []labelled {
+func labelledFile(t testing.TB, file string) []artifact {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var all []labelled
+	var all []artifact
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var a labelled
+		var a artifact
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 			t.Fatalf("%s, case %d: %v", file, len(all)+1, err)
 		}
@@ -46,7 +46,7 @@ func labelledFile(t testing.TB, file string) []labelled {
 	return all
 }
 
-func TestNarrationIsFoundInLabelledArtifactsAndInThemOnly(t *testing.T) {
+func TestNarrationInLabelledArtifacts(t *testing.T) {
 	others := map[string]string{}
 	for _, a := range labelledFile(t, "testdata/dev2-alternatives.jsonl") {
 		others[a.ID] = a.Other
@@ -104,7 +104,7 @@ func TestNarrationBetweenTheParagraphsOfALetterIsHeavy(t *testing.T) {
 	}
 }
 
-func TestALetterMayOfferAndPromise(t *testing.T) {
+func TestLetterMayOfferAndPromise(t *testing.T) {
 	for _, letter := range []string{
 		"Dear Anna,\n\nI've attached the report you asked for. I'll write the second part next week.\n\nWould you like me to call?\n\nYours,\nMaud",
 		"Sehr geehrte Frau Lehner,\n\nanbei der gewünschte Bericht. Soll ich ihn auch drucken?\n\nMit freundlichen Grüßen\nThomas Birk",
@@ -117,7 +117,7 @@ func TestALetterMayOfferAndPromise(t *testing.T) {
 	}
 }
 
-func TestASentenceBetweenRecordsIsNoRecord(t *testing.T) {
+func TestSentenceBetweenRecordsIsNarration(t *testing.T) {
 	csv := "id,name,qty\n1,bolt,40\n2,nut,38\n3,washer,90\nHere are the remaining rows you requested:\n4,pin,12\n5,clip,77\n6,ring,31"
 	if level, _, why := narration.Check(csv); level != narration.Heavy || !strings.Contains(why, "line 5") {
 		t.Errorf("%s: %s", level, why)

@@ -16,7 +16,7 @@ const (
 		`thread|ticket|timeline|toast|transcript|transcription|translation|tutorial|tweets?|version|versions|work item|workflow|worksheet|xml|yaml)`
 	// fileName looks like one.
 	fileName = `[\w/~.-]*\w\.(?:md|markdown|txt|json|jsonl|ya?ml|csv|tsv|py|go|js|jsx|tsx?|html?|docx?|pdf|sql|sh|xml|toml|ini|rs|java|rb|c|cpp|h|css|xlsx?|pptx?|tex|rst|ipynb|log|tf|kt|swift|php)\b`
-	// adverbs may stand before any verb.
+	// adverbs may precede any verb.
 	adverbs = `(?:(?:now|first|also|just|quickly|then|finally|next|already|successfully|gone ahead and|go ahead and|went ahead and|start by|begin by|try to|proceed to|carefully|actually|simply|briefly|immediately|directly|therefore|help you|going to) )*`
 	// makes are verbs of making in the present.
 	makes = `(?:create|write|draft|compile|save|store|generate|produce|prepare|put|compose|output|provide|present|deliver|finali[sz]e|assemble|record|submit|format|make|build|implement|consolidate|synthesi[sz]e|summari[sz]e|outline|` +

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// The signs of narration are phrases: rows of words and of classes of words. They are
-// read from tables, and looked up by their first word, so that reading a line costs
-// little however many there are.
+// The signs of narration are phrases: sequences of words and of classes of words. They
+// are read from tables and looked up by their first word, so the cost of reading a line
+// does not depend on their number.
 //
 // A phrase is written as words between blanks. "a|b" is either word, "@made" is a word
 // of that class, "*3" stands for up to three words of any kind, a word that ends with
-// "?" may be missing, "^" is the beginning of a sentence, behind adverbs, and "$" its
+// "?" may be missing, "^" is the beginning of a sentence, after adverbs, and "$" its
 // end. Commas do not count.
 
 // token is a word as phrases read it: in lower case, without an apostrophe's variants.
@@ -40,7 +40,7 @@ type phrase struct {
 	start    bool
 }
 
-// phrasebook holds phrases by the word or the class that they begin with.
+// phrasebook has phrases by the word or the class that they start with.
 type phrasebook struct {
 	byWord  map[string][]phrase
 	byClass [64][]phrase
@@ -137,7 +137,7 @@ func (b *phrasebook) read(sentence []token, lead int) signs {
 	return found
 }
 
-// matches says that a sentence begins with a phrase.
+// matches reports whether a sentence begins with a phrase.
 func matches(elements []element, sentence []token) bool {
 	if len(elements) == 0 {
 		return true

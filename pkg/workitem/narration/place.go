@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Where a line stands tells as much as what it says: a sentence before the salutation
-// of a letter, between two functions or behind a table of values is no part of them.
+// The position of a line counts as much as its words: a sentence before the salutation
+// of a letter, between two functions or after a table of values is no part of them.
 
-// preface is how many lines stand before the artifact proper, and how sure a line of
+// preface is the number of lines precede the artifact proper, and how sure a line of
 // them has to be for all of them to be narration. 0 when it begins with the first line.
 func (d *document) preface() (lines int, need weight) {
 	for n := range min(len(d.order), window+2) {
@@ -25,7 +25,7 @@ func (d *document) preface() (lines int, need weight) {
 	return 0, nothing
 }
 
-// begins says that an artifact can begin in line n, and how sure narration before it
+// begins reports whether an artifact can begin in line n, and how sure narration before it
 // has to be; nothing when it cannot.
 func (d *document) begins(n int) weight {
 	l := d.at(n)
@@ -44,7 +44,7 @@ func (d *document) begins(n int) weight {
 	return nothing
 }
 
-// titled says that line n looks like a title: a short line of its own, without an end.
+// titled reports whether line n looks like a title: a short line of its own, without an end.
 func (d *document) titled(n int) bool {
 	l := d.at(n)
 	if l.kind != prose || d.sameParagraph(n) || l.bare == "" || sentence(l.bare) || strings.HasSuffix(l.bare, ",") || len(strings.Fields(l.bare)) > 10 {
@@ -54,7 +54,7 @@ func (d *document) titled(n int) bool {
 	return unicode.IsUpper(first) && (!d.sameParagraph(n+1) || strings.HasPrefix(l.raw, "**"))
 }
 
-// natural says that line n is a sentence of a natural language, at the left margin and
+// natural reports whether line n is a sentence of a natural language, at the left margin and
 // outside of comments and texts of a program.
 func (d *document) natural(n int) bool {
 	l := d.at(n)
@@ -96,7 +96,7 @@ func (d *document) readTexts() {
 	}
 }
 
-// readTable says whether most lines are records of values.
+// readTable reports whether most lines are records of values.
 func (d *document) readTable() {
 	if len(d.order) < 3 {
 		return
@@ -119,7 +119,7 @@ func (d *document) readTable() {
 	d.tabular = d.tabular || objects*3 > len(d.order)*2
 }
 
-// unreadable says that a line is less made of letters than of signs.
+// unreadable reports whether a line is less made of letters than of signs.
 func unreadable(bare string) bool {
 	letters, all := 0, 0
 	for _, r := range bare {

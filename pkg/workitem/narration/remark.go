@@ -19,23 +19,23 @@ const (
 // remark is a line that may be narration.
 type remark struct {
 	class class
-	// strong says that it speaks of an artifact; a weak one might be content of a
+	// strong is true if it speaks of an artifact; a weak one might be content of a
 	// text that speaks in the first person.
 	strong bool
-	// self says that it can only speak of this artifact: it names a file, a work
+	// self is true if it can only speak of this artifact: it names a file, a work
 	// item, a request.
 	self bool
-	// spoken says that its writer is its subject: "I have", "Let me".
+	// spoken is true if its writer is its subject: "I have", "Let me".
 	spoken bool
-	// edge says that it tells only at the edges of an artifact.
+	// edge is true if it tells only at the edges of an artifact.
 	edge bool
-	// mine says that an offer speaks of its writer: "Let me know", not "Feel free".
+	// mine is true if an offer speaks of its writer: "Let me know", not "Feel free".
 	mine bool
-	// inline says that content follows in the same line.
+	// inline is true if content follows in the same line.
 	inline bool
 }
 
-// Where a line stands.
+// Where a line is.
 type position int
 
 const (
@@ -44,7 +44,7 @@ const (
 	between
 )
 
-// accept says whether line n is narration where it stands.
+// accept reports whether line n is narration its position.
 func (d *document) accept(n int, where position) bool {
 	l := d.at(n)
 	if where != between && d.tells(n, where) {
@@ -76,7 +76,7 @@ func (d *document) accept(n int, where position) bool {
 	}
 }
 
-// explains says that line n is a remark on a program: a sentence before or behind it
+// explains reports whether line n is a remark on a program: a sentence before or after it
 // that is no comment.
 func (d *document) explains(n int, where position) bool {
 	l := d.at(n)
@@ -89,7 +89,7 @@ func (d *document) explains(n int, where position) bool {
 	return d.program && d.alone(n) && sentence(l.bare) && len(strings.Fields(l.bare)) > 3 && aboutProgram.MatchString(l.plain) && !strings.ContainsAny(l.bare, ";{}=")
 }
 
-// opensWithCode says that nothing but narration stands before the first code.
+// opensWithCode reports whether nothing but narration precedes the first code.
 func (d *document) opensWithCode() bool {
 	for n := range d.order {
 		switch l := d.at(n); {
@@ -102,10 +102,10 @@ func (d *document) opensWithCode() bool {
 	return false
 }
 
-// lastSentences is how many sentences at the end of a line are looked at.
+// lastSentences is the number of sentences at the end of a line are looked at.
 const lastSentences = 4
 
-// mixed says that line n of the content from line from to line to holds content and
+// mixed reports whether line n of the content from line from to line to holds content and
 // narration.
 func (d *document) mixed(n, from, to int) bool {
 	l := d.at(n)
@@ -204,7 +204,7 @@ func remarkOf(text string) remark {
 }
 
 // lineRemark reads a line sentence by sentence. One whose first sentence only points
-// back, "You can run it with any file.", is what the sentences behind it are.
+// back, "You can run it with any file.", is what the sentences after it are.
 func lineRemark(plain string) remark {
 	if len(plain) > 2*maxRemark {
 		plain = plain[:maxRemark] + plain[len(plain)-maxRemark:] // its ends tell

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// prefaced is how many lines before the artifact proper are narration: all of them
+// prefaced is the number of lines before the artifact proper are narration: all of them
 // when one is sure enough.
 func (d *document) prefaced() int {
 	lines, need := d.preface()
@@ -18,7 +18,7 @@ func (d *document) prefaced() int {
 	return 0
 }
 
-// tells says that line n at the head or the tail speaks of the artifact.
+// tells reports whether line n at the head or the tail speaks of the artifact.
 func (d *document) tells(n int, where position) bool {
 	l := d.at(n)
 	says := l.says
@@ -62,7 +62,7 @@ var (
 	}
 )
 
-// tellsOfForm says that line n speaks of the artifact as a text, which one who says I
+// tellsOfForm reports whether line n speaks of the artifact as a text, which one who says I
 // in it does not do.
 func (d *document) tellsOfForm(n int, where position) bool {
 	if says := d.at(n).says; where == atTail {
@@ -72,7 +72,7 @@ func (d *document) tellsOfForm(n int, where position) bool {
 	}
 }
 
-// stated says that line n is a statement as people write it, and no verse, record,
+// stated reports whether line n is a statement as people write it, and no verse, record,
 // entry or title.
 func (d *document) stated(n int) bool {
 	l := d.at(n)
@@ -86,7 +86,7 @@ func (d *document) stated(n int) bool {
 	return sentence(l.bare) || d.sameParagraph(n+1) && len(l.bare) > 40
 }
 
-// boldTitle says that all of line n is in bold.
+// boldTitle reports whether all of line n is in bold.
 func (d *document) boldTitle(n int) bool {
 	raw := strings.TrimSpace(d.at(n).raw)
 	return len(raw) > 4 && strings.HasPrefix(raw, "**") && strings.HasSuffix(raw, "**")
@@ -95,7 +95,7 @@ func (d *document) boldTitle(n int) bool {
 // keyed is an entry of a configuration, a dictionary or a conversation.
 var keyed = lazily(`^[\p{L}_][\p{L}_.-]*: `)
 
-// signedBefore says that line n stands behind the signature of a letter.
+// signedBefore reports whether line n follows the signature of a letter.
 func (d *document) signedBefore(n int) bool {
 	for m := n - 1; m >= 0; m-- {
 		if d.at(m).protected {
@@ -108,7 +108,7 @@ func (d *document) signedBefore(n int) bool {
 	return false
 }
 
-// ruledBefore says that a rule sets line n and what follows it apart.
+// ruledBefore reports whether a rule sets line n and what follows it apart.
 func (d *document) ruledBefore(n int) bool {
 	for m := n - 1; m > 0 && m >= len(d.order)-window; m-- {
 		if d.at(m).kind == rule {
@@ -118,7 +118,7 @@ func (d *document) ruledBefore(n int) bool {
 	return false
 }
 
-// interrupts says that line n, amid the content, speaks of the work on it.
+// interrupts reports whether line n, amid the content, speaks of the work on it.
 func (d *document) interrupts(n int) bool {
 	l := d.at(n)
 	says := l.says
@@ -145,7 +145,7 @@ func (d *document) interrupts(n int) bool {
 	return says.signs.fits(amid)
 }
 
-// works are signs of somebody at work on a text.
+// works are signs of work on a text.
 const works = signWill | signDid | signOnward | signLook | signSorry
 
 // What a certain line has to say amid a text: of a part, of the request, of going on.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// weight is how surely a sentence is narration, by its words alone.
+// weight is the certainty that a sentence is narration, by its words alone.
 type weight int
 
 const (
@@ -19,10 +19,10 @@ const (
 type testimony struct {
 	signs  signs
 	weight weight
-	// opens says that its first sentence speaks of an artifact, or leads to what does.
+	// opens is true if its first sentence speaks of an artifact, or leads to what does.
 	opens bool
-	// own says that a sentence speaks of its writer, and of nothing else here; turns
-	// says it of one behind the first.
+	// own is true if a sentence speaks of its writer, and of nothing else here; turns
+	// says it of one after the first.
 	own, turns bool
 }
 
@@ -101,7 +101,7 @@ var mostly = [][]signs{
 // aside are signs that alone say nothing of narration.
 const aside = signText | signPart | signForm | signLater | signFinite | signColon | signAsks
 
-// weigh is how much the signs of a sentence count together.
+// weigh returns the weight of the signs of a sentence.
 func weigh(s signs) weight {
 	switch {
 	case s.has(signVoice) && !s.has(signRequest):
@@ -116,10 +116,10 @@ func weigh(s signs) weight {
 	return nothing
 }
 
-// has says that one of the signs is there.
+// has reports whether one of the signs is there.
 func (s signs) has(oneOf signs) bool { return s&oneOf != 0 }
 
-// fits says that one of the rows is there: one sign of each of its sets.
+// fits reports whether one of the rows is there: one sign of each of its sets.
 func (s signs) fits(rows [][]signs) bool {
 	return slices.ContainsFunc(rows, func(row []signs) bool {
 		return !slices.ContainsFunc(row, func(set signs) bool { return !s.has(set) })

@@ -13,7 +13,7 @@ const maxWords = 120
 // utterance is a sentence of a line, as words.
 type utterance struct {
 	words []token
-	// lead is how many of the first words only lead to what it says: "Now, ".
+	// lead is the number of of the first words only lead to what it says: "Now, ".
 	lead int
 	// ends is the sign that ends it; 0 when none does.
 	ends rune
@@ -70,8 +70,8 @@ func utterances(bare string) []utterance {
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// wordEnd is where the word ends that begins at a byte: apostrophes, hyphens and the
-// points and slashes of file names are part of it.
+// wordEnd returns the end of the word that starts at a byte. Apostrophes, hyphens, and
+// the dots and slashes of file names are part of it.
 func wordEnd(text string, at int) int {
 	for at < len(text) {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -101,13 +101,13 @@ func quotation(text string, opened rune) token {
 	return token{text: "\""}
 }
 
-// fileLike says that a word looks like the name of a file.
+// fileLike reports whether a word looks like the name of a file.
 func fileLike(word string) bool {
 	dot := strings.LastIndexByte(word, '.')
 	return dot > 0 && len(word)-dot <= 9 && fileEndings()[strings.ToLower(word[dot+1:])]
 }
 
-// workItem says that a word is the id of a work item.
+// workItem reports whether a word is the id of a work item.
 func workItem(word string) bool {
 	return len(word) > 1 && len(word) < 5 && word[0] == 'w' && strings.Trim(word[1:], "0123456789") == ""
 }
