@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,7 +187,7 @@ func TestBusForgetsAcknowledgedSteps(t *testing.T) {
 // acknowledged is delivered as if for the first time, what is acknowledged is not
 // delivered.
 func TestServerRestartForgetsDeliveries(t *testing.T) {
-	forgotten := 0
+	var forgotten atomic.Int64
 	cfg := sim.Config{Executors: []string{"turn"}, Rates: sim.Rates{ServerRestart: 2000, TimePasses: 2000}, Steps: 200}
 	for seed := range uint64(20) {
 		cfg.Seed = seed
@@ -200,7 +201,7 @@ func TestServerRestartForgetsDeliveries(t *testing.T) {
 						t.Errorf("seed %d: delivered after its acknowledgement", seed)
 					}
 					if seen++; seen > 1 && !d.Redelivered() {
-						forgotten++
+						forgotten.Add(1)
 						acknowledged = d.Ack() == nil
 						time.Sleep(time.Second) // the acknowledgement arrives
 					}
@@ -208,7 +209,7 @@ func TestServerRestartForgetsDeliveries(t *testing.T) {
 			})
 		})
 	}
-	if forgotten == 0 {
+	if forgotten.Load() == 0 {
 		t.Error("the server never forgot a delivery")
 	}
 }

@@ -23,8 +23,9 @@ type answerer struct {
 
 // CallHook calls the first process on the bus that answers hooks of the run. The call
 // ends if that process dies.
-func (h *handle) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.HookRequest) (answer *harnessv1.HookAnswer, err error) {
+func (h *handle) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
 	w := h.p.world
+	var answer *harnessv1.HookAnswer // read once the request is done
 	r := &request{done: make(chan struct{})}
 	o := &op{key: key{kind: onHook, run: run.ID, text: req.GetIdempotencyKey()}}
 	o.do = func(fate) error {

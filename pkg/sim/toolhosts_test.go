@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 func checks(t *testing.T, cfg sim.Config, ask func(ctx context.Context, hosts harnessv1.ToolHostServiceClient)) {
 	t.Helper()
 	cfg.Executors = []string{"idle"}
-	asked := false
+	var asked atomic.Bool
 	sim.Try(t, cfg, func(w *sim.World) {
 		w.ToolHost("tools")
 		w.StartRun(runlog.Run{Namespace: "default", ID: "r"}, &harnessv1.Step{
@@ -28,18 +29,18 @@ func checks(t *testing.T, cfg sim.Config, ask func(ctx context.Context, hosts ha
 		})
 		w.Start("asker", func(ctx context.Context, p *sim.Process) error {
 			if ask(ctx, p.ToolHosts()); ctx.Err() == nil {
-				asked = true
+				asked.Store(true)
 			}
 			<-ctx.Done()
 			return nil
 		})
 	})
-	if !asked {
+	if !asked.Load() {
 		t.Error("the process never came to its end")
 	}
 }
 
-func TestACheckRunsOnceAndEndsWell(t *testing.T) {
+func TestCheckRunsOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		checks(t, sim.Config{Seed: seed}, func(ctx context.Context, hosts harnessv1.ToolHostServiceClient) {
 			req := &harnessv1.CheckCommandRequest{Namespace: "default", RunId: "r", Key: "k", Command: "true"}
@@ -72,8 +73,8 @@ func TestACheckRunsOnceAndEndsWell(t *testing.T) {
 	}
 }
 
-func TestACheckDiesWithItsHost(t *testing.T) {
-	lost, unknown := 0, 0
+func TestCheckDiesWithItsHost(t *testing.T) {
+	var lost, unknown atomic.Int64
 	for seed := range uint64(60) {
 		// The calling process may die too; it then starts again.
 		cfg := sim.Config{Seed: seed, Rates: sim.Rates{CallLost: 3000, CrashBefore: 300}}
@@ -85,18 +86,18 @@ func TestACheckDiesWithItsHost(t *testing.T) {
 					resp, err := hosts.CheckCommand(patient, req)
 					leave()
 					if code := status.Code(err); code == codes.Unavailable || code == codes.DeadlineExceeded {
-						lost++
+						lost.Add(1)
 						continue
 					}
 					if resp.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
-						unknown++
+						unknown.Add(1)
 					}
 					break
 				}
 			}
 		})
 	}
-	if lost == 0 || unknown == 0 {
-		t.Errorf("%d answers were lost, %d outcomes unknown", lost, unknown)
+	if lost.Load() == 0 || unknown.Load() == 0 {
+		t.Errorf("%d answers were lost, %d outcomes unknown", lost.Load(), unknown.Load())
 	}
 }
