@@ -84,8 +84,8 @@ func TestFollowingAGatewayThatIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = mesh.Wait()
-	runErr.expect(t, "gateway away, trying again", 1)
-	watchErr.expect(t, "gateway away, trying again", 1)
+	runErr.expect(t, "the gateway is unavailable; retrying", 1)
+	watchErr.expect(t, "the gateway is unavailable; retrying", 1)
 	serve()
 	for name, got := range map[string]struct {
 		cmd       *exec.Cmd
