@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -441,4 +443,26 @@ func TestDeviatingMembersAreIgnored(t *testing.T) {
 		}
 		modeltest.CheckAnswer(t, modeltest.Reply{Text: "hi", Usage: &modeltest.Usage{Input: 12, Output: 3}}, resp)
 	}
+}
+
+// TestSilenceAfterTheFinishReason has a server that sends neither the usage nor
+// the end of the stream.
+func TestSilenceAfterTheFinishReason(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `data: {"model":"m","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	p, err := openai.New(openai.Config{BaseURL: s.URL + "/v1", HTTPClient: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := modeltest.Conversation(true)
+	req.IdleTimeout = 50 * time.Millisecond
+	resp, err := p.Complete(t.Context(), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modeltest.CheckAnswer(t, modeltest.Reply{Text: "hi"}, resp)
 }

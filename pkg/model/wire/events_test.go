@@ -31,6 +31,7 @@ func TestEventsDecodeTheFormat(t *testing.T) {
 		"line feeds":                     {"data: a\n\ndata: b\n\n", []string{"|a", "|b"}},
 		"carriage returns":               {"data: a\r\rdata: b\r\r", []string{"|a", "|b"}},
 		"both":                           {"data: a\r\n\r\ndata: b\r\n\r\n", []string{"|a", "|b"}},
+		"both, several data lines":       {"event: x\r\ndata: a\r\ndata: b\r\n\r\n", []string{"x|a\nb"}},
 		"mixed":                          {"data: a\r\n\ndata: b\n\r\n", []string{"|a", "|b"}},
 		"type":                           {"event: x\ndata: a\n\ndata: b\n\n", []string{"x|a", "|b"}},
 		"type after data":                {"data: a\nevent: x\n\n", []string{"x|a"}},
