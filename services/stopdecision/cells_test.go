@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// got is what became of a situation, in the words of want.
+// got describes an output in the words of want.
 func got(out *harnessv1.StepOutput) string {
 	needs := out.GetNeeds()
 	switch {
@@ -26,14 +26,14 @@ func got(out *harnessv1.StepOutput) string {
 	return "needs " + strings.Join(needs.GetKeys(), " ")
 }
 
-// failer is what tests and properties have in common.
-type failer interface {
+// tester is what *testing.T and *rapid.T share.
+type tester interface {
 	Helper()
 	Fatalf(string, ...any)
 }
 
-// judge holds a situation to its specification.
-func judge(t failer, c situation) {
+// checkSituation compares the decision over a situation with its specification.
+func checkSituation(t tester, c situation) {
 	t.Helper()
 	in := c.input()
 	before := proto.CloneOf(in)
@@ -42,7 +42,7 @@ func judge(t failer, c situation) {
 		t.Fatalf("%+v: %v", c, err)
 	}
 	if again, err := stopdecision.Decide(in); err != nil || !proto.Equal(out, again) {
-		t.Fatalf("%+v: decided otherwise the second time (%v)", c, err)
+		t.Fatalf("%+v: the second decision differs (%v)", c, err)
 	}
 	if !proto.Equal(in, before) {
 		t.Fatalf("%+v: the input was changed", c)
@@ -120,7 +120,7 @@ func judge(t failer, c situation) {
 	}
 }
 
-// TestEveryCombinationOfLayers goes through all of them, over gates that let the run
+// TestEveryCombinationOfLayers tries all of them, with gates that let the run
 // end and over gates that do not.
 func TestEveryCombinationOfLayers(t *testing.T) {
 	gates := []situation{
@@ -154,7 +154,7 @@ func (c situation) underLoops(t *testing.T) {
 			for _, c.stall = range either {
 				for _, c.replan = range either {
 					for _, c.done = range either {
-						judge(t, c)
+						checkSituation(t, c)
 					}
 				}
 			}
@@ -162,7 +162,7 @@ func (c situation) underLoops(t *testing.T) {
 	}
 }
 
-// TestEveryCombinationOfGates goes through all of them, below layers that let them
+// TestEveryCombinationOfGates tries all of them, with layers that let them
 // decide.
 func TestEveryCombinationOfGates(t *testing.T) {
 	for _, layers := range []situation{{done: true}, {done: true, loop: "strict 1", stall: true}, {done: true, silent: true, stall: true}, {done: true, retaken: true, loop: "strict 3", stall: true}} {
@@ -173,7 +173,7 @@ func TestEveryCombinationOfGates(t *testing.T) {
 					for _, c.contract = range contracts {
 						for _, c.items = range itemed {
 							for _, c.hook = range hooked {
-								judge(t, c)
+								checkSituation(t, c)
 							}
 						}
 					}
@@ -183,7 +183,7 @@ func TestEveryCombinationOfGates(t *testing.T) {
 	}
 }
 
-// TestAnySituation draws from everything at once.
+// TestAnySituation draws all values of a situation.
 func TestAnySituation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(rt, name) }
@@ -201,6 +201,6 @@ func TestAnySituation(t *testing.T) {
 		if rarely("awaits") {
 			c.awaiting = one("awaiting", awaitings)
 		}
-		judge(rt, c)
+		checkSituation(rt, c)
 	})
 }

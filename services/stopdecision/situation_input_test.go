@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// input makes the step that a situation stands for.
+// input returns the input of a situation.
 func (c situation) input() *harnessv1.StepInput {
 	s := at(4)
 	s.Turn = &harnessv1.TurnState{Number: 4, CalledTools: !c.silent, Calls: 1, AgentDone: c.done, CalledWorkComplete: c.called}
@@ -66,7 +66,7 @@ func (c situation) input() *harnessv1.StepInput {
 	return in
 }
 
-// agree gives the run its contract, and says how the output stands.
+// agree gives the run its contract, and returns the observation of the output.
 func (c situation) agree(s *harnessv1.Snapshot) []*harnessv1.Observation {
 	if c.contract == "" {
 		return nil
@@ -87,11 +87,11 @@ func (c situation) agree(s *harnessv1.Snapshot) []*harnessv1.Observation {
 	if c.contract == "unseen" {
 		return nil
 	}
-	return []*harnessv1.Observation{seenAs("out", c.contract != "unmet")}
+	return []*harnessv1.Observation{checked("out", c.contract != "unmet")}
 }
 
-// seenAs is an output that was looked at.
-func seenAs(id string, there bool) *harnessv1.Observation {
+// checked returns the observation of an output.
+func checked(id string, there bool) *harnessv1.Observation {
 	seen := &harnessv1.RequirementCoverage{RequirementId: id, Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET, Why: "there is no file f"}
 	if there {
 		seen = &harnessv1.RequirementCoverage{

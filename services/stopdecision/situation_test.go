@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// situation is everything that a stop decision depends on, a value for each thing.
+// situation is everything that a stop decision depends on, with a field for each input.
 type situation struct {
 	stopAsked   bool   // an interrupt or a cancel came in while something was looked at
 	failure     string // "", cancelled, provider_unavailable, failed, no_plan
@@ -27,7 +27,7 @@ type situation struct {
 	hook        string // "", continue, block, abort, pause, paused, replan, called
 }
 
-// Values of each thing, in the order of the fields.
+// Values of the fields, in their order.
 var (
 	failures  = []string{"", "cancelled", "provider_unavailable", "failed", "no_plan"}
 	awaitings = []string{"", "approval", "review"}
@@ -40,7 +40,7 @@ var (
 	either    = []bool{false, true}
 )
 
-// want is what the specification makes of a situation: the first layer that matches,
+// want returns the specified result of a situation: that of the first layer that matches,
 // and in the fourth the first gate that objects.
 func (c situation) want() string {
 	seen := func(verdict string) string { // the coverage in a result is brought up to date
@@ -70,7 +70,7 @@ func (c situation) want() string {
 	case watched && c.loop == "strict 3":
 		return seen("STALLED doom_loop false")
 	case watched && c.stall && c.loop == "": // a loop is corrected, or never ends a run
-		switch c.contract { // a look at the outputs may show that something has moved
+		switch c.contract { // a check of the outputs may show progress
 		case "", "unmet":
 			return "STALLED stalled false"
 		case "unseen":
@@ -121,7 +121,7 @@ func (c situation) gates() string {
 	return fmt.Sprintf("DONE agent_done %v", c.called || c.policy == "not required")
 }
 
-// told is how many messages of a kind the model gets: a correction for a loop, and
+// told returns the number of messages of each kind: a correction for a loop, and
 // one for a stop that is rejected.
 func (c situation) told(want string) (corrections, rejections int) {
 	if strings.HasPrefix(want, "needs") {
@@ -139,8 +139,8 @@ func (c situation) told(want string) (corrections, rejections int) {
 	return corrections, rejections
 }
 
-// watched says that loops and stalls are looked for: the turn made calls, was not looked
-// at before, and no layer above decides.
+// watched reports whether loops and stalls are detected: the turn made calls, was not
+// checked before, and no layer above decides.
 func (c situation) watched() bool {
 	return !c.silent && !c.retaken && !c.stopAsked && c.failure == "" && !c.interrupted && c.awaiting == "" && !c.maxTurns
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// outcome is what becomes of a situation whose input somebody has changed.
+// outcome returns the outcome of a situation after a change of its input.
 func outcome(t *testing.T, c situation, change func(*harnessv1.StepInput)) *harnessv1.Outcome {
 	t.Helper()
 	in := c.input()
@@ -28,7 +28,7 @@ func outcome(t *testing.T, c situation, change func(*harnessv1.StepInput)) *harn
 	return out.GetOutcome()
 }
 
-// types are the names of the events.
+// types returns the names of the events.
 func types(o *harnessv1.Outcome) []string {
 	var names []string
 	for _, e := range o.GetEvents() {
@@ -38,8 +38,8 @@ func types(o *harnessv1.Outcome) []string {
 	return names
 }
 
-// TestRejectionsNameWhatIsMissing, to the model and to observers.
-func TestRejectionsNameWhatIsMissing(t *testing.T) {
+// TestRejectionNamesWhatIsMissing to the model and to observers.
+func TestRejectionNamesWhatIsMissing(t *testing.T) {
 	for _, c := range []struct {
 		situation
 		names []string
@@ -79,8 +79,8 @@ func TestRejectionsNameWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestRejectionsAreCountedInARow, each kind anew; those about work_complete over the segment.
-func TestRejectionsAreCountedInARow(t *testing.T) {
+// TestRejectionsAreCounted in a row for each kind; those about work_complete in the segment.
+func TestRejectionsAreCounted(t *testing.T) {
 	items, contract, uncalled := situation{done: true, called: true, items: "open"}, situation{done: true, called: true, contract: "unmet"}, situation{done: true}
 	var kind string
 	var count, retries uint32
@@ -123,8 +123,8 @@ func TestDetailsOfAnEnd(t *testing.T) {
 	}
 }
 
-// TestTheResultHasTheCoverageOfTheEnd, whatever ends the run with its turns.
-func TestTheResultHasTheCoverageOfTheEnd(t *testing.T) {
+// TestResultHasTheFinalCoverage, whatever ends the run.
+func TestResultHasTheFinalCoverage(t *testing.T) {
 	for _, c := range []situation{{maxTurns: true}, {loop: "strict 3"}, {stall: true}} {
 		for contract, met := range map[string]uint32{"met": 1, "unmet": 0} {
 			c.contract = contract
@@ -139,8 +139,8 @@ func TestTheResultHasTheCoverageOfTheEnd(t *testing.T) {
 	}
 }
 
-// TestSubsystemsThatAreSwitchedOffLeaveNoTrace.
-func TestSubsystemsThatAreSwitchedOffLeaveNoTrace(t *testing.T) {
+// TestDisabledSubsystemsLeaveNoTrace: their state and events stay empty.
+func TestDisabledSubsystemsLeaveNoTrace(t *testing.T) {
 	off := proto.Bool(false)
 	for name, c := range map[string]struct {
 		situation
@@ -170,8 +170,8 @@ func TestSubsystemsThatAreSwitchedOffLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// TestALoopIsCorrectedMoreFirmlyEachTime, and the last time with what comes next.
-func TestALoopIsCorrectedMoreFirmlyEachTime(t *testing.T) {
+// TestLoopCorrectionsGetFirmer; the last one says that the run ends next.
+func TestLoopCorrectionsGetFirmer(t *testing.T) {
 	said := map[string]bool{}
 	for n := range uint32(3) {
 		o := outcome(t, situation{loop: fmt.Sprintf("strict %d", n)}, nil)
@@ -193,8 +193,8 @@ func TestALoopIsCorrectedMoreFirmlyEachTime(t *testing.T) {
 	}
 }
 
-// TestSubscribersOfAgentStopSeeHowTheWorkStands.
-func TestSubscribersOfAgentStopSeeHowTheWorkStands(t *testing.T) {
+// TestAgentStopPayload has the state of the work.
+func TestAgentStopPayload(t *testing.T) {
 	for _, expression := range []string{
 		"turn_count == 4 && max_turns == 10 && mode == 'execute'", "called_work_complete", "tool_usage['read_file'] == 7",
 		"work_items.open == 0 && work_items.finished == 1 && work_items.total == 1", "contract.met == 1 && contract.total == 1 && size(contract.unmet) == 0",
@@ -211,8 +211,8 @@ func TestSubscribersOfAgentStopSeeHowTheWorkStands(t *testing.T) {
 	}
 }
 
-// TestSubscribersAreCalledInTheirOrder: the first that blocks decides, and no other is asked.
-func TestSubscribersAreCalledInTheirOrder(t *testing.T) {
+// TestFirstBlockingHookDecides: the hooks after it are not called.
+func TestFirstBlockingHookDecides(t *testing.T) {
 	hook := func(id, cel string) *harnessv1.Hook {
 		return &harnessv1.Hook{
 			Id: id, Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Cel: cel, Action: harnessv1.HookAction_HOOK_ACTION_BLOCK, Reason: "by " + id, Context: "context of " + id,
@@ -230,9 +230,9 @@ func TestSubscribersAreCalledInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestThoseWhoLookOnAreCalledAtTheirPlace: on_error before the end, then on_complete
-// and session_end; on_pause behind the pause.
-func TestThoseWhoLookOnAreCalledAtTheirPlace(t *testing.T) {
+// TestObservingHooksAreCalledInOrder: on_error before the end, then on_complete
+// and session_end; on_pause after the pause.
+func TestObservingHooksAreCalledInOrder(t *testing.T) {
 	look := func(topic harnessv1.HookTopic, cel string) *harnessv1.Hook {
 		return &harnessv1.Hook{Topic: topic, Cel: cel, Action: harnessv1.HookAction_HOOK_ACTION_CONTINUE}
 	}
@@ -261,8 +261,8 @@ func TestThoseWhoLookOnAreCalledAtTheirPlace(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfTheContractArePutToTheUser, all at once, each as a call of its own.
-func TestQuestionsOfTheContractArePutToTheUser(t *testing.T) {
+// TestContractQuestionsParkTheRun: each question is a pending call.
+func TestContractQuestionsParkTheRun(t *testing.T) {
 	o := outcome(t, situation{done: true, called: true, contract: "asks"}, func(in *harnessv1.StepInput) {
 		task := in.GetStep().GetSnapshot().GetTaskContract()
 		task.Questions = append(task.Questions, &harnessv1.UserQuestion{Id: "late", Question: "When?", Required: true}, &harnessv1.UserQuestion{Id: "idle", Question: "Why?"})
@@ -283,9 +283,9 @@ func TestQuestionsOfTheContractArePutToTheUser(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsReadBeforeTheEnd: a run whose user has answered goes on once more where it
-// would end, and what else is missing comes first.
-func TestAnAnswerIsReadBeforeTheEnd(t *testing.T) {
+// TestAnswerIsReadBeforeTheEnd: a run whose user has answered gets one more turn where it
+// would end; anything else that is missing comes first.
+func TestAnswerIsReadBeforeTheEnd(t *testing.T) {
 	for want, c := range map[string]situation{
 		"repair":                          {done: true, called: true, retaken: true, contract: "answered"},
 		"repair work_items_incomplete":    {done: true, called: true, retaken: true, contract: "answered", items: "open"},

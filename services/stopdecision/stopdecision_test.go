@@ -21,7 +21,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// at is the state behind turn n of 10.
+// at returns the state after turn n of 10.
 func at(n uint32) *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Phase: harnessv1.Phase_PHASE_REFLECTING, TurnCount: n, MaxTurns: 10, MessageCount: 20,
@@ -34,7 +34,7 @@ func failed(kind harnessv1.TurnErrorKind) *harnessv1.TurnError {
 	return &harnessv1.TurnError{Kind: kind, Message: "why"}
 }
 
-// decide decides twice, on an input that must stay as it is.
+// decide decides twice. It fails the test if the outcomes differ or the input changed.
 func decide(t *testing.T, s *harnessv1.Snapshot, turn *harnessv1.TurnComplete) *harnessv1.Outcome {
 	t.Helper()
 	in := &harnessv1.StepInput{Now: timestamppb.New(noon), Step: &harnessv1.Step{
@@ -47,7 +47,7 @@ func decide(t *testing.T, s *harnessv1.Snapshot, turn *harnessv1.TurnComplete) *
 	}
 	again, err := stopdecision.Decide(in)
 	if err != nil || !bytes.Equal(encode(t, out), encode(t, again)) {
-		t.Fatalf("decided otherwise the second time: %v", err)
+		t.Fatalf("the second decision differs: %v", err)
 	}
 	if !proto.Equal(in, before) {
 		t.Fatal("the input was changed")
@@ -67,7 +67,7 @@ func encode(t *testing.T, m proto.Message) []byte {
 	return data
 }
 
-// verdict is where a run goes, and why.
+// verdict describes where a run goes, and why.
 func verdict(o *harnessv1.Outcome) string {
 	step := o.GetStep()
 	switch step.GetTo() {
@@ -85,8 +85,8 @@ func verdict(o *harnessv1.Outcome) string {
 	return step.GetTo()
 }
 
-// TestLayers: everything that could decide is true at once; then, one after the
-// other, what has decided is taken away. The first that matches wins.
+// TestLayers: at first every layer matches; then, one after the
+// other, the layer that has decided no longer does. The first that matches decides.
 func TestLayers(t *testing.T) {
 	s := at(10)
 	s.PendingToolCalls = []*harnessv1.PendingCall{{CallId: "c", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}}
@@ -120,7 +120,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestErrors end the run by their kind, in whatever phase it is.
+// TestErrors: an error ends the run by its kind, in any phase.
 func TestErrors(t *testing.T) {
 	for _, phase := range []harnessv1.Phase{
 		harnessv1.Phase_PHASE_IDLE, harnessv1.Phase_PHASE_PLANNING, harnessv1.Phase_PHASE_EXECUTING,
@@ -149,7 +149,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestEndOfARun: the result, the clock and the event say the same.
+// TestEndOfARun: the result, the clock and the event agree.
 func TestEndOfARun(t *testing.T) {
 	o := decide(t, at(4), &harnessv1.TurnComplete{TurnNumber: 4, AgentDone: true, CalledWorkComplete: true})
 	s, result := o.GetStep().GetSnapshot(), o.GetStep().GetResult()
@@ -177,7 +177,7 @@ func TestOpenTurnEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// TestRetriesExhausted is among the details, once they are.
+// TestRetriesExhausted: the details of the end report it.
 func TestRetriesExhausted(t *testing.T) {
 	s := at(5)
 	for want := range uint32(3) {
@@ -194,7 +194,7 @@ func TestRetriesExhausted(t *testing.T) {
 	}
 }
 
-// TestNotRequired: without the rule silence is an end that counts.
+// TestNotRequired: if work_complete is not required, silence ends the run as accepted.
 func TestNotRequired(t *testing.T) {
 	s := at(2)
 	s.Config.Stop.RequireWorkComplete = proto.Bool(false)
@@ -203,7 +203,7 @@ func TestNotRequired(t *testing.T) {
 	}
 }
 
-// TestOutage parks with a timer, in IDLE, and the turn is not counted.
+// TestOutage: the run parks with a timer, in IDLE, and the turn does not count.
 func TestOutage(t *testing.T) {
 	s := at(2)
 	s.Config.Model.OutageRetry, s.ParkVersion = durationpb.New(90*time.Second), 5
@@ -218,7 +218,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestApprovalParksWithoutAPause, in AWAITING_TOOL, with the calls that wait.
+// TestApprovalParksWithoutAPause in AWAITING_TOOL, with the pending calls.
 func TestApprovalParksWithoutAPause(t *testing.T) {
 	s := at(2)
 	s.Phase = harnessv1.Phase_PHASE_AWAITING_TOOL
@@ -233,8 +233,8 @@ func TestApprovalParksWithoutAPause(t *testing.T) {
 	}
 }
 
-// TestRefusedInputs are those that no executor writes: errors, never panics.
-func TestRefusedInputs(t *testing.T) {
+// TestDecideRejectsInvalidInputs with an error; it never panics.
+func TestDecideRejectsInvalidInputs(t *testing.T) {
 	done := at(3)
 	done.Phase = harnessv1.Phase_PHASE_DONE
 	for name, in := range map[string]*harnessv1.StepInput{
@@ -249,7 +249,7 @@ func TestRefusedInputs(t *testing.T) {
 			t.Errorf("%s: %v", name, out)
 		}
 	}
-	// A state that someone posts without a workflow gets the default one.
+	// A state that a client sends without a workflow gets the default one.
 	s := at(1)
 	s.Workflow = nil
 	if o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 1}); o.GetStep().GetTo() != "repair" {

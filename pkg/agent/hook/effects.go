@@ -11,7 +11,7 @@ import (
 type Effects struct {
 	// Events are hook.result and hook.error, in order.
 	Events []*harnessv1.Event
-	// Notes are what the model is told, in order.
+	// Notes are texts for the model, in order.
 	Notes []Note
 	// Refused is true if a subscriber denied the call or blocked the stop.
 	Refused bool
