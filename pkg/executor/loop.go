@@ -170,7 +170,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 	return l.finish(ctx, d, task, err, logger)
 }
 
-// finish does what the verdict on err says.
+// finish acts on the verdict on err.
 func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err error, logger *slog.Logger) telemetry.Outcome {
 	switch verdictOf(err, ctx.Err() != nil) {
 	case committed:

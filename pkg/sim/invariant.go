@@ -204,7 +204,7 @@ func inputsOnce(l *Log, e runlog.Entry) string {
 		case *harnessv1.Event_InputAccepted:
 			id = b.InputAccepted.GetItemId()
 		case *harnessv1.Event_InputRejected:
-			if b.InputRejected.GetKind() != "timer_fired" { // a timer that is too early comes again, under the same id
+			if b.InputRejected.GetKind() != "timer_fired" { // a timer that is too early is repeated under the same id
 				id = b.InputRejected.GetItemId()
 			}
 		case *harnessv1.Event_ApprovalAnswered:

@@ -173,7 +173,7 @@ func (w *World) bury() {
 	}
 }
 
-// pass lets time pass until something is due, for at most most.
+// pass lets time pass until something is due, for at most the given time.
 func (w *World) pass(most time.Duration) {
 	synctest.Wait()
 	now := time.Now()

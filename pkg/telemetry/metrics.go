@@ -83,8 +83,8 @@ type Outcome string
 const (
 	Committed Outcome = "committed"  // what it led to is stored, be it that the run failed
 	FencedOff Outcome = "fenced_off" // another worker has it
-	Failed    Outcome = "failed"     // an error or a panic; it comes again
-	PutBack   Outcome = "put_back"   // something could not be reached, or the worker stops; it comes again
+	Failed    Outcome = "failed"     // an error or a panic; it is redelivered
+	PutBack   Outcome = "put_back"   // something was unavailable, or the worker stops; it is redelivered
 	NotMine   Outcome = "not_mine"   // done before, or in work here already
 )
 

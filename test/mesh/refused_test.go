@@ -168,7 +168,7 @@ func TestOtherSchema(t *testing.T) {
 		line, ok := p.Line("waiting role=compaction reason=")
 		for _, w := range c.words {
 			if !ok || !strings.Contains(line, w) {
-				t.Errorf("%s: says %q, want %q", name, line, w)
+				t.Errorf("%s: got %q, want %q", name, line, w)
 			}
 		}
 		if strings.Contains(p.Stderr(), "\nready role=") {

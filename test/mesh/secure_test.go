@@ -178,11 +178,11 @@ func TestMeshWithCertificatesAndTokens(t *testing.T) {
 	ca.Reissue(pairs["turn"], here, certtest.Expired)
 	line, ok := turn.Line(`waiting role=turn reason="the certificate `)
 	if !ok || !strings.Contains(line, "has expired on") || !strings.Contains(line, "replace it") {
-		t.Errorf("turn says %q", line)
+		t.Errorf("turn reports %q", line)
 	}
 	meshtest.Eventually(t, "the probe says that turn is not ready", plain("", healthv1.HealthCheckResponse_NOT_SERVING))
 	if !plain("turn", healthv1.HealthCheckResponse_NOT_SERVING)() || !plain("alive", healthv1.HealthCheckResponse_SERVING)() {
-		t.Error("the probe tells turn and its process not apart")
+		t.Error("the probe does not distinguish turn from its process")
 	}
 	out, err = with(t, "doctor", "--nats", m.Bus.URL())
 	if err == nil || !strings.Contains(out, "problem:") || !strings.Contains(out, "has expired on") {

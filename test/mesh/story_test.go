@@ -372,6 +372,6 @@ func TestForgedPokes(t *testing.T) {
 		t.Errorf("the command did %q, %v", out, err)
 	}
 	if told := strings.Join(tale(a.m.Ended(runlog.Run{Namespace: "default", ID: a.run}, 0)), "\n"); strings.Contains(told, "interrupted") || strings.Contains(told, "input.") {
-		t.Errorf("the log tells\n%s", told)
+		t.Errorf("the log contains\n%s", told)
 	}
 }

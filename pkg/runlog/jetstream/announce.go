@@ -20,10 +20,10 @@ const (
 	hereSubject  = "hm.here"
 )
 
-// Announce answers searches for a role, under its name and the aliases, with the
-// presence that say returns, until stop. A role that is not ready answers only searches
-// for all processes. say is called on other goroutines.
-func (l *Log) Announce(role string, aliases []string, say func() *harnessv1.Presence) (stop func(), err error) {
+// Announce answers searches for a role, under its name and the aliases, until stop. A
+// role that is not ready answers only searches for all processes. presence returns the
+// answer and is called on other goroutines.
+func (l *Log) Announce(role string, aliases []string, presence func() *harnessv1.Presence) (stop func(), err error) {
 	var subs []*nats.Subscription
 	stop = func() {
 		for _, sub := range subs {
@@ -32,7 +32,7 @@ func (l *Log) Announce(role string, aliases []string, say func() *harnessv1.Pres
 	}
 	listen := func(subject string, always bool) error {
 		sub, err := l.nc.Subscribe(subject, func(m *nats.Msg) {
-			p := say()
+			p := presence()
 			if !p.GetReady() && !always {
 				return
 			}

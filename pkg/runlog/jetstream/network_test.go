@@ -285,7 +285,7 @@ func TestWatchOverNetwork(t *testing.T) {
 	}()
 	<-caughtUp
 	var lost atomic.Int64
-	n.loseReplies.Store(holding("hm.live.", 1<<30, &lost)) // its end comes with the connection's
+	n.loseReplies.Store(holding("hm.live.", 1<<30, &lost)) // until the connection ends
 	for v := 2; v <= until; v++ {
 		rec = after(rec, sequence, uint64(v))
 		if sequence, err = sound.Append(t.Context(), rec); err != nil {

@@ -195,7 +195,7 @@ func TestJetStreamOff(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func fenceStrings(r *replicas) {
 	}
 	alike := publish("", 4)
 	if err := outcome(alike); apiCode(err) != codeWrongSequenceReplicated {
-		r.Fatalf("a second record behind the same fence: %v", err)
+		r.Fatalf("a second record with the same fence: %v", err)
 	}
 	release()
 	if err := outcome(one); err != nil {

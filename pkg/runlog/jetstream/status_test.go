@@ -30,7 +30,7 @@ func TestStatusCoversAllPartitions(t *testing.T) {
 		names := map[string]bool{}
 		for _, c := range consumers {
 			if names[c.Name] {
-				t.Errorf("%s comes twice", c.Name)
+				t.Errorf("duplicate consumer %s", c.Name)
 			}
 			names[c.Name] = true
 			if c.Name == "turn" {

@@ -184,7 +184,7 @@ func viewNothing(b *bed) {
 	c := b.chain("r")
 	_, err := b.log.View(b.ctx, c.run, 0)
 	b.wantErr(err, runlog.ErrNotFound)
-	b.chain("r2").grow(1) // a run whose name begins in the same way is another run
+	b.chain("r2").grow(1) // a run whose name starts identically is another run
 	_, err = b.log.View(b.ctx, c.run, 0)
 	b.wantErr(err, runlog.ErrNotFound)
 	_, _, err = b.log.AppendInbox(b.ctx, c.run, &harnessv1.InboxItem{Id: "i"}, 0)

@@ -14,8 +14,8 @@ func (c *chain) give(id string) uint64 {
 	return sequence
 }
 
-// eraseThrough: an erasure that is as old as what it has seen touches nothing that
-// came later, neither records and items nor what belongs to them.
+// eraseThrough checks that an erasure with an old bound touches nothing that was stored
+// later: records, items, timers and blobs.
 func eraseThrough(b *bed) {
 	c := b.chain("r")
 	c.grow(3)
@@ -38,8 +38,8 @@ func eraseThrough(b *bed) {
 	}
 }
 
-// eraseLate: what is stored for a run that is about to begin is not of the one that
-// was erased.
+// eraseLate checks that blobs and timers of a run that is about to start are not erased
+// with the run before.
 func eraseLate(b *bed) {
 	c := b.chain("r")
 	c.append("end")
@@ -53,7 +53,8 @@ func eraseLate(b *bed) {
 	}
 }
 
-// newestKnows: the newest of records and items, and nothing of other runs.
+// newestKnows checks that Newest returns the newest record or item of the run, and
+// nothing of other runs.
 func newestKnows(b *bed) {
 	c, other := b.chain("r"), b.chain("r-2")
 	want := func(sequence uint64) {

@@ -205,7 +205,7 @@ func pokes(b *bed) {
 		run := b.chain(id).run
 		b.must(b.log.Poke(run))
 		if got := recv(b, ch, "a poke"); got != run {
-			b.Fatalf("poked %v, heard %v", run, got)
+			b.Fatalf("poked %v, received %v", run, got)
 		}
 	}
 	stop()

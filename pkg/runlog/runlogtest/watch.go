@@ -25,7 +25,7 @@ var watchCases = map[string]func(*bed){
 
 var errEnough = errors.New("enough")
 
-// watched follows a run up to version until and returns what it was given.
+// watched follows a run up to version until and returns the records that it received.
 func (c *chain) watched(log runlog.Log, after, until uint64, caughtUp func()) ([]runlog.Entry, error) {
 	var got []runlog.Entry
 	calls := 0
@@ -63,8 +63,8 @@ func (c *chain) tail(got []runlog.Entry, after uint64) {
 	}
 }
 
-// follow starts watchers at the given offsets, calls write when all have caught
-// up, and compares what they were given.
+// follow starts watchers at the given offsets, calls write when all have caught up, and
+// compares what they received.
 func (c *chain) follow(log runlog.Log, offsets []uint64, until uint64, write func()) {
 	c.Helper()
 	var ready, ended sync.WaitGroup
@@ -108,7 +108,7 @@ func watchMany(b *bed) {
 	})
 }
 
-// watchGaps: a feed that drops two records in three gives the same sequence.
+// watchGaps checks that a feed that drops two of three records causes no gap.
 func watchGaps(b *bed) {
 	c := b.chain("r")
 	c.grow(1)
@@ -117,8 +117,8 @@ func watchGaps(b *bed) {
 	c.follow(faults, []uint64{0, 1}, 60, func() { c.grow(59) })
 }
 
-// watchInterruption: records that the feed never brings come with the news that
-// it was interrupted.
+// watchInterruption checks that records that the feed dropped are delivered after its
+// interruption.
 func watchInterruption(b *bed) {
 	c := b.chain("r")
 	c.grow(1)
@@ -156,7 +156,7 @@ func watchErrors(b *bed) {
 	b.wantErr(err, errEnough)
 }
 
-// watchSlow: a handler that lets the feed overflow misses nothing.
+// watchSlow checks that a slow handler, which makes the feed overflow, misses nothing.
 func watchSlow(b *bed) {
 	c := b.chain("r")
 	c.grow(1)
@@ -184,7 +184,7 @@ func watchSlow(b *bed) {
 	recv(b, begun, "the first record")
 	c.grow(until - 3)
 	close(written)
-	c.grow(1) // makes the gap known
+	c.grow(1) // reveals the gap
 	b.wantErr(recv(b, ended, "the end"), errEnough)
 	c.tail(got, 1)
 }

@@ -76,7 +76,7 @@ type Span struct {
 	Ref
 	// Parent is the span above it in the same trace; zero for the root of a chapter.
 	Parent SpanID
-	// Links are spans that it comes after.
+	// Links are the spans before it.
 	Links []Ref
 	// Start and End are commit times.
 	Start, End time.Time

@@ -44,7 +44,7 @@ const (
 	Chapter       = attribute.Key("harness.chapter")     // number of the trace, from 0
 	Version       = attribute.Key("harness.version")     // of the step that was received
 	Executor      = attribute.Key("harness.executor")    // its name
-	StepTo        = attribute.Key("harness.to")          // whom the next step is addressed to
+	StepTo        = attribute.Key("harness.to")          // addressee of the next step
 	Outcome       = attribute.Key("harness.outcome")     // committed, lost, put_back or failed
 	Redelivered   = attribute.Key("harness.redelivered") // the step was delivered before
 	Attempt       = attribute.Key("harness.attempt")     // of a turn, from 1
