@@ -135,7 +135,7 @@ func anonymousAtExit(tb testing.TB, program string, arguments ...string) (bytes 
 		case status.StopSignal() != syscall.SIGTRAP && status.StopSignal() != syscall.SIGSTOP:
 			signal = int(status.StopSignal())
 		}
-		if err := syscall.PtraceCont(thread, signal); err != nil && err != syscall.ESRCH { //nolint:errorlint // an Errno
+		if err := syscall.PtraceCont(thread, signal); err != nil && err != syscall.ESRCH {
 			tb.Fatal(err)
 		}
 	}

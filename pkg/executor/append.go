@@ -104,7 +104,7 @@ func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(t.cfg.Now())
 	ended := t.trace(rec)
-	rec.Writer = &harnessv1.Writer{Executor: t.executor, Instance: t.cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // identifies records, protects nothing
+	rec.Writer = &harnessv1.Writer{Executor: t.executor, Instance: t.cfg.Instance, Nonce: rand.Uint64()}
 	t.setWriter(rec.GetWriter())
 	sequence, err := t.retry(ctx, func() (uint64, error) { return t.store(ctx, rec) })
 	if err != nil {

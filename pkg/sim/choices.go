@@ -36,7 +36,7 @@ func (w *World) list(now time.Time) {
 			continue
 		}
 		k := f.o.key
-		k.kind, k.n = onLand, uint64(f.since.UnixNano()) //nolint:gosec // after 1970
+		k.kind, k.n = onLand, uint64(f.since.UnixNano())
 		w.choices = append(w.choices, choice{key: k, flight: f})
 	}
 	for _, c := range w.consumers {

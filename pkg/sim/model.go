@@ -41,7 +41,7 @@ func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(st
 	plan := planOf(w.cfg.Seed, r)
 	far := time.Now().Add(24 * time.Hour)
 	var begun string
-	o := &op{key: key{kind: onModel, run: plan.name, a: uint64(plan.at)}, deadline: far}
+	o := &op{key: key{kind: onModel, run: plan.name, a: uint64(plan.at)}, deadline: far} //nolint:gosec // small
 	o.do = func(fate) error { begun = plan.text; return nil }
 	if err := m.p.interact(ctx, o); err != nil {
 		return nil, failed(ctx, err)
@@ -57,7 +57,7 @@ func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(st
 	}
 	var response *model.Response
 	c := &modelCall{run: plan.name, p: m.p}
-	o = &op{key: key{kind: onAnswer, run: plan.name, a: uint64(plan.at)}, deadline: far}
+	o = &op{key: key{kind: onAnswer, run: plan.name, a: uint64(plan.at)}, deadline: far} //nolint:gosec // small
 	c.o = o
 	o.do = func(fate) error {
 		w.consider(c)
@@ -187,7 +187,7 @@ func planOf(seed uint64, r *model.Request) plan {
 func (p plan) response(w *World) *model.Response {
 	r := &model.Response{
 		Text: p.text, FinishReason: "tool_calls", Model: "sim",
-		Usage: &harnessv1.Usage{InputTokens: uint64(100 + 20*p.at), OutputTokens: 20},
+		Usage: &harnessv1.Usage{InputTokens: uint64(100 + 20*p.at), OutputTokens: 20}, //nolint:gosec // small
 	}
 	add := func(tool, arguments string) {
 		w.nextCall++

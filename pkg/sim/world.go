@@ -130,7 +130,7 @@ func newWorld(cfg Config) *World {
 		takeover = runlog.DefaultTakeover
 	}
 	w := &World{
-		cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), store: newStore(), ackWait: runlog.AckWaitOf(takeover), //nolint:gosec // repeatable on purpose
+		cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), store: newStore(), ackWait: runlog.AckWaitOf(takeover),
 		arrived: make(chan struct{}, 1), over: make(chan struct{}), began: time.Now(),
 	}
 	w.trace.began = w.began
@@ -179,7 +179,7 @@ func (w *World) Seed() uint64 { return w.cfg.Seed }
 // Random returns a separate generator for a name, so that its numbers do not depend on
 // the schedule.
 func (w *World) Random(name string) *rand.Rand {
-	return rand.New(rand.NewPCG(w.cfg.Seed, hashOf(name))) //nolint:gosec // repeatable on purpose
+	return rand.New(rand.NewPCG(w.cfg.Seed, hashOf(name)))
 }
 
 // signal notifies the scheduler that something may be pending; mu is held.

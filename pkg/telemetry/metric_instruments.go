@@ -43,7 +43,7 @@ const (
 	attrOperation = "gen_ai.operation.name"
 	attrProvider  = "gen_ai.provider.name"
 	attrModel     = "gen_ai.request.model"
-	attrTokenType = "gen_ai.token.type" //nolint:gosec // no credential
+	attrTokenType = "gen_ai.token.type"
 	attrTool      = "gen_ai.tool.name"
 	attrError     = "error.type"
 	attrMethod    = "http.request.method"

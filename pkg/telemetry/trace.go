@@ -63,7 +63,7 @@ func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 		return trace.TraceID(ref.Trace), trace.SpanID(ref.Span)
 	}
 	var id trace.TraceID
-	binary.NativeEndian.PutUint64(id[:8], rand.Uint64()) //nolint:gosec // identifies traces, protects nothing
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
 	binary.NativeEndian.PutUint64(id[8:], rand.Uint64()|1)
 	return id, randomSpan()
 }
@@ -76,7 +76,7 @@ func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 }
 
 func randomSpan() (id trace.SpanID) {
-	binary.NativeEndian.PutUint64(id[:], rand.Uint64()|1) //nolint:gosec // identifies spans, protects nothing
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64()|1)
 	return id
 }
 

@@ -27,7 +27,7 @@ const none = math.MaxInt32
 
 func rank(ranks map[string]int, s string) int32 {
 	if r, ok := ranks[s]; ok {
-		return int32(r)
+		return int32(r) //nolint:gosec // a rank of the vocabulary
 	}
 	return none
 }
@@ -127,7 +127,7 @@ func (q merges) down(i int) {
 // countLong keeps the candidates in a heap and the parts in a linked list. A
 // candidate is stale if its parts have been merged with others since.
 func countLong(ranks map[string]int, piece string) int {
-	size := int32(len(piece))
+	size := int32(len(piece)) //nolint:gosec // a piece is short
 	// next[i] is where the part that begins at i ends, 0 if none begins there;
 	// prev[i] is where the part before it begins.
 	next, prev := make([]int32, size+1), make([]int32, size+1)

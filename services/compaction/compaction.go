@@ -124,4 +124,4 @@ func observedTokens(all []*harnessv1.Observation) *uint32 {
 	return nil
 }
 
-func clamp(n uint64) uint32 { return uint32(min(n, 1<<32-1)) } //nolint:gosec // clamped
+func clamp(n uint64) uint32 { return uint32(min(n, 1<<32-1)) }

@@ -42,7 +42,7 @@ func (t *tally) number(reason string) uint8 {
 	default:
 		i, t.reasons = len(t.reasons), append(t.reasons, strings.Clone(reason))
 	}
-	return uint8(i) //nolint:gosec // below awaiting
+	return uint8(i)
 }
 
 // count adds by to the count of r's status and reason.

@@ -53,16 +53,16 @@ func (r InboxRead) Next(e Event) (InboxRead, Action) {
 		case Newest:
 			return r.located(e.Sequence)
 		case NotFound:
-			return r.end(Finish{Err: e.Err})
+			return r.end(Finish(e))
 		case Failure:
-			return r.end(Finish{Err: e.Err})
+			return r.end(Finish(e))
 		}
 	case InboxReading:
 		switch e := e.(type) {
 		case Items:
 			return r.end(batchOf(e.Items))
 		case Failure:
-			return r.end(Finish{Err: e.Err})
+			return r.end(Finish(e))
 		}
 	}
 	return r, Reject{Event: e}

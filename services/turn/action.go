@@ -8,9 +8,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Action is what is to be done next in a turn. Each action leads to one event.
-// Failed is possible for each but SendCall, AwaitCall and the terminal actions
-// Return and Fail.
+// Action is what is to be done next in a turn. Each action is answered by one
+// event; Failed answers all but the terminal ones, Return and Fail.
 type Action interface{ action() }
 
 // Return ends the turn with an outcome. It is terminal.
@@ -24,8 +23,8 @@ type Return struct {
 // again. It is terminal.
 type Fail struct{ Err error }
 
-// Append stores a draft in the journal. It must not be stored twice. Leads to
-// Appended.
+// Append stores a draft in the journal. It must not be stored twice. Answered
+// by Appended.
 type Append struct {
 	Draft *runstate.Draft
 	// Before and After name the fault points around the append; either may be
@@ -33,15 +32,15 @@ type Append struct {
 	Before, After string
 }
 
-// Inspect reads the instruction files and the changed files of the
-// workspace. Leads to Inspected.
+// Inspect reads the standing instructions and the changed files of the
+// workspace. Answered by Inspected.
 type Inspect struct{ InstructionsOnly bool }
 
-// FireHooks calls the subscribers of a point, whose run is left unset. Leads to
-// HooksFired.
+// FireHooks calls the subscribers of a point, whose run is left unset. Answered
+// by HooksFired.
 type FireHooks struct{ Point hook.Point }
 
-// LoadConversation reads the run's conversation. Leads to ConversationLoaded.
+// LoadConversation reads the run's conversation. Answered by ConversationLoaded.
 type LoadConversation struct {
 	// Closing is true if the turn has ended, so that a stop does not break the read
 	// off.
@@ -49,10 +48,10 @@ type LoadConversation struct {
 }
 
 // PrepareRequest replaces references in the request with their texts and keeps
-// the request for AskModel. Leads to RequestPrepared.
+// the request for AskModel. Answered by RequestPrepared.
 type PrepareRequest struct{ Request *harnessv1.ModelRequest }
 
-// AskModel makes one try at a model. Leads to ModelAnswered, ModelFailed or
+// AskModel makes one try at a model. Answered by ModelAnswered, ModelFailed, or
 // ModelUnusable.
 type AskModel struct {
 	// Ref is PROVIDER:NAME.
@@ -64,19 +63,19 @@ type AskModel struct {
 	FailedTries uint32
 }
 
-// Wait waits until the next try. Leads to Waited, early if the turn is stopped.
+// Wait waits until the next try. Answered by Waited, early if the turn is stopped.
 type Wait struct{ For time.Duration }
 
-// ReadArguments reads the arguments of calls that are stored as blobs. Leads to
-// ArgumentsRead.
+// ReadArguments reads the arguments of calls that are stored as blobs. Answered
+// by ArgumentsRead.
 type ReadArguments struct{ Arguments map[string]*harnessv1.Content }
 
 // CheckInbox returns once the inbox has been read for interrupts recently.
-// Leads to InboxChecked.
+// Answered by InboxChecked.
 type CheckInbox struct{}
 
 // SendCall starts to deliver a call to the tool host with a ledger, without
-// waiting for its end. Leads to CallSent.
+// waiting for its end. Answered by CallSent.
 type SendCall struct {
 	Call   Call
 	Ledger string
@@ -84,23 +83,23 @@ type SendCall struct {
 	Fresh bool
 }
 
-// AwaitCall waits for the end of any call that was sent. Leads to CallEnded,
-// CallMoved or CallBroken.
+// AwaitCall waits for the end of any call that was sent. Answered by CallEnded,
+// CallMoved, or CallBroken.
 type AwaitCall struct{}
 
 // CancelCalls kills calls on the tool host with a ledger. It returns when they
-// are dead. Leads to CallsCancelled or HostAway.
+// are dead. Answered by CallsCancelled, or by HostAway.
 type CancelCalls struct {
 	Ledger string
 	IDs    []string
 }
 
-// FindHost looks for a tool host that answers and has another ledger. Leads to
-// HostFound.
+// FindHost looks for a tool host that answers and has another ledger. Answered
+// by HostFound.
 type FindHost struct{ Ledger string }
 
 // FetchResult reads the result of a call that ended before it could be killed.
-// Leads to CallEnded.
+// Answered by CallEnded.
 type FetchResult struct {
 	Call   Call
 	Ledger string

@@ -13,8 +13,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// End is how the work on a turn ended.
-type End struct {
+// Ending is how the work on a turn ended.
+type Ending struct {
 	// Interrupted is true if an interrupt, a cancel, or the time budget stopped the
 	// turn. None of its calls runs any more.
 	Interrupted bool
@@ -47,7 +47,7 @@ func (p *Progress) close(s *State) Action {
 		return LoadConversation{Closing: true}
 	}
 	interrupted := p.interrupted(s)
-	c, err := complete(p.snapshot(s), p, End{
+	c, err := complete(p.snapshot(s), p, Ending{
 		Interrupted: interrupted, Error: p.noResponse(s), Seen: p.seen(s), Unadmitted: p.unadmitted(s),
 		ToolTokens: s.Tools.Tokens, Now: p.execution.now,
 	})
@@ -84,7 +84,7 @@ type completion struct {
 // complete ends a turn, or the part of it that could be carried out. s is the
 // step's snapshot with the journal's messages counted; it is changed and becomes
 // the next step's.
-func complete(s *harnessv1.Snapshot, p *Progress, end End) (*completion, error) {
+func complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*completion, error) {
 	// A call is killed only to stop the turn. The worker that did so may have died
 	// before it stored the end of the turn.
 	end.Interrupted = end.Interrupted || p.killed()
@@ -127,7 +127,7 @@ func (c *completion) afterStep(e hook.Effects) {
 }
 
 // addResponse adds what the response used and said.
-func (c *completion) addResponse(end End) {
+func (c *completion) addResponse(end Ending) {
 	s, p := c.s, c.p
 	if p.Response == nil {
 		s.FailedTries += p.failedTries()
@@ -154,7 +154,7 @@ func (c *completion) addResponse(end End) {
 		// The report covers everything up to and including the response. What
 		// followed was counted with the journal and is counted again from here,
 		// exactly.
-		b.ReportedTokens = uint32(min(reported, 1<<32-1)) //nolint:gosec // clamped
+		b.ReportedTokens = uint32(min(reported, 1<<32-1))
 		b.ReportedMessages = p.Message.GetId()
 		b.UnreportedBytes = p.followed
 	}
@@ -170,7 +170,7 @@ func (c *completion) addResponse(end End) {
 
 // addUnfinished keeps the calls that wait for an answer, and refuses the others
 // that have no result if the turn did not reach them.
-func (c *completion) addUnfinished(end End) {
+func (c *completion) addUnfinished(end Ending) {
 	s, p := c.s, c.p
 	for _, call := range p.Calls {
 		runstate.RemovePending(s, call.ID) // an approved call waits no longer
@@ -227,7 +227,7 @@ func (c *completion) refuse(id, name string) {
 }
 
 // conclude decides how the turn counts and changes the phase accordingly.
-func (c *completion) conclude(ended *harnessv1.TurnComplete, end End) error {
+func (c *completion) conclude(ended *harnessv1.TurnComplete, end Ending) error {
 	s, p := c.s, c.p
 	outcome, message := "completed", ""
 	begun := !end.Unadmitted
@@ -268,7 +268,7 @@ func (c *completion) conclude(ended *harnessv1.TurnComplete, end End) error {
 func (c *completion) remind() {
 	s, cfg := c.s, c.s.GetConfig().GetContinuation()
 	if c.p.Response.GetFinishReason() == "length" && c.p.cutOff {
-		return // its calls were dropped, and the next request explains why
+		return // it made calls, and was told why they were dropped
 	}
 	if !cfg.GetEnabled() || s.GetContinuationCount() >= cfg.GetMaxPrompts() {
 		s.Turn.AgentDone = true

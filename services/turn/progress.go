@@ -50,7 +50,7 @@ type Progress struct {
 	messages     uint64                        // appended by the journal
 	weight       uint64                        // of those messages
 	followed     uint64                        // weight of those after the response
-	cutOff       bool                          // the calls of the response were dropped
+	cutOff       bool                          // the model was told that its response was cut off
 	arguments    map[string]*harnessv1.Content // of calls, as they run
 	written      map[string]*harnessv1.Content // of calls, as the model wrote them
 	results      []result                      // in the order of the records
@@ -67,17 +67,17 @@ type result struct{ call, tool, digest string }
 // New returns the progress of the turn of a state whose step is followed by
 // journal.
 func New(s *State, now time.Time, journal ...*harnessv1.Record) *Progress {
-	p := newProgress(s.Snapshot)
+	p := begin(s.Snapshot)
 	for _, rec := range journal {
 		p.Fold(rec)
 	}
 	p.execution.now = now
-	p.startJudgement(s)
+	p.judgeCalls(s)
 	return p
 }
 
-// newProgress returns the progress of a step without a journal.
-func newProgress(s *harnessv1.Snapshot) *Progress {
+// begin returns the progress of a step without a journal.
+func begin(s *harnessv1.Snapshot) *Progress {
 	p := &Progress{
 		Number:   s.GetTurnCount() + 1,
 		Resumed:  s.GetTurn().GetOpen(),

@@ -86,7 +86,7 @@ func (w *turnWorker) fail(version uint64, failure *harnessv1.TurnError) (*harnes
 			s.TokenBudget.UnreportedBytes += runstate.MessageBytes(m)
 		}
 	}
-	return turn.Complete(s, w.p, turn.End{Error: failure, ToolTokens: 100, Now: w.d.now()})
+	return turn.Complete(s, w.p, turn.Ending{Error: failure, ToolTokens: 100, Now: w.d.now()})
 }
 
 // perform performs an action of the turn.
@@ -142,16 +142,6 @@ func (d *driver) result(call turn.Call, ledger string) *harnessv1.ExecuteToolRes
 	return &harnessv1.ExecuteToolResponse{
 		Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: r.text, IsError: r.failed, Duration: durationpb.New(0),
 	}
-}
-
-// stopAsked looks for an interrupt or a cancel beyond the cursor.
-func (d *driver) stopAsked(s *harnessv1.Snapshot) bool {
-	for _, item := range d.inbox {
-		if item.GetSequence() > s.GetInboxCursor() && (item.GetInterrupt() != nil || item.GetCancel() != nil) {
-			return true
-		}
-	}
-	return false
 }
 
 // interrupted reports whether the inbox has an interrupt or a cancel past the cursor.

@@ -52,5 +52,5 @@ const maxCount = 1 << 40
 
 // Count returns a number of tokens as reported, between 0 and 2^40.
 func Count(n int64) uint64 {
-	return uint64(min(max(n, 0), maxCount)) //nolint:gosec // not negative
+	return uint64(min(max(n, 0), maxCount))
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 )
 
@@ -50,7 +51,7 @@ func (e *Events) Next() (Event, error) {
 	hasData := false
 	for {
 		line, err := e.readLine()
-		atEnd := err == io.EOF
+		atEnd := errors.Is(err, io.EOF)
 		if err != nil && !atEnd {
 			return Event{}, err
 		}

@@ -127,7 +127,7 @@ func (c *chain) next(to string) *harnessv1.Record {
 	}
 	if to == "" {
 		rec.Body = &harnessv1.Record_Journal{Journal: &harnessv1.Journal{
-			Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: uint32(nonce)}}, //nolint:gosec // small
+			Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: uint32(nonce)}},
 		}}
 		return rec
 	}

@@ -158,7 +158,7 @@ func IDs(s *harnessv1.TraceState) []TraceID {
 	}
 	ids := make([]TraceID, s.GetChapter()+1)
 	for chapter := range ids {
-		ids[chapter] = ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), uint32(chapter)) //nolint:gosec // counted in 32 bits
+		ids[chapter] = ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), uint32(chapter))
 	}
 	return ids
 }

@@ -1,3 +1,6 @@
+// Package narration recognises narration in artifacts: words that announce, introduce
+// or report on the product and are no part of it. Check is pure. It never fails: a
+// text in a language that it does not know is clean.
 package narration
 
 import (

@@ -86,7 +86,7 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 			return nil, e.Err
 		}
 	}
-	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(count)}}, nil //nolint:gosec // far below
+	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(count)}}, nil
 }
 
 // inline returns a copy of a message in which all texts are inline.

@@ -47,7 +47,7 @@ func (s *server) conversation(w http.ResponseWriter, r *http.Request) error {
 func (s *server) pending(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "run_id", "page_size", "page_token")
 	request := &harnessv1.ListPendingRequest{
-		Namespace: q.namespace(), RunId: q.text("run_id"), PageSize: uint32(q.number("page_size", 32)), PageToken: q.text("page_token"),
+		Namespace: q.namespace(), RunId: q.text("run_id"), PageSize: uint32(q.number("page_size", 32)), PageToken: q.text("page_token"), //nolint:gosec // parsed as 32 bits
 	}
 	if q.err != nil {
 		return q.err

@@ -117,7 +117,7 @@ func locationOf(run *harnessv1.StartRunResponse) string {
 func (s *server) list(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "status", "page_size", "page_token")
 	request := &harnessv1.ListRunsRequest{
-		Namespace: q.namespace(), Statuses: q.statuses(), PageSize: uint32(q.number("page_size", 32)), PageToken: q.text("page_token"),
+		Namespace: q.namespace(), Statuses: q.statuses(), PageSize: uint32(q.number("page_size", 32)), PageToken: q.text("page_token"), //nolint:gosec // parsed as 32 bits
 	}
 	if q.err != nil {
 		return q.err

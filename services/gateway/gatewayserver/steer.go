@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// SendInput sends a run a message, an answer, a change of mode or a request for a new
-// plan.
+// SendInput gives a run a message, an answer, another mode of work or the wish for
+// another plan.
 func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (*harnessv1.SendInputResponse, error) {
 	item := &harnessv1.InboxItem{Id: r.GetRequestId()}
 	switch in := r.GetInput().(type) {
@@ -35,7 +35,7 @@ func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (
 	return &harnessv1.SendInputResponse{RequestId: id, Existed: admission == gateway.Existed}, nil
 }
 
-// InterruptRun stops what a run is doing and parks it.
+// InterruptRun has what a run is doing killed and the run parked.
 func (s *Server) InterruptRun(ctx context.Context, r *harnessv1.InterruptRunRequest) (*harnessv1.InterruptRunResponse, error) {
 	id, _, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),
@@ -47,7 +47,7 @@ func (s *Server) InterruptRun(ctx context.Context, r *harnessv1.InterruptRunRequ
 	return &harnessv1.InterruptRunResponse{RequestId: id}, nil
 }
 
-// ResumeRun resumes a parked or cancelled run.
+// ResumeRun lets a parked or cancelled run go on.
 func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (*harnessv1.ResumeRunResponse, error) {
 	id, admission, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),
@@ -59,7 +59,7 @@ func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (
 	return &harnessv1.ResumeRunResponse{RequestId: id, AlreadyRunning: admission == gateway.Unneeded}, nil
 }
 
-// CancelRun cancels a run.
+// CancelRun ends a run for good.
 func (s *Server) CancelRun(ctx context.Context, r *harnessv1.CancelRunRequest) (*harnessv1.CancelRunResponse, error) {
 	id, _, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),
@@ -71,7 +71,7 @@ func (s *Server) CancelRun(ctx context.Context, r *harnessv1.CancelRunRequest) (
 	return &harnessv1.CancelRunResponse{RequestId: id}, nil
 }
 
-// input validates an input, generates its id if it has none, and sends it to the run.
+// input checks an input, makes up its id where it has none, and gives it to the run.
 func (s *Server) input(ctx context.Context, namespace, runID string, item *harnessv1.InboxItem) (id string, a gateway.Admission, err error) {
 	run, err := gateway.Run(namespace, runID)
 	if err != nil {
@@ -88,37 +88,37 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 	return item.GetId(), a, failure(ctx, "give an input to", run, err)
 }
 
-// runState returns the state of a run in a view, with its inbox and, for an answer, the
-// calls that its turn has announced.
-func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.InboxItem) (gateway.RunState, error) {
+// standing is what a view shows of a run, with what waits in its inbox and, for an
+// answer, the calls that its turn has announced.
+func (s *Server) standing(ctx context.Context, v runlog.View, item *harnessv1.InboxItem) (gateway.Standing, error) {
 	run, step := v.Newest.Run, v.Step.Record.GetStep()
 	waiting, err := s.waiting(ctx, run, step.GetSnapshot().GetInboxCursor(), v.InboxSequence)
 	if err != nil {
-		return gateway.RunState{}, err
+		return gateway.Standing{}, err
 	}
-	state := gateway.RunState{Run: run, Step: step, Quiescent: v.Quiescent(), Waiting: waiting, Now: s.now()}
+	standing := gateway.Standing{Run: run, Step: step, Rests: v.Quiescent(), Waiting: waiting, Now: s.now()}
 	if item.GetModeChange() != nil {
-		state.Modes, err = s.modes(ctx, run, step)
-		return state, err
+		standing.Modes, err = s.modes(ctx, run, step)
+		return standing, err
 	}
 	if call, _ := gateway.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
-		return state, nil
+		return standing, nil
 	}
 	journal, err := runlog.Back(ctx, s.log, v.Newest, v.Step.Header.Version)
 	for _, e := range journal {
 		journal := e.Record.GetJournal()
 		if r := journal.GetModelResponded(); r != nil && !r.GetUnjudged() {
-			state.Announced = r.GetCalls()
+			standing.Announced = r.GetCalls()
 		}
 		if j := journal.GetCallsJudged(); j != nil {
-			state.Announced = j.GetCalls()
+			standing.Announced = j.GetCalls()
 		}
 	}
-	return state, err
+	return standing, err
 }
 
-// modes returns the agent's custom modes. Until repair has processed a new run, they are
-// in its spec.
+// modes are the agent's own modes. Before repair has looked at a run they stand in
+// what it was started with.
 func (s *Server) modes(ctx context.Context, run runlog.Run, step *harnessv1.Step) ([]*harnessv1.ModeSpec, error) {
 	if spec := step.GetRepairTrigger().GetSpec(); spec != nil {
 		return spec.GetAgent().GetModes(), nil
@@ -131,7 +131,7 @@ func (s *Server) modes(ctx context.Context, run runlog.Run, step *harnessv1.Step
 	return definition.GetModes(), err
 }
 
-// waiting reads the items in (after, upTo], at most a few more than an inbox may have.
+// waiting reads the items in (after, upTo], at most a little more than may wait.
 // upTo is the sequence of an item.
 func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	var items []*harnessv1.InboxItem
@@ -149,7 +149,7 @@ func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64
 	return items, nil
 }
 
-// receipt returns the outcome of an input on a Run stream.
+// receipt says what became of an input on a Run stream.
 func receipt(id string, err error, log func(error)) *harnessv1.InputReceipt {
 	r := &harnessv1.InputReceipt{RequestId: id}
 	if err == nil {

@@ -121,7 +121,7 @@ func (s *Server) envelope(cfg executor.Config, view runlog.View, rec *harnessv1.
 	rec.AppendedBefore = runlog.AppendedBefore(view.Newest)
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(s.now())
-	rec.Writer = &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()} //nolint:gosec // distinguishes records
+	rec.Writer = &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()}
 	return rec
 }
 

@@ -54,7 +54,7 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		}
 		delay := end.Delay
 		if end.Spread > 0 {
-			delay += rand.N(end.Spread) //nolint:gosec // spreads the load
+			delay += rand.N(end.Spread)
 		}
 		_ = d.Nak(delay)
 	default:

@@ -80,7 +80,7 @@ func addChanges(changes *bbolt.Bucket, run string, paths []string, now time.Time
 			return err
 		}
 	}
-	return of.Put(stampKey, binary.BigEndian.AppendUint64(nil, uint64(now.Unix())))
+	return of.Put(stampKey, binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))) //nolint:gosec // after 1970
 }
 
 // forgetChanges removes the runs whose last change was before the limit.
@@ -104,5 +104,5 @@ func forgetChanges(changes *bbolt.Bucket, limit time.Time) error {
 
 func changedAfter(run *bbolt.Bucket, limit time.Time) bool {
 	stamp := run.Get(stampKey)
-	return len(stamp) == 8 && int64(binary.BigEndian.Uint64(stamp)) > limit.Unix()
+	return len(stamp) == 8 && int64(binary.BigEndian.Uint64(stamp)) > limit.Unix() //nolint:gosec // written from an int64
 }

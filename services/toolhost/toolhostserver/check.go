@@ -128,7 +128,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 	case exit.Error != "":
 		resp.Error = "It could not be started: " + exit.Error + "."
 	default:
-		resp.ExitCode = int32(exit.Code)
+		resp.ExitCode = int32(exit.Code) //nolint:gosec // an exit code
 	}
 	if stopped {
 		e.interrupted = !errors.Is(context.Cause(ctx), errTimeout)

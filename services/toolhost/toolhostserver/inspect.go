@@ -33,7 +33,7 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 		}
 	}
 	if !req.GetInstructionsOnly() {
-		resp.FilesChanged = uint32(len(changed))
+		resp.FilesChanged = uint32(len(changed)) //nolint:gosec // limited by the inspection
 	}
 	return resp, ctx.Err()
 }

@@ -156,7 +156,7 @@ func forgetResults(calls *bbolt.Bucket, limit time.Time) error {
 	var old [][]byte
 	if err := calls.ForEach(func(key, value []byte) error {
 		if len(value) > valueHeader && toolhost.State(value[0]) == toolhost.Done &&
-			int64(binary.BigEndian.Uint64(value[1:])) < limit.Unix() {
+			int64(binary.BigEndian.Uint64(value[1:])) < limit.Unix() { //nolint:gosec // written from an int64
 			old = append(old, append([]byte(nil), key...))
 		}
 		return nil
@@ -172,7 +172,7 @@ func forgetResults(calls *bbolt.Bucket, limit time.Time) error {
 }
 
 func header(s toolhost.State, at time.Time) []byte {
-	return binary.BigEndian.AppendUint64([]byte{byte(s)}, uint64(at.Unix()))
+	return binary.BigEndian.AppendUint64([]byte{byte(s)}, uint64(at.Unix())) //nolint:gosec // after 1970
 }
 
 // read returns the stored status of a call. A stored Running call becomes Orphaned,

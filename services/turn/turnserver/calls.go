@@ -99,7 +99,7 @@ var notStarted = fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED
 // refusedAsRequest reports whether a tool host did not accept a call at all, so
 // that it never ran.
 func refusedAsRequest(err error) bool {
-	switch status.Code(err) { //nolint:exhaustive // after any other code the call may run
+	switch status.Code(err) {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated:
 		return true
 	}

@@ -47,7 +47,7 @@ type Bed struct {
 	Log *jetstream.Log
 	Run runlog.Run
 
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the context of the test
 	newest runlog.Entry
 	stored chan struct{} // has a token when records were stored since the last read
 }

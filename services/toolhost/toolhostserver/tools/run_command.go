@@ -65,7 +65,7 @@ func runCommand(ctx context.Context, env *Environment, a runCommandArguments) Re
 		code := int32(timeoutExitCode)
 		return Result{Text: text, IsError: true, Interrupted: true, ExitCode: &code, TimeoutHint: timeoutHint}
 	}
-	code := int32(exit.Code)
+	code := int32(exit.Code) //nolint:gosec // an exit code
 	return Result{Text: toolhost.AppendLine(text, exitNote(exit)), IsError: code != 0, ExitCode: &code}
 }
 

@@ -145,7 +145,7 @@ func (s *scanner) quoted() int {
 
 // word takes an identifier, a keyword or a key.
 func (s *scanner) word() {
-	n := strings.IndexFunc(s.rest[1:], func(r rune) bool { return !isWord(r) && !(s.dashes && r == '-') }) + 1
+	n := strings.IndexFunc(s.rest[1:], func(r rune) bool { return !isWord(r) && (!s.dashes || r != '-') }) + 1
 	if n == 0 {
 		n = len(s.rest)
 	}
