@@ -22,7 +22,7 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
 	call := find(runstate.AwaitedCalls(d.s), a.GetCallId())
 	switch {
 	case !needsApproval(call) && runstate.Decided(d.s, a.GetCallId()):
-		return fmt.Sprintf("call %s has an answer already", a.GetCallId())
+		return fmt.Sprintf("call %s already has an answer", a.GetCallId())
 	case !needsApproval(call):
 		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId())
 	case a.GetDecision() < harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE || a.GetDecision() > harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
@@ -116,7 +116,7 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 	call := find(runstate.AwaitedCalls(d.s), a.GetCallId())
 	switch {
 	case call == nil && runstate.Answered(d.s, a.GetCallId()):
-		return fmt.Sprintf("call %s has an answer already", a.GetCallId()), nil
+		return fmt.Sprintf("call %s already has an answer", a.GetCallId()), nil
 	case call == nil:
 		return fmt.Sprintf("call %s does not wait for an answer", a.GetCallId()), nil
 	case call.GetKind() == runstate.KindApproval:
