@@ -54,10 +54,11 @@ func call(id uint64, arguments *harnessv1.Content) *harnessv1.Message {
 }
 
 // TestCompactionCountsUnreportedMessages stores messages in three records, with texts
-// and arguments in blobs. Messages that the provider has reported do not count.
+// and arguments in blobs that are longer than their previews. Messages that the provider
+// has reported do not count.
 func TestCompactionCountsUnreportedMessages(t *testing.T) {
 	b := steptest.New(t)
-	long, arguments := strings.Repeat("A long sentence about nothing. ", 20), `{"content":"`+strings.Repeat("x y z ", 40)+`"}`
+	long, arguments := strings.Repeat("A long sentence about nothing. ", 20), `{"content":"`+strings.Repeat("x y z ", 400)+`"}`
 	b.PutJournal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 1}}},
 		user(1, content.Inline(long)), user(2, content.Inline(long)), user(3, b.Blob(long)))
 	b.PutJournal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 2}}})
