@@ -4,13 +4,10 @@ import (
 	"html"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"charm.land/lipgloss/v2"
-	"charm.land/lipgloss/v2/table"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -33,12 +30,6 @@ type printer struct {
 	base   style   // of the block that is printed
 	notes  *[]note // the links of the table that is printed; nil outside of one
 	code   func(code, language string) string
-}
-
-// note is a link of a table, whose address follows the table.
-type note struct {
-	text, address string
-	image         bool
 }
 
 // blocks prints the children of a node, with a blank line between them unless
@@ -168,78 +159,6 @@ func (p *printer) definitions(list ast.Node) (lines []string) {
 		lines = append(lines, nonBlank(p.inline(n, p.base))...)
 	}
 	return lines
-}
-
-// table prints a table and the addresses of its links.
-func (p *printer) table(n *extast.Table) []string {
-	var notes []note
-	p.notes = &notes
-	defer func() { p.notes = nil }()
-	t := table.New().Width(p.width).Wrap(true).
-		Border(lipgloss.Border{
-			Top: p.look.mark("─", "-"), Bottom: p.look.mark("─", "-"), Left: p.look.mark("│", "|"), Right: p.look.mark("│", "|"), Middle: p.look.mark("┼", "+"),
-		}).
-		BorderTop(false).BorderLeft(false).BorderRight(false).BorderBottom(false).
-		StyleFunc(func(_, column int) lipgloss.Style {
-			s := lipgloss.NewStyle().Margin(0, 1)
-			if column < len(n.Alignments) {
-				switch n.Alignments[column] {
-				case extast.AlignCenter:
-					s = s.Align(lipgloss.Center)
-				case extast.AlignRight:
-					s = s.Align(lipgloss.Right)
-				case extast.AlignLeft, extast.AlignNone:
-				}
-			}
-			return s
-		})
-	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
-		var cells []string
-		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
-			cells = append(cells, p.inline(cell, p.base))
-		}
-		if row.Kind() == extast.KindTableHeader {
-			t.Headers(cells...)
-		} else {
-			t.Row(cells...)
-		}
-	}
-	lines := strings.Split(t.String(), "\n")
-	for _, images := range []bool{false, true} {
-		number := 0
-		for _, link := range notes {
-			if link.image != images {
-				continue
-			}
-			if number++; number == 1 {
-				lines = append(lines, "")
-			}
-			label := "[" + strconv.Itoa(number) + "]: " + link.text
-			if !images {
-				label = p.paint(p.base.linkText(), label)
-				link.address = p.paint(p.base.link(), link.address)
-			}
-			lines = append(lines, label+" "+link.address)
-		}
-	}
-	return lines
-}
-
-// number returns the number of a link among those of its kind in the table.
-func (p *printer) number(link note) string {
-	if !slices.Contains(*p.notes, link) {
-		*p.notes = append(*p.notes, link)
-	}
-	n := 0
-	for _, have := range *p.notes {
-		if have.image == link.image {
-			n++
-		}
-		if have == link {
-			break
-		}
-	}
-	return "[" + strconv.Itoa(n) + "]"
 }
 
 // inline prints the inline children of a node. A line break is a line feed.
