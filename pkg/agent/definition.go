@@ -5,7 +5,7 @@
 // its parts has a package that compiles it and decides with it:
 //
 //	part                    package    decides
-//	tool policy             policy     which tool calls are allowed, denied or asked for
+//	tool policy             policy     which tool calls are allowed, denied or need an approval
 //	just-in-time rules      jit        which instructions the next request has
 //	hooks                   hook       what subscribers do to the run
 //	modes of work           mode       which tools each mode allows

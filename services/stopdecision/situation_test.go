@@ -7,7 +7,7 @@ import (
 
 // situation is everything that a stop decision depends on, with a field for each input.
 type situation struct {
-	stopAsked   bool   // an interrupt or a cancel came in while something was looked at
+	stopAsked   bool   // an interrupt or a cancel arrived during an observation
 	failure     string // "", cancelled, provider_unavailable, failed, no_plan
 	interrupted bool
 	awaiting    string // "", approval, review
@@ -131,7 +131,7 @@ func (c situation) told(want string) (corrections, rejections int) {
 		corrections = 1
 	}
 	if c.replan && c.done && want == "repair" && !c.pause && !c.stopAsked && !c.interrupted {
-		corrections++ // its end was not judged
+		corrections++ // the note that the end was not decided
 	}
 	if strings.HasPrefix(want, "repair ") {
 		rejections = 1

@@ -58,7 +58,7 @@ type Note struct {
 // call under a key, nil if the call was not made. If need is not nil the result is
 // empty: make the call and fire again with its outcome under the key of need.
 func (s *Set) Fire(p Point, observed func(key string) *harnessv1.HookOutcome) (result Result, need *harnessv1.HookRequest) {
-	f := firing{point: p, input: input{payload: p.Payload}, result: Result{Action: carryOn, Payload: p.Payload}}
+	f := evaluation{point: p, input: input{payload: p.Payload}, result: Result{Action: carryOn, Payload: p.Payload}}
 	if s == nil {
 		return f.result, nil
 	}
@@ -77,8 +77,8 @@ func (s *Set) Fire(p Point, observed func(key string) *harnessv1.HookOutcome) (r
 	return f.result, nil
 }
 
-// firing is the state of one Fire.
-type firing struct {
+// evaluation is the state of one Fire.
+type evaluation struct {
 	point  Point
 	input  input
 	result Result
@@ -86,7 +86,7 @@ type firing struct {
 
 // call returns the outcome of the call of a hook. need is not nil if the call was not
 // made yet; both are nil if the hook is an expression that is false.
-func (f *firing) call(one *subscriber, observed func(string) *harnessv1.HookOutcome) (outcome *harnessv1.HookOutcome, need *harnessv1.HookRequest) {
+func (f *evaluation) call(one *subscriber, observed func(string) *harnessv1.HookOutcome) (outcome *harnessv1.HookOutcome, need *harnessv1.HookRequest) {
 	if one.when != nil {
 		holds, err := one.when.Holds(f.input.variables(f.point))
 		switch {
@@ -114,7 +114,7 @@ func (f *firing) call(one *subscriber, observed func(string) *harnessv1.HookOutc
 }
 
 // take records the outcome of a call. over is true if no other hook is called.
-func (f *firing) take(one *subscriber, outcome *harnessv1.HookOutcome) (over bool) {
+func (f *evaluation) take(one *subscriber, outcome *harnessv1.HookOutcome) (over bool) {
 	v, replaced, err := checkVerdict(one.topic, f.input.payload, outcome)
 	if err != nil {
 		return f.failed(one, err.Error())
@@ -142,7 +142,7 @@ func (f *firing) take(one *subscriber, outcome *harnessv1.HookOutcome) (over boo
 }
 
 // failed records the failure of a hook.
-func (f *firing) failed(one *subscriber, why string) (over bool) {
+func (f *evaluation) failed(one *subscriber, why string) (over bool) {
 	closed := FailsClosed(one.Hook)
 	f.emit(event.HookError(one.GetId(), one.topic.Name(), short(why), closed))
 	if !closed {
@@ -153,7 +153,7 @@ func (f *firing) failed(one *subscriber, why string) (over bool) {
 
 // decide records an action that is stronger than those before it. over is true if it
 // ends the firing.
-func (f *firing) decide(one *subscriber, a harnessv1.HookAction, reason string) (over bool) {
+func (f *evaluation) decide(one *subscriber, a harnessv1.HookAction, reason string) (over bool) {
 	if strength(a) > strength(f.result.Action) {
 		f.result.Action, f.result.HookID, f.result.Reason = a, one.GetId(), reason
 	}
@@ -179,7 +179,7 @@ func strength(a harnessv1.HookAction) int {
 	}
 }
 
-func (f *firing) emit(e *harnessv1.Event) { f.result.Events = append(f.result.Events, e) }
+func (f *evaluation) emit(e *harnessv1.Event) { f.result.Events = append(f.result.Events, e) }
 
 // first sets a reason that is not set yet, to otherwise if the hook gave none.
 func first(to *string, reason, otherwise string) {

@@ -58,7 +58,7 @@ func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harn
 }
 
 // onlyNotices reports whether the decision is made and only subscribers that cannot
-// change it are to be called. They are not cancelled, because what they were told would
+// change it are to be called. They are not cancelled, because what they received would
 // then be wrong.
 func onlyNotices(needs *harnessv1.Needs) bool {
 	for _, request := range needs.GetHooks() {
