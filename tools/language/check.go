@@ -16,7 +16,7 @@ type finding struct {
 	file string
 	line int
 	kind kind
-	text string // as it is written
+	text string
 	word *matcher
 }
 

@@ -91,12 +91,12 @@ func count(from source, out io.Writer) error {
 	fmt.Fprintln(w, "\tproduct\t\t\t\ttests\t\t\t\tother\t\t\t\t")
 	fmt.Fprintln(w, "word"+strings.Repeat("\tcomments\tnames\tmessages\tdocs", int(parts))+"\t")
 	totals := make([]int, int(parts)*len(kinds))
-	for _, word := range words {
-		fmt.Fprint(w, word.name)
+	for _, row := range words {
+		fmt.Fprint(w, row.name)
 		for p := range result {
 			for i, in := range kinds {
 				n := 0
-				for k, times := range result[p].words[word.name] {
+				for k, times := range result[p].words[row.name] {
 					if k&in != 0 {
 						n += times
 					}

@@ -17,8 +17,8 @@ import (
 // source calls each for the files of a tree that are read, by their path from its root.
 type source func(each func(file string, content []byte) error) error
 
-// skipped are the files that nobody writes, that are texts for models, or that
-// hold the words themselves.
+// skipped are the files that are generated, that are texts for models, or that
+// contain the words of the table.
 var skipped = regexp.MustCompile(`(^|/)(testdata|node_modules)/` +
 	`|^pkg/gen/|^clients/python/src/harnessmesh/gen/|^clients/typescript/src/gen/` +
 	`|^schemas/|^docs/openapi/.*\.(json|yaml)$|^test/transcripts/|package(-lock)?\.json$` +

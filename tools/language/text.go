@@ -23,7 +23,8 @@ func oneLine(k kind, body string, line int) text {
 	return text{kind: k, body: strings.ReplaceAll(body, "\n", " "), lines: []int{line}}
 }
 
-// extract returns the texts of a file by its name; ok is false for a file that is not read.
+// extract returns the texts of a file, whose format follows from its name; none of
+// a file in a format that is not read.
 func extract(file string, content []byte) (texts []text, err error) {
 	source := string(content)
 	base := path.Base(file)
