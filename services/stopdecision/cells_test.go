@@ -63,7 +63,7 @@ func checkSituation(t tester, c situation) {
 	corrections, rejections, next := 0, 0, in.GetStep().GetSnapshot().GetMessageCount()
 	for _, m := range o.GetAppended() {
 		if next++; m.GetId() != next {
-			t.Fatalf("%+v: message %d stands at %d", c, m.GetId(), next)
+			t.Fatalf("%+v: message %d has the place %d", c, m.GetId(), next)
 		}
 		switch m.GetKind() {
 		case harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE:
@@ -73,7 +73,7 @@ func checkSituation(t tester, c situation) {
 		}
 	}
 	if corrections != wantCorrections || rejections != wantRejections || len(o.GetAppended()) != corrections+rejections || s.GetMessageCount() != next {
-		t.Fatalf("%+v: the model is told %v", c, o.GetAppended())
+		t.Fatalf("%+v: the model gets %v", c, o.GetAppended())
 	}
 	completes, pauses := 0, 0
 	for _, e := range o.GetEvents() {
@@ -100,7 +100,7 @@ func checkSituation(t tester, c situation) {
 		t.Fatalf("%+v: rests out of %s, so the decision is not taken again", c, s.GetPausedPhase())
 	}
 	if (ends || parks) != (s.GetRunningSince() == nil) || (ends || parks) == (s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING) {
-		t.Fatalf("%+v: goes to %s and stands at %s", c, to, s.GetStatus())
+		t.Fatalf("%+v: goes to %s with status %s", c, to, s.GetStatus())
 	}
 	window := s.GetProgressTracker().GetFingerprints()
 	switch before := in.GetStep().GetSnapshot().GetProgressTracker().GetFingerprints(); {
@@ -116,7 +116,7 @@ func checkSituation(t tester, c situation) {
 		t.Fatalf("%+v: the window of stalls holds %v", c, window)
 	}
 	if want == "repair" && c.failure == "" && c.awaiting == "" && (s.GetPhase() == harnessv1.Phase_PHASE_PLANNING) != (s.GetHooks().GetReplan() != "") {
-		t.Fatalf("%+v: goes on in %s, replan is %q", c, s.GetPhase(), s.GetHooks().GetReplan())
+		t.Fatalf("%+v: continues in %s, replan is %q", c, s.GetPhase(), s.GetHooks().GetReplan())
 	}
 }
 

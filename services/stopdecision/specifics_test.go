@@ -53,7 +53,7 @@ func TestRejectionNamesWhatIsMissing(t *testing.T) {
 	} {
 		o := outcome(t, c.situation, nil)
 		if len(o.GetAppended()) != 1 {
-			t.Fatalf("%+v: the model is told %v", c.situation, o.GetAppended())
+			t.Fatalf("%+v: the model gets %v", c.situation, o.GetAppended())
 		}
 		text, rejected := content.Text(o.GetAppended()[0].GetContent()), &harnessv1.StopRejected{}
 		for _, e := range o.GetEvents() {
@@ -62,7 +62,7 @@ func TestRejectionNamesWhatIsMissing(t *testing.T) {
 			}
 		}
 		if runstate.MarkGuidance(rejected.GetMessage()) != text {
-			t.Errorf("%+v: the model is told %q, observers %q", c.situation, text, rejected.GetMessage())
+			t.Errorf("%+v: the model gets %q, observers %q", c.situation, text, rejected.GetMessage())
 		}
 		for _, name := range c.names {
 			if !strings.Contains(text, name) {
@@ -159,7 +159,7 @@ func TestDisabledSubsystemsLeaveNoTrace(t *testing.T) {
 				want = "DONE agent_done true"
 			}
 			if verdict(o) != want || len(o.GetAppended()) > 0 {
-				t.Errorf("got %s, the model is told %v", verdict(o), o.GetAppended())
+				t.Errorf("got %s, the model gets %v", verdict(o), o.GetAppended())
 			}
 			for _, name := range types(o) {
 				if name != "session_complete" {
@@ -226,7 +226,7 @@ func TestFirstBlockingHookDecides(t *testing.T) {
 		said = append(said, content.Text(m.GetContent()))
 	}
 	if all := strings.Join(said, "\n"); len(said) != 2 || !strings.Contains(said[0], "context of b") || !strings.Contains(said[1], "by b") || strings.Contains(all, "of a") || strings.Contains(all, "of c") {
-		t.Errorf("the model is told %q", said)
+		t.Errorf("the model gets %q", said)
 	}
 }
 

@@ -173,7 +173,7 @@ func TestOpenTurnEndsWithItsRun(t *testing.T) {
 	s.Phase, s.Turn = harnessv1.Phase_PHASE_AWAITING_TOOL, &harnessv1.TurnState{Number: 4, Open: true}
 	o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 4, Error: failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED)})
 	if got := o.GetStep().GetSnapshot(); got.GetTurnCount() != 4 || got.GetTurn().GetOpen() {
-		t.Errorf("stands at %v", got)
+		t.Errorf("status %v", got)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestRetriesExhausted(t *testing.T) {
 		o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 5, AgentDone: true})
 		rejected := o.GetEvents()[0].GetStopRejected()
 		if rejected.GetCount() != want+1 || len(o.GetAppended()) != 1 || content.Text(o.GetAppended()[0].GetContent()) != runstate.MarkGuidance(rejected.GetMessage()) {
-			t.Errorf("rejection %d: %v, the model is told %v", want+1, rejected, o.GetAppended())
+			t.Errorf("rejection %d: %v, the model gets %v", want+1, rejected, o.GetAppended())
 		}
 		s.WorkCompleteRetries = o.GetStep().GetSnapshot().GetWorkCompleteRetries()
 	}

@@ -118,7 +118,7 @@ func TestCheckOfEachPredicate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			seen := checkOnly(t, c.predicate, &c.memory)
 			if seen.GetStatus() != c.status || seen.GetUnknown() != c.unknown {
-				t.Fatalf("stands as %v", seen)
+				t.Fatalf("coverage %v", seen)
 			}
 			text, evidence := seen.GetWhy(), ""
 			if len(seen.GetEvidence()) > 0 {
@@ -177,7 +177,7 @@ func TestUnreadableMessageHidesNoOther(t *testing.T) {
 		t.Errorf("it hides: %v", seen)
 	}
 	if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{lost}}); !seen.GetUnknown() {
-		t.Errorf("nobody knows, and it says %v", seen)
+		t.Errorf("expected unknown, got %v", seen)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestLatestMatchingCallDecides(t *testing.T) {
 				text = seen.GetEvidence()[0].GetText()
 			}
 			if seen.GetStatus() != c.status || !strings.Contains(text, c.says) {
-				t.Errorf("stands as %v", seen)
+				t.Errorf("coverage %v", seen)
 			}
 		})
 	}
@@ -249,7 +249,7 @@ func TestAnswerOfAServiceIsLimitedAndCorrected(t *testing.T) {
 		before := proto.CloneOf(c.answer)
 		seen := checkOnly(t, ask, w)
 		if seen.GetStatus() != c.status || seen.GetConfidence() != c.confidence || seen.GetUnknown() != c.unknown {
-			t.Errorf("%.80v stands as %.200v", c.answer, seen)
+			t.Errorf("%.80v has coverage %.200v", c.answer, seen)
 		}
 		if len(seen.GetEvidence()) > maxEvidence || len(seen.GetEvidence()) > 0 && (seen.GetEvidence()[0].GetKind() != "service" || seen.GetEvidence()[0].GetDigest() != "") {
 			t.Errorf("the evidence is %v", seen.GetEvidence())

@@ -130,7 +130,7 @@ func TestRenderedTextIsLimited(t *testing.T) {
 func TestNeedsFilesChanged(t *testing.T) {
 	var none *jit.Rules
 	if none.NeedsFilesChanged() || compile(t, rule("a", "turn > 1", "x")).NeedsFilesChanged() {
-		t.Error("needed by nobody")
+		t.Error("no rule needs it")
 	}
 	if !compile(t, rule("a", "files_changed > 1", "x")).NeedsFilesChanged() || !compile(t, rule("a", "true", "{{ files_changed }}")).NeedsFilesChanged() {
 		t.Error("needed, and not said")

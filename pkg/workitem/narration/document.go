@@ -10,7 +10,7 @@ import (
 type document struct {
 	lines []line
 	order []int // the lines that are not blank
-	// personal is true if it speaks of itself in the first person, apart from the
+	// personal is true if it mentions itself in the first person, apart from the
 	// lines in question.
 	personal bool
 	// addressing is true if it speaks to its reader, in the same sense.
@@ -206,7 +206,7 @@ func (d *document) alone(n int) bool {
 	return before && behind
 }
 
-// maxCode bounds how much of a line tells whether it is code, in bytes.
+// maxCode bounds how much of a line shows whether it is code, in bytes.
 const maxCode = 160
 
 // coded reports whether a line looks like one of a program.
@@ -219,7 +219,7 @@ func coded(raw string) bool {
 	return strings.ContainsRune(";{}", rune(trimmed[len(trimmed)-1])) || strings.ContainsRune(")]}", rune(trimmed[0])) || codeStart.MatchString(raw[:min(len(raw), maxCode)])
 }
 
-// marked reports whether the words of line n speak of an artifact.
+// marked reports whether the words of line n are about an artifact.
 func (d *document) marked(n int) bool {
 	return d.at(n).remark.class != none || d.at(n).says.weight >= likely
 }

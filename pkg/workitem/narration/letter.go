@@ -46,7 +46,7 @@ func (d *document) frameLetter() {
 			continue
 		}
 	case to < 0:
-		// Without a signature it goes on to the end, but for what speaks of it as a text.
+		// Without a signature it goes on to the end, but for what mentions it as a text.
 		for to = len(d.order) - 1; to > from && d.at(to).kind == prose && d.ofTheText(to); to-- {
 			continue
 		}
@@ -110,5 +110,5 @@ func (d *document) ofTheText(n int) bool {
 	return !d.sameParagraph(n) && says.weight == certain && says.has(signOffer|signRequest|signGaps|signModel) && !says.has(signPolite|signHand)
 }
 
-// ofTheText speaks of a letter as a text, which the letter itself does not do.
+// ofTheText mentions a letter as a text, which the letter itself does not do.
 var ofTheText = lazily(`\b(?:the|this) (?:tone|wording|draft|length|artifact|deliverable|work item)\b|\b(?:saved|stored)\b.*\b(?:as|to|in)\b|\b(?:i've|i have) (?:written|drafted|kept|saved|stored|created|put together) |\bmeets your needs\b|\bwhat you (?:wanted|had in mind|were looking for)\b|(?:adjust|revise|change|modify|shorten|rewrite|tweak|refine)\b.*\b(?:email|e-mail|letter|message|draft|tone|it)\b`)

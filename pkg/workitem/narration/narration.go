@@ -54,7 +54,7 @@ func Check(content string) (level Level, stripped, why string) {
 		return Clean, content, "" // each line may be content, and there is no other
 	}
 	if head+tail > 1 && d.emptied(head, tail) {
-		return Clean, content, "" // a text that speaks of its writer throughout
+		return Clean, content, "" // a text that mentions its writer throughout
 	}
 	if head+tail == len(d.order) && head+tail > 0 {
 		return Heavy, "", "it is nothing but " + d.quote(0, head+tail) + ", which speaks of a product and is none"
@@ -89,7 +89,7 @@ func (d *document) emptied(head, tail int) bool {
 	return head+tail < len(d.order)
 }
 
-// strong reports whether half of the lines speak of an artifact for certain.
+// strong reports whether half of the lines are about an artifact for certain.
 func (d *document) strong() bool {
 	count := 0
 	for n := range d.order {

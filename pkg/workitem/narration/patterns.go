@@ -57,10 +57,10 @@ var (
 	partNoun      = lazily(`^(?:the|a|an) (?:[\w-]+ )?(?:lists?|tables?|overview|steps|results|points|index|examples?|cases|parts?|sections?|class|classes|functions?|components?|methods?|entries|records?|instructions)\b`)
 	definiteStart = lazily(`^(?:the|your|my|our)\b`)
 	ownWords      = lazily(`\b(?:artifacts?|deliverables?|work items?|w\d+|as requested|you(?:'ve| have)? (?:asked|requested|wanted)|your (?:request|review)|for you|workspace|` + fileName + `)(?:\W|$)|\b(?:the|this) (?:file|document|report|draft|script)\b(?: (?:below|above|now|to disk))?[.:!]?$`)
-	// Content speaks of later and of habit; narration of now.
+	// Content mentions later and of habit; narration of now.
 	later  = lazily(`\b(?:when|once|as soon as|whenever|tomorrow|tonight|(?:next|this|every|each) (?:week|month|year|day|monday|tuesday|wednesday|thursday|friday|morning|evening|time|quarter|sprint)|by (?:monday|tuesday|wednesday|thursday|friday|the end|noon|eod|end of|next)|weekly|daily|monthly|always|never|someday|one day|on (?:monday|tuesday|wednesday|thursday|friday))\b`)
 	finite = lazily(`\b(?:is|are|was|were|has|have|had|took|takes|requires|required|can|will|should|must|may|might|means|makes|made)\b`)
-	// What follows narration and speaks of the artifact.
+	// What follows narration and is about the artifact.
 	anaphor = lazily(`^(?:it|this|that|that's|they|these|each|both|all (?:of|sections|tests|the)|the (?:report|document|file|script|summary|code|draft|artifact)|you can|i|i've|i'll|i'm|i'd|if you|let me|please|feel free|happy to|just|would you|hope|thanks|thank you)\b`)
 
 	selfIntention  = lazily(`^` + will + ` ` + adverbs + `(?:` + makes + `|update|set|mark|call|use)\b.*\b(?:artifacts?|deliverables?|work[ _]items?|work_\w+|w\d+)\b`)
@@ -76,7 +76,7 @@ var (
 		`^(?:this|it|everything|(?:the|this|your) ` + toThis + `(?:report|document|file|artifact|deliverable|script|summary|draft|work item|email|letter|code)s?) (?:has|have) (?:now |also |just |already )?been (?:now |also )?(?:successfully |fully )?(?:written|created|generated|completed|prepared|compiled|finali[sz]ed|finished|produced|uploaded|submitted|drafted|updated)(?: (?:successfully|to|in|as|at|for|based|with|according|and)\b.*)?[.!]?$`)
 	weakPassive = lazily(`^(?:the|this|your) ` + toThis + nouns + ` (?:has|have) (?:now |also |just |already )?been (?:now |also )?(?:(?:successfully |fully )?(?:created|written|generated|prepared|compiled|finali[sz]ed|completed|drafted)(?: successfully)?(?: (?:to|in|as|at|for|based|with|according|and|from|using)\b[^,]*)?[.!]?$|(?:updated|added|submitted|uploaded) successfully)`)
 	lookAccount = lazily(`^(?:i've|i have) ` + adverbs + `(?:reviewed|read|analy[sz]ed|examined|checked|gone through|looked (?:at|into|through)|compared|collected|gathered|searched|explored|studied|confirmed|inspected|investigated|researched)\b`)
-	// ownVoice is anything that a writer says of itself; it tells only at the edges of a
+	// ownVoice is anything that a writer says of itself; it counts only at the edges of a
 	// text in which nobody else says I.
 	ownVoice   = lazily(`^(?:(?:i've|i have) ` + adverbs + `(?:[a-z]+ed|written|made|kept|left|put|taken|chosen|gone|drawn|built|given|begun|done|set|split|cut|shown|run)|i believe|i think|i trust|i (?:also |then |just )?[a-z]+ed|i (?:left|kept|wrote|made|took|chose|went|put|drew|built|gave|set)) `)
 	attributed = lazily(`, (?:\w+ ){0,3}(?:said|says|asked|promised|thought|replied|whispered|shouted|told|murmured|cried|answered|wrote)\b`)

@@ -11,15 +11,15 @@ const (
 	signDid                       // its writer tells what it did with a text: "I've shortened …"
 	signText                      // names a text: report, script, poem
 	signPart                      // names a part by its turn: "the next section"
-	signRequest                   // speaks of a request: "as you asked", "your brief"
-	signGiven                     // speaks of what the reader gave: "you sent"
+	signRequest                   // mentions a request: "as you asked", "your brief"
+	signGiven                     // mentions what the reader gave: "you sent"
 	signOffer                     // offers more work: "Shall I add …?"
 	signPolite                    // turns to the reader as letters do, too: "Let me know"
 	signSaved                     // says where it was stored
 	signDone                      // says that it is complete
 	signModel                     // speaks as a model
-	signGaps                      // speaks of placeholders
-	signSize                      // speaks of length or form
+	signGaps                      // mentions placeholders
+	signSize                      // mentions length or form
 	signOnward                    // says that the text goes on
 	signThinks                    // thinks aloud about the user
 	signSorry                     // says what could not be done
@@ -29,7 +29,7 @@ const (
 	signForm                      // names what can be changed in a text: its tone, its title
 	signLetter                    // names a part of a letter as a text: "the closing of the letter"
 	signVoice                     // speaks as texts of its kind do: "In this post, I will show"
-	signLater                     // speaks of another time, as plans and habits do
+	signLater                     // mentions another time, as plans and habits do
 	signFinite                    // has another verb: "Saving the file took 3 s."
 	signColon                     // ends with a colon
 	signAsks                      // ends with a question mark

@@ -19,17 +19,17 @@ const (
 // remark is a line that may be narration.
 type remark struct {
 	class class
-	// strong is true if it speaks of an artifact; a weak one might be content of a
+	// strong is true if it is about an artifact; a weak one might be content of a
 	// text that speaks in the first person.
 	strong bool
-	// self is true if it can only speak of this artifact: it names a file, a work
+	// self is true if it can only be about this artifact: it names a file, a work
 	// item, a request.
 	self bool
 	// spoken is true if its writer is its subject: "I have", "Let me".
 	spoken bool
-	// edge is true if it tells only at the edges of an artifact.
+	// edge is true if it counts only at the edges of an artifact.
 	edge bool
-	// mine is true if an offer speaks of its writer: "Let me know", not "Feel free".
+	// mine is true if an offer mentions its writer: "Let me know", not "Feel free".
 	mine bool
 	// inline is true if content follows in the same line.
 	inline bool

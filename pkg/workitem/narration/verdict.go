@@ -18,7 +18,7 @@ func (d *document) prefaced() int {
 	return 0
 }
 
-// tells reports whether line n at the head or the tail speaks of the artifact.
+// tells reports whether line n at the head or the tail is about the artifact.
 func (d *document) tells(n int, where position) bool {
 	l := d.at(n)
 	says := l.says
@@ -62,7 +62,7 @@ var (
 	}
 )
 
-// tellsOfForm reports whether line n speaks of the artifact as a text, which one who says I
+// tellsOfForm reports whether line n is about the artifact as a text, which one who says I
 // in it does not do.
 func (d *document) tellsOfForm(n int, where position) bool {
 	if says := d.at(n).says; where == atTail {
@@ -118,7 +118,7 @@ func (d *document) ruledBefore(n int) bool {
 	return false
 }
 
-// interrupts reports whether line n, amid the content, speaks of the work on it.
+// interrupts reports whether line n, amid the content, is about the work on it.
 func (d *document) interrupts(n int) bool {
 	l := d.at(n)
 	says := l.says
@@ -163,7 +163,7 @@ var (
 )
 
 // hearOut makes what the check takes for content part of the register: whether the
-// document speaks of its writer, and to its reader. It says whether that tells more.
+// document mentions its writer, and to its reader. It says whether that tells more.
 func (d *document) hearOut(head, tail int) bool {
 	before := [2]bool{d.personal, d.addressing}
 	for n := head; n < len(d.order)-tail; n++ {

@@ -11,17 +11,17 @@ type weight int
 const (
 	nothing  weight = iota
 	possible        // it may be where nothing of the artifact can stand
-	likely          // it may be content of a text that speaks of its writer
-	certain         // it speaks of the artifact, or of the request for it
+	likely          // it may be content of a text that mentions its writer
+	certain         // it is about the artifact, or of the request for it
 )
 
 // testimony is what the words of a line say.
 type testimony struct {
 	signs  signs
 	weight weight
-	// opens is true if its first sentence speaks of an artifact, or leads to what does.
+	// opens is true if its first sentence is about an artifact, or leads to what does.
 	opens bool
-	// own is true if a sentence speaks of its writer, and of nothing else here; turns
+	// own is true if a sentence mentions its writer, and of nothing else here; turns
 	// says it of one after the first.
 	own, turns bool
 }
@@ -62,7 +62,7 @@ func testify(bare string) testimony {
 
 func (t testimony) has(oneOf signs) bool { return t.signs.has(oneOf) }
 
-// certainly are signs that together speak of an artifact or of the request for it: one
+// certainly are signs that together are about an artifact or of the request for it: one
 // of each set.
 var certainly = [][]signs{
 	{signRequest, signDid | signWill | signHand | signDone | signPolite | signHail | signOnward}, // "I cut it as you asked."
