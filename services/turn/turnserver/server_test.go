@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -30,7 +31,21 @@ const wholeTurn = "turn_started model_responded tools_started tool_finished tool
 // published while it writes, and its calls run at the same time.
 func TestTurnRunsItsCalls(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, calls(call("a", "read_file", "path", "a.txt"), call("b", "read_file", "path", "b.txt")))
+	var arrived atomic.Int32
+	both := make(chan struct{})
+	b := newBedWith(t, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if strings.HasSuffix(info.FullMethod, "/ExecuteTool") {
+			if arrived.Add(1) == 2 {
+				close(both)
+			}
+			select {
+			case <-both:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return handler(ctx, req)
+	}, nil, calls(call("a", "read_file", "path", "a.txt"), call("b", "read_file", "path", "b.txt")))
 	b.write("a.txt", "forty")
 	b.write("b.txt", "two")
 	var mu sync.Mutex
