@@ -64,6 +64,7 @@ type Model struct {
 	bodies
 	base       *state // where the exploration begins
 	made       map[string]decision
+	wakes      map[wakeKey]decision
 	admissions map[string]admission
 	fixed      seq // what lies in the stream up to here is the same in all states
 	floor      seq // how far behind a replica may be that need not have any message
@@ -138,7 +139,7 @@ type action struct {
 
 // New makes the model of a scenario.
 func New(sc Scenario) (*Model, error) {
-	m := &Model{Scenario: sc, made: map[string]decision{}, admissions: map[string]admission{}}
+	m := &Model{Scenario: sc, made: map[string]decision{}, wakes: map[wakeKey]decision{}, admissions: map[string]admission{}}
 	if err := m.prepare(); err != nil {
 		return nil, fmt.Errorf("%s: before the exploration: %w", sc.Name, err)
 	}

@@ -1,8 +1,6 @@
 package explore
 
 import (
-	"fmt"
-
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -123,15 +121,25 @@ func (m *Model) pend(s *state, w *worker, d decision, fence seq) {
 // stream up to u. Every run is attended.
 func (m *Model) wakeViewed(s *state, u seq) decision {
 	newest := s.record(u)
-	return m.remembered(fmt.Sprintf("wake %d %d %d", s.at(newest).body, newest, s.item(u)), func() decision {
-		w, a := repair.Wake{}.Next(repair.ViewRead{View: m.view(s, u)})
-		if _, ok := a.(repair.CheckAttendance); ok {
-			_, a = w.Next(repair.Attendance{Yes: true})
-		}
-		d := decision{action: a}
-		if a, ok := a.(repair.Append); ok {
-			d.body = m.step(a.Record.GetStep(), nil, nil)
-		}
+	key := wakeKey{s.at(newest).body, newest, s.item(u)}
+	d, known := m.wakes[key]
+	if known {
 		return d
-	})
+	}
+	w, a := repair.Wake{}.Next(repair.ViewRead{View: m.view(s, u)})
+	if _, ok := a.(repair.CheckAttendance); ok {
+		_, a = w.Next(repair.Attendance{Yes: true})
+	}
+	d.action = a
+	if a, ok := a.(repair.Append); ok {
+		d.body = m.step(a.Record.GetStep(), nil, nil)
+	}
+	m.wakes[key] = d
+	return d
+}
+
+// wakeKey is what the decision of a repair.Wake depends on.
+type wakeKey struct {
+	body         bodyID // of the newest record
+	newest, item seq
 }
