@@ -62,10 +62,7 @@ func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harn
 // then be wrong.
 func onlyNotices(needs *harnessv1.Needs) bool {
 	for _, request := range needs.GetHooks() {
-		switch request.GetTopic() {
-		case harnessv1.HookTopic_HOOK_TOPIC_ON_COMPLETE, harnessv1.HookTopic_HOOK_TOPIC_SESSION_END,
-			harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, harnessv1.HookTopic_HOOK_TOPIC_ON_PAUSE:
-		default:
+		if request.GetTopic() == harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP { // alone decides
 			return false
 		}
 	}
