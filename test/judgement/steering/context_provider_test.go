@@ -173,7 +173,7 @@ func TestContextBadProvidersAreRefusedAtTheStart(t *testing.T) {
 		"both":      {[]*harnessv1.ContextProvider{{Name: "a", Text: "x", Grpc: "h:1"}}, []string{at + "[1]", "both"}},
 		"neither":   {[]*harnessv1.ContextProvider{{Name: "a"}}, []string{at + "[1]", "neither"}},
 		"no name":   {[]*harnessv1.ContextProvider{{Text: "x"}}, []string{at + "[1].name"}},
-		"twice":     {[]*harnessv1.ContextProvider{{Name: "good", Text: "y"}}, []string{at + "[1].name", "twice"}},
+		"twice":     {[]*harnessv1.ContextProvider{{Name: "good", Text: "y"}}, []string{at + "[1].name", "duplicate"}},
 		"no target": {[]*harnessv1.ContextProvider{{Name: "a", Grpc: "localhost"}}, []string{at + "[1].grpc", "HOST:PORT"}},
 	} {
 		t.Run(name, func(t *testing.T) {
