@@ -109,7 +109,7 @@ func TestABrokenConnectionShowsNothingTwiceAndLosesNothing(t *testing.T) {
 	}
 	f.cuts = 3
 	got := call(t, nil, "", "run", "--server", f.address, "--output", "jsonl", "go")
-	if got.code != 0 || strings.Count(got.out, "step.start") != 5 || strings.Count(got.err, "out of reach") == 0 {
+	if got.code != 0 || strings.Count(got.out, "step.start") != 5 || strings.Count(got.err, "unavailable") == 0 {
 		t.Errorf("%+v", got)
 	}
 	last := 0

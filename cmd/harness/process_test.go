@@ -155,7 +155,7 @@ func TestApprovalsAtTheTerminal(t *testing.T) {
 	fmt.Fprint(keyboard, "y\n")
 	screen.expect(t, question, 3)
 	fmt.Fprint(keyboard, "n\n")
-	screen.expect(t, "Why not?", 1)
+	screen.expect(t, "Reason for the model", 1)
 	fmt.Fprint(keyboard, "too dangerous\n")
 	screen.expect(t, question, 4)
 	fmt.Fprint(keyboard, "a\n")
@@ -259,7 +259,7 @@ func TestSignals(t *testing.T) {
 			deaf.Store(true) // nobody kills the run: the second signal leaves it
 			cmd, errs = start()
 			send(cmd)
-			errs.expect(t, "once more leaves at once", 1)
+			errs.expect(t, "a second signal leaves immediately", 1)
 			<-took
 			send(cmd)
 			if code := exitCode(t, cmd); code != 4 || !strings.Contains(errs.String(), "harness resume r2") {

@@ -39,7 +39,7 @@ func answered(f *fake, calls ...*harnessv1.PendingCall) {
 	})
 }
 
-const yourAnswer = "(Enter leaves it waiting): "
+const yourAnswer = "(Enter to skip): "
 
 func TestQuestionsAtTheTerminal(t *testing.T) {
 	for _, verb := range []string{"run", "watch"} {

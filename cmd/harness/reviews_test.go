@@ -48,7 +48,7 @@ func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
 			t.Errorf("got %v, want %v", f.inputs[i], want[i])
 		}
 	}
-	if !strings.Contains(screen.String(), "A hook wants you to look at run_command before it runs:") {
+	if !strings.Contains(screen.String(), "A hook requests a review of run_command before it runs:") {
 		t.Errorf("the screen shows %s", screen.String())
 	}
 }
