@@ -134,7 +134,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 		return nil
 	case v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY && v.reason == "":
 		a.why = true
-		f.Prompt.print("Why not? The model is told (Enter for no reason): ")
+		f.Prompt.print("Reason for the model (Enter for none): ")
 		return nil
 	}
 	return f.approve(ctx, v)

@@ -327,7 +327,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	f.grace = nil // goes on when the gateway is back
 	if f.failing.IsZero() {
 		f.failing = time.Now()
-		f.Printer.Remark(fmt.Sprintf("gateway away, trying again; it may be out of reach for %v", f.Patience))
+		f.Printer.Remark(fmt.Sprintf("the gateway is unavailable; retrying for up to %v", f.Patience))
 	}
 	if time.Since(f.failing) > f.Patience {
 		return err
@@ -391,7 +391,7 @@ func (f *follower) signal(ctx context.Context) error {
 		f.hold(f.asking.park)
 	}
 	f.asking = asking{}
-	f.Printer.Remark("interrupting the run; once more leaves at once")
+	f.Printer.Remark("interrupting the run; a second signal leaves immediately")
 	id := NewID()
 	f.awaiting[id] = true
 	go func() {

@@ -62,7 +62,7 @@ func (p *Prompt) approval(call *harnessv1.PendingCall) {
 
 // review shows a call that a hook wants reviewed.
 func (p *Prompt) review(call *harnessv1.PendingCall) {
-	p.print("\nA hook wants you to look at %s before it runs:\n", p.clean(call.GetTool()))
+	p.print("\nA hook requests a review of %s before it runs:\n", p.clean(call.GetTool()))
 	p.what(call)
 	p.letGo()
 }
@@ -96,10 +96,10 @@ func (p *Prompt) question(call *harnessv1.PendingCall) {
 		p.print("  [%d] %s\n", i+1, render.Short(option, 300))
 	}
 	if len(options) > 0 {
-		p.print("Your answer, a number or your own words (Enter leaves it waiting): ")
+		p.print("Your answer, a number or text (Enter to skip): ")
 		return
 	}
-	p.print("Your answer (Enter leaves it waiting): ")
+	p.print("Your answer (Enter to skip): ")
 }
 
 // chosen returns the answer that a line gives to a question: the option with that
