@@ -104,7 +104,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*Res
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := c.http.Do(req)
+	res, err := c.http.Do(req) //nolint:bodyclose // Response.Close and refusal close it
 	if err != nil {
 		return nil, err
 	}
