@@ -84,8 +84,8 @@ func TestFollowingAGatewayThatIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = mesh.Wait()
-	runErr.expect(t, "gateway away, trying again", 1)
-	watchErr.expect(t, "gateway away, trying again", 1)
+	runErr.expect(t, "the gateway is unavailable; retrying", 1)
+	watchErr.expect(t, "the gateway is unavailable; retrying", 1)
 	serve()
 	for name, got := range map[string]struct {
 		cmd       *exec.Cmd
@@ -94,7 +94,7 @@ func TestFollowingAGatewayThatIsKilled(t *testing.T) {
 		if code := exitCode(t, got.cmd); code != 0 {
 			t.Errorf("%s: exit code %d:\n%s", name, code, got.errs)
 		}
-		if strings.Count(got.errs.String(), "gateway away") != 1 || strings.Count(got.errs.String(), "gateway back") != 1 {
+		if strings.Count(got.errs.String(), "gateway is unavailable") != 1 || strings.Count(got.errs.String(), "gateway back") != 1 {
 			t.Errorf("%s says:\n%s", name, got.errs)
 		}
 	}

@@ -257,7 +257,7 @@ func TestFollowThroughRestarts(t *testing.T) {
 	f.out.expect(t, `"Hello "`, 1)
 
 	b.stop()
-	f.notes.expect(t, "gateway away, trying again", 1)
+	f.notes.expect(t, "the gateway is unavailable; retrying", 1)
 	b.delta(1, 6, "nobody hears this ")
 	b.step("repair")
 	b.start()
@@ -270,7 +270,7 @@ func TestFollowThroughRestarts(t *testing.T) {
 	f.out.expect(t, `"Anew"`, 1)
 
 	b.stop()
-	f.notes.expect(t, "gateway away, trying again", 2)
+	f.notes.expect(t, "the gateway is unavailable; retrying", 2)
 	b.start()
 	f.notes.expect(t, "gateway back", 2)
 	b.append(&harnessv1.Record{ // shows that the watch is under way
@@ -283,7 +283,7 @@ func TestFollowThroughRestarts(t *testing.T) {
 	f.out.expect(t, `", at last"`, 1)
 
 	b.stop()
-	f.notes.expect(t, "gateway away, trying again", 3)
+	f.notes.expect(t, "the gateway is unavailable; retrying", 3)
 	b.step("repair")
 	b.step(runlog.End)
 	b.start()
@@ -364,7 +364,7 @@ func TestAnAnswerWhileTheGatewayIsAway(t *testing.T) {
 	f := b.follow(follow.Config{Prompt: follow.NewPrompt(keys, screen, func(s string) string { return s })})
 	screen.expect(t, "[n] no: ", 1)
 	b.stop()
-	f.notes.expect(t, "gateway away, trying again", 1)
+	f.notes.expect(t, "the gateway is unavailable; retrying", 1)
 	fmt.Fprintln(keyboard, "y")
 	b.start()
 	var items []*harnessv1.InboxItem
