@@ -195,8 +195,8 @@ func TestSubscribersSeeCalls(t *testing.T) {
 	}
 }
 
-// TestChangedInstructionsAreTold: the workspace is read before a turn.
-func TestChangedInstructionsAreTold(t *testing.T) {
+// TestChangedInstructionsAreShown: the workspace is read before a turn.
+func TestChangedInstructionsAreShown(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, calls(done))
 	b.write("AGENTS.md", "Count twice.")
