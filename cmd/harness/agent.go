@@ -33,7 +33,7 @@ func (c *agentInitCmd) run(_ context.Context, a *app) (int, error) {
 	for _, path := range paths {
 		fmt.Fprintln(a.out, path)
 	}
-	a.note("edit them, then run: harness agent check %s", quote(paths[0]))
+	a.printNote("edit them, then run: harness agent check %s", quote(paths[0]))
 	return follow.ExitDone, nil
 }
 

@@ -13,7 +13,7 @@ import (
 func reach(ctx context.Context, a *app, file *agentfile.File) error {
 	warnings, err := hookcaller.New(hookcaller.Config{}).Reach(ctx, file.Agent.GetHooks())
 	for _, warning := range warnings {
-		a.note("%s", warning)
+		a.printNote("%s", warning)
 	}
 	return file.Locate(fault.In("spec.agent", err))
 }

@@ -174,7 +174,7 @@ func message(err error) string {
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // note writes a remark to stderr.
-func (a *app) note(format string, args ...any) {
+func (a *app) printNote(format string, args ...any) {
 	fmt.Fprintln(a.err, oneLine("harness: "+fmt.Sprintf(format, args...)))
 }
 

@@ -11,22 +11,22 @@ import (
 
 // drive connects so that the run can continue, and returns its previous status: a mesh
 // that is started here immediately continues a run that was killed or has a message.
-func (f *following) drive(ctx context.Context, a *app) (*harnessv1.GetRunResponse, error) {
+func (f *runFollower) drive(ctx context.Context, a *app) (*harnessv1.GetRunResponse, error) {
 	var err error
 	if f.session, err = f.target.connect(ctx, a, backend.Read); err != nil {
 		return nil, err
 	}
-	stands, err := f.stands(ctx)
+	current, err := f.current(ctx)
 	if err != nil || f.session.Working {
-		return stands, err
+		return current, err
 	}
-	return stands, f.carryOn(ctx, a, stands)
+	return current, f.carryOn(ctx, a, current)
 }
 
 // carryOn replaces the session of a lone gateway by a whole mesh, if the run can
 // continue in this process.
-func (f *following) carryOn(ctx context.Context, a *app, stands *harnessv1.GetRunResponse) error {
-	if err := usable(a, stands); err != nil {
+func (f *runFollower) carryOn(ctx context.Context, a *app, current *harnessv1.GetRunResponse) error {
+	if err := usable(a, current); err != nil {
 		return fmt.Errorf("run %s cannot continue here and is unchanged: %w", f.run, err)
 	}
 	a.disconnect(ctx, f.session)
@@ -38,18 +38,18 @@ func (f *following) carryOn(ctx context.Context, a *app, stands *harnessv1.GetRu
 
 // usable returns an error if none of the run's models can be opened in this process. A
 // turn without a model fails the run permanently, so it is refused beforehand.
-func usable(a *app, stands *harnessv1.GetRunResponse) error {
+func usable(a *app, current *harnessv1.GetRunResponse) error {
 	models, err := a.models()
 	if err != nil {
 		return err
 	}
-	_, _, err = provider.OpenWith(models, stands.GetRun().GetModel(), a.env)
+	_, _, err = provider.OpenWith(models, current.GetRun().GetModel(), a.env)
 	if err == nil {
 		return nil
 	}
-	for _, fallback := range stands.GetSpec().GetAgent().GetFallbackModels() {
+	for _, fallback := range current.GetSpec().GetAgent().GetFallbackModels() {
 		if _, _, other := provider.OpenWith(models, fallback, a.env); other == nil {
-			a.note("%s cannot be used; %s replaces it: %s", stands.GetRun().GetModel(), fallback, err)
+			a.printNote("%s cannot be used; %s replaces it: %s", current.GetRun().GetModel(), fallback, err)
 			return nil
 		}
 	}

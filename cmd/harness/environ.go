@@ -49,9 +49,9 @@ func (a *app) warnUnknown(model *kong.Application) {
 			continue
 		}
 		if near := nearest(name, known); near != "" {
-			a.note("WARNING: environment %s: unknown variable; did you mean %s?", name, near)
+			a.printNote("WARNING: environment %s: unknown variable; did you mean %s?", name, near)
 		} else {
-			a.note("WARNING: environment %s: unknown variable, ignored", name)
+			a.printNote("WARNING: environment %s: unknown variable, ignored", name)
 		}
 	}
 }

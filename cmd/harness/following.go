@@ -20,7 +20,7 @@ import (
 )
 
 // following is the common part of the commands that follow a run.
-type following struct {
+type runFollower struct {
 	target  *target
 	session *backend.Session
 	run     string
@@ -42,21 +42,21 @@ type following struct {
 }
 
 // printer returns the printer of the events, and the narrator for output to people.
-func (f *following) printer(ctx context.Context, a *app) (follow.Printer, narrator) {
+func (f *runFollower) printer(ctx context.Context, a *app) (follow.Printer, narrator) {
 	switch f.output {
 	case "json":
 		return render.NewQuiet(a.err), nil
 	case "jsonl":
 		return render.NewLines(a.out, a.err), nil
 	}
-	text := f.tell(ctx, a)
+	text := f.newNarrator(ctx, a)
 	text.Header(f.run, f.model, f.workspace, f.goal)
 	return text, text
 }
 
 // follow follows the run until it is parked or has ended, prints the result and what to
 // do next.
-func (f *following) follow(ctx context.Context, a *app) (int, error) {
+func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 	printer, text := f.printer(ctx, a)
 	cfg := follow.Config{
 		Client: f.session.Client, Namespace: f.target.Namespace, Run: f.run,
@@ -80,12 +80,12 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 	}
 	switch {
 	case errors.Is(err, errSignal):
-		a.note("detached; the run continues")
+		a.printNote("detached; the run continues")
 		return follow.ExitParked, nil
 	case errors.Is(err, follow.ErrLeft):
-		a.note("%s", message(err))
-		a.note("to continue: harness resume %s%s", f.run, f.target.words(a))
-		f.session = nil // leave at once: nothing is waited for
+		a.printNote("%s", message(err))
+		a.printNote("to continue: harness resume %s%s", f.run, f.target.words(a))
+		f.session = nil // leave without waiting
 		return follow.ExitParked, nil
 	case errors.Is(err, follow.ErrUnread):
 		return follow.ExitError, nil
@@ -94,13 +94,13 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 	}
 	for id, reason := range outcome.Rejected {
 		if id == f.resume && outcome.Moved {
-			continue // something else had let it go on before
+			continue // another input had resumed it before
 		}
-		a.note("the run rejected the input: %s", reason)
+		a.printNote("the run rejected the input: %s", reason)
 	}
 	result, err := backend.Whole(ctx, f.session.Client, f.target.Namespace, f.run, outcome.Result)
 	if err != nil {
-		a.note("the whole answer cannot be read: %s", message(err))
+		a.printNote("the whole answer cannot be read: %s", message(err))
 	}
 	if err := f.print(a, text, result); err != nil {
 		return follow.ExitError, fmt.Errorf("stdout: %w", err)
@@ -110,7 +110,7 @@ func (f *following) follow(ctx context.Context, a *app) (int, error) {
 }
 
 // print writes the result. A closed stdout is no error.
-func (f *following) print(a *app, text narrator, r *harnessv1.HarnessResult) error {
+func (f *runFollower) print(a *app, text narrator, r *harnessv1.HarnessResult) error {
 	var line []byte
 	var err error
 	switch f.output {
@@ -136,7 +136,7 @@ func (f *following) print(a *app, text narrator, r *harnessv1.HarnessResult) err
 }
 
 // unseen returns the part of the answer that is not already on the same screen.
-func (f *following) unseen(a *app, text narrator, r *harnessv1.HarnessResult) string {
+func (f *runFollower) unseen(a *app, text narrator, r *harnessv1.HarnessResult) string {
 	whole, said := render.Answer(r), strings.TrimSpace(text.Shown())
 	if !isTerminal(a.out) || !isTerminal(a.err) {
 		return whole

@@ -38,7 +38,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	case errors.Is(err, backend.ErrNoData) && c.Output == "json":
 		return follow.ExitDone, emit(a.out, []byte(`{"runs":[]}`))
 	case errors.Is(err, backend.ErrNoData):
-		a.note("no runs")
+		a.printNote("no runs")
 		return follow.ExitDone, nil
 	case err != nil:
 		return follow.ExitError, err
@@ -50,13 +50,13 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, err
 	}
-	sayIdle(a, session, runs)
+	noteIdle(a, session, runs)
 	write := c.table
 	switch {
 	case c.Output == "json":
 		write = c.json
 	case len(runs) == 0:
-		a.note("no runs")
+		a.printNote("no runs")
 		return follow.ExitDone, nil
 	}
 	out, err := write(ctx, a, session, runs)
@@ -81,14 +81,14 @@ func (c *listCmd) runs(ctx context.Context, s *backend.Session, statuses []harne
 	}
 }
 
-// sayIdle notes runs that are RUNNING by their log while no process works on them.
-func sayIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
+// noteIdle notes runs that are RUNNING by their log while no process works on them.
+func noteIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
 	if !s.Local || s.Working {
 		return
 	}
 	for _, run := range runs {
 		if run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING {
-			a.note("no process is working on %s; harness resume %s continues it", run.GetRunId(), run.GetRunId())
+			a.printNote("no process is working on %s; harness resume %s continues it", run.GetRunId(), run.GetRunId())
 		}
 	}
 }

@@ -29,10 +29,10 @@ type runKey struct{ namespace, run string }
 
 func keyOf(r *harnessv1.Run) runKey { return runKey{r.GetNamespace(), r.GetRunId()} }
 
-// standings are the results of parked runs that were read.
-type standings map[runKey]*harnessv1.HarnessResult
+// runResults are the results of parked runs that were read.
+type runResults map[runKey]*harnessv1.HarnessResult
 
-func (s standings) of(r *harnessv1.Run) *harnessv1.HarnessResult { return s[keyOf(r)] }
+func (s runResults) of(r *harnessv1.Run) *harnessv1.HarnessResult { return s[keyOf(r)] }
 
 // waiting returns the runs that wait for an answer or a timer, without those that only
 // wait for a resume.
@@ -50,7 +50,7 @@ func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
 }
 
 // all reads what all runs wait for.
-func (c *listCmd) all(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (standings, error) {
+func (c *listCmd) all(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (runResults, error) {
 	calls, timers := waiting(runs)
 	stand, err := c.ask(ctx, s, timers)
 	if err != nil || len(calls) == 0 {
@@ -72,8 +72,8 @@ func (c *listCmd) all(ctx context.Context, s *backend.Session, runs []*harnessv1
 }
 
 // ask reads the results of some runs.
-func (c *listCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (standings, error) {
-	stand := standings{}
+func (c *listCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (runResults, error) {
+	stand := runResults{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	var mu sync.Mutex
@@ -124,16 +124,16 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 
 // runJSON returns a run with its pending calls and the time at which it continues by
 // itself, null if it does not.
-func runJSON(r *harnessv1.Run, stands *harnessv1.HarnessResult) ([]byte, error) {
+func runJSON(r *harnessv1.Run, current *harnessv1.HarnessResult) ([]byte, error) {
 	run, err := eventjson.Run(r)
 	if err != nil {
 		return nil, err
 	}
-	pending, err := eventjson.Pending(stands.GetPending())
+	pending, err := eventjson.Pending(current.GetPending())
 	if err != nil {
 		return nil, err
 	}
-	return with(with(run, "pending", pending), "wake_at", eventjson.Time(stands.GetWakeAt())), nil
+	return with(with(run, "pending", pending), "wake_at", eventjson.Time(current.GetWakeAt())), nil
 }
 
 // with returns an object with one more field.

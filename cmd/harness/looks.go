@@ -38,7 +38,7 @@ const (
 
 // laidOut reports whether a stream gets rendered Markdown: if requested or, unless plain
 // text was requested, on a terminal that supports it.
-func (f *following) laidOut(a *app, stream any) bool {
+func (f *runFollower) laidOut(a *app, stream any) bool {
 	return f.render == renderMarkdown || f.render != renderPlain && a.capable(stream)
 }
 
@@ -49,7 +49,7 @@ func (a *app) capable(stream any) bool {
 }
 
 // tell returns the narrator of the run.
-func (f *following) tell(ctx context.Context, a *app) narrator {
+func (f *runFollower) newNarrator(ctx context.Context, a *app) narrator {
 	fetch := func(c *harnessv1.Content) string {
 		whole, err := backend.Text(ctx, f.session.Client, f.target.Namespace, f.run, c)
 		if err != nil {
@@ -87,7 +87,7 @@ func (a *app) size(stream any) (width, height int) {
 }
 
 // rendered returns an answer for stdout: unchanged for programs, laid out for people.
-func (f *following) rendered(a *app, answer string) string {
+func (f *runFollower) rendered(a *app, answer string) string {
 	if !f.laidOut(a, a.out) {
 		if isTerminal(a.out) {
 			return render.Clean(answer)
@@ -99,7 +99,7 @@ func (f *following) rendered(a *app, answer string) string {
 	look := markdown.Look{Width: width - 1, Colour: style.Colour, UTF8: style.UTF8}
 	text := strings.Join(markdown.New(look).Render(answer), "\n")
 	if isTerminal(a.out) {
-		text = "\n" + text // what stands above is how the run ended
+		text = "\n" + text // the result of the run is above
 	}
 	return text
 }

@@ -30,13 +30,13 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
 		return follow.ExitError, err
 	}
-	f := &following{target: &c.target, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream}
+	f := &runFollower{target: &c.target, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream}
 	defer func() { a.disconnect(ctx, f.session) }()
-	stands, err := f.drive(ctx, a)
+	current, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
 	}
-	f.after = stands.GetRun().GetVersion()
+	f.after = current.GetRun().GetVersion()
 	// Also for a running run: an unprocessed interrupt may be in its inbox, and the
 	// gateway knows.
 	id := follow.NewID()
@@ -46,21 +46,21 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	ended := fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED)
 	if ended && c.extends() == nil {
 		// A message that was stored before may have resumed and ended it.
-		if now, err := f.stands(ctx); err == nil && now.GetRun().GetVersion() > f.after {
+		if now, err := f.current(ctx); err == nil && now.GetRun().GetVersion() > f.after {
 			return f.follow(ctx, a)
 		}
 	}
 	switch {
 	case ended:
 		return follow.ExitError, fmt.Errorf("run %s has ended (%s) and cannot be resumed; to continue it with a message: harness send %s%s 'what to do now'",
-			c.RunID, render.StatusName(stands.GetRun().GetStatus()), c.RunID, c.words(a))
+			c.RunID, render.StatusName(current.GetRun().GetStatus()), c.RunID, c.words(a))
 	case err != nil:
 		return follow.ExitError, c.named(err)
 	case c.extends() != nil:
 		f.sent = []string{id} // stored also for a run that runs
 	case !answer.GetAlreadyRunning():
 		f.sent, f.resume = []string{id}, id
-	case hasEnded(stands.GetRun().GetStatus()):
+	case hasEnded(current.GetRun().GetStatus()):
 		// A message in the inbox is about to resume it.
 		if err := f.moved(ctx, a); err != nil {
 			return before(err)
@@ -97,13 +97,13 @@ func (c *resumeCmd) named(err error) error {
 const movePatience = 10 * time.Second
 
 // moved waits until the run's log has grown.
-func (f *following) moved(ctx context.Context, a *app) error {
+func (f *runFollower) moved(ctx context.Context, a *app) error {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(movePatience); time.Now().Before(deadline); {
-		now, err := f.stands(ctx)
+		now, err := f.current(ctx)
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	if c.Continue != "" {
-		return c.goOn(ctx, a, goal)
+		return c.continueRun(ctx, a, goal)
 	}
 	if c.RunID != "" {
 		if err := runName("--run-id", c.RunID); err != nil {
@@ -101,7 +101,7 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, fil
 	if err != nil {
 		return before(err)
 	}
-	f := &following{target: &c.target, session: session, output: c.Output, render: c.Render, noDeltas: c.NoStream}
+	f := &runFollower{target: &c.target, session: session, output: c.Output, render: c.Render, noDeltas: c.NoStream}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	started, err := startRun(ctx, a, session, request)
@@ -111,7 +111,7 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, fil
 	f.run = started.GetRunId()
 	f.model, f.workspace, f.goal = spec.GetAgent().GetModel(), spec.GetWorkspace(), spec.GetGoal().GetInline()
 	if started.GetExisted() {
-		a.note("run %s already exists; following it", f.run)
+		a.printNote("run %s already exists; following it", f.run)
 	}
 	return f.follow(ctx, a)
 }
@@ -174,15 +174,15 @@ func requestID(request *harnessv1.StartRunRequest) string {
 	return "cli-" + hex.EncodeToString(sum[:16])
 }
 
-// goOn sends an existing run a message and follows it.
-func (c *runCmd) goOn(ctx context.Context, a *app, text string) (int, error) {
-	f := &following{target: &c.target, run: c.Continue, output: c.Output, render: c.Render, noDeltas: c.NoStream, goal: text}
+// continueRun sends an existing run a message and follows it.
+func (c *runCmd) continueRun(ctx context.Context, a *app, text string) (int, error) {
+	f := &runFollower{target: &c.target, run: c.Continue, output: c.Output, render: c.Render, noDeltas: c.NoStream, goal: text}
 	defer func() { a.disconnect(ctx, f.session) }()
-	stands, err := f.drive(ctx, a)
+	current, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
 	}
-	f.after = stands.GetRun().GetVersion()
+	f.after = current.GetRun().GetVersion()
 	id := follow.NewID()
 	if err := say(ctx, f.session, c.Namespace, c.Continue, id, text); err != nil {
 		return follow.ExitError, err
@@ -191,17 +191,17 @@ func (c *runCmd) goOn(ctx context.Context, a *app, text string) (int, error) {
 	return f.follow(ctx, a)
 }
 
-// stands reads the status of the run and fills in the header.
-func (f *following) stands(ctx context.Context) (*harnessv1.GetRunResponse, error) {
-	stands, err := f.session.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.target.Namespace, RunId: f.run})
+// current reads the status of the run and fills in the header.
+func (f *runFollower) current(ctx context.Context) (*harnessv1.GetRunResponse, error) {
+	current, err := f.session.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.target.Namespace, RunId: f.run})
 	if err != nil {
 		return nil, err
 	}
-	f.model, f.workspace = stands.GetRun().GetModel(), stands.GetSpec().GetWorkspace()
+	f.model, f.workspace = current.GetRun().GetModel(), current.GetSpec().GetWorkspace()
 	if f.goal == "" {
-		f.goal = stands.GetRun().GetGoal()
+		f.goal = current.GetRun().GetGoal()
 	}
-	return stands, nil
+	return current, nil
 }
 
 // say sends a run a user message.

@@ -48,7 +48,7 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 	sent, err := c.send(ctx, session, text)
 	if err != nil {
 		if len(sent) > 0 {
-			a.note("%s is stored; no process is working on the run", sent[0])
+			a.printNote("%s is stored; no process is working on the run", sent[0])
 		}
 		return follow.ExitError, c.named(err)
 	}

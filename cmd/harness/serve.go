@@ -78,7 +78,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		drain = c.Drain.d
 	}
 	if c.NATS == "" && !slices.Contains(c.Roles, workflow.AllRoles) && len(c.Roles) < len(workflow.Roles()) {
-		a.note("WARNING: without --nats the bus is embedded in this process: %s cannot work with other processes", strings.Join(c.Roles, ", "))
+		a.printNote("WARNING: without --nats the bus is embedded in this process: %s cannot work with other processes", strings.Join(c.Roles, ", "))
 	}
 	if err := gatewayhttp.CheckOrigins(c.CORS); err != nil {
 		return follow.ExitError, fmt.Errorf("--cors: %w", err)
@@ -194,7 +194,7 @@ func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := backend.Provision(ctx, bus, layout); err != nil {
 		return follow.ExitError, ofBus(err)
 	}
-	a.note("%s is provisioned", jetstream.Redacted(c.NATS))
+	a.printNote("%s is provisioned", jetstream.Redacted(c.NATS))
 	return follow.ExitDone, nil
 }
 

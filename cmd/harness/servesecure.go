@@ -98,7 +98,7 @@ func (c *serveCmd) checkListen(a *app) error {
 	}
 	// Next to the gateway of a mesh in one process, roles stay on loopback.
 	if c.TLSCA == "" && (c.NATS != "" && (len(c.Roles) > 1 || c.has(workflow.AllRoles)) || !gateway) {
-		missing, without = append(missing, "--tls-ca"), append(without, "certificates of those who call its roles")
+		missing, without = append(missing, "--tls-ca"), append(without, "certificates of callers of its roles")
 	}
 	switch {
 	case len(missing) == 0:
@@ -106,13 +106,13 @@ func (c *serveCmd) checkListen(a *app) error {
 	case !c.Insecure:
 		return fmt.Errorf("--listen: %s is reachable from other machines: set %s (docs/security.md), listen on 127.0.0.1, or use --insecure", c.Listen, strings.Join(missing, ", "))
 	}
-	a.note("WARNING: %s is reachable from other machines without %s: every client that connects can run commands here", c.Listen, strings.Join(without, ", without "))
+	a.printNote("WARNING: %s is reachable from other machines without %s: every client that connects can run commands here", c.Listen, strings.Join(without, ", without "))
 	return nil
 }
 
 // warnOpenFile warns if other users of this machine can read a secret.
 func (a *app) warnOpenFile(flag, path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 {
-		a.note("WARNING: %s: every user of this machine can read %s: chmod 600 it", flag, path)
+		a.printNote("WARNING: %s: every user of this machine can read %s: chmod 600 it", flag, path)
 	}
 }

@@ -19,7 +19,7 @@ func workText(style render.Style, state *harnessv1.Snapshot) string {
 		text.WriteString("\n" + strings.Join(lines, "\n") + "\n")
 	}
 	if lines := style.ContractLines(state.GetTaskContract(), state.GetCoverageLedger()); len(lines) > 0 {
-		head := "contract: nobody has looked at it yet"
+		head := "contract: not evaluated yet"
 		if state.GetCoverageLedger().GetTurnNumber() > 0 {
 			head = "contract: " + render.CoverageLine(state.GetCoverageLedger().GetCoverage())
 		}

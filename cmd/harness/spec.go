@@ -81,7 +81,7 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 		if file, err = agentfile.Load(c.Agent); err != nil {
 			return nil, fmt.Errorf("--agent: %w", err)
 		}
-		if c.Model != "" { // it stands over that of the file
+		if c.Model != "" { // the flag overrides the file
 			file.Agent.Model = ""
 			file.Forget("spec.agent.model")
 		}

@@ -32,10 +32,10 @@ func (o *oneRun) check(a *app) error {
 // stored notes that an input is stored and what processes it.
 func (o *oneRun) stored(a *app, s *backend.Session, what string) {
 	if s.Local {
-		a.note("%s; no process is using %s: harness resume %s%s continues the run", what, o.Data, o.RunID, o.words(a))
+		a.printNote("%s; no process is using %s: harness resume %s%s continues the run", what, o.Data, o.RunID, o.words(a))
 		return
 	}
-	a.note("%s; harness watch %s%s follows the run", what, o.RunID, o.words(a))
+	a.printNote("%s; harness watch %s%s follows the run", what, o.RunID, o.words(a))
 }
 
 // approveCmd answers an approval request.
@@ -137,13 +137,13 @@ func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, sen
 		return before(err)
 	}
 	defer func() { a.disconnect(ctx, session) }()
-	f := &following{target: &o.target, session: session, run: o.RunID}
-	stands, err := f.stands(ctx)
+	f := &runFollower{target: &o.target, session: session, run: o.RunID}
+	current, err := f.current(ctx)
 	if err != nil {
 		return follow.ExitError, err
 	}
-	run := stands.GetRun()
-	if hasEnded(run.GetStatus()) && len(stands.GetWaiting()) == 0 { // else something is about to take it up
+	run := current.GetRun()
+	if hasEnded(run.GetStatus()) && len(current.GetWaiting()) == 0 { // else something is about to take it up
 		return follow.ExitError, fmt.Errorf("run %s has ended (%s): nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
 	}
 	id := follow.NewID()
@@ -165,7 +165,7 @@ func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, sen
 		},
 	})
 	if cause := context.Cause(waiting); err != nil && cause != nil {
-		a.note("stored; run %s stops when a worker continues it", o.RunID)
+		a.printNote("stored; run %s stops when a worker continues it", o.RunID)
 		return follow.ExitDone, nil
 	}
 	if err != nil {

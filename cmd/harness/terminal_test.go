@@ -21,7 +21,7 @@ func capable(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// seen is what stands in the end on a terminal of 80 columns and 24 rows.
+// seen is what current in the end on a terminal of 80 columns and 24 rows.
 func seen(t *testing.T, written *text) string {
 	t.Helper()
 	timeout := time.After(20 * time.Second)

@@ -59,7 +59,7 @@ func alternatives(p *harnessv1.PendingCall) string {
 }
 
 // hints prints what can be done with a parked or ended run.
-func (f *following) hints(ctx context.Context, a *app, text narrator, r *harnessv1.HarnessResult) {
+func (f *runFollower) hints(ctx context.Context, a *app, text narrator, r *harnessv1.HarnessResult) {
 	words := f.target.words(a)
 	switch r.GetStatus() {
 	case harnessv1.RunStatus_RUN_STATUS_PARKED:
@@ -71,23 +71,23 @@ func (f *following) hints(ctx context.Context, a *app, text narrator, r *harness
 			}
 			lead = "and then"
 		}
-		a.note("%s: harness resume %s%s%s", lead, f.run, extension(ctx, f.session, f.target.Namespace, f.run, r), words)
+		a.printNote("%s: harness resume %s%s%s", lead, f.run, extension(ctx, f.session, f.target.Namespace, f.run, r), words)
 	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
-		a.note("to continue anyway: harness resume %s%s", f.run, words)
+		a.printNote("to continue anyway: harness resume %s%s", f.run, words)
 	case harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.RunStatus_RUN_STATUS_STALLED:
-		a.note("to continue: harness run --continue %s%s 'what to do now'", f.run, words)
+		a.printNote("to continue: harness run --continue %s%s 'what to do now'", f.run, words)
 	default: // a run that is done needs no hint
 	}
 }
 
 // waits prints what a parked run waits for: blocks of lines for people, otherwise one
 // line for each call.
-func (f *following) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
+func (f *runFollower) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 	style, words, now := a.style(a.err), f.target.words(a), time.Now()
 	for _, p := range r.GetPending() {
 		how := answering(f.run, p, words)
 		if text == nil {
-			a.note("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)
+			a.printNote("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)
 			continue
 		}
 		text.Lines("")
@@ -97,7 +97,7 @@ func (f *following) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 		if f.session.Local {
 			wakes += ", once a process works on it"
 		}
-		a.note("the run %s", wakes)
+		a.printNote("the run %s", wakes)
 	}
 }
 
@@ -126,7 +126,7 @@ func extension(ctx context.Context, s *backend.Session, namespace, run string, r
 func extensions(s *harnessv1.Snapshot) string {
 	s = proto.CloneOf(s)
 	var flags strings.Builder
-	for range 5 { // there are so many budgets
+	for range 5 { // the number of budgets
 		up := runstate.ExceededBudget(s, time.Time{})
 		if up == nil {
 			break

@@ -25,16 +25,16 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return before(err)
 	}
-	f := &following{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream, onlyWatch: true}
+	f := &runFollower{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream, onlyWatch: true}
 	defer func() { a.disconnect(ctx, f.session) }()
 
-	stands, err := f.stands(ctx)
+	current, err := f.current(ctx)
 	if err != nil {
 		return follow.ExitError, err
 	}
-	if stands.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING && !session.Working {
+	if current.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING && !session.Working {
 		// No process works on it, so it would never end: continue it here.
-		if err := f.carryOn(ctx, a, stands); err != nil {
+		if err := f.carryOn(ctx, a, current); err != nil {
 			return before(err)
 		}
 		f.onlyWatch = false

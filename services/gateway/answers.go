@@ -22,7 +22,7 @@ func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
 
 // approval accepts the first approval of a call that waits for one or is announced. A
 // review is about one call only.
-func (s Standing) approval(a *harnessv1.Approval) (Admission, error) {
+func (s RunState) approval(a *harnessv1.Approval) (Admission, error) {
 	if s.reviewed(a.GetCallId()) && a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN {
 		return 0, fault.Invalid("approval.decision", "call %q waits for a review, which is of this call alone: it must be ONCE or DENY", a.GetCallId())
 	}
@@ -31,9 +31,9 @@ func (s Standing) approval(a *harnessv1.Approval) (Admission, error) {
 
 // toolAnswer accepts the first result of a call that waits for one. For a call that
 // waits for a review it can only be an error, because the tool has not run.
-func (s Standing) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
+func (s RunState) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
 	if s.reviewed(a.GetCallId()) && !a.GetIsError() {
-		return 0, fault.Invalid("tool_answer.is_error", "call %q waits for a review: approve or resume it, or set this to say that it failed", a.GetCallId())
+		return 0, fault.Invalid("tool_answer.is_error", "call %q waits for a review: approve or resume it, or set this to report a failure", a.GetCallId())
 	}
 	return s.answer(a.GetCallId(), false)
 }
@@ -41,7 +41,7 @@ func (s Standing) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
 // answer accepts the first answer to a call that waits or is announced: an approval, or
 // a result. A call of a client's tool may need one of each; a call that waits for a
 // review accepts either.
-func (s Standing) answer(callID string, approval bool) (Admission, error) {
+func (s RunState) answer(callID string, approval bool) (Admission, error) {
 	kind := s.kindOf(callID)
 	switch {
 	case s.before(callID, approval), s.AnsweredBy(s.Waiting, callID, approval):
@@ -55,7 +55,7 @@ func (s Standing) answer(callID string, approval bool) (Admission, error) {
 }
 
 // kindOf returns what a call waits for or will wait for; empty if it does not wait.
-func (s Standing) kindOf(callID string) string {
+func (s RunState) kindOf(callID string) string {
 	for _, c := range Awaited(s.Step.GetSnapshot()) {
 		if c.GetCallId() == callID {
 			return c.GetKind()
@@ -74,10 +74,10 @@ func (s Standing) kindOf(callID string) string {
 }
 
 // reviewed reports whether a call waits for a review.
-func (s Standing) reviewed(callID string) bool { return s.kindOf(callID) == runstate.KindReview }
+func (s RunState) reviewed(callID string) bool { return s.kindOf(callID) == runstate.KindReview }
 
 // before reports whether a call already had an answer of this kind.
-func (s Standing) before(callID string, approval bool) bool {
+func (s RunState) before(callID string, approval bool) bool {
 	if approval || s.reviewed(callID) {
 		return runstate.Decided(s.Step.GetSnapshot(), callID)
 	}
@@ -85,7 +85,7 @@ func (s Standing) before(callID string, approval bool) bool {
 }
 
 // notPending returns the refusal of an answer; kind is what the call does wait for.
-func (s Standing) notPending(callID, kind string) error {
+func (s RunState) notPending(callID, kind string) error {
 	text := "does not wait for an answer"
 	switch kind {
 	case runstate.KindApproval:
@@ -105,7 +105,7 @@ func Answered(callID string) *fault.Error {
 
 // AnsweredBy reports whether one of items answers a call. An approval for the rest of
 // the run answers every call of its tool that waits for one.
-func (s Standing) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
+func (s RunState) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
 	if answeredBefore(items, callID, approval) || s.reviewed(callID) && answeredBefore(items, callID, !approval) {
 		return true
 	}
@@ -117,7 +117,7 @@ func (s Standing) AnsweredBy(items []*harnessv1.InboxItem, callID string, approv
 }
 
 // toolOf returns the tool of a call that waits for an approval; empty for other calls.
-func (s Standing) toolOf(callID string) string {
+func (s RunState) toolOf(callID string) string {
 	for _, c := range Awaited(s.Step.GetSnapshot()) {
 		if c.GetCallId() == callID && c.GetKind() == runstate.KindApproval {
 			return c.GetTool()

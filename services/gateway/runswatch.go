@@ -37,11 +37,11 @@ type RunsWatch struct {
 
 	// queue has the queued runs, in the order in which they first changed.
 	queue   []runlog.Run
-	waiting map[runlog.Run]waiting
+	waiting map[runlog.Run]queuedRun
 }
 
 // waiting is a queued run.
-type waiting struct {
+type queuedRun struct {
 	// known reports whether the watcher knows the run with a requested status.
 	known bool
 	// deleted is the last row of a run that is no longer in the index.
@@ -60,7 +60,7 @@ func NewRunsWatch(r *harnessv1.WatchRunsRequest, allowed []string) (*RunsWatch, 
 	}
 	return &RunsWatch{
 		within: Within(namespace, allowed), statuses: r.GetStatuses(), listing: !r.GetChangesOnly(),
-		waiting: map[runlog.Run]waiting{},
+		waiting: map[runlog.Run]queuedRun{},
 	}, nil
 }
 
@@ -86,8 +86,8 @@ func (w *RunsWatch) Change(c Change) bool {
 	return true // told as it stands then
 }
 
-// Told is one batch for a watcher.
-type Told struct {
+// Batch is one batch for a watcher.
+type Batch struct {
 	// Rows are the runs to send. A run whose step is no longer stored is skipped: its
 	// deletion arrives as a change.
 	Rows []Row
@@ -98,7 +98,7 @@ type Told struct {
 }
 
 // Next returns what to send next, from at most limit runs of the index.
-func (w *RunsWatch) Next(x *Index, limit int) (t Told) {
+func (w *RunsWatch) Next(x *Index, limit int) (t Batch) {
 	if w.listing {
 		w.begun = true
 		t.Rows, w.from, w.listing = x.page(w.from, limit, w.wants)

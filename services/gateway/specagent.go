@@ -80,7 +80,7 @@ func checkContract(s *harnessv1.RunSpec) error {
 	for i, q := range c.GetQuestions() {
 		if q.GetRequired() && s.GetAgent().GetAutonomous() {
 			return fault.Invalid(at(field+".questions", i)+".required",
-				"must be answered, and the agent is autonomous, so no user can answer it: put the answer into the goal, or leave autonomous out")
+				"required, but the agent is autonomous, so no user can answer it: put the answer into the goal, or leave autonomous out")
 		}
 	}
 	if s.GetConfig().GetWorkItems().GetEnabled() {

@@ -14,43 +14,42 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Standing is what is known of a run when an input for it comes in.
-type Standing struct {
+// RunState is what Admit needs to know about a run to decide on an input.
+type RunState struct {
 	Run runlog.Run
 	// Step is the newest step.
 	Step *harnessv1.Step
-	// Rests says that nothing newer than Step is stored and that it is
-	// addressed to a place of rest.
-	Rests bool
-	// Waiting are the items in the inbox that repair has not drained, oldest
-	// first.
+	// Quiescent: nothing newer than Step is stored, and Step is addressed to park or
+	// end.
+	Quiescent bool
+	// Waiting are the items in the inbox that repair has not processed, oldest first.
 	Waiting []*harnessv1.InboxItem
-	// Announced are the calls of the turn under way that will wait for somebody
-	// once it has come to its end. Only for answers.
+	// Announced are the calls of the current turn that will wait for an answer once it
+	// has ended. Only for answers.
 	Announced []*harnessv1.PreparedCall
-	// Modes are those of the agent's own. Only for changes of the mode.
+	// Modes are the agent's custom modes. Only for changes of the mode.
 	Modes []*harnessv1.ModeSpec
-	// Now is the time.
+	// Now is the current time.
 	Now time.Time
 }
 
-// Admission says what becomes of an input that is not refused.
+// Admission is the decision about a valid input.
 type Admission int
 
 const (
-	// Store it.
+	// Store: append it to the inbox.
 	Store Admission = iota + 1
-	// Existed: it was stored before, under the same id.
+	// Existed: it is already stored under the same id.
 	Existed
-	// Unneeded: the run is already where the input would bring it.
+	// Unneeded: the run already is in the state that the input asks for.
 	Unneeded
 )
 
-// Admit decides what becomes of an input. The item is well-formed.
+// Admit decides what to do with an input. The item is valid.
 //
-// The run may move on between this decision and the append. That costs nothing:
-// repair, which takes items in one by one, refuses what has no place any more.
-func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
+// The run may continue between this decision and the append. Repair re-validates every
+// item that it processes, so a stale Store is harmless.
+func Admit(s RunState, item *harnessv1.InboxItem) (Admission, error) {
 	if runstate.Expired(s.Step.GetSnapshot()) {
 		return 0, Expired(s.Run)
 	}
@@ -83,9 +82,9 @@ func Admit(s Standing, item *harnessv1.InboxItem) (Admission, error) {
 	return 0, fault.Invalid("input", "must be set")
 }
 
-// again is what the sender of an input is told that was stored before: of an
-// answer that came second, that it did.
-func (s Standing) again(item *harnessv1.InboxItem) (Admission, error) {
+// again returns the answer to a repeated input: for an answer that came second, an
+// error.
+func (s RunState) again(item *harnessv1.InboxItem) (Admission, error) {
 	call, approval := Answers(item)
 	if call == "" {
 		return Existed, nil
@@ -106,68 +105,68 @@ func (s Standing) again(item *harnessv1.InboxItem) (Admission, error) {
 	return Existed, nil
 }
 
-// declares says that the run has these tools already and nobody is about to
-// declare others.
-func (s Standing) declares(d *harnessv1.ToolsDeclared) bool {
+// declares reports whether the run already has these tools and no stored input declares
+// others.
+func (s RunState) declares(d *harnessv1.ToolsDeclared) bool {
 	return s.Step.GetSnapshot().GetClientTools().GetBlob().GetDigest() == d.GetTools().GetBlob().GetDigest() &&
 		!s.waits(func(i *harnessv1.InboxItem) bool { return i.GetToolsDeclared() != nil })
 }
 
-// interrupt is taken while something runs or is about to, and while calls are
-// awaited: it answers them.
-func (s Standing) interrupt() Admission {
+// interrupt is stored while the run is running or about to run, and while calls wait for
+// answers, because it answers them.
+func (s RunState) interrupt() Admission {
 	if n := len(s.Waiting); n > 0 {
 		if s.Waiting[n-1].GetInterrupt() != nil {
-			return Unneeded // one is on its way and nothing has come since
+			return Unneeded // one is already stored and nothing after it
 		}
 		return Store
 	}
-	if s.Rests && (s.at(runlog.End) || len(Awaited(s.Step.GetSnapshot())) == 0) {
+	if s.Quiescent && (s.at(runlog.End) || len(Awaited(s.Step.GetSnapshot())) == 0) {
 		return Unneeded
 	}
 	return Store
 }
 
-// modeChange takes a change to a mode that there is, of a run that goes on or may.
-func (s Standing) modeChange(m *harnessv1.ModeChange) (Admission, error) {
+// modeChange accepts a change to an existing mode of a run that has not ended or is
+// about to be reopened.
+func (s RunState) modeChange(m *harnessv1.ModeChange) (Admission, error) {
 	if !mode.Exists(m.GetMode(), s.Modes) {
 		return 0, unknownMode("mode_change.mode", m.GetMode(), s.Modes)
 	}
 	return s.steer()
 }
 
-// steer takes what changes the way of a run that has not ended, or is about to be
-// taken up again.
-func (s Standing) steer() (Admission, error) {
+// steer accepts an input for a run that has not ended or is about to be reopened.
+func (s RunState) steer() (Admission, error) {
 	if s.at(runlog.End) && !s.waits(isUserMessage) && !s.waits(isResume) {
 		return 0, s.ended("send it a message first")
 	}
 	return Store, s.room()
 }
 
-func (s Standing) resume(r *harnessv1.Resume) (Admission, error) {
+func (s RunState) resume(r *harnessv1.Resume) (Admission, error) {
 	status := s.Step.GetSnapshot().GetStatus()
 	if short := runstate.InsufficientBudget(s.Step.GetSnapshot(), r.GetBudgets(), s.Now); short != nil && !s.at(runlog.End) {
 		return 0, fault.Invalid("budgets."+runstate.BudgetField(short.GetBudget()), "%.6g is not above the %.6g that are used", short.GetLimit(), short.GetUsed())
 	}
 	switch {
 	case s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED && s.waits(isUserMessage):
-		return Unneeded, nil // the message takes it up again
+		return Unneeded, nil // the message will reopen it
 	case s.at(runlog.Park), s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
 		return Store, s.room()
 	case s.at(runlog.End) && s.waits(isUserMessage):
-		return Unneeded, nil // the message takes it up again
+		return Unneeded, nil // the message will reopen it
 	case s.at(runlog.End):
 		return 0, s.ended("send a message instead")
 	case s.waking(), s.waits(isInterrupt), s.waits(isCancel):
-		return Store, s.room() // it runs, but is about to rest or just woken to be looked at
+		return Store, s.room() // running, but about to park or just woken
 	case proto.Size(r.GetBudgets()) > 0:
-		return Store, s.room() // repair takes them in before the next turn
+		return Store, s.room() // repair processes them before the next turn
 	}
 	return Unneeded, nil
 }
 
-func (s Standing) cancel() (Admission, error) {
+func (s RunState) cancel() (Admission, error) {
 	if n := len(s.Waiting); n > 0 && isCancel(s.Waiting[n-1]) {
 		return Unneeded, nil
 	}
@@ -177,48 +176,48 @@ func (s Standing) cancel() (Admission, error) {
 	return Store, s.urgent()
 }
 
-func (s Standing) ended(advice string) error {
+func (s RunState) ended(advice string) error {
 	return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED,
 		"run "+s.Run.String()+" has ended; "+advice, "namespace", s.Run.Namespace, "run_id", s.Run.ID)
 }
 
-// at says that the run rests at to.
-func (s Standing) at(to string) bool { return s.Rests && s.Step.GetTo() == to }
+// at reports whether the run is parked or has ended at to.
+func (s RunState) at(to string) bool { return s.Quiescent && s.Step.GetTo() == to }
 
-// waking says that the run was woken and repair has not looked at it yet.
-func (s Standing) waking() bool {
+// waking reports whether the run was woken and repair has not processed the wake yet.
+func (s RunState) waking() bool {
 	return s.Step.GetRepairTrigger().GetCause() == harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE
 }
 
-// knows says that an item with this id was taken before.
-func (s Standing) knows(id string) bool {
+// knows reports whether an item with this id was accepted before.
+func (s RunState) knows(id string) bool {
 	return slices.Contains(s.Step.GetSnapshot().GetDrainedItems(), runlog.HashID(id)) ||
 		s.waits(func(i *harnessv1.InboxItem) bool { return i.GetId() == id })
 }
 
-func (s Standing) waits(is func(*harnessv1.InboxItem) bool) bool {
+func (s RunState) waits(is func(*harnessv1.InboxItem) bool) bool {
 	return slices.ContainsFunc(s.Waiting, is)
 }
 
-func (s Standing) room() error {
+func (s RunState) room() error {
 	if n := len(s.Waiting); n >= MaxWaiting {
 		return TooLarge("inbox", n+1, MaxWaiting, "inputs wait")
 	}
 	return nil
 }
 
-// urgent bounds what is taken also when no message has room any more.
-func (s Standing) urgent() error {
+// urgent bounds the inputs that a full inbox still accepts.
+func (s RunState) urgent() error {
 	if n := len(s.Waiting); n >= MaxWaiting+MaxUrgent {
 		return TooLarge("inbox", n+1, MaxWaiting+MaxUrgent, "inputs wait")
 	}
 	return nil
 }
 
-// MaxUrgent bounds the interrupts and cancels beside a full inbox.
+// MaxUrgent bounds the interrupts and cancels of a full inbox.
 const MaxUrgent = 100
 
-// Expired says that the run was deleted.
+// Expired returns the error for a deleted run.
 func Expired(run runlog.Run) *fault.Error {
 	return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_EXPIRED,
 		"run "+run.String()+" was deleted", "namespace", run.Namespace, "run_id", run.ID)

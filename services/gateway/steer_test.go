@@ -37,23 +37,23 @@ func item(id, kind string) *harnessv1.InboxItem {
 	return i
 }
 
-// standings are runs in every situation that a rule tells apart.
-func standings() map[string]Standing {
-	rest := func(to string, status harnessv1.RunStatus, pending ...*harnessv1.PendingCall) Standing {
-		return Standing{Rests: true, Step: &harnessv1.Step{To: to, Snapshot: &harnessv1.Snapshot{Status: status, PendingToolCalls: pending}}}
+// situations are runs in every situation that a rule tells apart.
+func situations() map[string]RunState {
+	rest := func(to string, status harnessv1.RunStatus, pending ...*harnessv1.PendingCall) RunState {
+		return RunState{Quiescent: true, Step: &harnessv1.Step{To: to, Snapshot: &harnessv1.Snapshot{Status: status, PendingToolCalls: pending}}}
 	}
-	with := func(s Standing, kinds ...string) Standing {
+	with := func(s RunState, kinds ...string) RunState {
 		for n, kind := range kinds {
 			s.Waiting = append(s.Waiting, item(fmt.Sprint("w", n), kind))
 		}
 		return s
 	}
-	running := Standing{Step: &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{
+	running := RunState{Step: &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{
 		Status:        harnessv1.RunStatus_RUN_STATUS_RUNNING,
 		DrainedItems:  []uint64{runlog.HashID("drained")},
 		AnsweredCalls: []uint64{runlog.HashID("answered")},
 	}}}
-	woken := Standing{Step: &harnessv1.Step{To: "repair", Snapshot: &harnessv1.Snapshot{Status: harnessv1.RunStatus_RUN_STATUS_PARKED},
+	woken := RunState{Step: &harnessv1.Step{To: "repair", Snapshot: &harnessv1.Snapshot{Status: harnessv1.RunStatus_RUN_STATUS_PARKED},
 		Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE}}}}
 	waiting := &harnessv1.PendingCall{CallId: "c1", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
 	question := &harnessv1.PendingCall{CallId: "q1", Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
@@ -62,7 +62,7 @@ func standings() map[string]Standing {
 	parked := rest("park", harnessv1.RunStatus_RUN_STATUS_PARKED)
 	done := rest("end", harnessv1.RunStatus_RUN_STATUS_DONE)
 	cancelled := rest("end", harnessv1.RunStatus_RUN_STATUS_CANCELLED)
-	return map[string]Standing{
+	return map[string]RunState{
 		"running":              running,
 		"running, interrupt":   with(running, "interrupt"),
 		"running, int+resume":  with(running, "interrupt", "resume"),
@@ -81,7 +81,7 @@ func standings() map[string]Standing {
 		"cancelled, resume":    with(cancelled, "resume"),
 		"done, full of noise":  with(done, "cancel", "interrupt"),
 		"running, full inbox":  {Step: running.Step, Waiting: make([]*harnessv1.InboxItem, MaxWaiting)},
-		"approval, full inbox": {Step: approval.Step, Rests: true, Waiting: make([]*harnessv1.InboxItem, MaxWaiting)},
+		"approval, full inbox": {Step: approval.Step, Quiescent: true, Waiting: make([]*harnessv1.InboxItem, MaxWaiting)},
 	}
 }
 
@@ -117,7 +117,7 @@ func TestAdmit(t *testing.T) {
 		"running, full inbox":  {fu, st, no, st, np, fu, fu},
 		"approval, full inbox": {fu, st, fu, st, fu, fu, fu},
 	}
-	all := standings()
+	all := situations()
 	if len(all) != len(table) {
 		t.Fatalf("%d situations, %d rows", len(all), len(table))
 	}
@@ -143,7 +143,7 @@ func verdict(a Admission, err error) string {
 
 // Whatever was taken before under the same id is not taken again.
 func TestAdmitTwice(t *testing.T) {
-	for name, s := range standings() {
+	for name, s := range situations() {
 		for _, kind := range []string{"message", "interrupt", "resume", "cancel", "c1", "mode", "replan"} {
 			s := s
 			s.Waiting = append(s.Waiting[:len(s.Waiting):len(s.Waiting)], item("again", kind))
@@ -157,14 +157,14 @@ func TestAdmitTwice(t *testing.T) {
 		}
 	}
 	// Once they are drained, the one that counted existed and the other came second.
-	answered := Standing{Step: &harnessv1.Step{Snapshot: &harnessv1.Snapshot{DrainedItems: []uint64{runlog.HashID("first"), runlog.HashID("second")}}}}
+	answered := RunState{Step: &harnessv1.Step{Snapshot: &harnessv1.Snapshot{DrainedItems: []uint64{runlog.HashID("first"), runlog.HashID("second")}}}}
 	runstate.RecordAnswer(answered.Step.GetSnapshot(), "c1", "first")
 	for id, want := range map[string]string{"first": "existed", "second": "CALL_ANSWERED"} {
 		if got := verdict(Admit(answered, item(id, "c1"))); got != want {
 			t.Errorf("%s answer, drained: %s", id, got)
 		}
 	}
-	running := standings()["running"]
+	running := situations()["running"]
 	if got := verdict(Admit(running, item("drained", "message"))); got != "existed" {
 		t.Errorf("a drained item: %s", got)
 	}
@@ -172,7 +172,7 @@ func TestAdmitTwice(t *testing.T) {
 		t.Errorf("an answered call: %s", got)
 	}
 	for _, call := range []string{"q1", "u1"} {
-		if got := verdict(Admit(standings()["approval"], item("new", call))); got != "CALL_NOT_PENDING" {
+		if got := verdict(Admit(situations()["approval"], item("new", call))); got != "CALL_NOT_PENDING" {
 			t.Errorf("call %s, which waits for no approval: %s", call, got)
 		}
 	}
@@ -183,7 +183,7 @@ func TestAdmitTwice(t *testing.T) {
 }
 
 func TestAModeThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
-	s := standings()["running"]
+	s := situations()["running"]
 	s.Modes = []*harnessv1.ModeSpec{{Name: "careful"}}
 	change := func(name string) error {
 		_, err := Admit(s, &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: name}}})
@@ -199,7 +199,7 @@ func TestAModeThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
 		e.Message != `mode_change.mode: unknown mode "hasty": must be one of plan, execute, careful` {
 		t.Errorf("got %v", err)
 	}
-	ended := standings()["done"]
+	ended := situations()["done"]
 	if _, err := Admit(ended, &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "hasty"}}}); verdict(0, err) != "INVALID_FIELD" {
 		t.Errorf("a mode that there is not, of a run that has ended: %v", err)
 	}
@@ -209,9 +209,9 @@ func TestAModeThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
 // it failed, and the first of them only.
 func TestReviews(t *testing.T) {
 	call := &harnessv1.PendingCall{CallId: "v1", Kind: runstate.KindReview, Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
-	parked := Standing{Rests: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
+	parked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, PendingToolCalls: []*harnessv1.PendingCall{call}}}}
-	announced := Standing{Step: &harnessv1.Step{To: "turn"}, Announced: []*harnessv1.PreparedCall{
+	announced := RunState{Step: &harnessv1.Step{To: "turn"}, Announced: []*harnessv1.PreparedCall{
 		{CallId: "v1", Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN, Review: true}}}
 	approval := func(d harnessv1.ApprovalDecision) *harnessv1.InboxItem {
 		return &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_Approval{Approval: &harnessv1.Approval{CallId: "v1", Decision: d}}}
@@ -220,7 +220,7 @@ func TestReviews(t *testing.T) {
 		return &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: "v1", IsError: failed}}}
 	}
 	once, deny := approval(harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE), approval(harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY)
-	for name, s := range map[string]Standing{"parked": parked, "announced": announced} {
+	for name, s := range map[string]RunState{"parked": parked, "announced": announced} {
 		for what, c := range map[string]struct {
 			item *harnessv1.InboxItem
 			want string

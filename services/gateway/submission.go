@@ -19,8 +19,8 @@ type Submission struct {
 	State SubmissionState
 	// Item is the input. It is well-formed.
 	Item *harnessv1.InboxItem
-	// Standing is what the input was admitted on, from SubmissionStoring on.
-	Standing Standing
+	// RunState is what the input was admitted on, from SubmissionStoring on.
+	RunState RunState
 
 	sequence uint64 // of the stored item
 	reply    Reply  // that waits to be confirmed, or compared with earlier answers
@@ -75,7 +75,7 @@ type SubmissionResult interface{ submissionResult() }
 // Results of actions.
 type (
 	// RunRead is the run that was read.
-	RunRead struct{ Standing Standing }
+	RunRead struct{ RunState RunState }
 	// RunConfirmed: nothing newer is stored.
 	RunConfirmed struct{}
 	// InputStored: the input is in the inbox. Existed is true if it was before.
@@ -114,7 +114,7 @@ func (s Submission) Next(r SubmissionResult) (Submission, SubmissionAction) {
 	case SubmissionReading, SubmissionConfirming:
 		switch r := r.(type) {
 		case RunRead:
-			return s.admit(r.Standing)
+			return s.admit(r.RunState)
 		case RunConfirmed:
 			if s.State == SubmissionConfirming {
 				return s.end(s.reply)
@@ -137,15 +137,15 @@ func (s Submission) end(r Reply) (Submission, SubmissionAction) {
 	return Submission{State: SubmissionDone, Item: s.Item}, r
 }
 
-func (s Submission) admit(standing Standing) (Submission, SubmissionAction) {
-	admission, err := Admit(standing, s.Item)
+func (s Submission) admit(state RunState) (Submission, SubmissionAction) {
+	admission, err := Admit(state, s.Item)
 	switch {
 	case err != nil || admission == Unneeded:
 		s.State, s.reply = SubmissionConfirming, Reply{Admission: admission, Err: err}
 		return s, Confirm{}
 	case admission == Store:
-		s.State, s.Standing = SubmissionStoring, standing
-		return s, AppendInput{After: standing.Step.GetSnapshot().GetInboxCursor()}
+		s.State, s.RunState = SubmissionStoring, state
+		return s, AppendInput{After: state.Step.GetSnapshot().GetInboxCursor()}
 	}
 	return s.end(Reply{Admission: admission})
 }
@@ -161,13 +161,13 @@ func (s Submission) stored(r InputStored) (Submission, SubmissionAction) {
 		return s.end(reply)
 	}
 	s.State, s.sequence, s.reply = SubmissionComparing, r.Sequence, reply
-	return s, ReadInputs{After: s.Standing.Step.GetSnapshot().GetInboxCursor(), UpTo: r.Sequence}
+	return s, ReadInputs{After: s.RunState.Step.GetSnapshot().GetInboxCursor(), UpTo: r.Sequence}
 }
 
 func (s Submission) compare(items []*harnessv1.InboxItem) (Submission, SubmissionAction) {
 	call, approval := Answers(s.Item)
 	earlier := slices.DeleteFunc(slices.Clone(items), func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= s.sequence })
-	if s.Standing.AnsweredBy(earlier, call, approval) {
+	if s.RunState.AnsweredBy(earlier, call, approval) {
 		return s.end(Reply{Err: Answered(call)})
 	}
 	return s.end(s.reply)

@@ -20,15 +20,15 @@ func TestSubmissionCells(t *testing.T) {
 		}}
 	}
 	interrupt := &harnessv1.InboxItem{Id: "i", Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{}}}
-	standing := func(calls ...*harnessv1.PendingCall) gateway.Standing {
-		return gateway.Standing{Rests: true, Step: &harnessv1.Step{To: runlog.Park, Snapshot: &harnessv1.Snapshot{
+	standing := func(calls ...*harnessv1.PendingCall) gateway.RunState {
+		return gateway.RunState{Quiescent: true, Step: &harnessv1.Step{To: runlog.Park, Snapshot: &harnessv1.Snapshot{
 			InboxCursor: 10, PendingToolCalls: calls, DrainedItems: []uint64{runlog.HashID("seen")},
 		}}}
 	}
 	pending := &harnessv1.PendingCall{CallId: "c", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
 	results := map[string]gateway.SubmissionResult{
-		"waiting":   gateway.RunRead{Standing: standing(pending)},
-		"idle":      gateway.RunRead{Standing: standing()},
+		"waiting":   gateway.RunRead{RunState: standing(pending)},
+		"idle":      gateway.RunRead{RunState: standing()},
 		"confirmed": gateway.RunConfirmed{},
 		"stored":    gateway.InputStored{Sequence: 14},
 		"existed":   gateway.InputStored{Sequence: 14, Existed: true},
@@ -87,10 +87,10 @@ func TestSubmissionCells(t *testing.T) {
 		"storing an answer: stored":               "read (10, 14]",
 		"storing an answer: existed":              "read (10, 14]",
 		"storing an answer: failed":               "reply: broken",
-		"comparing: earlier":                      "reply: has an answer already",
+		"comparing: earlier":                      "reply: already has an answer",
 		"comparing: later":                        fmt.Sprint("reply ", gateway.Store),
 		"comparing: failed":                       "reply: broken",
-		"comparing an answer sent again: earlier": "reply: has an answer already",
+		"comparing an answer sent again: earlier": "reply: already has an answer",
 		"comparing an answer sent again: later":   fmt.Sprint("reply ", gateway.Existed),
 		"comparing an answer sent again: failed":  "reply: broken",
 	}

@@ -43,17 +43,17 @@ func (m *Model) admission(s *state, item itemID, u seq) admission {
 
 // runAt returns the run as a gateway reads it when n is the newest record, without its
 // inbox.
-func (m *Model) runAt(s *state, n seq, item *harnessv1.InboxItem) gateway.Standing {
+func (m *Model) runAt(s *state, n seq, item *harnessv1.InboxItem) gateway.RunState {
 	view := m.view(s, n)
-	read := gateway.Standing{Run: theRun, Step: view.Step.Record.GetStep(), Rests: view.Quiescent(), Now: s.now()}
+	read := gateway.RunState{Run: theRun, Step: view.Step.Record.GetStep(), Quiescent: view.Quiescent(), Now: s.now()}
 	if view.Newest.Sequence != view.Step.Sequence && callOf(item) != "" {
 		read.Announced = view.Newest.Record.GetJournal().GetModelResponded().GetCalls()
 	}
 	return read
 }
 
-func admitted(item *harnessv1.InboxItem, read gateway.Standing) admission {
-	submission, a := gateway.Submission{Item: item}.Next(gateway.RunRead{Standing: read})
+func admitted(item *harnessv1.InboxItem, read gateway.RunState) admission {
+	submission, a := gateway.Submission{Item: item}.Next(gateway.RunRead{RunState: read})
 	switch a := a.(type) {
 	case gateway.AppendInput:
 		return admission{answer: stored}

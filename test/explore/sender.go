@@ -165,7 +165,7 @@ func (m *Model) continueStored(s *state, c *sender, at seq, found bool) error {
 // submission.
 func (m *Model) compare(s *state, c *sender) error {
 	submission := m.storing(c)
-	submission.Standing = m.runAt(s, c.by, m.items[c.item])
+	submission.RunState = m.runAt(s, c.by, m.items[c.item])
 	submission, _ = submission.Next(gateway.InputStored{Sequence: uint64(c.stored), Existed: c.found})
 	var items []*harnessv1.InboxItem
 	for _, n := range m.inbox(s, c.after, c.stored, 0) {
@@ -185,7 +185,7 @@ func (m *Model) compare(s *state, c *sender) error {
 
 // storing returns the submission of a sender that appends its item.
 func (m *Model) storing(c *sender) gateway.Submission {
-	return gateway.Submission{State: gateway.SubmissionStoring, Item: m.items[c.item], Standing: gateway.Standing{Step: &harnessv1.Step{}}}
+	return gateway.Submission{State: gateway.SubmissionStoring, Item: m.items[c.item], RunState: gateway.RunState{Step: &harnessv1.Step{}}}
 }
 
 // same is the item with the same id in (after, upTo], as AppendInbox finds it; 0 for

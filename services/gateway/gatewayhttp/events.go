@@ -103,12 +103,12 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, form string, cod
 		return err
 	}
 	return relay(ctx, cancel, s, s.lines(w, form), code, updates, func(l *lines, m *harnessv1.WatchRunResponse) error {
-		return s.tell(ctx, l, watch, m.GetUpdate())
+		return s.writeUpdate(ctx, l, watch, m.GetUpdate())
 	})
 }
 
 // tell writes an update, unless the client has seen it.
-func (s *server) tell(ctx context.Context, l *lines, w *watch, u *harnessv1.RunUpdate) error {
+func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harnessv1.RunUpdate) error {
 	switch u := u.GetUpdate().(type) {
 	case *harnessv1.RunUpdate_Attached:
 		line, err := eventjson.Message(u.Attached)
@@ -188,7 +188,7 @@ func relay[M any](ctx context.Context, cancel context.CancelFunc, s *server, l *
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if berr := l.begin(code); berr != nil || err != nil {
+	if berr := l.sendHead(code); berr != nil || err != nil {
 		return nil // the client has left, or there is nothing to send
 	}
 	messages, ended := make(chan *M, queuedUpdates), make(chan error, 1)

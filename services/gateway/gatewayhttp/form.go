@@ -105,7 +105,7 @@ func (s *server) lines(w http.ResponseWriter, form string) *lines {
 }
 
 // begin sends the head of the answer.
-func (l *lines) begin(code int) error {
+func (l *lines) sendHead(code int) error {
 	h := l.w.Header()
 	h.Set("Content-Type", l.form)
 	h.Set("Cache-Control", "no-store")

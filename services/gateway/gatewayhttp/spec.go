@@ -15,7 +15,7 @@ import (
 // starting is the body of a request to start a run: the fields of a RunSpec, and ids.
 // Its agent may have all sections of an agent file, some of which belong next to the
 // agent in a spec.
-type starting struct {
+type startBody struct {
 	request *harnessv1.StartRunRequest
 	// moved maps paths in the spec to their paths in the body: sections of the agent
 	// that belong next to it.
@@ -26,8 +26,8 @@ type starting struct {
 const anyArguments = `{"type":"object"}`
 
 // startOf reads the body of a request to start a run in a namespace.
-func startOf(body json.RawMessage, namespace string) (*starting, error) {
-	s := &starting{
+func startOf(body json.RawMessage, namespace string) (*startBody, error) {
+	s := &startBody{
 		request: &harnessv1.StartRunRequest{Namespace: namespace, Spec: &harnessv1.RunSpec{}},
 		moved:   map[string]string{},
 	}
@@ -81,7 +81,7 @@ var (
 )
 
 // agent reads an agent with the sections of an agent file.
-func (s *starting) agent(value json.RawMessage) error {
+func (s *startBody) agent(value json.RawMessage) error {
 	spec := s.request.GetSpec()
 	spec.Agent = &harnessv1.AgentSpec{}
 	own := spec.GetAgent().ProtoReflect()
@@ -112,7 +112,7 @@ func (s *starting) agent(value json.RawMessage) error {
 	})
 }
 
-func (s *starting) config() *harnessv1.LoopConfig {
+func (s *startBody) config() *harnessv1.LoopConfig {
 	spec := s.request.GetSpec()
 	if spec.Config == nil {
 		spec.Config = &harnessv1.LoopConfig{}
@@ -121,7 +121,7 @@ func (s *starting) config() *harnessv1.LoopConfig {
 }
 
 // section sets a field of the spec at its path there, from its path in the body.
-func (s *starting) section(m protoreflect.Message, name string, value json.RawMessage, written, belongs string) error {
+func (s *startBody) section(m protoreflect.Message, name string, value json.RawMessage, written, belongs string) error {
 	f := fieldOf(m.Descriptor(), name)
 	if m.Has(f) {
 		return fault.Invalid(written, "also set in %s: set one of them", belongs)
@@ -133,7 +133,7 @@ func (s *starting) section(m protoreflect.Message, name string, value json.RawMe
 }
 
 // workItems reads whether work items are enabled, and the initial ones.
-func (s *starting) workItems(value json.RawMessage, path string) error {
+func (s *startBody) workItems(value json.RawMessage, path string) error {
 	if s.config().GetWorkItems() != nil {
 		return fault.Invalid(path, "also set in config.work_items: set one of them")
 	}
@@ -152,7 +152,7 @@ func (s *starting) workItems(value json.RawMessage, path string) error {
 }
 
 // written returns err with the path of its field in the body.
-func (s *starting) written(err error) error {
+func (s *startBody) written(err error) error {
 	p, _ := problemOf(err)
 	st, _ := fault.Status(err)
 	wrong := fault.FieldOf(err)

@@ -119,7 +119,7 @@ func (c *callbacks) answer(a *harnessv1.HookAnswer) error {
 	b := c.open[key]
 	if b == nil {
 		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
-			"no hook waits for an answer under "+strconv.Quote(key)+": it has one, its time is over, or this client was not asked", "idempotency_key", key)
+			"no hook waits for an answer under "+strconv.Quote(key)+": it already has one, it has timed out, or another client received the call", "idempotency_key", key)
 	}
 	delete(c.open, key)
 	b.answer = a

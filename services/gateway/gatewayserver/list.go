@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// readAtOnce is how many steps one list reads at the same time: enough to hide the
+	// concurrentReads is how many steps one list reads at the same time: enough to hide the
 	// latency of the log, few enough to leave it to others.
-	readAtOnce = 8
+	concurrentReads = 8
 	// pendingBytes bounds a page of ListPending, except for the last run's calls: by
 	// default a client accepts 4 MiB.
 	pendingBytes = 2 << 20
@@ -36,7 +36,7 @@ func (s *Server) ListRuns(ctx context.Context, r *harnessv1.ListRunsRequest) (*h
 	rows, next, more := s.runs.index.List(gateway.Within(namespace, access.Namespaces(ctx)), r.GetStatuses(), from, size)
 	s.runs.mu.RUnlock()
 	resp := &harnessv1.ListRunsResponse{}
-	if resp.Runs, err = s.standings(ctx, rows); err != nil {
+	if resp.Runs, err = s.readRuns(ctx, rows); err != nil {
 		return nil, err
 	}
 	if more {
@@ -107,7 +107,7 @@ func pendingIn(step runlog.Entry) []*harnessv1.PendingInRun {
 }
 
 // standings reads the current steps of runs. A run that is no longer stored is left out.
-func (s *Server) standings(ctx context.Context, rows []gateway.Row) ([]*harnessv1.Run, error) {
+func (s *Server) readRuns(ctx context.Context, rows []gateway.Row) ([]*harnessv1.Run, error) {
 	runs, err := readSteps(ctx, s, rows, func(row gateway.Row, e runlog.Entry) *harnessv1.Run { return gateway.RunOf(e, row.Version) })
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func readSteps[T any](ctx context.Context, s *Server, rows []gateway.Row, of fun
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(readAtOnce)
+	g.SetLimit(concurrentReads)
 	made := make([]T, len(rows))
 	for i, row := range rows {
 		if row.Deleted {

@@ -53,12 +53,12 @@ func (r *runs) apply(e runlog.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if change, changed := r.index.Apply(e); changed {
-		r.tell(change)
+		r.publish(change)
 	}
 }
 
 // tell passes changes to the watchers. The caller has locked r.mu.
-func (r *runs) tell(changes ...gateway.Change) {
+func (r *runs) publish(changes ...gateway.Change) {
 	for w := range r.watchers {
 		for _, c := range changes {
 			if !w.watch.Change(c) {
@@ -77,7 +77,7 @@ func (r *runs) gone(row gateway.Row) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if change, changed := r.index.Gone(row.Run, row.Sequence); changed {
-		r.tell(change)
+		r.publish(change)
 	}
 }
 
@@ -92,7 +92,7 @@ func (r *runs) relist() {
 func (r *runs) listed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tell(r.index.Listed()...)
+	r.publish(r.index.Listed()...)
 	r.complete, r.broken = true, nil
 }
 
@@ -140,10 +140,10 @@ func (r *runs) ready() error {
 		return nil
 	case r.broken != nil:
 		return because(r.broken, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-			"the list of runs cannot be made: the log cannot be reached; try again")
+			"the list of runs is unavailable: the log cannot be reached; try again")
 	}
 	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-		"the list of runs is still being made; try again in a moment")
+		"the list of runs is not complete yet; try again")
 }
 
 // join adds a watcher of runs; leave removes it.
@@ -162,7 +162,7 @@ func (r *runs) join(w *lookout) (leave func()) {
 }
 
 // next returns what a watcher of runs receives next.
-func (r *runs) next(w *lookout) gateway.Told {
+func (r *runs) next(w *lookout) gateway.Batch {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return w.watch.Next(&r.index, batch)
@@ -261,7 +261,7 @@ func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStre
 func (s *Server) shown(ctx context.Context, w *lookout, rows []gateway.Row) ([]*harnessv1.Run, error) {
 	var away runlog.Away
 	for {
-		runs, err := s.standings(ctx, rows)
+		runs, err := s.readRuns(ctx, rows)
 		if err == nil || !errors.Is(err, runlog.ErrUnavailable) || ctx.Err() != nil {
 			return runs, err
 		}

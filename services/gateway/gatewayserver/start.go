@@ -104,7 +104,7 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 	}
 	if missing != "" {
 		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_EXECUTOR_MISSING,
-			"nobody serves executor "+strconv.Quote(missing)+": provision it and start it, or leave it out of spec.workflow", "executor", missing)
+			"no process serves executor "+strconv.Quote(missing)+": provision it and start it, or leave it out of spec.workflow", "executor", missing)
 	}
 	if gateway.NamesTools(spec) {
 		names, err := s.toolNames(ctx)
@@ -194,7 +194,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	case !errors.Is(err, runlog.ErrFenced) && !errors.Is(err, runlog.ErrUnavailable):
 		return false, failure(caller, "start", run, err)
 	}
-	at, rerr := s.settle(caller, run, errors.Is(err, runlog.ErrFenced))
+	at, rerr := s.readCreated(caller, run, errors.Is(err, runlog.ErrFenced))
 	switch {
 	case rerr != nil && errors.Is(err, runlog.ErrFenced):
 		return false, failure(caller, "start", run, rerr)
@@ -217,7 +217,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 // settle reads the first record of a run whose creation was refused or got no answer. If
 // a run that is known to exist is not found, the replica that answered lags, and settle
 // reads again.
-func (s *Server) settle(ctx context.Context, run runlog.Run, exists bool) (runlog.Entry, error) {
+func (s *Server) readCreated(ctx context.Context, run runlog.Run, exists bool) (runlog.Entry, error) {
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
 	for {

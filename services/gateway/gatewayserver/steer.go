@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// SendInput gives a run a message, an answer, another mode of work or the wish for
-// another plan.
+// SendInput sends a run a message, an answer, a change of mode or a request for a new
+// plan.
 func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (*harnessv1.SendInputResponse, error) {
 	item := &harnessv1.InboxItem{Id: r.GetRequestId()}
 	switch in := r.GetInput().(type) {
@@ -35,7 +35,7 @@ func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (
 	return &harnessv1.SendInputResponse{RequestId: id, Existed: admission == gateway.Existed}, nil
 }
 
-// InterruptRun has what a run is doing killed and the run parked.
+// InterruptRun stops what a run is doing and parks it.
 func (s *Server) InterruptRun(ctx context.Context, r *harnessv1.InterruptRunRequest) (*harnessv1.InterruptRunResponse, error) {
 	id, _, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),
@@ -47,7 +47,7 @@ func (s *Server) InterruptRun(ctx context.Context, r *harnessv1.InterruptRunRequ
 	return &harnessv1.InterruptRunResponse{RequestId: id}, nil
 }
 
-// ResumeRun lets a parked or cancelled run go on.
+// ResumeRun resumes a parked or cancelled run.
 func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (*harnessv1.ResumeRunResponse, error) {
 	id, admission, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),
@@ -59,7 +59,7 @@ func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (
 	return &harnessv1.ResumeRunResponse{RequestId: id, AlreadyRunning: admission == gateway.Unneeded}, nil
 }
 
-// CancelRun ends a run for good.
+// CancelRun cancels a run.
 func (s *Server) CancelRun(ctx context.Context, r *harnessv1.CancelRunRequest) (*harnessv1.CancelRunResponse, error) {
 	id, _, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),
@@ -71,7 +71,7 @@ func (s *Server) CancelRun(ctx context.Context, r *harnessv1.CancelRunRequest) (
 	return &harnessv1.CancelRunResponse{RequestId: id}, nil
 }
 
-// input checks an input, makes up its id where it has none, and gives it to the run.
+// input validates an input, generates its id if it has none, and sends it to the run.
 func (s *Server) input(ctx context.Context, namespace, runID string, item *harnessv1.InboxItem) (id string, a gateway.Admission, err error) {
 	run, err := gateway.Run(namespace, runID)
 	if err != nil {
@@ -88,37 +88,37 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 	return item.GetId(), a, failure(ctx, "give an input to", run, err)
 }
 
-// standing is what a view shows of a run, with what waits in its inbox and, for an
-// answer, the calls that its turn has announced.
-func (s *Server) standing(ctx context.Context, v runlog.View, item *harnessv1.InboxItem) (gateway.Standing, error) {
+// runState returns the state of a run in a view, with its inbox and, for an answer, the
+// calls that its turn has announced.
+func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.InboxItem) (gateway.RunState, error) {
 	run, step := v.Newest.Run, v.Step.Record.GetStep()
 	waiting, err := s.waiting(ctx, run, step.GetSnapshot().GetInboxCursor(), v.InboxSequence)
 	if err != nil {
-		return gateway.Standing{}, err
+		return gateway.RunState{}, err
 	}
-	standing := gateway.Standing{Run: run, Step: step, Rests: v.Quiescent(), Waiting: waiting, Now: s.now()}
+	state := gateway.RunState{Run: run, Step: step, Quiescent: v.Quiescent(), Waiting: waiting, Now: s.now()}
 	if item.GetModeChange() != nil {
-		standing.Modes, err = s.modes(ctx, run, step)
-		return standing, err
+		state.Modes, err = s.modes(ctx, run, step)
+		return state, err
 	}
 	if call, _ := gateway.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
-		return standing, nil
+		return state, nil
 	}
 	journal, err := runlog.Back(ctx, s.log, v.Newest, v.Step.Header.Version)
 	for _, e := range journal {
 		journal := e.Record.GetJournal()
 		if r := journal.GetModelResponded(); r != nil && !r.GetUnjudged() {
-			standing.Announced = r.GetCalls()
+			state.Announced = r.GetCalls()
 		}
 		if j := journal.GetCallsJudged(); j != nil {
-			standing.Announced = j.GetCalls()
+			state.Announced = j.GetCalls()
 		}
 	}
-	return standing, err
+	return state, err
 }
 
-// modes are the agent's own modes. Before repair has looked at a run they stand in
-// what it was started with.
+// modes returns the agent's custom modes. Until repair has processed a new run, they are
+// in its spec.
 func (s *Server) modes(ctx context.Context, run runlog.Run, step *harnessv1.Step) ([]*harnessv1.ModeSpec, error) {
 	if spec := step.GetRepairTrigger().GetSpec(); spec != nil {
 		return spec.GetAgent().GetModes(), nil
@@ -131,7 +131,7 @@ func (s *Server) modes(ctx context.Context, run runlog.Run, step *harnessv1.Step
 	return definition.GetModes(), err
 }
 
-// waiting reads the items in (after, upTo], at most a little more than may wait.
+// waiting reads the items in (after, upTo], at most a few more than an inbox may have.
 // upTo is the sequence of an item.
 func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	var items []*harnessv1.InboxItem
@@ -149,7 +149,7 @@ func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64
 	return items, nil
 }
 
-// receipt says what became of an input on a Run stream.
+// receipt returns the outcome of an input on a Run stream.
 func receipt(id string, err error, log func(error)) *harnessv1.InputReceipt {
 	r := &harnessv1.InputReceipt{RequestId: id}
 	if err == nil {

@@ -68,7 +68,7 @@ func (b *submitter) do(ctx context.Context, a gateway.SubmissionAction) (gateway
 		if err != nil {
 			return nil, err
 		}
-		return b.standing(ctx, view)
+		return b.readState(ctx, view)
 	case gateway.Confirm:
 		view, newer, err := b.s.fresher(ctx, b.run, b.view)
 		if err != nil {
@@ -77,7 +77,7 @@ func (b *submitter) do(ctx context.Context, a gateway.SubmissionAction) (gateway
 		if !newer {
 			return gateway.RunConfirmed{}, nil
 		}
-		return b.standing(ctx, view)
+		return b.readState(ctx, view)
 	case gateway.AppendInput:
 		return b.append(ctx, a.After)
 	case gateway.ReadInputs:
@@ -87,10 +87,10 @@ func (b *submitter) do(ctx context.Context, a gateway.SubmissionAction) (gateway
 	return nil, fmt.Errorf("submission: unsupported action %T", a)
 }
 
-func (b *submitter) standing(ctx context.Context, view runlog.View) (gateway.SubmissionResult, error) {
+func (b *submitter) readState(ctx context.Context, view runlog.View) (gateway.SubmissionResult, error) {
 	b.view = view
-	standing, err := b.s.standing(ctx, view, b.item)
-	return gateway.RunRead{Standing: standing}, err
+	state, err := b.s.runState(ctx, view, b.item)
+	return gateway.RunRead{RunState: state}, err
 }
 
 // append stores the input, with a text over runlog.MaxInline in a blob.

@@ -176,13 +176,13 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 		return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Hook{Hook: h}})
 	case <-w.left:
 		w.left, w.stays = nil, false
-		return s.look(ctx, w)
+		return s.checkOver(ctx, w)
 	case <-w.again:
-		return s.look(ctx, w)
+		return s.checkOver(ctx, w)
 	case n := <-entries:
 		if n.caughtUp {
 			w.caughtUp = true
-			return s.look(ctx, w)
+			return s.checkOver(ctx, w)
 		}
 		s.runs.heard(n.entry)
 		if err := w.record(n.entry); err != nil {
@@ -192,13 +192,13 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 		if w.caughtUp {
 			w.stays = false // the client sees any later end
 		}
-		return s.look(ctx, w)
+		return s.checkOver(ctx, w)
 	}
 }
 
 // look finds out whether the watch is over. While the log is unavailable it is not, and
 // another read is scheduled.
-func (s *Server) look(ctx context.Context, w *watcher) (done bool, err error) {
+func (s *Server) checkOver(ctx context.Context, w *watcher) (done bool, err error) {
 	w.again = nil
 	if !w.caughtUp {
 		return false, nil

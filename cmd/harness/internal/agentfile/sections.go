@@ -33,7 +33,7 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 		}
 		text := ""
 		if key.Value == "required_outputs" || key.Value == "requirements" {
-			text = ": a contract stands in a file of its own, or below contract"
+			text = ": a contract belongs in a separate file, or below contract"
 		}
 		d.errorf(key, "unknown field %q%s%s", key.Value, text, hint(key.Value, sectionNames()))
 	})

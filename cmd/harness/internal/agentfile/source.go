@@ -123,7 +123,7 @@ func (s *source) flow(at int, quote rune, want int) int {
 			return at
 		case quote == '"' && r == '\\' && at+1 < len(s.text):
 			if end, breaks := s.fold(at + 1); breaks > 0 {
-				at = end // the line goes on without a blank
+				at = end // the line continues without a blank
 				continue
 			}
 			size = 2 + map[rune]int{'x': 2, 'u': 4, 'U': 8}[s.text[at+1]]

@@ -20,7 +20,7 @@ const (
 )
 
 // asking is the dialogue about the calls of one park.
-type asking struct {
+type dialogue struct {
 	// park is the result that listed the calls.
 	park *harnessv1.HarnessResult
 	// calls wait for an answer; the prompt shows the first.
@@ -29,12 +29,12 @@ type asking struct {
 	why bool
 	// lines are the user's input; nil while no prompt is open.
 	lines <-chan string
-	// settled are the calls that are not prompted for again: they have an answer, or the
+	// resolved are the calls that are not prompted for again: they have an answer, or the
 	// user left them open.
-	settled map[string]bool
+	resolved map[string]bool
 }
 
-func (a *asking) open() bool { return len(a.calls) > 0 }
+func (a *dialogue) open() bool { return len(a.calls) > 0 }
 
 // ask opens the prompts of a park. asked is false if there are none.
 func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
@@ -42,20 +42,20 @@ func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
 	var open []*harnessv1.PendingCall
 	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
 		for _, call := range r.GetPending() {
-			if asks(call) && !a.settled[call.GetCallId()] {
+			if asks(call) && !a.resolved[call.GetCallId()] {
 				open = append(open, call)
 			}
 		}
 	}
 	switch {
 	case len(open) == 0:
-		if a.open() { // what was asked is over, and no event has said how
+		if a.open() { // the call is answered, and no event reported it
 			f.Prompt.print("\n")
 			a.calls, a.lines, a.why = nil, nil, false
 		}
 		return false
 	case a.open() && a.calls[0].GetCallId() == open[0].GetCallId():
-		a.park, a.calls = r, open // it is being asked already
+		a.park, a.calls = r, open // its prompt is already open
 	default:
 		a.park, a.calls, a.why = r, open, false
 		f.next()
@@ -97,11 +97,11 @@ func (f *follower) next() {
 }
 
 // settle removes a call from the open ones permanently.
-func (a *asking) settle(id string) {
-	if a.settled == nil {
-		a.settled = map[string]bool{}
+func (a *dialogue) resolve(id string) {
+	if a.resolved == nil {
+		a.resolved = map[string]bool{}
 	}
-	a.settled[id] = true
+	a.resolved[id] = true
 	if a.open() && a.calls[0].GetCallId() == id {
 		a.why = false
 	}
@@ -149,7 +149,7 @@ func (f *follower) approve(ctx context.Context, v verdict) error {
 	if err != nil {
 		return err
 	}
-	f.asking.settle(call.GetCallId())
+	f.asking.resolve(call.GetCallId())
 	f.next()
 	return nil
 }
@@ -169,7 +169,7 @@ func (f *follower) answerQuestion(ctx context.Context, line string) error {
 			return err
 		}
 	}
-	a.settle(call.GetCallId())
+	a.resolve(call.GetCallId())
 	if text == "" && !a.open() && len(f.awaiting) == 0 {
 		f.out.Result = a.park
 	}
@@ -181,7 +181,7 @@ func (f *follower) answerQuestion(ctx context.Context, line string) error {
 // with the first.
 func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputRequest) error {
 	request.Namespace, request.RunId, request.RequestId = f.Namespace, f.Run, NewID()
-	err := f.insist(ctx, f.Signals, func(ctx context.Context) error {
+	err := f.callWithRetry(ctx, f.Signals, func(ctx context.Context) error {
 		_, err := f.Client.SendInput(ctx, request)
 		return err
 	})
@@ -201,7 +201,7 @@ func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputReques
 
 // settledBy returns the call that an event answers, empty for other events, and the
 // remark for a user whose prompt shows it.
-func settledBy(e *harnessv1.Event) (call, told string) {
+func answeredBy(e *harnessv1.Event) (call, told string) {
 	const elsewhere = "answered elsewhere"
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ApprovalAnswered:
@@ -228,12 +228,12 @@ func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 		a.calls, a.why = nil, false
 		return true
 	}
-	id, told := settledBy(e)
+	id, told := answeredBy(e)
 	if id == "" || !a.open() {
 		return false
 	}
 	asked = a.calls[0].GetCallId() == id
-	a.settle(id)
+	a.resolve(id)
 	if asked {
 		f.Prompt.print("\n")
 		f.Printer.Remark(told)

@@ -8,7 +8,7 @@ const (
 	ExitError       = 1 // usage or internal error
 	ExitFailed      = 2 // FAILED
 	ExitStalled     = 3 // STALLED
-	ExitParked      = 4 // rests until someone does something
+	ExitParked      = 4 // PARKED
 	ExitNotAccepted = 5 // DONE, but the end was not accepted as complete
 	ExitCancelled   = 6 // CANCELLED
 )

@@ -115,10 +115,10 @@ type follower struct {
 	retry   <-chan time.Time
 	failing time.Time
 	waits   int
-	asking  asking
+	asking  dialogue
 	signals int
 	stopped chan error
-	text    shown
+	text    textPosition
 	out     Outcome
 }
 
@@ -213,7 +213,7 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 		asked := f.answeredElsewhere(v.Event)
 		f.Printer.Event(v.Event)
 		f.out.Moved = f.out.Moved || v.Event.GetSessionStart() != nil || v.Event.GetSessionResume() != nil || v.Event.GetStepStart() != nil
-		f.settle(v.Event)
+		f.resolve(v.Event)
 		if asked {
 			f.next()
 		}
@@ -252,7 +252,7 @@ func (f *follower) seen(e *harnessv1.Event) bool {
 
 // settle removes a sent input that was accepted or rejected. A held result is older and
 // no longer counts.
-func (f *follower) settle(e *harnessv1.Event) {
+func (f *follower) resolve(e *harnessv1.Event) {
 	accepted, rejected := e.GetInputAccepted().GetItemId(), e.GetInputRejected().GetItemId()
 	switch {
 	case f.awaiting[accepted]:
@@ -324,7 +324,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	if !away(err) {
 		return err
 	}
-	f.grace = nil // goes on when the gateway is back
+	f.grace = nil // continues when the gateway is back
 	if f.failing.IsZero() {
 		f.failing = time.Now()
 		f.Printer.Remark(fmt.Sprintf("the gateway is unavailable; retrying for up to %v", f.Patience))
@@ -360,7 +360,7 @@ func (f *follower) again(wait time.Duration) {
 
 // insist retries a call until the gateway answers, for up to Patience. The call has an
 // id, so that it has one effect. A signal ends it.
-func (f *follower) insist(ctx context.Context, signals <-chan os.Signal, call func(context.Context) error) error {
+func (f *follower) callWithRetry(ctx context.Context, signals <-chan os.Signal, call func(context.Context) error) error {
 	end := time.Now().Add(f.Patience)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		try, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -387,15 +387,15 @@ func (f *follower) signal(ctx context.Context) error {
 	}
 	f.out.Interrupted = true
 	if f.asking.open() {
-		f.Prompt.print("\n") // the signal was typed behind the question
+		f.Prompt.print("\n") // the signal was typed after the prompt
 		f.hold(f.asking.park)
 	}
-	f.asking = asking{}
+	f.asking = dialogue{}
 	f.Printer.Remark("interrupting the run; a second signal leaves immediately")
 	id := NewID()
 	f.awaiting[id] = true
 	go func() {
-		err := f.insist(ctx, nil, func(ctx context.Context) error {
+		err := f.callWithRetry(ctx, nil, func(ctx context.Context) error {
 			_, err := f.Client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
 				Namespace: f.Namespace, RunId: f.Run, RequestId: id, Reason: "interrupted at the command line",
 			})

@@ -57,18 +57,18 @@ func (s *stream) stop() {
 	}
 }
 
-// shown is how far the model's text was shown. A gateway says nothing twice on
-// one stream; one that a watch was taken up with again may.
-type shown struct {
+// textPosition is how much of the model's text was printed. On one stream a gateway
+// repeats nothing; a reopened stream may.
+type textPosition struct {
 	turn, attempt, try uint32
-	// end is the offset behind the text of that try.
+	// end is the offset after the text of that try.
 	end uint64
-	// old is what earlier streams showed.
-	old *shown
+	// old is the position of earlier streams.
+	old *textPosition
 }
 
-// rejoin is called when a stream begins.
-func (s *shown) rejoin() {
+// rejoin is called when a stream starts.
+func (s *textPosition) rejoin() {
 	before := *s
 	if before.old != nil && before.old.compare(&before) > 0 {
 		before = *before.old
@@ -77,10 +77,10 @@ func (s *shown) rejoin() {
 	s.old = &before
 }
 
-// add takes a piece in and says whether it is to be shown: an earlier stream
-// showed neither it nor a later try.
-func (s *shown) add(d *harnessv1.Delta) bool {
-	at := shown{turn: d.GetTurnNumber(), attempt: d.GetAttempt(), try: d.GetTry(), end: d.GetOffset()}
+// add records a piece and reports whether to print it: it does if no earlier stream
+// had it or a later try.
+func (s *textPosition) add(d *harnessv1.Delta) bool {
+	at := textPosition{turn: d.GetTurnNumber(), attempt: d.GetAttempt(), try: d.GetTry(), end: d.GetOffset()}
 	if s.old != nil && at.compare(s.old) < 0 {
 		return false
 	}
@@ -92,6 +92,6 @@ func (s *shown) add(d *harnessv1.Delta) bool {
 	return true
 }
 
-func (s *shown) compare(t *shown) int {
+func (s *textPosition) compare(t *textPosition) int {
 	return cmp.Or(cmp.Compare(s.turn, t.turn), cmp.Compare(s.attempt, t.attempt), cmp.Compare(s.try, t.try), cmp.Compare(s.end, t.end))
 }

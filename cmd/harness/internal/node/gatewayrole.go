@@ -93,15 +93,15 @@ func awaitReady(ctx context.Context, gateway *gatewayserver.Server) error {
 	}
 }
 
-// settleWait bounds the wait for interrupted runs to park: the step of a dead worker
+// interruptWait bounds the wait for interrupted runs to park: the step of a dead worker
 // is delivered again after AckWait, once or, if the server has lost its record of the
 // delivery, twice.
-const settleWait = 3 * runlog.DefaultTakeover
+const interruptWait = 3 * runlog.DefaultTakeover
 
-// settleOthers waits until the runs that were interrupted at the start are parked, so
+// awaitInterrupted waits until the runs that were interrupted at the start are parked, so
 // that a short-lived process does not leave them running.
-func (n *Node) settleOthers(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleWait)
+func (n *Node) awaitInterrupted(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, interruptWait)
 	defer cancel()
 	for _, run := range n.interrupted {
 		stream, err := n.gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{

@@ -95,7 +95,7 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 	var reached peer.Peer
 	err = invoke(ctx, method, req, reply, cc, append(opts, grpc.Peer(&reached))...)
 	switch status.Code(err) {
-	case codes.Unimplemented: // nobody of this mesh has the address any more
+	case codes.Unimplemented: // no process of this mesh has the address any more
 		err = notStarted(cc.Target() + ": " + status.Convert(err).Message())
 	case codes.Unavailable:
 		if reached.Addr == nil && fault.ReasonOf(err) == "" { // it never left this process
@@ -110,8 +110,8 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 	return err
 }
 
-// looked calls locate and records why it found nothing.
-func (m *meshResolver) looked(ctx context.Context, role string) (*harnessv1.Presence, error) {
+// lookUp calls locate and records why it found nothing.
+func (m *meshResolver) lookUp(ctx context.Context, role string) (*harnessv1.Presence, error) {
 	p, err := m.locate(ctx, role)
 	if err != nil {
 		m.why.Store(&err)
@@ -119,7 +119,7 @@ func (m *meshResolver) looked(ctx context.Context, role string) (*harnessv1.Pres
 	return p, err
 }
 
-func (m *meshResolver) note(p *harnessv1.Presence) {
+func (m *meshResolver) record(p *harnessv1.Presence) {
 	m.found.Store(p)
 	m.once.Do(func() { close(m.first) })
 }
@@ -148,7 +148,7 @@ func (*meshResolver) Scheme() string { return "mesh" }
 // Build starts to look for the role.
 func (m *meshResolver) Build(target resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &roleResolver{role: target.Endpoint(), locate: m.looked, secure: m.secure, found: m.note, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
+	r := &roleResolver{role: target.Endpoint(), locate: m.lookUp, secure: m.secure, found: m.record, conn: conn, stop: cancel, ask: make(chan struct{}, 1)}
 	m.built.Store(r)
 	r.ask <- struct{}{}
 	r.running.Go(func() { r.run(ctx) })
@@ -180,7 +180,7 @@ func (r *roleResolver) run(ctx context.Context) {
 		found, err := r.locate(ctx, r.role)
 		if err != nil {
 			r.conn.ReportError(err)
-			r.ResolveNow(resolver.ResolveNowOptions{}) // nobody else asks for what has never been found
+			r.ResolveNow(resolver.ResolveNowOptions{}) // gRPC does not ask again for a role that was never found
 		} else {
 			r.found(found)
 			at := resolver.Address{Addr: found.GetAddress()}

@@ -114,8 +114,8 @@ func conflict(others []*harnessv1.Presence) string {
 
 // Intervals at which the roles of this node and the other processes are checked.
 const (
-	assessEvery = 500 * time.Millisecond
-	lookEvery   = 5 * time.Second
+	assessEvery  = 500 * time.Millisecond
+	refreshEvery = 5 * time.Second
 )
 
 // join announces the roles, starts the work as soon as no other process prevents it, and
@@ -139,7 +139,7 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 	m.stop = stop
 	begun := make(chan struct{})
 	m.watched.Go(func() {
-		assess, look := time.NewTicker(assessEvery), time.NewTicker(lookEvery)
+		assess, look := time.NewTicker(assessEvery), time.NewTicker(refreshEvery)
 		defer assess.Stop()
 		defer look.Stop()
 		working := m.allowed()
@@ -153,7 +153,7 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 			case <-watching.Done():
 				return
 			case <-look.C:
-				m.look(watching)
+				m.refresh(watching)
 			case <-assess.C:
 			}
 			if !working && m.allowed() {
@@ -167,14 +167,14 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 	return nil
 }
 
-// look records whether other processes prevent work.
-func (m *mesh) look(ctx context.Context) {
+// refresh records whether other processes prevent work.
+func (m *mesh) refresh(ctx context.Context) {
 	if !m.shared() {
 		return
 	}
 	others, err := m.n.log.Presences(ctx)
 	if err != nil {
-		return // that is a reason of its own
+		return // reported as a separate reason
 	}
 	foreign := conflict(others)
 	m.mu.Lock()
@@ -241,7 +241,7 @@ func (m *mesh) assess(ctx context.Context) {
 			}
 			cancel()
 		}
-		m.say(r, reason)
+		m.report(r, reason)
 		m.n.probe.set(r.name, reason == "")
 		if before, ok := serving[r.server]; !ok || before {
 			serving[r.server] = reason == ""
@@ -281,8 +281,8 @@ func (m *mesh) common() string {
 	return m.foreign
 }
 
-// say records and prints a change.
-func (m *mesh) say(r *role, reason string) {
+// report records and prints a change.
+func (m *mesh) report(r *role, reason string) {
 	r.mu.Lock()
 	changed := !r.said || reason != r.reason
 	r.said, r.reason = true, reason

@@ -263,7 +263,7 @@ func (n *Node) start(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-n.done: // a role failed at once
+	case <-n.done: // a role failed immediately
 		return fmt.Errorf("a role ended: %w", n.Err())
 	default:
 	}
@@ -344,10 +344,10 @@ func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() {
 		defer close(n.done)
 		select {
-		case <-n.workEnded: // a role failed: nothing will come to rest
+		case <-n.workEnded: // a role failed: no run will park
 		default:
 			if n.gateway != nil && n.working.Load() {
-				n.settleOthers(ctx)
+				n.awaitInterrupted(ctx)
 			}
 		}
 		n.mesh.leave()
