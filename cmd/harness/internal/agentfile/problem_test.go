@@ -53,7 +53,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"name: \xff":                "a.yaml:1:1: not UTF-8",
 		"name: x\ninstruction: y":   `a.yaml:2:1: unknown field "instruction"; did you mean instructions?`,
 		"goal: x\nrequirements: []": `a.yaml:1:1: unknown field "goal"; expected one of name, instructions, model`,
-		"required_outputs: []":      `a.yaml:1:1: unknown field "required_outputs": a contract stands in a file of its own`,
+		"required_outputs: []":      `a.yaml:1:1: unknown field "required_outputs": a contract belongs in a separate file`,
 		"name: {a: b}":              "a.yaml:1:7: name: expected a single value",
 		"name:":                     "a.yaml:1:1: name: missing value",
 		"name: !x y":                "a.yaml:1:7: name: unsupported tag !x",
