@@ -1,10 +1,9 @@
-// Package conversation folds a run's conversation out of its log and renders
-// the view of it that a model can be sent.
+// Package conversation folds the conversation of a run from its log and makes the
+// view of it that a model is sent.
 //
-// The stored messages are never changed. A view is always a valid
-// conversation: every call is answered exactly once, directly after the
-// message that holds it; nothing answers a call that is not there; no message
-// is empty; at least one is the user's.
+// Stored messages are never changed. A view is always a valid conversation: every
+// call has exactly one result, directly after the message of the call; no result is
+// without a call; no message is empty; at least one is the user's.
 package conversation
 
 import (
@@ -20,29 +19,29 @@ import (
 
 // Conversation is the concatenation of the messages of a log up to a version.
 type Conversation struct {
-	// Version up to which it is folded; 0 when empty.
+	// Version of the last record that was folded; 0 if there is none.
 	Version uint64
-	// Messages in order; shared, not to be changed.
+	// Messages in order; shared, must not be changed.
 	Messages []*harnessv1.Message
 	// Bytes of the messages.
 	Bytes uint64
 
-	calls *callIDs
+	calls *callIndex
 }
 
-// callIDs is shared by everyone who holds a conversation, also by one who has
-// lost the run's step and does not know it yet.
-type callIDs struct {
+// callIndex is shared by all copies of a conversation, also with a worker that has
+// lost the run's step and has not noticed yet.
+type callIndex struct {
 	mu  sync.RWMutex
 	ids map[string]struct{}
-	// calls that have no result yet, and the outcomes of those that have one
+	// open are the calls without a result, outcomes those of the others.
 	open     map[string]*harnessv1.ToolCall
-	outcomes map[uint64]span
+	outcomes map[uint64]occurrences
 }
 
-// span is where an outcome came about: ids of the first and the last message, and of
-// the last one of an earlier turn than that.
-type span struct {
+// occurrences are where an outcome came about: the ids of the first and the last
+// message, and of the last one of an earlier turn than that.
+type occurrences struct {
 	first, earlier, last uint64
 	turn                 uint32 // of the last one
 }
@@ -50,7 +49,7 @@ type span struct {
 // Fold adds the messages of a record that follows the version folded so far.
 func (c *Conversation) Fold(rec *harnessv1.Record) {
 	if c.calls == nil {
-		c.calls = &callIDs{ids: map[string]struct{}{}, open: map[string]*harnessv1.ToolCall{}, outcomes: map[uint64]span{}}
+		c.calls = &callIndex{ids: map[string]struct{}{}, open: map[string]*harnessv1.ToolCall{}, outcomes: map[uint64]occurrences{}}
 	}
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()
@@ -58,7 +57,7 @@ func (c *Conversation) Fold(rec *harnessv1.Record) {
 		c.Messages = append(c.Messages, m)
 		c.Bytes += uint64(len(content.Text(m.GetContent()))) + 256
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
-			c.Bytes += c.calls.answer(m)
+			c.Bytes += c.calls.addResult(m)
 		}
 		for _, call := range m.GetToolCalls() {
 			c.calls.ids[call.GetId()] = struct{}{}
@@ -69,9 +68,9 @@ func (c *Conversation) Fold(rec *harnessv1.Record) {
 	c.Version = rec.GetVersion()
 }
 
-// answer notes the outcome of a call; mu is held. Results of calls that were passed
-// on with other arguments than the model's count with the model's.
-func (c *callIDs) answer(m *harnessv1.Message) (bytes uint64) {
+// addResult adds the outcome of a call; the caller holds mu. A call that ran with
+// other arguments than the model's counts with the model's.
+func (c *callIndex) addResult(m *harnessv1.Message) (bytes uint64) {
 	call := c.open[m.GetToolCallId()]
 	if call == nil {
 		return 0
@@ -90,12 +89,12 @@ func (c *callIDs) answer(m *harnessv1.Message) (bytes uint64) {
 	return bytes
 }
 
-// outcomeBytes is about what an outcome costs.
+// outcomeBytes is about what an outcome needs in memory.
 const outcomeBytes = 48
 
-// Seen says whether an outcome, by the signature of pkg/progress, came about in the
-// messages from first up to but not including limit, where limit is behind all turns
-// but the newest.
+// Seen reports whether an outcome, by its signature of pkg/progress, came about in the
+// messages from first up to but not including limit. limit follows all turns but the
+// newest.
 func (c *Conversation) Seen(signature, first, limit uint64) bool {
 	if c.calls == nil {
 		return false
@@ -107,7 +106,7 @@ func (c *Conversation) Seen(signature, first, limit uint64) bool {
 	return known && (within(at.first) || within(at.earlier) || within(at.last))
 }
 
-// HasCall says whether a call with this id is in the conversation.
+// HasCall reports whether a call with this id is in the conversation.
 func (c *Conversation) HasCall(id string) bool {
 	if c.calls == nil {
 		return false
@@ -118,18 +117,17 @@ func (c *Conversation) HasCall(id string) bool {
 	return ok
 }
 
-// What stands where a call has no result, and where its result is empty.
-// Neither is ever stored.
+// Texts that replace a missing and an empty result. They are never stored.
 const (
 	unanswered = "No result of this call was recorded."
 	noOutput   = "(no output)"
 )
 
-// View arranges messages so that a model can be sent them: results directly
-// behind their calls, in the order of the calls; a placeholder for a call
-// without a result and for an empty one; results without a call, second results
-// and blank messages left out. Messages that arrived between a call and its result come after the
-// result. Arranging a view again changes nothing.
+// View returns messages as a model can be sent them: results directly after their
+// calls, in the order of the calls; a placeholder for a missing and for an empty
+// result. Results without a call, second results and blank messages are left out.
+// Messages between a call and its result follow the result. The view of a view is the
+// same.
 func View(messages []*harnessv1.Message) []*harnessv1.Message {
 	results := make(map[string]*harnessv1.Message, len(messages)/2)
 	for _, m := range messages {
@@ -141,7 +139,7 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 	for _, m := range messages {
 		switch {
 		case m.GetRole() == harnessv1.Role_ROLE_TOOL:
-			continue // placed behind its call
+			continue // follows its call
 		case len(m.GetToolCalls()) == 0 && empty(m.GetContent()):
 			continue
 		}
@@ -168,7 +166,7 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 	return view
 }
 
-// empty says that there is nothing to read: providers refuse blank messages.
+// empty reports whether a content is blank: providers refuse blank messages.
 func empty(c *harnessv1.Content) bool {
 	return c.GetBlob() == nil && strings.TrimSpace(c.GetInline()) == ""
 }

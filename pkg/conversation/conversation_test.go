@@ -15,13 +15,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 )
 
-// check says what is wrong with a view, in words of its own: it is written
-// without a look at how a view is made.
+// check returns what is wrong with a view. It shares no code with View.
 func check(view []*harnessv1.Message) error {
 	for i := 0; i < len(view); i++ {
 		m := view[i]
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
-			return fmt.Errorf("message %d answers %q, which is not asked there", i, m.GetToolCallId())
+			return fmt.Errorf("message %d is a result of %q, which is not called there", i, m.GetToolCallId())
 		}
 		if blank(m) && len(m.GetToolCalls()) == 0 {
 			return fmt.Errorf("message %d is blank", i)

@@ -74,7 +74,7 @@ func (c *completion) addActivity() {
 }
 
 // addOutcomes adds the results of this step for the detection of loops and stalls.
-func (c *completion) addOutcomes(end Ending) {
+func (c *completion) addOutcomes(end End) {
 	s := c.s
 	fresh := map[uint64]bool{}
 	for _, r := range c.inOrder() {

@@ -8,8 +8,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Action is what is to be done next in a turn. Each action is answered by one
-// event; Failed answers all but the terminal ones, Return and Fail.
+// Action is what is to be done next in a turn. Each action leads to one event.
+// Failed is possible for each but SendCall, AwaitCall and the terminal actions
+// Return and Fail.
 type Action interface{ action() }
 
 // Return ends the turn with an outcome. It is terminal.
@@ -23,8 +24,8 @@ type Return struct {
 // again. It is terminal.
 type Fail struct{ Err error }
 
-// Append stores a draft in the journal. It must not be stored twice. Answered
-// by Appended.
+// Append stores a draft in the journal. It must not be stored twice. Leads to
+// Appended.
 type Append struct {
 	Draft *runstate.Draft
 	// Before and After name the fault points around the append; either may be
@@ -32,15 +33,15 @@ type Append struct {
 	Before, After string
 }
 
-// Inspect reads the standing instructions and the changed files of the
-// workspace. Answered by Inspected.
+// Inspect reads the instruction files and the changed files of the
+// workspace. Leads to Inspected.
 type Inspect struct{ InstructionsOnly bool }
 
-// FireHooks calls the subscribers of a point, whose run is left unset. Answered
-// by HooksFired.
+// FireHooks calls the subscribers of a point, whose run is left unset. Leads to
+// HooksFired.
 type FireHooks struct{ Point hook.Point }
 
-// LoadConversation reads the run's conversation. Answered by ConversationLoaded.
+// LoadConversation reads the run's conversation. Leads to ConversationLoaded.
 type LoadConversation struct {
 	// Closing is true if the turn has ended, so that a stop does not break the read
 	// off.
@@ -48,10 +49,10 @@ type LoadConversation struct {
 }
 
 // PrepareRequest replaces references in the request with their texts and keeps
-// the request for AskModel. Answered by RequestPrepared.
+// the request for AskModel. Leads to RequestPrepared.
 type PrepareRequest struct{ Request *harnessv1.ModelRequest }
 
-// AskModel makes one try at a model. Answered by ModelAnswered, ModelFailed, or
+// AskModel makes one try at a model. Leads to ModelAnswered, ModelFailed or
 // ModelUnusable.
 type AskModel struct {
 	// Ref is PROVIDER:NAME.
@@ -63,19 +64,19 @@ type AskModel struct {
 	FailedTries uint32
 }
 
-// Wait waits until the next try. Answered by Waited, early if the turn is stopped.
+// Wait waits until the next try. Leads to Waited, early if the turn is stopped.
 type Wait struct{ For time.Duration }
 
-// ReadArguments reads the arguments of calls that are stored as blobs. Answered
-// by ArgumentsRead.
+// ReadArguments reads the arguments of calls that are stored as blobs. Leads to
+// ArgumentsRead.
 type ReadArguments struct{ Arguments map[string]*harnessv1.Content }
 
 // CheckInbox returns once the inbox has been read for interrupts recently.
-// Answered by InboxChecked.
+// Leads to InboxChecked.
 type CheckInbox struct{}
 
 // SendCall starts to deliver a call to the tool host with a ledger, without
-// waiting for its end. Answered by CallSent.
+// waiting for its end. Leads to CallSent.
 type SendCall struct {
 	Call   Call
 	Ledger string
@@ -83,23 +84,23 @@ type SendCall struct {
 	Fresh bool
 }
 
-// AwaitCall waits for the end of any call that was sent. Answered by CallEnded,
-// CallMoved, or CallBroken.
+// AwaitCall waits for the end of any call that was sent. Leads to CallEnded,
+// CallMoved or CallBroken.
 type AwaitCall struct{}
 
 // CancelCalls kills calls on the tool host with a ledger. It returns when they
-// are dead. Answered by CallsCancelled, or by HostAway.
+// are dead. Leads to CallsCancelled or HostAway.
 type CancelCalls struct {
 	Ledger string
 	IDs    []string
 }
 
-// FindHost looks for a tool host that answers and has another ledger. Answered
-// by HostFound.
+// FindHost looks for a tool host that answers and has another ledger. Leads to
+// HostFound.
 type FindHost struct{ Ledger string }
 
 // FetchResult reads the result of a call that ended before it could be killed.
-// Answered by CallEnded.
+// Leads to CallEnded.
 type FetchResult struct {
 	Call   Call
 	Ledger string

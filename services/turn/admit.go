@@ -30,7 +30,7 @@ func (p *Progress) admit(s *State) Action {
 }
 
 // admission returns what the subscribers of before_step make of a turn: the
-// strongest action, and what they want of the rest of the loop besides.
+// strongest action, and what else they want of the rest of the loop.
 func admission(e hook.Effects) *harnessv1.TurnAdmitted {
 	a := &harnessv1.TurnAdmitted{Action: harnessv1.HookAction_HOOK_ACTION_CONTINUE}
 	rest := hook.Effects{Skip: e.Skip, Replan: e.Replan}

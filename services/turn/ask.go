@@ -35,9 +35,9 @@ func (p *Progress) ask(s *State) Action {
 	return AskModel{Ref: c.ref, Try: p.try(), FailedTries: s.Snapshot.GetFailedTries() + p.failedTries()}
 }
 
-// settled reports whether asking has something to store that a stop does not
-// take back.
-func (p *Progress) settled(s *State) bool {
+// mustStore reports whether a try has a result that is stored even if the turn is
+// stopped.
+func (p *Progress) mustStore(s *State) bool {
 	e := &p.execution
 	c, _ := p.candidate(s)
 	return e.answer != nil || e.failedTry != nil || e.preparation != nil && c.refused != nil
@@ -55,7 +55,7 @@ func (p *Progress) try() uint32 { return p.failedTries() + 1 }
 type candidate struct {
 	// ref is PROVIDER:NAME.
 	ref string
-	// refused is why the model is not asked; nil if it is.
+	// refused is why no request is sent to the model; nil if one is.
 	refused *harnessv1.ModelRetried
 }
 
@@ -79,7 +79,7 @@ func (p *Progress) hasCandidate(s *State) bool {
 	return ok
 }
 
-// refuse returns why a model is not asked; nil if it is. A fallback model is
+// refuse returns why no request is sent to a model; nil if one is. A fallback model is
 // refused if its window is known to be smaller than the prompt.
 func (p *Progress) refuse(s *State, ref string, fallback bool) *harnessv1.ModelRetried {
 	refused := func(kind harnessv1.TurnErrorKind, why string) *harnessv1.ModelRetried {
@@ -96,7 +96,7 @@ func (p *Progress) refuse(s *State, ref string, fallback bool) *harnessv1.ModelR
 }
 
 // Tries returns how often a model failed in this step, and the failure after
-// which it was given up; nil while it may be asked again.
+// which it was given up; nil while it may be tried again.
 func (p *Progress) Tries(ref string) (count uint32, last *harnessv1.ModelRetried) {
 	for _, f := range p.Failures {
 		if f.GetModel() == ref {

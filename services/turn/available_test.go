@@ -37,9 +37,10 @@ func rule(name string, policy harnessv1.ToolDecision) *harnessv1.ToolRule {
 	return &harnessv1.ToolRule{Name: name, Policy: policy}
 }
 
-// TestOffered: the host's tools, the harness's, and those of clients that have a name
-// of their own; questions only where somebody is there and nobody forbids them.
-func TestOffered(t *testing.T) {
+// TestAvailableToolsFollowTheRun: a run has the tools of the host, those of the harness,
+// and those of clients with other names; questions only if a user is present and the
+// policy allows them.
+func TestAvailableToolsFollowTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*harnessv1.Snapshot)
 		want   string
@@ -63,12 +64,13 @@ func TestOffered(t *testing.T) {
 			got = append(got, spec.GetName())
 		}
 		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: offered are %v, want %s", name, got, c.want)
+			t.Errorf("%s: available are %v, want %s", name, got, c.want)
 		}
 	}
 }
 
-// TestCallsThatWait: what each waits for, until when, and what observers are told.
+// TestCallsThatWait checks what each call waits for, until when, and what the events
+// report.
 func TestCallsThatWait(t *testing.T) {
 	s := snapshot()
 	s.ToolRules = []*harnessv1.ToolRule{rule("read_file", harnessv1.ToolDecision_TOOL_DECISION_ASK)}

@@ -24,8 +24,8 @@ func (p *Progress) inspects(s *State) (instructions, changes bool) {
 	return instructions, changes
 }
 
-// reinspect is after how many turns the workspace is searched for standing
-// instructions where there were none and nothing was written.
+// reinspect is after how many turns the workspace is searched for instruction files
+// again if there were none and nothing was written.
 const reinspect = 5
 
 // claimTurn claims the turn. The first claim of a turn that is not resumed gives
@@ -65,7 +65,7 @@ type guide struct {
 	started *harnessv1.TurnStarted
 }
 
-func (g *guide) tell(kind, rule, text string) {
+func (g *guide) add(kind, rule, text string) {
 	if text != "" {
 		g.draft.Guide(kind, rule, text)
 	}
@@ -83,10 +83,10 @@ func (g *guide) all() {
 	items := cfg.GetWorkItems().GetEnabled()
 	if cfg.GetGuidance().GetEnabled() {
 		if g.p.Number == 1 {
-			g.tell("tools", "", toolStrategy)
+			g.add("tools", "", toolStrategy)
 			if items {
-				g.tell("work_items", "", workitem.Guidance())
-				g.tell("planning", "", workitem.Planning())
+				g.add("work_items", "", workitem.Guidance())
+				g.add("planning", "", workitem.Planning())
 			}
 		} else if items && !workitem.IsComplete(s.GetWorkItemLedger()) {
 			g.itemsState()
@@ -114,11 +114,11 @@ func (g *guide) itemsState() {
 	ledger := g.s.Snapshot.GetWorkItemLedger()
 	shown := workitem.ShownHash(ledger)
 	if shown == g.s.Snapshot.GetItemsShown() && g.p.Number < g.s.Snapshot.GetItemsShownTurn()+showAgain {
-		g.tell("items_state", "", workitem.Summary(ledger))
+		g.add("items_state", "", workitem.Summary(ledger))
 		return
 	}
 	g.started.ItemsShown = shown
-	g.tell("items_state", "", workitem.State(ledger, g.s.Snapshot.GetToolUsage(), g.s.Snapshot.GetActivity().GetReads()))
+	g.add("items_state", "", workitem.State(ledger, g.s.Snapshot.GetToolUsage(), g.s.Snapshot.GetActivity().GetReads()))
 }
 
 // failedControls asks for a revision of what an audit has rejected, once for each
@@ -132,12 +132,12 @@ func (g *guide) failedControls() {
 		}
 	}
 	if len(news) > 0 {
-		g.tell("control", "", workitem.RevisionRequest(news))
+		g.add("control", "", workitem.RevisionRequest(news))
 	}
 }
 
-// instructions passes on the standing instructions that have changed since the
-// model has seen them.
+// instructions adds the instruction files that have changed since the model has
+// seen them.
 func (g *guide) instructions() {
 	if g.p.execution.workspace == nil {
 		return
@@ -152,14 +152,14 @@ func (g *guide) instructions() {
 		digests = append(digests, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 		if had[f.GetPath()] != f.GetDigest() {
 			changed = true
-			g.tell("instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent())
+			g.add("instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent())
 		}
 		delete(had, f.GetPath())
 	}
 	for _, f := range g.s.Snapshot.GetInstructionFiles() {
 		if _, gone := had[f.GetPath()]; gone {
 			changed = true
-			g.tell("instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.")
+			g.add("instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.")
 		}
 	}
 	if changed {
@@ -190,7 +190,7 @@ func (g *guide) rules() {
 		ItemsOpen: s.GetConfig().GetWorkItems().GetEnabled() && !workitem.IsComplete(s.GetWorkItemLedger()),
 	}, func(id string) bool { return slices.Contains(s.GetJit().GetFired(), id) })
 	for _, r := range fired {
-		g.tell("jit", r.ID, r.Text)
+		g.add("jit", r.ID, r.Text)
 		if r.Once {
 			g.started.FiredRules = append(g.started.FiredRules, r.ID)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// Ending is how the work on a turn ended.
-type Ending struct {
+// End is how the work on a turn ended.
+type End struct {
 	// Interrupted is true if an interrupt, a cancel, or the time budget stopped the
 	// turn. None of its calls runs any more.
 	Interrupted bool
@@ -47,7 +47,7 @@ func (p *Progress) close(s *State) Action {
 		return LoadConversation{Closing: true}
 	}
 	interrupted := p.interrupted(s)
-	c, err := complete(p.snapshot(s), p, Ending{
+	c, err := complete(p.snapshot(s), p, End{
 		Interrupted: interrupted, Error: p.noResponse(s), Seen: p.seen(s), Unadmitted: p.unadmitted(s),
 		ToolTokens: s.Tools.Tokens, Now: p.execution.now,
 	})
@@ -84,7 +84,7 @@ type completion struct {
 // complete ends a turn, or the part of it that could be carried out. s is the
 // step's snapshot with the journal's messages counted; it is changed and becomes
 // the next step's.
-func complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*completion, error) {
+func complete(s *harnessv1.Snapshot, p *Progress, end End) (*completion, error) {
 	// A call is killed only to stop the turn. The worker that did so may have died
 	// before it stored the end of the turn.
 	end.Interrupted = end.Interrupted || p.killed()
@@ -127,7 +127,7 @@ func (c *completion) afterStep(e hook.Effects) {
 }
 
 // addResponse adds what the response used and said.
-func (c *completion) addResponse(end Ending) {
+func (c *completion) addResponse(end End) {
 	s, p := c.s, c.p
 	if p.Response == nil {
 		s.FailedTries += p.failedTries()
@@ -170,7 +170,7 @@ func (c *completion) addResponse(end Ending) {
 
 // addUnfinished keeps the calls that wait for an answer, and refuses the others
 // that have no result if the turn did not reach them.
-func (c *completion) addUnfinished(end Ending) {
+func (c *completion) addUnfinished(end End) {
 	s, p := c.s, c.p
 	for _, call := range p.Calls {
 		runstate.RemovePending(s, call.ID) // an approved call waits no longer
@@ -227,7 +227,7 @@ func (c *completion) refuse(id, name string) {
 }
 
 // conclude decides how the turn counts and changes the phase accordingly.
-func (c *completion) conclude(ended *harnessv1.TurnComplete, end Ending) error {
+func (c *completion) conclude(ended *harnessv1.TurnComplete, end End) error {
 	s, p := c.s, c.p
 	outcome, message := "completed", ""
 	begun := !end.Unadmitted
@@ -268,7 +268,7 @@ func (c *completion) conclude(ended *harnessv1.TurnComplete, end Ending) error {
 func (c *completion) remind() {
 	s, cfg := c.s, c.s.GetConfig().GetContinuation()
 	if c.p.Response.GetFinishReason() == "length" && c.p.cutOff {
-		return // it made calls, and was told why they were dropped
+		return // its calls were dropped, and the next request explains why
 	}
 	if !cfg.GetEnabled() || s.GetContinuationCount() >= cfg.GetMaxPrompts() {
 		s.Turn.AgentDone = true

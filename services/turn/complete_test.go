@@ -21,8 +21,8 @@ var (
 	down      = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE, Message: "down"}
 )
 
-// TestComplete says how a turn counts, by how it went.
-func TestComplete(t *testing.T) {
+// TestTurnCounts checks how a turn counts, depending on how it ended.
+func TestTurnCounts(t *testing.T) {
 	const reflecting, awaiting = harnessv1.Phase_PHASE_REFLECTING, harnessv1.Phase_PHASE_AWAITING_TOOL
 	fresh := func(r *model.Response) func(*testing.T) *worker {
 		return func(t *testing.T) *worker { return responded(t, snapshot(), r).run(done) }
@@ -30,44 +30,44 @@ func TestComplete(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		work    func(*testing.T) *worker
-		end     turn.Ending
+		end     turn.End
 		want    *harnessv1.TurnComplete
 		turns   uint32
 		phase   harnessv1.Phase
 		outcome string // of step.end
 		pending int
 	}{
-		{"calls", fresh(response(reads)), turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1}, 1, reflecting, "completed", 0},
-		{"work_complete", fresh(response(completes)), turn.Ending{},
+		{"calls", fresh(response(reads)), turn.End{}, &harnessv1.TurnComplete{TurnNumber: 1}, 1, reflecting, "completed", 0},
+		{"work_complete", fresh(response(completes)), turn.End{},
 			&harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
-		{"work_complete among others", fresh(response(reads, completes)), turn.Ending{},
+		{"work_complete among others", fresh(response(reads, completes)), turn.End{},
 			&harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
-		{"an approval", fresh(response(reads, commands)), turn.Ending{},
+		{"an approval", fresh(response(reads, commands)), turn.End{},
 			&harnessv1.TurnComplete{TurnNumber: 1, Awaiting: true}, 0, awaiting, "awaiting_tool", 1},
-		{"an approval beside work_complete", fresh(response(completes, commands)), turn.Ending{},
+		{"an approval and work_complete", fresh(response(completes, commands)), turn.End{},
 			&harnessv1.TurnComplete{TurnNumber: 1, Awaiting: true}, 0, awaiting, "awaiting_tool", 1},
-		{"silence that is nudged", fresh(response()), turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1}, 1, reflecting, "completed", 0},
-		{"silence after the nudges", func(t *testing.T) *worker {
+		{"no call, reminded", fresh(response()), turn.End{}, &harnessv1.TurnComplete{TurnNumber: 1}, 1, reflecting, "completed", 0},
+		{"no call after the reminders", func(t *testing.T) *worker {
 			s := snapshot()
 			s.ContinuationCount = 2
 			return responded(t, s, response())
-		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
-		{"silence without nudges", func(t *testing.T) *worker {
+		}, turn.End{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
+		{"no call, without reminders", func(t *testing.T) *worker {
 			s := snapshot()
 			s.Config.Continuation.Enabled = proto.Bool(false)
 			return responded(t, s, response())
-		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
-		{"interrupted before the answer", unclaimed, turn.Ending{Interrupted: true},
+		}, turn.End{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}, 1, reflecting, "completed", 0},
+		{"interrupted before the answer", unclaimed, turn.End{Interrupted: true},
 			&harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 0, reflecting, "interrupted", 0},
 		{"interrupted before its calls", func(t *testing.T) *worker { return responded(t, snapshot(), response(reads, commands)) },
-			turn.Ending{Interrupted: true}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
+			turn.End{Interrupted: true}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
 		{"a call killed by a worker that died then", func(t *testing.T) *worker {
 			w := responded(t, snapshot(), response(reads))
 			return w.run(harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED)
-		}, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
-		{"an outage", unclaimed, turn.Ending{Error: down}, &harnessv1.TurnComplete{TurnNumber: 1, Error: down}, 0, reflecting, "error", 0},
-		{"the rest of a turn", resumed, turn.Ending{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
-		{"the rest of a turn, interrupted", resumed, turn.Ending{Interrupted: true},
+		}, turn.End{}, &harnessv1.TurnComplete{TurnNumber: 1, Interrupted: true}, 1, reflecting, "interrupted", 0},
+		{"an outage", unclaimed, turn.End{Error: down}, &harnessv1.TurnComplete{TurnNumber: 1, Error: down}, 0, reflecting, "error", 0},
+		{"the rest of a turn", resumed, turn.End{}, &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true}, 1, reflecting, "completed", 0},
+		{"the rest of a turn, interrupted", resumed, turn.End{Interrupted: true},
 			&harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true, CalledWorkComplete: true, Interrupted: true}, 1, reflecting, "interrupted", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestComplete(t *testing.T) {
 				t.Errorf("to %s: %v, want %v", step.GetTo(), step.GetTurnComplete(), c.want)
 			}
 			if s.GetTurnCount() != c.turns || s.GetPhase() != c.phase || len(s.GetPendingToolCalls()) != c.pending || s.GetTurn().GetOpen() != c.want.GetAwaiting() {
-				t.Errorf("stands at %v", s)
+				t.Errorf("the state is %v", s)
 			}
 			var ended []string
 			for _, e := range outcome.GetEvents() {
@@ -106,8 +106,8 @@ func TestComplete(t *testing.T) {
 
 func unclaimed(t *testing.T) *worker { return newWorker(t, snapshot()).folded() }
 
-// resumed is a turn that goes on with a call that was approved; its agent had
-// called work_complete beside it.
+// resumed is a turn that continues with an approved call; its response also called
+// work_complete.
 func resumed(t *testing.T) *worker {
 	s := snapshot()
 	s.Turn = &harnessv1.TurnState{Number: 1, Open: true, AgentDone: true, CalledWorkComplete: true, CalledTools: true}
@@ -116,7 +116,7 @@ func resumed(t *testing.T) *worker {
 	}}
 	w := newWorker(t, s)
 	if w.mustEnd(); fmt.Sprint(w.effects) != "[run c]" {
-		t.Errorf("a turn that goes on did %v", w.effects)
+		t.Errorf("a resumed turn has the effects %v", w.effects)
 	}
 	for _, rec := range w.journal {
 		for _, e := range rec.GetEvents() {
@@ -137,11 +137,11 @@ func waits(s *harnessv1.Snapshot, id string) int {
 	return 0
 }
 
-// TestNudge: its text can be set, and the count is reset by calls only.
-func TestNudge(t *testing.T) {
+// TestReminder: its text can be set, and only calls reset the count.
+func TestReminder(t *testing.T) {
 	s := snapshot()
 	s.Config.Continuation.Text = "Go on."
-	outcome := responded(t, s, response()).complete(turn.Ending{})
+	outcome := responded(t, s, response()).complete(turn.End{})
 	if got := outcome.GetAppended(); len(got) != 1 || content.Text(got[0].GetContent()) != "Go on." ||
 		got[0].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION || got[0].GetId() != 4 {
 		t.Errorf("nudged with %v", got)
@@ -152,25 +152,25 @@ func TestNudge(t *testing.T) {
 	}{{response(), 2}, {response(reads), 0}, {response(call("x", "nothing", "{}")), 0}} {
 		s := snapshot()
 		s.ContinuationCount = 1
-		if got := responded(t, s, c.r).run(done).complete(turn.Ending{}).GetStep().GetSnapshot().GetContinuationCount(); got != c.want {
+		if got := responded(t, s, c.r).run(done).complete(turn.End{}).GetStep().GetSnapshot().GetContinuationCount(); got != c.want {
 			t.Errorf("after %d calls the count is %d, want %d", len(c.r.ToolCalls), got, c.want)
 		}
 	}
 }
 
-// TestOutageRemembersItsTries, so that a scripted model knows where it stands.
-func TestOutageRemembersItsTries(t *testing.T) {
+// TestOutageCountsItsTries: a scripted model continues its script after an outage.
+func TestOutageCountsItsTries(t *testing.T) {
 	w := unclaimed(t)
 	w.state.Snapshot.FailedTries = 2
 	for range 3 {
-		w.note(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{}}}, nil, nil)
+		w.storeRecord(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: &harnessv1.ModelRetried{}}}, nil, nil)
 	}
-	if got := w.complete(turn.Ending{Error: down}).GetStep().GetSnapshot().GetFailedTries(); got != 5 {
+	if got := w.complete(turn.End{Error: down}).GetStep().GetSnapshot().GetFailedTries(); got != 5 {
 		t.Errorf("%d tries failed", got)
 	}
 }
 
-// TestUnavailable: one model that may answer later wins over all that never will.
+// TestUnavailable: a model that may respond later outweighs all that refuse.
 func TestUnavailable(t *testing.T) {
 	const (
 		away    = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
@@ -201,11 +201,11 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestTriesOfAnEarlierWorker count, and a model that it gave up stays given up.
-func TestTriesOfAnEarlierWorker(t *testing.T) {
+// TestTriesOfFormerWorkerCount: a model that it gave up is not tried again.
+func TestTriesOfFormerWorkerCount(t *testing.T) {
 	w := unclaimed(t)
 	for _, r := range []*harnessv1.ModelRetried{{Model: "a"}, {Model: "a", Last: true, Error: "gone"}, {Model: "b"}} {
-		w.note(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: r}}, nil, nil)
+		w.storeRecord(&harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: r}}, nil, nil)
 	}
 	for ref, want := range map[string]uint32{"a": 2, "b": 1, "c": 0} {
 		if n, last := w.p.Tries(ref); n != want || (last != nil) != (ref == "a") {
@@ -214,16 +214,16 @@ func TestTriesOfAnEarlierWorker(t *testing.T) {
 	}
 }
 
-// TestCallsOfUnknownEffectAreOutcomes: an agent whose tool host dies under each call does
-// not stand still.
-func TestCallsOfUnknownEffectAreOutcomes(t *testing.T) {
+// TestUnknownEndIsAnOutcome: an agent whose tool host dies during each call has not
+// stalled.
+func TestUnknownEndIsAnOutcome(t *testing.T) {
 	s := snapshot()
 	s.Config.Stall = &harnessv1.StallConfig{Enabled: proto.Bool(true)}
 	s.Config.DoomLoop = &harnessv1.DoomLoopConfig{Enabled: proto.Bool(true)}
 	s.Config.Tools.Yolo = proto.Bool(true)
 	w := responded(t, s, response(commands))
 	w.run(harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN)
-	after := w.complete(turn.Ending{}).GetStep().GetSnapshot()
+	after := w.complete(turn.End{}).GetStep().GetSnapshot()
 	if after.GetProgressTracker().GetDistinctOutcomes() != 1 || len(after.GetDoomLoop().GetStrict()) != 1 {
 		t.Errorf("%v, %v", after.GetProgressTracker(), after.GetDoomLoop())
 	}

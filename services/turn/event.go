@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// Event is the answer to an action.
+// Event is the result of an action.
 type Event interface{ event() }
 
 // Failed: the action could not be performed.
@@ -41,7 +41,7 @@ type ModelFailed struct {
 	Random float64
 }
 
-// ModelUnusable: there is no provider for the model, so it was not asked.
+// ModelUnusable: there is no provider for the model, so no request was sent.
 type ModelUnusable struct{ Err error }
 
 // Waited: the wait is over.
@@ -81,8 +81,8 @@ type CallsCancelled struct {
 	Finished []string
 }
 
-// HostAway: the tool host does not answer. Err fails the turn if no other host
-// has taken its place.
+// HostAway: the tool host does not answer. Err fails the turn unless
+// another host replaces it.
 type HostAway struct{ Err error }
 
 // HostFound: another tool host answers; its ledger is empty if none does.
@@ -108,7 +108,7 @@ func (CallsCancelled) event()     {}
 func (HostAway) event()           {}
 func (HostFound) event()          {}
 
-// Rejected is the error of an event that does not answer its action. It changes
+// Rejected is the error of an event that does not follow from its action. It changes
 // nothing.
 type Rejected struct {
 	Action Action
@@ -117,5 +117,5 @@ type Rejected struct {
 
 // Error names both.
 func (r *Rejected) Error() string {
-	return fmt.Sprintf("turn: event %T does not answer action %T", r.Event, r.Action)
+	return fmt.Sprintf("turn: event %T does not follow from action %T", r.Event, r.Action)
 }

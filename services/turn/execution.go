@@ -27,7 +27,7 @@ type execution struct {
 	conversation *conversation.Conversation
 	prepareSince time.Time
 	preparation  *durationpb.Duration // nil until the request is prepared
-	askSince     time.Time            // the model that is being asked
+	askSince     time.Time            // since when the current model is tried
 	answer       *answer              // not stored yet
 	failedTry    *harnessv1.ModelRetried
 	unusable     map[string]error // models without a provider

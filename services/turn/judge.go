@@ -20,7 +20,7 @@ import (
 
 // judgement decides what becomes of the calls of a response, one after another.
 // Without subscribers it is a function of the state and the response. Subscribers
-// are asked before a call is decided, and after one that needs no tool host.
+// are called before a call is decided, and after one that needs no tool host.
 type judgement struct {
 	s     *State
 	p     *Progress
@@ -43,7 +43,7 @@ type judgement struct {
 	firing   *FireHooks   // nil when all calls are judged
 }
 
-// point is at which point of a call subscribers are asked.
+// point is where in a call subscribers are called.
 type point int
 
 const (
@@ -72,9 +72,9 @@ func newJudgement(s *State, p *Progress, d *runstate.Draft) *judgement {
 	return j
 }
 
-// judgeCalls begins to judge the calls of the response, once their arguments are
+// startJudgement starts to judge the calls of the response, once their arguments are
 // known.
-func (p *Progress) judgeCalls(s *State) {
+func (p *Progress) startJudgement(s *State) {
 	if !p.Unjudged() || p.execution.judgement != nil {
 		return
 	}
@@ -104,9 +104,9 @@ func (p *Progress) text(id string, arguments *harnessv1.Content) (text string, k
 	return text, known
 }
 
-// judge asks the subscribers of the calls about them, in order, and stores what
-// becomes of the calls.
-func (p *Progress) judge(*State) Action {
+// decideCalls calls the subscribers of the calls, in order, and stores what becomes of
+// the calls.
+func (p *Progress) decideCalls(*State) Action {
 	j := p.execution.judgement
 	switch {
 	case j == nil:
@@ -123,7 +123,7 @@ func (p *Progress) judge(*State) Action {
 	return Append{Draft: j.draft, Before: "weighed", After: "judged"}
 }
 
-// advance judges calls until subscribers are to be asked or all are judged.
+// advance judges calls until subscribers are to be called or all are judged.
 func (j *judgement) advance() {
 	for j.firing = nil; j.next < len(j.queue); j.take(hook.Effects{}) {
 		if j.firing = j.fire(j.queue[j.next]); j.firing != nil {
@@ -136,13 +136,13 @@ func (j *judgement) advance() {
 	}}}
 }
 
-// answered takes what the subscribers have said that firing asked.
-func (j *judgement) answered(e hook.Effects) {
+// resume continues with what the subscribers of the firing said.
+func (j *judgement) resume(e hook.Effects) {
 	j.take(e)
 	j.advance()
 }
 
-// fire returns the firing of the point of a call; nil if no subscriber is asked.
+// fire returns the firing of the point of a call; nil if it has no subscribers.
 func (j *judgement) fire(call *harnessv1.ToolCall) *FireHooks {
 	id, tool := call.GetId(), harnesstool.CanonicalName(call.GetName())
 	fire := func(topic harnessv1.HookTopic, arguments, result string, failed bool) *FireHooks {
@@ -196,8 +196,8 @@ func (j *judgement) apply(e hook.Effects) {
 	j.wants.Merge(hook.Effects{Abort: e.Abort, Pause: e.Pause, Skip: e.Skip, Replan: e.Replan})
 }
 
-// hookable reports whether the subscribers of before_tool_call are asked about a
-// call: it would be carried out.
+// hookable reports whether before_tool_call is fired for a call: it would be carried
+// out.
 func hookable(c *harnessv1.PreparedCall) bool {
 	d := c.GetDisposition()
 	return d != harnessv1.CallDisposition_CALL_DISPOSITION_INVALID && d != harnessv1.CallDisposition_CALL_DISPOSITION_DENIED
@@ -305,7 +305,7 @@ func kindOf(c *harnessv1.PreparedCall) string {
 	return runstate.PendingKind(c.GetDisposition())
 }
 
-// prepare decides what becomes of a call before its subscribers are asked.
+// prepare decides what becomes of a call before its subscribers are called.
 func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	tools := j.s.Tools
 	name := harnesstool.CanonicalName(call.GetName())

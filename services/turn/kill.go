@@ -81,8 +81,8 @@ func (p *Progress) cancelled(ledger string, c CallsCancelled, away error) {
 	e.cancels[ledger] = k
 }
 
-// hostFound takes whether another host has taken the place of one that does not
-// answer: then the calls of the first are unknown, else the turn fails.
+// hostFound adds whether another host replaces one that does not answer: then the
+// calls of the first are unknown, else the turn fails.
 func (p *Progress) hostFound(ledger, other string) bool {
 	k := p.execution.cancels[ledger]
 	switch {

@@ -3,10 +3,10 @@ package turn
 // Stage is where a turn is.
 type Stage int
 
-// Stages, in the order in which a turn passes them. Failed is terminal, and so is
+// Stages, in the order in which a turn passes them. Failing is terminal, and so is
 // Closing once Next returns Return.
 const (
-	// Failed: the turn is given up without an outcome.
+	// Failing: the turn is given up without an outcome.
 	Failing Stage = iota
 	// Claiming: TurnStarted is not stored by this worker.
 	Claiming
@@ -39,7 +39,7 @@ func Next(s *State, p *Progress) Action {
 	case Asking:
 		return p.ask(s)
 	case Judging:
-		return p.judge(s)
+		return p.decideCalls(s)
 	case Starting:
 		return p.start(s)
 	case Running:
@@ -67,7 +67,7 @@ func (p *Progress) Stage(s *State) Stage {
 	}
 	stage := p.open(s)
 	switch {
-	case e.stop == nil || stage == Closing || stage == Asking && p.settled(s):
+	case e.stop == nil || stage == Closing || stage == Asking && p.mustStore(s):
 		return stage
 	case !e.stop.interrupted:
 		return Failing

@@ -68,7 +68,7 @@ type place struct {
 	journal []*harnessv1.Record
 	flying  []string // calls that are on a tool host
 	stopped stopKind
-	killed  bool   // CancelCalls was answered
+	killed  bool   // CancelCalls has succeeded
 	fenced  bool   // an append has failed
 	asked   int    // models
 	said    string // by hooks, since the last record
@@ -459,8 +459,9 @@ func TestWalkKeepsInvariants(t *testing.T) {
 	}
 }
 
-// TestEveryEventAtEveryPlace offers every event to every action that the walks reach:
-// it is accepted if it answers the action, or else rejected without a change.
+// TestEveryEventAtEveryPlace observes every event after every action that the walks
+// reach: it is accepted if it follows from the action, or else rejected without a
+// change.
 func TestEveryEventAtEveryPlace(t *testing.T) {
 	events := []turn.Event{
 		turn.Failed{Err: errBroken}, turn.Appended{}, turn.Inspected{}, turn.HooksFired{},

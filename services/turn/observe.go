@@ -9,19 +9,19 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Observe adds the event that answers an action, which Next returned for this
-// progress, at the time now. The error is a *Rejected if the event does not answer
-// the action; then nothing has changed.
+// Observe adds the event that an action has led to, which Next returned for this
+// progress, at the time now. The error is a *Rejected if the event does not follow
+// from the action; then nothing has changed.
 func (p *Progress) Observe(s *State, now time.Time, action Action, event Event) error {
 	if !p.observe(s, now, action, event) {
 		return &Rejected{Action: action, Event: event}
 	}
 	p.execution.now = now
-	p.judgeCalls(s)
+	p.startJudgement(s)
 	return nil
 }
 
-// observe adds an event, and reports whether it answers the action.
+// observe adds an event, and reports whether it follows from the action.
 func (p *Progress) observe(s *State, now time.Time, action Action, event Event) bool {
 	if failed, ok := event.(Failed); ok {
 		return p.failed(s, action, failed.Err)
@@ -134,7 +134,7 @@ func (p *Progress) fired(s *State, a FireHooks, said hook.Effects) bool {
 	case stage == Admitting:
 		e.admission = &said
 	case stage == Judging && e.judgement != nil:
-		e.judgement.answered(said)
+		e.judgement.resume(said)
 	case stage == Running && len(e.ended) > 0:
 		e.ended[0].fired(a.Point.Topic, said)
 	case stage == Closing:

@@ -5,9 +5,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Begin returns the progress of a step without a journal.
-func Begin(step *harnessv1.Step) *Progress { return begin(step.GetSnapshot()) }
-
 // Finish returns the record of a call's end without subscribers.
 func Finish(s *harnessv1.Snapshot, p *Progress, c Call, r *harnessv1.ExecuteToolResponse) (*harnessv1.Journal, []*harnessv1.Message, []*harnessv1.Event) {
 	d := p.finished(&State{Snapshot: s}, c, r, hook.Effects{})
@@ -16,7 +13,7 @@ func Finish(s *harnessv1.Snapshot, p *Progress, c Call, r *harnessv1.ExecuteTool
 
 // Complete ends a turn. s is the step's snapshot with the journal's messages
 // counted; it is changed and becomes the next step's.
-func Complete(s *harnessv1.Snapshot, p *Progress, end Ending) (*harnessv1.Outcome, error) {
+func Complete(s *harnessv1.Snapshot, p *Progress, end End) (*harnessv1.Outcome, error) {
 	c, err := complete(s, p, end)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ type Progress struct {
 	messages     uint64                        // appended by the journal
 	weight       uint64                        // of those messages
 	followed     uint64                        // weight of those after the response
-	cutOff       bool                          // the model was told that its response was cut off
+	cutOff       bool                          // the calls of the response were dropped
 	arguments    map[string]*harnessv1.Content // of calls, as they run
 	written      map[string]*harnessv1.Content // of calls, as the model wrote them
 	results      []result                      // in the order of the records
@@ -67,17 +67,17 @@ type result struct{ call, tool, digest string }
 // New returns the progress of the turn of a state whose step is followed by
 // journal.
 func New(s *State, now time.Time, journal ...*harnessv1.Record) *Progress {
-	p := begin(s.Snapshot)
+	p := newProgress(s.Snapshot)
 	for _, rec := range journal {
 		p.Fold(rec)
 	}
 	p.execution.now = now
-	p.judgeCalls(s)
+	p.startJudgement(s)
 	return p
 }
 
-// begin returns the progress of a step without a journal.
-func begin(s *harnessv1.Snapshot) *Progress {
+// newProgress returns the progress of a step without a journal.
+func newProgress(s *harnessv1.Snapshot) *Progress {
 	p := &Progress{
 		Number:   s.GetTurnCount() + 1,
 		Resumed:  s.GetTurn().GetOpen(),

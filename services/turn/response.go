@@ -21,7 +21,7 @@ const cutOff = "Your response was cut off by the length limit, so its tool calls
 // respond returns the record of the model's answer. Whatever the model wrote is
 // data: every call is run, awaited, answered by the harness, or answered with an
 // error that names what is wrong. If calls have subscribers, the calls are judged
-// with a record of their own.
+// in a separate record.
 func (p *Progress) respond(s *State) *runstate.Draft {
 	a, r := p.execution.answer, p.execution.answer.response
 	message := &harnessv1.Message{

@@ -56,8 +56,8 @@ func response(calls ...*harnessv1.ToolCall) *model.Response {
 	}
 }
 
-// TestDispositions: what becomes of each call, and what the model is told.
-func TestDispositions(t *testing.T) {
+// TestCallIsDecided checks what becomes of each call, and which result it has.
+func TestCallIsDecided(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		settings func(*harnessv1.Snapshot)
@@ -118,8 +118,8 @@ func names(events []*harnessv1.Event) string {
 	return strings.Join(all, " ")
 }
 
-// TestCutOff: calls of a response that the length limit cut may be half.
-func TestCutOff(t *testing.T) {
+// TestCutOffResponseLosesItsCalls: the last of them may be incomplete.
+func TestCutOffResponseLosesItsCalls(t *testing.T) {
 	r := response(call("a", "write_file", `{"path":"x"}`))
 	r.FinishReason = "length"
 	a := respond(t, snapshot(), r)
@@ -127,12 +127,12 @@ func TestCutOff(t *testing.T) {
 		t.Error("a call was kept")
 	}
 	if len(a.Appended) != 2 || a.Appended[1].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
-		t.Errorf("the model is told %v", a.Appended[1:])
+		t.Errorf("the messages are %v", a.Appended[1:])
 	}
 }
 
-// TestManyApprovals: more calls than may wait are refused, not kept.
-func TestManyApprovals(t *testing.T) {
+// TestManyApprovalsAreRefused: calls over the limit of those that may wait are refused.
+func TestManyApprovalsAreRefused(t *testing.T) {
 	s := snapshot()
 	const former = runstate.MaxPending - 20
 	for i := range former {
@@ -151,8 +151,8 @@ func TestManyApprovals(t *testing.T) {
 	}
 }
 
-// TestManyCalls: a response has a bound, and the model is told of it.
-func TestManyCalls(t *testing.T) {
+// TestManyCallsAreCut: a response has a bound, which a message to the model names.
+func TestManyCallsAreCut(t *testing.T) {
 	var calls []*harnessv1.ToolCall
 	for i := range 100 {
 		calls = append(calls, call(fmt.Sprint(i), "read_file", `{"path":"x"}`))
@@ -162,12 +162,12 @@ func TestManyCalls(t *testing.T) {
 		t.Errorf("%d calls were taken", n)
 	}
 	if last := a.Appended[len(a.Appended)-1]; last.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE || !strings.Contains(last.GetContent().GetInline(), "100") {
-		t.Errorf("the model is told %v", last)
+		t.Errorf("the last message is %v", last)
 	}
 }
 
-// TestLongNames: what a model makes up is cut where it cannot be moved to a blob.
-func TestLongNames(t *testing.T) {
+// TestLongNamesAreCut: long names and ids cannot be moved to blobs.
+func TestLongNamesAreCut(t *testing.T) {
 	long := strings.Repeat("ü", 100_000)
 	rec := respond(t, snapshot(), response(call(long, long, `{"path":"`+long+`"}`), call("b", "read_file", `{"`+long+`":1}`)))
 	for _, m := range rec.GetAppended() {
@@ -186,9 +186,9 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestAnswerOnGarbage: whatever the model writes, every call has an id of its
-// own, is decided on, and has a result exactly when nothing is to run for it.
-func TestAnswerOnGarbage(t *testing.T) {
+// TestResponseToGarbage: whatever the model writes, every call has a unique id, is
+// decided, and has a result exactly if nothing is left to run for it.
+func TestResponseToGarbage(t *testing.T) {
 	garbage := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", " ", "a", "b", "call_1_0", "call_1_1", "call_1_1_0", "\xff\xfe", "\x00"}))
 	name := rapid.OneOf(garbage, rapid.SampledFrom([]string{"read_file", "write_file", "run_command", "forbidden", "work_complete", "task_complete", "Read-File"}))
 	arguments := rapid.OneOf(garbage, rapid.SampledFrom([]string{`{}`, `{"path":"a"}`, `{"summary":"s"}`, `{"path":`, `null`, `1e999999`, `[]`, `{"path":"\ud800"}`}))

@@ -6,7 +6,7 @@
 //
 // A turn is one machine. Next returns the next Action of a turn, as a function
 // of its State and its Progress. The caller performs the action and passes the
-// Event that answers it to Progress.Observe:
+// Event that it leads to on to Progress.Observe:
 //
 //	p := turn.New(state, now, journal)
 //	for {
@@ -26,20 +26,20 @@
 //		}
 //	}
 //
-// Time and random numbers arrive in events. An event that does not answer its
+// Time and random numbers arrive in events. An event that does not follow from its
 // action is rejected and changes nothing.
 //
 // # Stages
 //
 // A turn passes the stages Claiming, Admitting, Asking, Judging, Starting,
 // Running and Closing, each of which may have nothing to do. A turn that is
-// interrupted passes Stopping instead of what is left before Closing. Failed is
+// interrupted passes Stopping instead of what is left before Closing. Failing is
 // terminal: the step is delivered again.
 //
 // # Invariants
 //
 // What a turn has done is folded from the journal alone, so another worker
-// continues exactly there. Once a response is stored no model is asked again. A
+// continues exactly there. Once a response is stored no request is sent to a model. A
 // call with a result is not sent again. Only calls that a stored ToolsStarted
 // names are sent to a tool host. After an append has failed the turn has no
 // further effect.

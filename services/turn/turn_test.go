@@ -22,7 +22,7 @@ func mixed(t *testing.T) *worker {
 }
 
 // TestTurnContinuesFromAnyRecord kills the worker after each record of the journal
-// and lets another one continue: every effect happens, no model is asked after a
+// and lets another one continue: every effect happens, no request is sent after a
 // response is stored, no call with a result is run again, and the turn ends as it
 // would have ended without the death.
 func TestTurnContinuesFromAnyRecord(t *testing.T) {

@@ -37,7 +37,7 @@ func newState(t fataler, s *harnessv1.Snapshot) *turn.State {
 }
 
 // worker performs a turn on a journal that may have records of a former worker. It
-// notes every effect that it has.
+// records every effect that it has.
 type worker struct {
 	t       fataler
 	state   *turn.State
@@ -232,8 +232,8 @@ func (w *worker) folded() *worker {
 	return w
 }
 
-// note adds a record to the journal that no execution has stored.
-func (w *worker) note(entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) {
+// storeRecord adds a record to the journal that no execution has stored.
+func (w *worker) storeRecord(entry *harnessv1.Journal, appended []*harnessv1.Message, events []*harnessv1.Event) {
 	w.store(&runstate.Draft{Entry: entry, Appended: appended, Events: events})
 	w.p.Fold(w.journal[len(w.journal)-1])
 }
@@ -241,13 +241,13 @@ func (w *worker) note(entry *harnessv1.Journal, appended []*harnessv1.Message, e
 // run stores how the unfinished calls ended.
 func (w *worker) run(outcome harnessv1.ToolOutcome) *worker {
 	for _, c := range slices.Concat(w.p.Unfinished()...) {
-		w.note(turn.Finish(w.state.Snapshot, w.p, c, &harnessv1.ExecuteToolResponse{Outcome: outcome}))
+		w.storeRecord(turn.Finish(w.state.Snapshot, w.p, c, &harnessv1.ExecuteToolResponse{Outcome: outcome}))
 	}
 	return w
 }
 
 // complete ends the turn twice and checks that both ends are equal and legal.
-func (w *worker) complete(end turn.Ending) *harnessv1.Outcome {
+func (w *worker) complete(end turn.End) *harnessv1.Outcome {
 	outcomes := make([]*harnessv1.Outcome, 2)
 	for i := range outcomes {
 		s := proto.CloneOf(w.state.Snapshot)

@@ -86,7 +86,7 @@ func (w *turnWorker) fail(version uint64, failure *harnessv1.TurnError) (*harnes
 			s.TokenBudget.UnreportedBytes += runstate.MessageBytes(m)
 		}
 	}
-	return turn.Complete(s, w.p, turn.Ending{Error: failure, ToolTokens: 100, Now: w.d.now()})
+	return turn.Complete(s, w.p, turn.End{Error: failure, ToolTokens: 100, Now: w.d.now()})
 }
 
 // perform performs an action of the turn.

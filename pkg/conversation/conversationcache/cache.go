@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// incarnation names one life of a run: a deleted run may be made again.
+// incarnation identifies a run: a deleted run may be started again under its name.
 type incarnation struct {
 	run   runlog.Run
 	first uint64
@@ -30,27 +30,27 @@ type Cache struct {
 	at    map[incarnation]*list.Element
 }
 
-type folded struct {
+type entry struct {
 	key          incarnation
 	conversation conversation.Conversation
-	// sequence of the record up to which it is folded.
+	// sequence of the last record that was folded.
 	sequence uint64
 }
 
-// New makes a cache of at most limit bytes over a log.
+// New returns a cache of at most limit bytes over a log.
 func New(log runlog.Reader, limit uint64) *Cache {
 	return &Cache{log: log, limit: limit, order: list.New(), at: map[incarnation]*list.Element{}}
 }
 
-// Load returns the conversation up to and with the record tail. The caller has
-// the run's step, so nobody else loads the same run for work; should someone
-// have folded further, the conversation is folded anew and not kept.
+// Load returns the conversation up to and including the record tail. The caller has
+// the run's step, so usually no other caller loads the same run. If another one has
+// folded further, the conversation is folded again from the log and not kept.
 func (c *Cache) Load(ctx context.Context, first uint64, tail runlog.Entry) (*conversation.Conversation, error) {
 	key := incarnation{tail.Run, first}
 	have := c.take(key)
 	keep := true
 	if have.sequence > tail.Sequence {
-		have, keep = folded{key: key}, false
+		have, keep = entry{key: key}, false
 	}
 	entries, err := runlog.BackAppended(ctx, c.log, tail, have.sequence)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Cache) Load(ctx context.Context, first uint64, tail runlog.Entry) (*con
 	}
 	have.fold(entries)
 	if !have.whole() { // a link that leads past something: every record is read
-		have = folded{key: key}
+		have = entry{key: key}
 		if entries, err = runlog.Back(ctx, c.log, tail, 0); err != nil {
 			return nil, err
 		}
@@ -73,47 +73,47 @@ func (c *Cache) Load(ctx context.Context, first uint64, tail runlog.Entry) (*con
 	return &have.conversation, nil
 }
 
-func (f *folded) fold(entries []runlog.Entry) {
+func (f *entry) fold(entries []runlog.Entry) {
 	for _, e := range entries {
 		f.conversation.Fold(e.Record)
 	}
 }
 
-// whole says that no message is missing: they are numbered from 1.
-func (f *folded) whole() bool {
+// whole reports whether no message is missing: they are numbered from 1.
+func (f *entry) whole() bool {
 	n := len(f.conversation.Messages)
 	return n == 0 || f.conversation.Messages[n-1].GetId() == uint64(n)
 }
 
-// take removes a conversation from the cache, so that one owner changes it.
-func (c *Cache) take(key incarnation) folded {
+// take removes a conversation from the cache, so that only one caller changes it.
+func (c *Cache) take(key incarnation) entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	el, ok := c.at[key]
 	if !ok {
-		return folded{key: key}
+		return entry{key: key}
 	}
 	c.order.Remove(el)
 	delete(c.at, key)
-	f := el.Value.(*folded)
+	f := el.Value.(*entry)
 	c.used -= f.conversation.Bytes
 	return *f
 }
 
-func (c *Cache) put(have folded) {
+func (c *Cache) put(have entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.at[have.key]; ok { // a stale worker was here; the newer one stays
-		if old.Value.(*folded).sequence >= have.sequence {
+		if old.Value.(*entry).sequence >= have.sequence {
 			return
 		}
-		c.used -= old.Value.(*folded).conversation.Bytes
+		c.used -= old.Value.(*entry).conversation.Bytes
 		c.order.Remove(old)
 	}
 	c.at[have.key] = c.order.PushFront(&have)
 	c.used += have.conversation.Bytes
 	for c.used > c.limit && c.order.Len() > 1 {
-		oldest := c.order.Remove(c.order.Back()).(*folded)
+		oldest := c.order.Remove(c.order.Back()).(*entry)
 		delete(c.at, oldest.key)
 		c.used -= oldest.conversation.Bytes
 	}

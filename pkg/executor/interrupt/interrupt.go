@@ -1,6 +1,6 @@
-// Package interrupt watches the inboxes of runs that are being worked on for what
-// would stop the work: an interrupt or a cancel. A poke makes it look; what it finds
-// ends the context of the work.
+// Package interrupt watches the inboxes of the runs that this process pending on for
+// interrupts and cancels. A hint makes it read an inbox; an interrupt ends the context
+// of the work on the run.
 package interrupt
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Why work ends.
+// Causes with which the context of the work ends.
 var (
 	// ErrInterrupted: an interrupt or a cancel is in the inbox.
 	ErrInterrupted = fmt.Errorf("interrupted: %w", hookcaller.ErrKill)
@@ -25,8 +25,8 @@ var (
 	ErrOutOfTime = fmt.Errorf("wall-clock budget used up: %w", hookcaller.ErrKill)
 )
 
-// Stopped says that the work of ctx was ended on purpose: not by losing the step, and
-// not because this process stops.
+// Stopped reports whether ctx has ended because of an interrupt, a cancel or the time
+// budget: not because the step is lost, and not because this process stops.
 func Stopped(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, ErrInterrupted) || errors.Is(cause, ErrOutOfTime)
@@ -38,26 +38,26 @@ type Log interface {
 	runlog.Redelivery
 }
 
-// Watch watches the inboxes of the runs that are being worked on here.
+// Watch watches the inboxes of the runs that this process pending on.
 type Watch struct {
 	log    Log
 	logger *slog.Logger
 	now    func() time.Time
 
-	mu    sync.Mutex
-	works map[runlog.Run]chan struct{} // what is under way
+	mu      sync.Mutex
+	pending map[runlog.Run]chan struct{} // has a token when the inbox is to be read
 }
 
-// New makes a watch.
+// New returns a Watch.
 func New(log Log, logger *slog.Logger, now func() time.Time) *Watch {
-	return &Watch{log: log, logger: logger, now: now, works: map[runlog.Run]chan struct{}{}}
+	return &Watch{log: log, logger: logger, now: now, pending: map[runlog.Run]chan struct{}{}}
 }
 
-// Poke wakes whoever watches the inbox of run. It proves nothing by itself.
-func (a *Watch) Poke(run runlog.Run) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if ch := a.works[run]; ch != nil {
+// Poke makes the worker of run read its inbox. A poke is a hint and may be lost.
+func (w *Watch) Poke(run runlog.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ch := w.pending[run]; ch != nil {
 		select {
 		case ch <- struct{}{}:
 		default:
@@ -65,110 +65,112 @@ func (a *Watch) Poke(run runlog.Run) {
 	}
 }
 
-func (a *Watch) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
+func (w *Watch) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
 	ch := make(chan struct{}, 1)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.works[run] = ch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending[run] = ch
 	return ch, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.works[run] == ch {
-			delete(a.works, run)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.pending[run] == ch {
+			delete(w.pending, run)
 		}
 	}
 }
 
-// Lookout watches the inbox of a run for what would stop the work on it.
-type Lookout struct {
+// Inbox is the watched inbox of one run.
+type Inbox struct {
 	// Check reads the inbox now.
 	Check func(context.Context) error
 	now   func() time.Time
-	// fresh is how long a look counts. Within it a poke, or at the latest a
-	// heartbeat, brings what came in behind the look.
+	// fresh is how long a read counts. An item that is stored later is reported by a
+	// poke, or at the latest by a heartbeat.
 	fresh time.Duration
-	first chan struct{} // closed when the first look is over
+	first chan struct{} // closed after the first read
 
-	err error // of the first look
+	err error // of the first read
 
 	mu sync.Mutex
-	at time.Time // when the newest look began
+	at time.Time // when the newest read began
 }
 
-// Inbox looks at the inbox at once and at each poke, and ends the work
-// through cancel when an interrupt or a cancel is there. It listens before it
-// looks, so that nothing falls between. stop waits for it to end.
-func (a *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (*Lookout, func()) {
-	pokes, leave := a.enter(run)
-	l := &Lookout{now: a.now, fresh: runlog.Lapse(a.log.AckWait()), first: make(chan struct{})}
-	l.Check = func(ctx context.Context) error {
-		at := l.now()
-		asked, err := a.stopAsked(ctx, run, s)
-		if asked {
+// Inbox reads the inbox of run immediately and at each poke, and calls cancel with
+// ErrInterrupted if it has an interrupt or a cancel past the cursor of s. It
+// subscribes before the first read, so no item is missed. stop waits until the watch
+// has ended.
+func (w *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (inbox *Inbox, stop func()) {
+	pokes, leave := w.enter(run)
+	i := &Inbox{now: w.now, fresh: runlog.Lapse(w.log.AckWait()), first: make(chan struct{})}
+	i.Check = func(ctx context.Context) error {
+		at := i.now()
+		found, err := w.hasStop(ctx, run, s)
+		if found {
 			cancel(ErrInterrupted)
 		}
 		if err == nil {
-			l.mu.Lock()
-			l.at = at
-			l.mu.Unlock()
+			i.mu.Lock()
+			i.at = at
+			i.mu.Unlock()
 		}
 		return err
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.err = l.Check(context.WithoutCancel(ctx))
-		close(l.first)
+		i.err = i.Check(context.WithoutCancel(ctx))
+		close(i.first)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-pokes:
-				if err := l.Check(ctx); err != nil && ctx.Err() == nil {
-					a.logger.Warn("inbox", "run", run.ID, "error", err)
+				if err := i.Check(ctx); err != nil && ctx.Err() == nil {
+					w.logger.Warn("read the inbox", "run", run.ID, "error", err)
 				}
 			}
 		}
 	}()
-	return l, func() {
+	return i, func() {
 		cancel(nil)
 		<-ended
 		leave()
 	}
 }
 
-// Checked returns when there is a fresh look at the inbox.
-func (l *Lookout) Checked(ctx context.Context) error {
-	<-l.first
-	if l.err != nil {
-		return l.err
+// Checked returns once the inbox has been read recently. Its error is that of the
+// read.
+func (i *Inbox) Checked(ctx context.Context) error {
+	<-i.first
+	if i.err != nil {
+		return i.err
 	}
-	l.mu.Lock()
-	stale := l.now().Sub(l.at) > l.fresh
-	l.mu.Unlock()
+	i.mu.Lock()
+	stale := i.now().Sub(i.at) > i.fresh
+	i.mu.Unlock()
 	if stale {
-		return l.Check(ctx)
+		return i.Check(ctx)
 	}
 	return nil
 }
 
-// stopAsked says whether an interrupt or a cancel lies in the inbox beyond the
-// cursor. Only repair takes items in; this is a look.
-func (a *Watch) stopAsked(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (bool, error) {
+// hasStop reports whether an interrupt or a cancel is in the inbox past the cursor. It
+// takes nothing out: only repair does.
+func (w *Watch) hasStop(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (bool, error) {
 	cursor := s.GetInboxCursor()
-	last, err := a.log.LastInbox(ctx, run)
+	last, err := w.log.LastInbox(ctx, run)
 	if err != nil || last <= cursor {
 		return false, err
 	}
 	for cursor < last {
-		items, err := a.log.Inbox(ctx, run, cursor, last)
+		items, err := w.log.Inbox(ctx, run, cursor, last)
 		if err != nil {
 			return false, err
 		}
 		for _, item := range items {
 			switch item.GetInput().(type) {
 			case *harnessv1.InboxItem_Interrupt, *harnessv1.InboxItem_Cancel:
-				if !runstate.Drained(s, item.GetId()) { // repair passes over what it has had
+				if !runstate.Drained(s, item.GetId()) { // repair ignores an item that it has accepted before
 					return true, nil
 				}
 			}

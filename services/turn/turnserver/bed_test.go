@@ -103,8 +103,8 @@ func (b *bed) state() *harnessv1.Snapshot {
 
 const goal = "Find the number."
 
-// begin stores the step that the turn continues from, and starts the worker.
-func (b *bed) begin(s *harnessv1.Snapshot) (stop func()) {
+// run stores the step that the turn continues from, and starts the worker.
+func (b *bed) run(s *harnessv1.Snapshot) (stop func()) {
 	b.Helper()
 	b.put(s)
 	return b.start()
@@ -230,9 +230,9 @@ func hooks(s *harnessv1.Snapshot, all ...*harnessv1.Hook) *harnessv1.Snapshot {
 	return s
 }
 
-// switching is a tool host that changes its ledger, as one that was replaced does. It
+// newHost is a tool host that changes its ledger, as one that was replaced does. It
 // describes itself with the ledger "former" once.
-type switching struct {
+type newHost struct {
 	mu        sync.Mutex
 	described int
 	seen      []string // methods
@@ -240,7 +240,7 @@ type switching struct {
 	refuse func(method string) error
 }
 
-func (s *switching) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (s *newHost) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
 	s.mu.Lock()
 	s.seen = append(s.seen, method)
@@ -262,7 +262,7 @@ func (s *switching) intercept(ctx context.Context, req any, info *grpc.UnaryServ
 }
 
 // methods returns how often each method was called.
-func (s *switching) methods() map[string]int {
+func (s *newHost) methods() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	count := map[string]int{}

@@ -28,7 +28,7 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	in := proto.CloneOf(req.GetInput())
 	s := in.GetStep().GetSnapshot()
 	if s == nil {
-		return nil, fault.Invalid("input.step.snapshot", "is required: the state that the turn stands on")
+		return nil, fault.Invalid("input.step.snapshot", "is required: it is the state that the turn begins with")
 	}
 	runstate.FillDefaults(s, harnessv1.Phase_PHASE_EXECUTING)
 	run := runlog.Run{Namespace: in.GetNamespace(), ID: in.GetRunId()}

@@ -1,18 +1,21 @@
-// Package turnserver carries out turns: it claims them in the run's log, asks
-// the model, runs tools through the tool host and commits what came of it. It
-// is the only place that holds the credentials of model providers.
+// Package turnserver performs turns: it claims them in the run's log, sends requests to
+// the model, runs tools on the tool host and commits the outcome. Only this package
+// has the credentials of model providers.
+//
+// Package turn decides; Execute performs its actions in one loop, one function each.
 //
 // # Order of effects
 //
-// Every effect stands between two records: TurnStarted before the model is
-// asked, ModelResponded after; ToolsStarted before a call is sent to the tool
-// host, ToolFinished after. A worker that cannot append has no effect.
+// Each effect is between two records: TurnStarted is stored before the model is
+// called, ModelResponded after; ToolsStarted before a call is sent to the tool host,
+// ToolFinished after. A worker that cannot append has no further effect.
 //
-// # Failing
+// # Errors
 //
-// A provider that cannot be reached ends the turn with provider_unavailable,
-// one that refuses with provider_error; a model's garbage is answered to the
-// model. An error of the log ends the work here; the step is delivered again.
+// A provider that cannot be reached ends the turn with provider_unavailable, one that
+// refuses with provider_error. Malformed output of a model becomes an error that the
+// model reads. An error of the log fails the execution, and the step is delivered
+// again.
 package turnserver
 
 import (
@@ -49,30 +52,29 @@ type Log interface {
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// ToolHost runs tools.
+	// ToolHost runs tools. Required.
 	ToolHost harnessv1.ToolHostServiceClient
-	// Open resolves PROVIDER:NAME to a provider and the provider's name of the
-	// model. It is called once per model.
+	// Open returns the provider of PROVIDER:NAME, and the provider's name of the model.
+	// It is called once for each model. Required.
 	Open func(ref string) (model.Provider, string, error)
-	// Price returns the price of an answer in millionths of a US dollar; nil or 0
-	// where it is not known.
+	// Price returns the price of a response in millionths of a US dollar, 0 if it is
+	// unknown. Nil: all are unknown.
 	Price func(ref string, r *model.Response) uint64
-	// Window is the most input that a model takes, in tokens; nil or 0 where it is
-	// not known. A fallback model with less than the prompt has is passed over.
+	// Window returns the largest prompt that a model takes, in tokens, 0 if it is
+	// unknown. Nil: all are unknown. A fallback model with a smaller window is skipped.
 	Window func(ref string) uint32
-	// Hooks calls subscribers. Nil: agents cannot have any but CEL rules.
+	// Hooks calls subscribers. Nil: only CEL rules can subscribe.
 	Hooks *hookcaller.Caller
-	// HostPatience is how long the tool host that has a started call may be away
-	// while another one answers. Then the call is unknown. Default 2 min.
+	// HostPatience is how long the tool host of a started call may be unreachable while
+	// another host answers. Then the end of the call is unknown. Default 2 min.
 	HostPatience time.Duration
-	// Conversations are folded conversations that others in this process share; nil: a
-	// cache of its own.
+	// Conversations is a cache that the roles of this process share. Nil: a separate one.
 	Conversations *conversationcache.Cache
 	// CacheBytes bounds the folded conversations in memory. Default 256 MiB.
 	CacheBytes uint64
-	// Content puts what models and tools are told and say into spans.
+	// Content adds the texts of requests, responses, arguments and results to spans.
 	Content bool
-	// Logger; nil discards.
+	// Logger receives warnings. Nil discards them.
 	Logger *slog.Logger
 	// Random is in [0, 1), for the jitter of retries. Default math/rand.
 	Random func() float64
@@ -96,7 +98,7 @@ type Server struct {
 
 var _ executor.Executor = (*Server)(nil)
 
-// New makes a turn worker.
+// New returns a turn worker.
 func New(cfg Config) *Server {
 	if cfg.CacheBytes == 0 {
 		cfg.CacheBytes = 256 << 20
@@ -136,7 +138,7 @@ func conversations(cfg Config) *conversationcache.Cache {
 	return conversationcache.New(cfg.Log, cfg.CacheBytes)
 }
 
-// Name is turn.
+// Name returns turn.
 func (w *Server) Name() string { return turn.Name }
 
 // Run executes turns until ctx ends and all work has ended.

@@ -61,7 +61,7 @@ func TestTurnRunsItsCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	b.begin(b.state())
+	b.run(b.state())
 	journal, outcome := b.records()
 	b.is(journal, wholeTurn)
 	results := b.results(journal...)
@@ -122,7 +122,7 @@ func TestFailedTriesAreRepeated(t *testing.T) {
 	const wait = 300 * time.Millisecond
 	s.Config.Model.BackoffInitial, s.Config.Model.BackoffMax = durationpb.New(2*wait), durationpb.New(2*wait)
 	began := time.Now()
-	b.begin(s)
+	b.run(s)
 	journal, outcome := b.records()
 	b.is(journal, "turn_started model_retried model_retried model_retried model_responded")
 	var tries []string
@@ -137,7 +137,7 @@ func TestFailedTriesAreRepeated(t *testing.T) {
 		t.Errorf("the second try followed after %v, want %v at least", waited, wait)
 	}
 	if last := b.request(2).Model; last != "second" || !outcome.GetStep().GetTurnComplete().GetAgentDone() {
-		t.Errorf("the last model asked is %s", last)
+		t.Errorf("the last model tried is %s", last)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestArtifactsAreStoredAsBlobs(t *testing.T) {
 	b := newBed(t, calls(call("i", "work_item_add", "title", "Sums"), call("a", "work_item_set_artifact", "id", "w1", "content", product)))
 	s := b.state()
 	s.Config.WorkItems = &harnessv1.WorkItemConfig{Enabled: proto.Bool(true)}
-	b.begin(s)
+	b.run(s)
 	journal, _ := b.records()
 	items := journal[1].GetJournal().GetModelResponded().GetWorkItems()
 	if len(items) != 1 || items[0].GetArtifact().GetBlob() == nil || b.text(items[0].GetArtifact()) != product {
@@ -170,7 +170,7 @@ func TestSubscribersSeeCalls(t *testing.T) {
 			Action: harnessv1.HookAction_HOOK_ACTION_CONTINUE, Context: "Written."},
 		&harnessv1.Hook{Topic: harnessv1.HookTopic_HOOK_TOPIC_AFTER_STEP, Cel: "true", Action: harnessv1.HookAction_HOOK_ACTION_CONTINUE, Context: "After."},
 	)
-	b.begin(s)
+	b.run(s)
 	journal, outcome := b.records()
 	b.is(journal, "turn_started turn_admitted model_responded calls_judged tools_started tool_finished")
 	told := func(rec *harnessv1.Record) string {
@@ -184,7 +184,7 @@ func TestSubscribersSeeCalls(t *testing.T) {
 	}
 	for rec, want := range map[*harnessv1.Record]string{journal[1]: "Be careful.", journal[5]: "Written.", outcome: "After."} {
 		if !strings.Contains(told(rec), want) {
-			t.Errorf("the model is told %q, want %q", told(rec), want)
+			t.Errorf("the model reads %q, want %q", told(rec), want)
 		}
 	}
 	if got := b.results(journal...); !strings.Contains(got["no"], "not that") {
@@ -202,10 +202,10 @@ func TestChangedInstructionsAreShown(t *testing.T) {
 	b.write("AGENTS.md", "Count twice.")
 	s := b.state()
 	s.TurnCount = 4
-	b.begin(s)
+	b.run(s)
 	journal, _ := b.records()
 	if texts := fmt.Sprint(journal[0].GetAppended()); !strings.Contains(texts, "Count twice.") {
-		t.Errorf("the model is told %s", texts)
+		t.Errorf("the model reads %s", texts)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestInterruptKillsCalls(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, calls(call("c", "run_command", "command", "sleep 600 & echo $! > gate; wait"), call("d", "run_command", "command", "touch second")))
 	passed := b.gate("gate")
-	b.begin(b.state())
+	b.run(b.state())
 	pid := pidOf(t, passed())
 	b.Interrupt()
 	journal, outcome := b.records()
@@ -257,7 +257,7 @@ func TestInterruptEndsRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, reply)
-			b.begin(b.state())
+			b.run(b.state())
 			if b.Next(); name == "wait" {
 				b.Next()
 			} else {
@@ -288,7 +288,7 @@ func TestInboxIsReadBeforeCalls(t *testing.T) {
 			return time.Now()
 		}
 	}, modeltest.Reply{Fault: modeltest.FaultSilence, Text: "Looking."}, calls(call("c", "run_command", "command", "touch ran")))
-	b.begin(b.state())
+	b.run(b.state())
 	<-b.model.Arrived()
 	item := &harnessv1.InboxItem{Id: "stop", Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{}}}
 	if _, _, err := b.Log.AppendInbox(b.Context(), b.Run, item, 0); err != nil {
@@ -350,7 +350,7 @@ func (b *bed) execute(id, command string) {
 }
 
 // TestTakeoverFetchesStoredResult: a call that had ended on the host keeps its result,
-// whether the turn continues or is interrupted. No model is asked.
+// whether the turn continues or is interrupted. No request is sent.
 func TestTakeoverFetchesStoredResult(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -383,9 +383,9 @@ func TestTakeoverFetchesStoredResult(t *testing.T) {
 // is new, is started on the new ledger.
 func TestCallMovesToNewHost(t *testing.T) {
 	t.Parallel()
-	host := &switching{}
+	host := &newHost{}
 	b := newBedWith(t, host.intercept, nil, calls(call("c", "run_command", "command", "echo once >> count; cat count")))
-	b.begin(b.state())
+	b.run(b.state())
 	journal, _ := b.records()
 	b.is(journal, "turn_started model_responded tools_started tools_started tool_finished")
 	first, second := journal[2].GetJournal().GetToolsStarted().GetLedgerId(), journal[3].GetJournal().GetToolsStarted().GetLedgerId()
@@ -401,7 +401,7 @@ func TestHostThatDoesNotKill(t *testing.T) {
 	for _, replaced := range []bool{true, false} {
 		t.Run(fmt.Sprint(replaced), func(t *testing.T) {
 			t.Parallel()
-			host := &switching{refuse: func(method string) error {
+			host := &newHost{refuse: func(method string) error {
 				if method == "CancelTools" {
 					return status.Error(codes.Unavailable, "away")
 				}
@@ -437,7 +437,7 @@ func TestHostThatDoesNotKill(t *testing.T) {
 func TestUnreachableHostIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
-	host := &switching{refuse: func(method string) error {
+	host := &newHost{refuse: func(method string) error {
 		switch {
 		case method != "ExecuteTool":
 			return nil
@@ -447,7 +447,7 @@ func TestUnreachableHostIsTriedAgain(t *testing.T) {
 		return status.Error(codes.PermissionDenied, "not for you")
 	}}
 	b := newBedWith(t, host.intercept, nil, calls(call("c", "run_command", "command", "true")))
-	b.begin(b.state())
+	b.run(b.state())
 	journal, _ := b.records()
 	if got := b.results(journal...)["c"]; got != "The tool host refused the call: not for you" || tries.Load() != 2 {
 		t.Errorf("after %d tries the result is %q", tries.Load(), got)
@@ -459,7 +459,7 @@ func TestUnreachableHostIsTriedAgain(t *testing.T) {
 func TestStoppedWorkerLeavesTurn(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, modeltest.Reply{Fault: modeltest.FaultHang}, calls(done))
-	stop := b.begin(b.state())
+	stop := b.run(b.state())
 	b.Next()
 	<-b.model.Arrived()
 	stop()
@@ -479,7 +479,7 @@ func TestTimeBudgetStopsTurn(t *testing.T) {
 	b := newBed(t, modeltest.Reply{Fault: modeltest.FaultHang})
 	s := b.state()
 	s.Config.Budgets = &harnessv1.Budgets{WallClock: durationpb.New(500 * time.Millisecond)}
-	b.begin(s)
+	b.run(s)
 	if _, outcome := b.records(); !outcome.GetStep().GetTurnComplete().GetInterrupted() {
 		t.Errorf("the outcome is %v", outcome)
 	}
@@ -620,6 +620,6 @@ func TestPrepareShowsRequest(t *testing.T) {
 		t.Errorf("without a snapshot: %v", err)
 	}
 	if len(b.model.Requests()) > 0 {
-		t.Error("a model was asked")
+		t.Error("a request was sent")
 	}
 }

@@ -21,7 +21,7 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 	in := proto.CloneOf(req.GetInput())
 	s := in.GetStep().GetSnapshot()
 	if s == nil {
-		return fault.Invalid("input.step.snapshot", "is required: the state that the turn stands on")
+		return fault.Invalid("input.step.snapshot", "is required: it is the state that the turn begins with")
 	}
 	run := runlog.Run{Namespace: in.GetNamespace(), ID: in.GetRunId()}
 	if !run.Valid() {

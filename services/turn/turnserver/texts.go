@@ -14,9 +14,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 )
 
-// shownCache keeps how long results are shown, by digest and limit, so that a
-// text is not counted again at each turn. It is bounded by number; an entry is
-// at most what is shown.
+// shownCache keeps long results as models are shown them, by digest and limit, so that
+// a text is not counted again at each turn. It is bounded by number; an entry has at
+// most limit tokens.
 type shownCache struct {
 	mu      sync.Mutex
 	entries map[shownKey]string
@@ -45,9 +45,9 @@ func (c *shownCache) put(key shownKey, text string) {
 	c.entries[key] = text
 }
 
-// shorten shows the head and the tail of a text of more than limit tokens, cut
-// at lines, with a line that says what is missing. Bytes bound tokens, so short
-// texts are not counted.
+// shorten returns a text of at most limit tokens: of a longer one the head and the
+// tail, cut at lines, with a line between them that names what is missing. Bytes bound
+// tokens, so short texts are not counted.
 func shorten(model, text string, limit uint32) string {
 	if uint64(len(text)) <= uint64(limit) {
 		return text
@@ -75,8 +75,8 @@ func shorten(model, text string, limit uint32) string {
 	return fmt.Sprintf("[%d bytes left out here]", len(text))
 }
 
-// inline returns messages with texts in place of references, and with tool results
-// cut to shown tokens.
+// inline returns messages with references replaced by their texts, and with tool
+// results cut to shown tokens.
 func (w *Server) inline(ctx context.Context, run runlog.Run, model string, shown uint32, messages []*harnessv1.Message) ([]*harnessv1.Message, error) {
 	out := messages
 	copied := false

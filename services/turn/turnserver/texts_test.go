@@ -29,7 +29,7 @@ func TestShorten(t *testing.T) {
 				t.Errorf("a short text was changed: %q", got)
 			}
 			if got != text && !strings.Contains(got, "left out here") {
-				t.Errorf("nothing says that something is missing: %.80q", got)
+				t.Errorf("no line names what is missing: %.80q", got)
 			}
 			if shorten("openai:gpt-4o", text, limit) != got {
 				t.Error("the same text is shown differently")

@@ -52,7 +52,7 @@ func (w *Server) otherLedger(ctx context.Context, ledgerID string) string {
 	return ""
 }
 
-// inspect reads the standing instructions and the changed files of the workspace.
+// inspect reads the instruction files and the changed files of the workspace.
 // A turn without them continues: it shows them when they can be read again.
 func (t *execution) inspect(ctx context.Context, a turn.Inspect) turn.Event {
 	r, err := t.server.cfg.ToolHost.InspectWorkspace(ctx, &harnessv1.InspectWorkspaceRequest{
