@@ -33,7 +33,7 @@ func TestTimeoutKillsAllProcesses(t *testing.T) {
 	first := h.startCall(context.Background(), req)
 	awaitGate()
 	a := <-first
-	expect(t, a.resp, done, true, "before\n[Stopped: it had not ended after 1s.")
+	expect(t, a.resp, done, true, "before\n[Stopped: it had not ended after 1s. Everything that it started was killed. For more time set timeout_seconds.]")
 	if a.resp.GetExitCode() != 124 {
 		t.Errorf("exit code %d", a.resp.GetExitCode())
 	}
