@@ -8,7 +8,7 @@ import (
 // AskUser is the name of the tool that asks the user a question.
 const AskUser = "ask_user"
 
-var askUser = &Tool{
+var _ = register(70, &Tool{
 	Tool: tool.Tool[Run]{Spec: &harnessv1.ToolSpec{
 		Name: AskUser,
 		Description: "Ask the user a question and wait for the answer, which may take days. Use it only when the task cannot go on " +
@@ -22,7 +22,7 @@ var askUser = &Tool{
 	Unrestricted: true,
 	Reserved:     true,
 	Question:     question,
-}
+})
 
 // question returns the question in the arguments, which have passed the schema.
 func question(arguments string) string {

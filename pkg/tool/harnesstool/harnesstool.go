@@ -2,11 +2,13 @@
 // itself instead of a workspace, one file for each.
 //
 // A tool is one value: what the model reads, which runs have it, and what a call
-// does. To add a tool, write its file and list it in all.
+// does. To add a tool, add a file that registers it.
 package harnesstool
 
 import (
+	"cmp"
 	"slices"
+	"sync"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
@@ -45,16 +47,37 @@ type Setting struct {
 	Questions bool
 }
 
-// all are the tools, in the order in which models see them.
-var all = []*Tool{
-	workItemAdd, workItemUpdate, workItemList, workItemSetArtifact, workItemFlagRevision,
-	workComplete, askUser,
+// registration is a tool with its position.
+type registration struct {
+	position int
+	tool     *Tool
 }
+
+var registered []registration
+
+// register adds a tool at a position of the list that models see. Each file calls it
+// once, when the package is initialised.
+func register(position int, t *Tool) *Tool {
+	registered = append(registered, registration{position, t})
+	return t
+}
+
+// all returns the tools by position, then by name.
+var all = sync.OnceValue(func() []*Tool {
+	slices.SortFunc(registered, func(a, b registration) int {
+		return cmp.Or(a.position-b.position, cmp.Compare(a.tool.Spec.GetName(), b.tool.Spec.GetName()))
+	})
+	tools := make([]*Tool, len(registered))
+	for i, r := range registered {
+		tools[i] = r.tool
+	}
+	return tools
+})
 
 // Specs returns the tools of a run. The specs are shared and must not be changed.
 func Specs(s Setting) []*harnessv1.ToolSpec {
 	var specs []*harnessv1.ToolSpec
-	for _, t := range all {
+	for _, t := range all() {
 		if t.Enabled == nil || t.Enabled(s) {
 			specs = append(specs, t.Spec)
 		}
@@ -64,8 +87,8 @@ func Specs(s Setting) []*harnessv1.ToolSpec {
 
 // Names returns the names of all tools, in order.
 func Names() []string {
-	names := make([]string, 0, len(all))
-	for _, t := range all {
+	names := make([]string, 0, len(all()))
+	for _, t := range all() {
 		names = append(names, t.Spec.GetName())
 	}
 	return names
@@ -73,11 +96,11 @@ func Names() []string {
 
 // Find returns the tool with a name or an alias; nil if there is none.
 func Find(name string) *Tool {
-	i := slices.IndexFunc(all, func(t *Tool) bool { return t.Spec.GetName() == name || t.Alias != "" && t.Alias == name })
+	i := slices.IndexFunc(all(), func(t *Tool) bool { return t.Spec.GetName() == name || t.Alias != "" && t.Alias == name })
 	if i < 0 {
 		return nil
 	}
-	return all[i]
+	return all()[i]
 }
 
 // Of returns the tool that a spec describes; nil if it is the spec of a tool that

@@ -12,7 +12,7 @@ import (
 // WorkComplete is the name of the tool that ends the work.
 const WorkComplete = "work_complete"
 
-var workComplete = &Tool{
+var _ = register(60, &Tool{
 	Tool: tool.Tool[Run]{
 		Spec: &harnessv1.ToolSpec{
 			Name: WorkComplete,
@@ -27,7 +27,7 @@ var workComplete = &Tool{
 	Alias:        "task_complete",
 	Unrestricted: true,
 	Summary:      summary,
-}
+})
 
 // summary returns the summary in the arguments. Arguments that are stored as a blob
 // are the summary as a whole.
