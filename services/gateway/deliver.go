@@ -113,11 +113,11 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 		if r := step.GetResult(); r != nil {
 			return r
 		}
-		r := standing(s)
+		r := resultSoFar(s)
 		r.Status, r.Reason = s.GetStatus(), s.GetStopReason()
 		return r
 	case runlog.Park:
-		r := standing(s)
+		r := resultSoFar(s)
 		r.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
 		r.Reason = s.GetStopReason()
 		r.Pending, r.WakeAt = Awaited(s), s.GetWakeAt()
@@ -136,7 +136,7 @@ func Lacking(e runlog.Entry) bool {
 	return runlog.IsRest(step.GetTo()) && step.GetResult() == nil && runstate.HasPackedLedgers(step.GetSnapshot())
 }
 
-func standing(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
+func resultSoFar(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
 	return &harnessv1.HarnessResult{
 		Answer:    s.GetAnswer(),
 		Summary:   s.GetSummary(),

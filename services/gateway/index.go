@@ -70,7 +70,7 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 		if e.Sequence <= r.sequence {
 			return Change{}, false
 		}
-		c.Before = x.rows.stands(r)
+		c.Before = x.rows.export(r)
 	}
 	run := RunOf(e, e.Header.Version)
 	c.After = Row{
@@ -114,7 +114,7 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 		r.rest |= awaiting
 	}
 	x.tally.count(r, 1)
-	c.After = x.rows.stands(r)
+	c.After = x.rows.export(r)
 	return c, true
 }
 
@@ -152,7 +152,7 @@ func (x *Index) Listed() (changes []Change) {
 
 // drop removes a run that no longer exists.
 func (x *Index) drop(r *row) Change {
-	before := x.rows.stands(r)
+	before := x.rows.export(r)
 	after := before
 	after.Deleted = true
 	x.forget(before.Run, r.sequence)
@@ -236,7 +236,7 @@ func (x *Index) Seen(run runlog.Run) uint64 {
 // lookUp returns the row of a run.
 func (x *Index) lookUp(run runlog.Run) (Row, bool) {
 	if r := x.rows.row(run); r != nil {
-		return x.rows.stands(r), true
+		return x.rows.export(r), true
 	}
 	return Row{}, false
 }

@@ -69,7 +69,7 @@ func TestIndexPages(t *testing.T) {
 			for _, r := range page {
 				got = append(got, r.Place)
 				if r.Sequence != newest[r.Run].Sequence || x.Seen(r.Run) != r.Sequence {
-					t.Fatalf("%s: an old step stands", r.Run)
+					t.Fatalf("%s: the index has an old step", r.Run)
 				}
 			}
 			if more {
@@ -222,12 +222,12 @@ func TestIndexDropsMissingRuns(t *testing.T) {
 		t.Fatal("gone twice")
 	}
 	x.Relist()
-	x.Apply(at("a", 1)) // as it was
+	x.Apply(at("a", 1)) // unchanged
 	x.Apply(at("d", 9)) // newer
 	x.Apply(at("e", 10))
 	changes := x.Listed()
 	if len(changes) != 1 || changes[0].Before.Run.ID != "c" || !changes[0].After.Deleted {
-		t.Fatalf("listed anew: %+v", changes)
+		t.Fatalf("listed again: %+v", changes)
 	}
 	if got := x.ids(); !slices.Equal(got, []string{"e", "d", "a"}) {
 		t.Fatalf("left are %v", got)

@@ -83,7 +83,7 @@ func (x *Index) List(within Namespaces, statuses []harnessv1.RunStatus, from Pla
 		if len(page) == size {
 			return page, page[size-1].Place, true
 		}
-		page = append(page, x.rows.stands(r))
+		page = append(page, x.rows.export(r))
 	}
 	return page, Place{}, false
 }
@@ -106,7 +106,7 @@ func (x *Index) Awaiting(within Namespaces, from Place, size int) (page []Row, m
 		if len(page) == size {
 			return page, true
 		}
-		page = append(page, x.rows.stands(r))
+		page = append(page, x.rows.export(r))
 	}
 	return page, false
 }
@@ -117,7 +117,7 @@ func (x *Index) page(from Place, limit int, wanted func(Row) bool) (page []Row, 
 	end := x.rows.before(from)
 	last := max(0, end-limit)
 	for i := end - 1; i >= last; i-- {
-		if row := x.rows.stands(x.rows.oldest(i)); wanted(row) {
+		if row := x.rows.export(x.rows.oldest(i)); wanted(row) {
 			page = append(page, row)
 		}
 	}

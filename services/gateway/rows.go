@@ -174,6 +174,7 @@ func (x *rows) name(r *row) runlog.Run {
 
 func (x *rows) place(r *row) Place { return Place{Created: r.created, Run: x.name(r)} }
 
-func (x *rows) stands(r *row) Row {
+// export returns the Row of r.
+func (x *rows) export(r *row) Row {
 	return Row{Place: x.place(r), Status: harnessv1.RunStatus(r.status), Sequence: r.sequence, Version: r.version}
 }

@@ -40,7 +40,7 @@ type RunsWatch struct {
 	waiting map[runlog.Run]queuedRun
 }
 
-// waiting is a queued run.
+// queuedRun is a run in the queue.
 type queuedRun struct {
 	// known reports whether the watcher knows the run with a requested status.
 	known bool
@@ -83,7 +83,7 @@ func (w *RunsWatch) Change(c Change) bool {
 		state.deleted = c.After
 	}
 	w.waiting[run] = state
-	return true // told as it stands then
+	return true // the batch sends the newest state
 }
 
 // Batch is one batch for a watcher.

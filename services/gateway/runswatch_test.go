@@ -172,7 +172,7 @@ func TestRunsWatch(t *testing.T) {
 			want:    "b=DONE@1, a=DONE@1, caught up",
 			rounds: [][]change{
 				{{"n/a", deletion}, {"m/d", running}, {"m/d", deletion}},
-				{{"n/e", running}, {"n/e", deletion}}, // nobody was told of it
+				{{"n/e", running}, {"n/e", deletion}}, // no watcher has seen the run
 				{{"n/b", running}, {"n/b", done}, {"n/b", deletion}},
 				{{"n/a", running}},
 				{{"n/a", done}, {"n/a", deletion}, {"n/a", running}},
@@ -224,7 +224,7 @@ func TestRunsWatchConverges(t *testing.T) {
 		change := func() {
 			name := rapid.SampledFrom([]string{"n/a", "n/b", "n/c", "n/d", "n/e", "m/f"}).Draw(t, "run")
 			steps = append(steps, b.put(name, rapid.SampledFrom(all).Draw(t, "status")))
-			if rapid.Bool().Draw(t, "again") { // the log is followed anew
+			if rapid.Bool().Draw(t, "again") { // the log is read again from an older step
 				b.apply(rapid.SampledFrom(steps).Draw(t, "old"))
 			}
 		}
@@ -247,7 +247,7 @@ func TestRunsWatchConverges(t *testing.T) {
 				}
 				had := old.Sequence != 0 && !old.Deleted && asked(old.Status)
 				if (r.Deleted || !asked(r.Status)) && !had {
-					t.Fatalf("told of %v, which it did not ask for", r)
+					t.Fatalf("sent %v, which does not match the request", r)
 				}
 				known[r.Run.ID] = r
 			}
@@ -272,19 +272,19 @@ func TestRunsWatchConverges(t *testing.T) {
 			t.Fatalf("caught up %d times", caughtUp)
 		}
 		for _, row := range b.x.rows.order {
-			r := b.x.rows.stands(b.x.rows.at(row))
+			r := b.x.rows.export(b.x.rows.at(row))
 			k := known[r.Run.ID]
 			if r.Run.Namespace != "n" {
 				continue
 			}
 			if asked(r.Status) && (k.Place != r.Place || k.Deleted || k.Version != r.Version) {
-				t.Fatalf("%v stands, %v is known", r, k)
+				t.Fatalf("the index has %v, the watcher has %v", r, k)
 			}
 		}
 		for id, k := range known {
 			r, there := b.x.lookUp(k.Run)
 			if !k.Deleted && asked(k.Status) && (!there || !asked(r.Status)) {
-				t.Fatalf("%s: %v is known, %v %v stands", id, k, there, r)
+				t.Fatalf("%s: the watcher has %v, the index has %v, %v", id, k, r, there)
 			}
 		}
 	})
@@ -315,7 +315,7 @@ func TestIndexVersions(t *testing.T) {
 		e.Record, e.Header, e.Sequence = rec, runlog.HeaderOf(rec), 10*version
 		return e
 	}
-	stands := func(status harnessv1.RunStatus, version uint64) {
+	expect := func(status harnessv1.RunStatus, version uint64) {
 		t.Helper()
 		runs, _, _ := b.x.List(Namespaces{"n"}, nil, Place{}, 9)
 		if runs[0].Status != status || runs[0].Version != version {
@@ -331,8 +331,8 @@ func TestIndexVersions(t *testing.T) {
 		{at(3, ""), true, running, 3},
 		{at(2, "turn"), true, running, 3},
 		{at(5, "turn"), true, running, 5},
-		{at(4, runlog.Park), false, running, 5}, // it has left that rest
-		{at(6, runlog.Park), true, running, 5},  // a rest is applied, not advanced to
+		{at(4, runlog.Park), false, running, 5}, // the run has left that park
+		{at(6, runlog.Park), true, running, 5},  // a park is applied, not advanced to
 		{at(6, runlog.Park), false, parked, 6},
 		{at(7, ""), true, parked, 6}, // woken by a step that the index does not have
 		{at(7, "repair"), false, running, 7},
@@ -342,7 +342,7 @@ func TestIndexVersions(t *testing.T) {
 		} else {
 			b.apply(c.e)
 		}
-		if stands(c.status, c.version); b.x.Lacks(c.e) && !c.advance && c.version == c.e.Header.Version {
+		if expect(c.status, c.version); b.x.Lacks(c.e) && !c.advance && c.version == c.e.Header.Version {
 			t.Fatalf("step %d is not in the index", i)
 		}
 	}

@@ -86,7 +86,7 @@ func TestSplicePrefix(t *testing.T) {
 				shown[k] = 0
 			}
 			if d.GetOffset() != shown[k] {
-				t.Fatalf("%v: offset %d is shown behind %d bytes", k, d.GetOffset(), shown[k])
+				t.Fatalf("%v: offset %d is shown after %d bytes", k, d.GetOffset(), shown[k])
 			}
 			shown[k] += uint64(len(d.GetText()))
 			if d.GetTurnNumber() <= done {
@@ -104,13 +104,13 @@ func TestSplicePrefix(t *testing.T) {
 					show(d)
 				}
 			case 1:
-				if turn > done { // only a claimed turn is answered
+				if turn > done { // only a claimed turn gets a response
 					s.Record(entry(uint64(i+1), responded()))
 					done = turn
 				}
 			case 2:
 				s.Record(entry(uint64(i+1), handed()))
-				turn = done // claimed anew before it goes on
+				turn = done // claimed again before it continues
 			default:
 				d := delta(small.Draw(t, "turn"), small.Draw(t, "attempt"), small.Draw(t, "try"), uint64(rapid.IntRange(0, 3).Draw(t, "offset")), "x")
 				if s.Delta(d) {
@@ -139,6 +139,6 @@ func TestSpliceFromTheStart(t *testing.T) {
 		t.Errorf("the claim released %v", released)
 	}
 	if on := NewSplice(7); !on.Delta(early) {
-		t.Error("a watcher that goes on is not shown the text of the turn it is in")
+		t.Error("a watcher that continues is not shown the text of the turn it is in")
 	}
 }

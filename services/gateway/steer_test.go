@@ -149,7 +149,7 @@ func TestAdmitTwice(t *testing.T) {
 			s.Waiting = append(s.Waiting[:len(s.Waiting):len(s.Waiting)], item("again", kind))
 			want := "existed"
 			if kind == "c1" && name == "approval, answer" {
-				want = "CALL_ANSWERED" // it is behind another answer
+				want = "CALL_ANSWERED" // it follows another answer
 			}
 			if got := verdict(Admit(s, item("again", kind))); got != want {
 				t.Errorf("%s × %s: %s, want %s", name, kind, got, want)
@@ -240,7 +240,7 @@ func TestReviews(t *testing.T) {
 				first.Id, second.Id = "first", "second"
 				s.Waiting = []*harnessv1.InboxItem{first}
 				if got := verdict(Admit(s, second)); got != "CALL_ANSWERED" {
-					t.Errorf("%s: %v behind %v: %s", name, second, first, got)
+					t.Errorf("%s: %v after %v: %s", name, second, first, got)
 				}
 			}
 		}

@@ -7,14 +7,13 @@ import (
 )
 
 // Submission brings an input to a run: it reads the run, admits the input, appends
-// it to the inbox, and tells the sender of an answer whether another one came
-// first. Repair re-validates every input that is stored, so that one that was
+// it to the inbox, and refuses an answer if another one came first. Repair re-validates every input that is stored, so that one that was
 // admitted on a stale read does no harm. A refusal is final: before it is given,
 // the leader confirms that nothing newer is stored.
 //
 // Start and Next are pure. A shell carries out the action that they return and
 // feeds its result to Next, until the action is a Reply. Next is total: a result
-// that cannot follow the pending action is answered with Reject.
+// that cannot follow the pending action leads to a Reject.
 type Submission struct {
 	State SubmissionState
 	// Item is the input. It is well-formed.

@@ -20,15 +20,15 @@ func TestSubmissionCells(t *testing.T) {
 		}}
 	}
 	interrupt := &harnessv1.InboxItem{Id: "i", Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{}}}
-	standing := func(calls ...*harnessv1.PendingCall) gateway.RunState {
+	parkedWith := func(calls ...*harnessv1.PendingCall) gateway.RunState {
 		return gateway.RunState{Quiescent: true, Step: &harnessv1.Step{To: runlog.Park, Snapshot: &harnessv1.Snapshot{
 			InboxCursor: 10, PendingToolCalls: calls, DrainedItems: []uint64{runlog.HashID("seen")},
 		}}}
 	}
 	pending := &harnessv1.PendingCall{CallId: "c", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
 	results := map[string]gateway.SubmissionResult{
-		"waiting":   gateway.RunRead{RunState: standing(pending)},
-		"idle":      gateway.RunRead{RunState: standing()},
+		"waiting":   gateway.RunRead{RunState: parkedWith(pending)},
+		"idle":      gateway.RunRead{RunState: parkedWith()},
 		"confirmed": gateway.RunConfirmed{},
 		"stored":    gateway.InputStored{Sequence: 14},
 		"existed":   gateway.InputStored{Sequence: 14, Existed: true},

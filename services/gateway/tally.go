@@ -20,12 +20,13 @@ type Count struct {
 // tally counts runs by status and reason. It is updated with each change, so that
 // reading it costs the same with a million runs.
 type tally struct {
-	// reasons by number; the first is none, the second stands for all without a number.
+	// reasons by number; the first is none, the second is for all without a number.
 	reasons []string
-	counts  map[stand]int
+	counts  map[group]int
 }
 
-type stand struct{ status, reason uint8 }
+// group is the runs that are counted together.
+type group struct{ status, reason uint8 }
 
 const otherReason = 1
 
@@ -48,9 +49,9 @@ func (t *tally) number(reason string) uint8 {
 // count adds by to the count of r's status and reason.
 func (t *tally) count(r *row, by int) {
 	if t.counts == nil {
-		t.counts = map[stand]int{}
+		t.counts = map[group]int{}
 	}
-	t.counts[stand{r.status, r.reason()}] += by
+	t.counts[group{r.status, r.reason()}] += by
 }
 
 // Counts returns the counts of runs by status and reason, with 0 for those that existed

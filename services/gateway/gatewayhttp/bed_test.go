@@ -35,7 +35,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
 )
 
-// shared is the log that all tests write to, each in a namespace of its own.
+// shared is the log that all tests write to, each in a separate namespace.
 var shared runlog.Log
 
 func TestMain(m *testing.M) {
@@ -223,7 +223,8 @@ type stream struct {
 	last   string
 }
 
-// listed asks until a list has so many entries: it follows the logs, a moment behind.
+// listed reads a list until it has n entries: lists lag behind the log by a few
+// milliseconds.
 func (b *bed) listed(path, key string, n int) []any {
 	b.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
@@ -354,7 +355,7 @@ func (h *hand) step(to string, change func(*harnessv1.Step), events ...*harnessv
 	return h.append(&harnessv1.Record{Events: events, Body: &harnessv1.Record_Step{Step: s}})
 }
 
-// works appends a step with so many events.
+// works appends a step with the given number of events.
 func (h *hand) works(events int) *hand {
 	h.b.t.Helper()
 	var all []*harnessv1.Event
@@ -370,7 +371,7 @@ func (h *hand) works(events int) *hand {
 	}, all...)
 }
 
-// drained is the cursor behind everything in the inbox.
+// drained returns the cursor past the last input in the inbox.
 func (h *hand) drained() uint64 {
 	h.b.t.Helper()
 	last, err := shared.LastInbox(h.b.ctx, h.run)

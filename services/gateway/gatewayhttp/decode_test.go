@@ -17,9 +17,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// TestASpecThatWasAnsweredCanBeSentAgain: what eventjson writes of any spec is
-// read as the same spec.
-func TestASpecThatWasAnsweredCanBeSentAgain(t *testing.T) {
+// Any spec that eventjson writes is decoded as the same spec.
+func TestSpecDecodesFromItsOwnJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &harnessv1.RunSpec{}
 		drawMessage(t, spec.ProtoReflect())
@@ -89,7 +88,7 @@ func drawValue(t *rapid.T, f protoreflect.FieldDescriptor, fresh func() protoref
 		}
 		return protoreflect.ValueOfMessage(m)
 	}
-	t.Fatalf("%s: nobody can send a %s", name, f.Kind())
+	t.Fatalf("%s: clients cannot send a %s", name, f.Kind())
 	return protoreflect.Value{}
 }
 

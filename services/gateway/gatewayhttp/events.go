@@ -75,14 +75,14 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 
 // over reports whether a client has seen everything that its watch would send.
 func (s *server) over(ctx context.Context, w *watch) (bool, error) {
-	stands, err := s.gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: w.request.GetNamespace(), RunId: w.request.GetRunId()})
-	if err != nil || stands.GetResult() == nil || len(stands.GetWaiting()) > 0 {
+	run, err := s.gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: w.request.GetNamespace(), RunId: w.request.GetRunId()})
+	if err != nil || run.GetResult() == nil || len(run.GetWaiting()) > 0 {
 		return false, err
 	}
-	if stands.GetResult().GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && w.request.GetUntil() == harnessv1.WatchUntil_WATCH_UNTIL_END {
+	if run.GetResult().GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && w.request.GetUntil() == harnessv1.WatchUntil_WATCH_UNTIL_END {
 		return false, nil
 	}
-	line, err := s.resultLine(ctx, w, stands.GetResult())
+	line, err := s.resultLine(ctx, w, run.GetResult())
 	return err == nil && resultHash(line) == w.place.result, err
 }
 
@@ -107,7 +107,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, form string, cod
 	})
 }
 
-// tell writes an update, unless the client has seen it.
+// writeUpdate writes an update, unless the client has seen it.
 func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harnessv1.RunUpdate) error {
 	switch u := u.GetUpdate().(type) {
 	case *harnessv1.RunUpdate_Attached:

@@ -36,9 +36,9 @@ func TestAStreamTellsEventsWithTheirIdsAndTheResult(t *testing.T) {
 	}
 }
 
-// A client that leaves after any event and comes back with its id is told the rest
-// of it, each event once.
-func TestAClientThatComesBackMissesNothingAndIsToldNothingTwice(t *testing.T) {
+// A client that leaves after any event and comes back with its id receives the
+// remaining events, each of them once.
+func TestAClientThatComesBackReceivesEachEventOnce(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(3).park("interrupted").works(2).works(1).end("Done.")
 	whole := b.open("/v1/runs/r/events").rest()[1:]
@@ -63,7 +63,7 @@ func TestAClientThatComesBackMissesNothingAndIsToldNothingTwice(t *testing.T) {
 	if rest := b.open("/v1/runs/r/events?after=2").rest()[1:]; !slices.Equal(names(rest), names(whole[3:])) {
 		t.Errorf("after the whole of version 2: %s", named(rest))
 	}
-	// An EventSource sends its address again, and the newer id beside it.
+	// An EventSource sends its address again, and the newer id in addition.
 	if rest := b.open("/v1/runs/r/events?after=1", "Last-Event-ID", whole[5].id).rest()[1:]; !slices.Equal(rest, whole[6:]) {
 		t.Errorf("the header and ?after: %s", named(rest))
 	}
@@ -76,7 +76,7 @@ func names(events []sse) (names []string) {
 	return names
 }
 
-func TestAStreamGoesOnPastAParkAndTellsItOnce(t *testing.T) {
+func TestAStreamContinuesPastAParkAndSendsItOnce(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r").works(1).park("approval", approvalCall("c0"))
 	s := b.open("/v1/runs/r/events")
@@ -135,7 +135,7 @@ func TestLinesAreTheDataOfEvents(t *testing.T) {
 	}
 }
 
-func TestNowEndsWhenAllThatIsStoredWasTold(t *testing.T) {
+func TestNowEndsAfterAllStoredEvents(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1)
 	if got := names(b.open("/v1/runs/r/events?until=now").rest()); !slices.Equal(got, []string{"attached", "tool.call"}) {
@@ -198,7 +198,8 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	t.Fatal("the stream ended without a comment")
 }
 
-// A client that reads nothing is cut off, and holds nobody up meanwhile.
+// A client that reads nothing is disconnected, and meanwhile does not delay other
+// clients.
 func TestAClientThatReadsNothingIsCutOff(t *testing.T) {
 	ended := make(chan struct{}, 2)
 	b := newBed(t, func(c *gatewayhttp.Config) {
@@ -229,7 +230,7 @@ func TestAClientThatReadsNothingIsCutOff(t *testing.T) {
 	other := *b
 	other.http = patient
 	if events := other.open("/v1/runs/r/events").rest(); len(events) != 1+40*24+2 {
-		t.Errorf("the other client was told %d things", len(events))
+		t.Errorf("the other client received %d events", len(events))
 	}
 	select {
 	case <-ended:
@@ -239,7 +240,7 @@ func TestAClientThatReadsNothingIsCutOff(t *testing.T) {
 	slow.leave()
 }
 
-func TestRunsAreToldAsTheyChange(t *testing.T) {
+func TestRunsAreSentAsTheyChange(t *testing.T) {
 	b := newBed(t)
 	b.started("a").end("Done.")
 	s := b.open("/v1/events")

@@ -104,7 +104,7 @@ func (s *server) lines(w http.ResponseWriter, form string) *lines {
 	return &lines{patient: s.patient(w), form: form}
 }
 
-// begin sends the head of the answer.
+// sendHead sends the head of the response.
 func (l *lines) sendHead(code int) error {
 	h := l.w.Header()
 	h.Set("Content-Type", l.form)

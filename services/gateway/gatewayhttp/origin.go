@@ -59,7 +59,7 @@ func newOrigins(cors []string) *origins {
 func (o *origins) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(o.named) > 0 && !o.all {
-			w.Header().Add("Vary", "Origin") // also of an answer to nobody's page
+			w.Header().Add("Vary", "Origin") // also of a response without an allowed origin
 		}
 		if err := o.host(r); err != nil {
 			WriteError(w, err)

@@ -13,12 +13,12 @@ import (
 
 const page = "https://app.example"
 
-// locked is a gateway that refuses everybody who has no token.
+// locked configures a gateway that refuses requests without a token.
 func locked(c *gatewayhttp.Config) {
 	c.Guard = func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer t" {
-				gatewayhttp.WriteError(w, status.Error(codes.Unauthenticated, "say who you are"))
+				gatewayhttp.WriteError(w, status.Error(codes.Unauthenticated, "missing token"))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -69,7 +69,7 @@ func TestAPreflightNeedsNoToken(t *testing.T) {
 			t.Errorf("%s is not allowed: %v", header, a.header)
 		}
 	}
-	// The page is told why it is refused, too.
+	// The page can also read why it is refused.
 	if a := b.get("/v1/runs", "Origin", page); a.status != 401 || a.header.Get("Access-Control-Allow-Origin") != page || a.problem(t)["code"] != "UNAUTHENTICATED" {
 		t.Errorf("%+v", a)
 	}

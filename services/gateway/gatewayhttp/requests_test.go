@@ -48,7 +48,7 @@ func TestARunIsStartedOnceForAKey(t *testing.T) {
 	}
 }
 
-func TestTheNamespaceMayStandInTheBody(t *testing.T) {
+func TestTheNamespaceMayBeInTheBody(t *testing.T) {
 	b := newBed(t)
 	r, err := http.NewRequestWithContext(b.ctx, http.MethodPost, b.http.URL+"/v1/runs", strings.NewReader("{"+small+`,"run_id":"r","namespace":"`+b.namespace+`"}`))
 	b.must(err)
@@ -74,7 +74,7 @@ func TestAStartCanBeTheStreamOfWhatHappens(t *testing.T) {
 	}
 }
 
-func TestHowARunStands(t *testing.T) {
+func TestStatusOfARun(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r").works(1)
 	works := b.get("/v1/runs/r").object(t)
@@ -188,8 +188,8 @@ func TestTheStateTheConversationAndBlobsCanBeRead(t *testing.T) {
 	}
 }
 
-// TestBadInput: one line that says what to do, with the field as the client
-// wrote it.
+// An error is one line with the correction, and names the field as the client wrote
+// it.
 func TestBadInput(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1)

@@ -159,13 +159,13 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) error {
 		return q.err
 	}
 	ctx, id := calling(r), r.PathValue("run_id")
-	stands, err := s.gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: q.namespace(), RunId: id})
+	resp, err := s.gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: q.namespace(), RunId: id})
 	if err != nil {
 		return err
 	}
-	result := stands.GetResult()
+	result := resp.GetResult()
 	if result == nil {
-		if result, err = s.soFar(ctx, stands.GetRun()); err != nil {
+		if result, err = s.soFar(ctx, resp.GetRun()); err != nil {
 			return err
 		}
 	}
@@ -176,19 +176,19 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	run, err := eventjson.Run(stands.GetRun())
+	run, err := eventjson.Run(resp.GetRun())
 	if err != nil {
 		return err
 	}
-	waiting, err := list(stands.GetWaiting(), func(m *harnessv1.WaitingInput) ([]byte, error) { return eventjson.Message(m) })
+	waiting, err := list(resp.GetWaiting(), func(m *harnessv1.WaitingInput) ([]byte, error) { return eventjson.Message(m) })
 	if err != nil {
 		return err
 	}
 	body = with(with(body, "run", run), "waiting", waiting)
 	if withSpec {
 		spec := []byte("null")
-		if stands.GetSpec() != nil {
-			if spec, err = eventjson.Message(stands.GetSpec()); err != nil {
+		if resp.GetSpec() != nil {
+			if spec, err = eventjson.Message(resp.GetSpec()); err != nil {
 				return err
 			}
 		}

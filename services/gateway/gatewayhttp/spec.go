@@ -12,7 +12,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// starting is the body of a request to start a run: the fields of a RunSpec, and ids.
+// startBody is the body of a request to start a run: the fields of a RunSpec, and ids.
 // Its agent may have all sections of an agent file, some of which belong next to the
 // agent in a spec.
 type startBody struct {

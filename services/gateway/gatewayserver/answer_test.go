@@ -74,8 +74,8 @@ func TestAnswersToCallsThatWaitAndThatDoNot(t *testing.T) {
 	h.holds(2)
 }
 
-// Of many clients that answer one call at once exactly one is taken.
-func TestClientsAnswerOneCallAtOnce(t *testing.T) {
+// If many clients answer one call at the same time, exactly one answer is accepted.
+func TestConcurrentAnswersToOneCall(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").park("client_tool", awaited("c1", "client_tool"))
 	var taken atomic.Int64
@@ -97,9 +97,9 @@ func TestClientsAnswerOneCallAtOnce(t *testing.T) {
 	}
 }
 
-// A refusal behind an approval that covers its tool comes second, and its sender is
-// told so: the call will run.
-func TestARefusalBehindAnApprovalForTheRun(t *testing.T) {
+// A denial that follows an approval of its tool for the run is refused: the call will
+// run.
+func TestARefusalAfterAnApprovalForTheRun(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").park("approval", approvalCall("a1"), approvalCall("a2"), awaited("other", "approval"))
 	decide := func(call string, d harnessv1.ApprovalDecision) error {
@@ -113,7 +113,7 @@ func TestARefusalBehindAnApprovalForTheRun(t *testing.T) {
 	h.holds(2)
 }
 
-// A large answer is stored beside the log and given to the model whole.
+// A large answer is stored as a blob, and the model receives all of it.
 func TestLargeAnswer(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").park("client_tool", awaited("c1", "client_tool"))
@@ -125,8 +125,8 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// A client that answers as soon as it is told of the call need not wait until the
-// turn has come to its end.
+// A client can answer as soon as it receives the call: it need not wait for the end
+// of the turn.
 func TestAnswerToAnAnnouncedCall(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").step("turn", nil)
@@ -164,7 +164,7 @@ func TestDeclaredTools(t *testing.T) {
 	start.Spec.Agent.Tools = []*harnessv1.ToolRule{{Name: "get_weather", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK}}
 	_, err := b.client.StartRun(b.ctx, start)
 	b.must(err)
-	h := b.takeUp("r1")
+	h := b.openRun("r1")
 	stored := &harnessv1.ClientTools{}
 	b.must(protojson.Unmarshal([]byte(b.blob("r1", h.snapshot.GetClientTools().GetBlob().GetDigest())), stored))
 	if tools := stored.GetTools(); len(tools) != 1 || tools[0].GetName() != "get_weather" || tools[0].GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT {

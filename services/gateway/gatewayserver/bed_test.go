@@ -28,7 +28,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// shared is the log that all tests write to, each in a namespace of its own, on
+// shared is the log that all tests write to, each in a separate namespace, on
 // the server nats.
 var (
 	shared runlog.Log
@@ -78,7 +78,7 @@ type bed struct {
 	address   string
 	client    harnessv1.GatewayServiceClient
 	namespace string
-	// stop ends the gateway as it is.
+	// stop ends all streams and closes all connections.
 	stop func()
 }
 
@@ -122,7 +122,7 @@ func (b *bed) serve() {
 	}
 }
 
-// dial makes a connection of its own to the gateway.
+// dial opens a new connection to the gateway.
 func (b *bed) dial() harnessv1.GatewayServiceClient {
 	b.t.Helper()
 	conn, err := grpc.NewClient(b.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -190,10 +190,10 @@ func (b *bed) started(id string) *hand {
 	b.t.Helper()
 	_, err := b.client.StartRun(b.ctx, b.start(id, "do it"))
 	b.must(err)
-	return b.takeUp(id)
+	return b.openRun(id)
 }
 
-func (b *bed) takeUp(id string) *hand {
+func (b *bed) openRun(id string) *hand {
 	b.t.Helper()
 	run := runlog.Run{Namespace: b.namespace, ID: id}
 	v, err := b.log.View(b.ctx, run, 0)
@@ -230,7 +230,7 @@ func (h *hand) journal(j *harnessv1.Journal, appended []*harnessv1.Message, even
 	return h.append(&harnessv1.Record{Appended: appended, Events: events, Body: &harnessv1.Record_Journal{Journal: j}})
 }
 
-// drained is the cursor behind everything in the inbox.
+// drained returns the cursor past the last input in the inbox.
 func (h *hand) drained() uint64 {
 	h.b.t.Helper()
 	last, err := h.b.log.LastInbox(h.b.ctx, h.run)
@@ -261,7 +261,7 @@ func (h *hand) end(status harnessv1.RunStatus) *hand {
 	}, &harnessv1.Event{Event: &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{Status: status}}})
 }
 
-// resume appends a step to repair that takes the run up again.
+// resume appends a step to repair that continues the run.
 func (h *hand) resume() *hand {
 	h.b.t.Helper()
 	cursor := h.drained()

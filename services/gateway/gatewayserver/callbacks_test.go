@@ -15,8 +15,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// talking is a client's Run stream.
-type talking struct {
+// clientStream is a client's Run stream.
+type clientStream struct {
 	*bed
 	stream grpc.BidiStreamingClient[harnessv1.RunRequest, harnessv1.RunResponse]
 	run    runlog.Run
@@ -24,7 +24,7 @@ type talking struct {
 }
 
 // talk opens a Run stream and waits until it is attached.
-func (b *bed) talk(first *harnessv1.RunRequest) *talking {
+func (b *bed) talk(first *harnessv1.RunRequest) *clientStream {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.ctx)
 	b.t.Cleanup(cancel)
@@ -37,7 +37,7 @@ func (b *bed) talk(first *harnessv1.RunRequest) *talking {
 	if at == nil {
 		b.t.Fatalf("the first update is %s", line(resp.GetUpdate()))
 	}
-	return &talking{bed: b, stream: stream, run: runlog.Run{Namespace: at.GetNamespace(), ID: at.GetRunId()}, leave: cancel}
+	return &clientStream{bed: b, stream: stream, run: runlog.Run{Namespace: at.GetNamespace(), ID: at.GetRunId()}, leave: cancel}
 }
 
 func (b *bed) attachAnswering(id string, answers bool) *harnessv1.RunRequest {
@@ -57,23 +57,23 @@ func hookCall(key string) *harnessv1.HookRequest {
 	return &harnessv1.HookRequest{HookId: "h", Topic: harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL, IdempotencyKey: key, Payload: `{"tool":"x"}`}
 }
 
-// called is how a call of a hook ended.
-type called struct {
+// hookResult is what a call of a hook returned.
+type hookResult struct {
 	answer *harnessv1.HookAnswer
 	err    error
 }
 
-func (c *talking) call(key string) <-chan called {
-	ended := make(chan called, 1)
+func (c *clientStream) call(key string) <-chan hookResult {
+	ended := make(chan hookResult, 1)
 	go func() {
 		answer, err := c.log.CallHook(c.ctx, c.run, hookCall(key))
-		ended <- called{answer, err}
+		ended <- hookResult{answer, err}
 	}()
 	return ended
 }
 
 // hook waits for a call of a hook.
-func (c *talking) hook() *harnessv1.HookRequest {
+func (c *clientStream) hook() *harnessv1.HookRequest {
 	c.t.Helper()
 	for {
 		resp, err := c.stream.Recv()
@@ -84,7 +84,7 @@ func (c *talking) hook() *harnessv1.HookRequest {
 	}
 }
 
-func (c *talking) receipt() *harnessv1.InputReceipt {
+func (c *clientStream) receipt() *harnessv1.InputReceipt {
 	c.t.Helper()
 	for {
 		resp, err := c.stream.Recv()
@@ -95,7 +95,7 @@ func (c *talking) receipt() *harnessv1.InputReceipt {
 	}
 }
 
-func (c *talking) answer(id string, a *harnessv1.HookAnswer) {
+func (c *clientStream) answer(id string, a *harnessv1.HookAnswer) {
 	c.t.Helper()
 	c.must(c.stream.Send(&harnessv1.RunRequest{RequestId: id, Request: &harnessv1.RunRequest_HookAnswer{HookAnswer: a}}))
 }
@@ -106,7 +106,7 @@ func denied(key string) *harnessv1.HookAnswer {
 	}}
 }
 
-func (b *bed) get(ended <-chan called) called {
+func (b *bed) get(ended <-chan hookResult) hookResult {
 	b.t.Helper()
 	select {
 	case c := <-ended:
@@ -145,9 +145,10 @@ func TestAClientAnswersHooksOverItsStream(t *testing.T) {
 	}
 }
 
-// A run id that is made up is known before the run is stored.
-func TestHooksAreAnsweredBeforeTheRunIsStored(t *testing.T) {
-	log := &noting{Log: shared}
+// The gateway serves the hooks of a new run before it stores the run, under the
+// generated id.
+func TestHooksAreServedBeforeTheRunIsStored(t *testing.T) {
+	log := &callLog{Log: shared}
 	b := newBed(t, func(c *gatewayserver.Config) { c.Log = log })
 	c := b.talk(b.startWithCallback(""))
 	log.mu.Lock()
@@ -157,26 +158,26 @@ func TestHooksAreAnsweredBeforeTheRunIsStored(t *testing.T) {
 	}
 }
 
-// noting notes in which order a log is used.
-type noting struct {
+// callLog is a log that records the order of its calls.
+type callLog struct {
 	runlog.Log
 	mu    sync.Mutex
 	calls []string
 }
 
-func (n *noting) note(what string) {
+func (n *callLog) record(what string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls = append(n.calls, what)
 }
 
-func (n *noting) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
-	n.note("append " + rec.GetNamespace() + "/" + rec.GetRunId())
+func (n *callLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	n.record("append " + rec.GetNamespace() + "/" + rec.GetRunId())
 	return n.Log.Append(ctx, rec)
 }
 
-func (n *noting) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)) (func(), error) {
-	n.note("serve " + run.String())
+func (n *callLog) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)) (func(), error) {
+	n.record("serve " + run.String())
 	return n.Log.ServeHooks(run, handle)
 }
 
@@ -226,14 +227,14 @@ func TestAnAnswerToACallThatDoesNotWaitIsRefused(t *testing.T) {
 	}
 }
 
-func TestCallsEndWithTheStreamThatWasAsked(t *testing.T) {
+func TestHookCallsEndWithTheirStream(t *testing.T) {
 	b := newBed(t)
 	b.started("r")
-	for name, end := range map[string]func(c *talking){
-		"the client leaves":             func(c *talking) { c.leave() },
-		"the client closes its side":    func(c *talking) { b.must(c.stream.CloseSend()) },
-		"the client breaks the rules":   func(c *talking) { b.must(c.stream.Send(b.attachAnswering("r", true))) },
-		"the server closes all streams": func(*talking) { b.server.Close() },
+	for name, end := range map[string]func(c *clientStream){
+		"the client leaves":             func(c *clientStream) { c.leave() },
+		"the client closes its side":    func(c *clientStream) { b.must(c.stream.CloseSend()) },
+		"the client breaks the rules":   func(c *clientStream) { b.must(c.stream.Send(b.attachAnswering("r", true))) },
+		"the server closes all streams": func(*clientStream) { b.server.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer b.restart()

@@ -44,7 +44,7 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 			}
 		}
 		// The run is running or has continued, or another client has deleted it, or the
-		// view was behind the log.
+		// view did not yet show the newest record.
 		var newer bool
 		if view, newer, err = s.fresher(ctx, run, view); err == nil && !newer {
 			if refused == nil {

@@ -36,7 +36,7 @@ func TestADeletedRunTakesNothingAndShowsNothing(t *testing.T) {
 				t.Errorf("%s, delete %d: %v", id, i, resp)
 			}
 		}
-		_, err := b.say(id, "m", "hello")
+		_, err := b.sendMessage(id, "m", "hello")
 		b.refused(err, codes.FailedPrecondition, "RUN_EXPIRED")
 		_, err = b.approve(id, "a", "c1")
 		b.refused(err, codes.FailedPrecondition, "RUN_EXPIRED")
@@ -69,7 +69,7 @@ func TestARunThatWorksIsNotDeleted(t *testing.T) {
 	h.journal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{}}, nil)
 	_, err = b.delete("r1")
 	b.refused(err, codes.FailedPrecondition, "RUN_ACTIVE")
-	_, err = b.say("r1", "m", "hello")
+	_, err = b.sendMessage("r1", "m", "hello")
 	b.must(err)
 }
 
@@ -77,7 +77,7 @@ func TestARunThatWorksIsNotDeleted(t *testing.T) {
 func TestAWatchOfADeletedRunEnds(t *testing.T) {
 	b := newBed(t)
 	b.started("r1").park("interrupted")
-	_, err := b.say("r1", "m", "hello")
+	_, err := b.sendMessage("r1", "m", "hello")
 	b.must(err)
 	stream, err := b.client.WatchRun(b.ctx, &harnessv1.WatchRunRequest{Namespace: b.namespace, RunId: "r1"})
 	b.must(err)
@@ -132,7 +132,7 @@ func TestAStartWhileTheFormerRunIsErased(t *testing.T) {
 	b.must(shared.Erase(b.ctx, run, 0, newest)) // its time is over
 	_, err = b.client.StartRun(b.ctx, large)
 	b.must(err)
-	goal := b.takeUp("r1")
+	goal := b.openRun("r1")
 	e, err := b.log.View(b.ctx, goal.run, 0)
 	b.must(err)
 	if text := b.blob("r1", e.Newest.Record.GetStep().GetRepairTrigger().GetSpec().GetGoal().GetBlob().GetDigest()); text != large.GetSpec().GetGoal().GetInline() {
@@ -140,7 +140,7 @@ func TestAStartWhileTheFormerRunIsErased(t *testing.T) {
 	}
 }
 
-// A watcher that is there when its run is deleted is told of the end.
+// A client that watches a run when it is deleted receives the deletion.
 func TestWatchersSeeTheDeletion(t *testing.T) {
 	b := newBed(t)
 	b.started("r1").park("interrupted")

@@ -43,7 +43,7 @@ func TestLogAway(t *testing.T) {
 		if strings.Contains(err.Error(), "disk") {
 			t.Errorf("the cause left the server: %v", err)
 		}
-		_, err = b.say("r1", "m1", "hello")
+		_, err = b.sendMessage("r1", "m1", "hello")
 		b.refused(err, c.code, c.reason)
 		_, err = b.watched(&harnessv1.WatchRunRequest{RunId: "r1"})
 		b.refused(err, c.code, c.reason)
@@ -70,7 +70,7 @@ func TestNewerSchema(t *testing.T) {
 		b.refused(err, codes.FailedPrecondition, "SCHEMA_TOO_NEW")
 		_, err = b.watched(&harnessv1.WatchRunRequest{RunId: run})
 		b.refused(err, codes.FailedPrecondition, "SCHEMA_TOO_NEW")
-		_, err = b.say(run, "m1", "hello")
+		_, err = b.sendMessage(run, "m1", "hello")
 		b.refused(err, codes.FailedPrecondition, "SCHEMA_TOO_NEW")
 		_, err = b.client.ListRuns(b.ctx, &harnessv1.ListRunsRequest{Namespace: namespace})
 		b.must(err)

@@ -106,7 +106,7 @@ func pendingIn(step runlog.Entry) []*harnessv1.PendingInRun {
 	return calls
 }
 
-// standings reads the current steps of runs. A run that is no longer stored is left out.
+// readRuns reads the current steps of runs. A run that is no longer stored is left out.
 func (s *Server) readRuns(ctx context.Context, rows []gateway.Row) ([]*harnessv1.Run, error) {
 	runs, err := readSteps(ctx, s, rows, func(row gateway.Row, e runlog.Entry) *harnessv1.Run { return gateway.RunOf(e, row.Version) })
 	if err != nil {

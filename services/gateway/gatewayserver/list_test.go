@@ -87,20 +87,20 @@ func TestListPendingOfLargeCalls(t *testing.T) {
 	})
 }
 
-// counted counts the records that are read by their sequence.
-type counted struct {
+// readCounter is a log that counts its calls of Read.
+type readCounter struct {
 	runlog.Log
 	reads atomic.Int64
 }
 
-func (l *counted) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
+func (l *readCounter) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
 	l.reads.Add(1)
 	return l.Log.Read(ctx, run, sequence)
 }
 
 // A page costs as many exact reads as it has runs, however many there are.
 func TestAPageReadsItsOwnRunsOnly(t *testing.T) {
-	log := &counted{Log: shared}
+	log := &readCounter{Log: shared}
 	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = log })
 	for i := range 20 {
 		b.started(fmt.Sprintf("r%02d", i)).park("approval", approvalCall("c"))
@@ -122,7 +122,7 @@ func TestAPageReadsItsOwnRunsOnly(t *testing.T) {
 	}
 }
 
-// deletion appends the step that closes a run for good.
+// deletion appends the step that deletes a run.
 func (h *hand) deletion() *hand {
 	return h.step(runlog.End, func(s *harnessv1.Step) {
 		s.Snapshot.Status = harnessv1.RunStatus_RUN_STATUS_CANCELLED
@@ -130,17 +130,17 @@ func (h *hand) deletion() *hand {
 	})
 }
 
-// A run that was deleted is in no list, not even of a gateway that starts later,
-// and those who watch runs are told.
+// A deleted run is in no list, not even of a gateway that starts later, and clients
+// that watch runs receive the deletion.
 func TestDeletedRunsAreNotListed(t *testing.T) {
 	b := newBed(t)
 	r1, r2 := b.started("r1"), b.started("r2").park("approval", approvalCall("c"))
-	all := b.lookOut(&harnessv1.WatchRunsRequest{})
+	all := b.watchRuns(&harnessv1.WatchRunsRequest{})
 	b.eventually("the park is listed", func() bool {
 		calls, _ := b.waiting(0)
 		return len(calls) == 1
 	})
-	parked := b.lookOut(&harnessv1.WatchRunsRequest{Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_PARKED}})
+	parked := b.watchRuns(&harnessv1.WatchRunsRequest{Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_PARKED}})
 	parked.expect("r2 PARKED 2", "caught up")
 	r2.deletion()
 	parked.expect("r2 deleted 3")
@@ -159,14 +159,14 @@ func TestDeletedRunsAreNotListed(t *testing.T) {
 		if calls, _ := b.waiting(0); len(calls) != 0 {
 			t.Fatalf("%v wait", calls)
 		}
-		fresh := b.lookOut(&harnessv1.WatchRunsRequest{})
+		fresh := b.watchRuns(&harnessv1.WatchRunsRequest{})
 		fresh.expect("caught up")
 		b.restart()
 		b.client = b.dial()
 	}
 }
 
-// tight is a gateway on a server of its own, with a log that keeps next to
+// tight returns a gateway on a separate server, with a log that keeps next to
 // nothing in memory, and a way to delete what is stored.
 func tight(t *testing.T, decorate func(runlog.Log) runlog.Log) (b *bed, del func(sequences ...uint64)) {
 	t.Helper()
@@ -204,7 +204,7 @@ func TestARunThatGoesAwayWhileItIsListed(t *testing.T) {
 	old := b.started("r1")
 	b.started("r2")
 	b.started("r3")
-	l := b.lookOut(&harnessv1.WatchRunsRequest{ChangesOnly: true})
+	l := b.watchRuns(&harnessv1.WatchRunsRequest{ChangesOnly: true})
 	l.expect("caught up")
 	del(old.sequence)
 	page, err := b.client.ListRuns(b.ctx, &harnessv1.ListRunsRequest{Namespace: b.namespace})
@@ -223,14 +223,14 @@ func TestARunThatGoesAwayWhileItIsListed(t *testing.T) {
 
 // What was erased while the runs were not followed is not there afterwards.
 func TestRunsThatAreErasedDuringABreak(t *testing.T) {
-	var log *interrupted
+	var log *brokenFeed
 	b, del := tight(t, func(l runlog.Log) runlog.Log {
-		log = &interrupted{Log: l, tries: make(chan struct{}, 1)}
+		log = &brokenFeed{Log: l, tries: make(chan struct{}, 1)}
 		return log
 	})
 	gone := b.started("r1")
 	b.started("r2")
-	l := b.lookOut(&harnessv1.WatchRunsRequest{})
+	l := b.watchRuns(&harnessv1.WatchRunsRequest{})
 	l.expect("r2 RUNNING 1", "r1 RUNNING 1", "caught up")
 	<-log.tries
 	log.leave(true)
@@ -275,7 +275,7 @@ func TestListsWhileTheLogIsAway(t *testing.T) {
 		calls, _ := b.waiting(0)
 		return len(calls) == 1
 	})
-	l := b.lookOut(&harnessv1.WatchRunsRequest{})
+	l := b.watchRuns(&harnessv1.WatchRunsRequest{})
 	l.expect("r1 PARKED 2", "caught up")
 	log.away.Store(true)
 	_, err := b.client.ListRuns(b.ctx, &harnessv1.ListRunsRequest{Namespace: b.namespace})
@@ -296,6 +296,6 @@ func TestListsWhileTheLogIsAway(t *testing.T) {
 	log.away.Store(true)
 	impatient := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log, cfg.Patience = log, 50*time.Millisecond })
 	impatient.namespace = b.namespace
-	_, err = impatient.lookOut(&harnessv1.WatchRunsRequest{}).recv()
+	_, err = impatient.watchRuns(&harnessv1.WatchRunsRequest{}).recv()
 	b.refused(err, codes.Unavailable, "LOG_UNAVAILABLE")
 }

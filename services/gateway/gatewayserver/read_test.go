@@ -126,7 +126,7 @@ func TestList(t *testing.T) {
 			}
 		}
 	}
-	if got := list(); !slices.Equal(got, want) { // at once: own starts are known
+	if got := list(); !slices.Equal(got, want) { // without delay: a gateway knows the runs that it has started
 		t.Fatalf("got %v, want %v", got, want)
 	}
 	check := func(b *bed) {

@@ -42,10 +42,10 @@ func (l *fitful) View(ctx context.Context, run runlog.Run, contains uint64) (run
 	return l.Faults.View(ctx, run, contains)
 }
 
-// A watch and a Run stream outlive a log that is away for a while, also where the
-// run comes to its end meanwhile, and where a replica does not know the run.
+// A watch and a Run stream continue after an outage of the log, also if the run ends
+// meanwhile, and if a replica does not know the run.
 func TestWatchOutlivesTheBus(t *testing.T) {
-	for name, failure := range map[string]error{"away": runlog.ErrUnavailable, "behind": runlog.ErrNotFound} {
+	for name, failure := range map[string]error{"away": runlog.ErrUnavailable, "stale": runlog.ErrNotFound} {
 		t.Run(name, func(t *testing.T) {
 			log := newFitful()
 			b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = log })
@@ -85,7 +85,7 @@ func TestWatchOutlivesTheBus(t *testing.T) {
 	}
 }
 
-// A log that stays away ends a watch with the version to go on behind.
+// If the log stays unavailable, the watch ends with the version to continue from.
 func TestWatchGivesUp(t *testing.T) {
 	log := newFitful()
 	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log, cfg.Patience = log, 100*time.Millisecond })
@@ -103,7 +103,7 @@ func TestWatchGivesUp(t *testing.T) {
 	}
 }
 
-// A client that attaches again behind the last version it has seen is shown each
+// A client that attaches again after the last version it has seen receives each
 // later event once, through restarts of the gateway, and an input that it sends
 // again has no second effect.
 func TestRunStreamAcrossRestarts(t *testing.T) {
@@ -208,7 +208,7 @@ func TestWatchOutlivesARestartedServer(t *testing.T) {
 	h := b.started("r1").aTurn(1)
 	w := b.watch(&harnessv1.WatchRunRequest{RunId: "r1"})
 	w.expect("attached 6", "3-0 step_start", "4-0 model_response text 1", "5-0 tool_result")
-	runs := b.lookOut(&harnessv1.WatchRunsRequest{ChangesOnly: true})
+	runs := b.watchRuns(&harnessv1.WatchRunsRequest{ChangesOnly: true})
 	runs.expect("caught up")
 
 	server.Stop()

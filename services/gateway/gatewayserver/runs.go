@@ -36,12 +36,12 @@ type runs struct {
 	complete bool
 	// broken is why the runs are not being followed.
 	broken   error
-	watchers map[*lookout]struct{}
+	watchers map[*runsWatcher]struct{}
 }
 
-// lookout is a watcher of runs. Its watch changes under runs.mu: under the read lock
+// runsWatcher is a watcher of runs. Its watch changes under runs.mu: under the read lock
 // only by its own stream.
-type lookout struct {
+type runsWatcher struct {
 	watch *gateway.RunsWatch
 	// wake has a token when there may be something to send.
 	wake chan struct{}
@@ -57,7 +57,7 @@ func (r *runs) apply(e runlog.Entry) {
 	}
 }
 
-// tell passes changes to the watchers. The caller has locked r.mu.
+// publish passes changes to the watchers. The caller has locked r.mu.
 func (r *runs) publish(changes ...gateway.Change) {
 	for w := range r.watchers {
 		for _, c := range changes {
@@ -97,7 +97,7 @@ func (r *runs) listed() {
 }
 
 // heard applies a record that arrived by another path than the followed runs, so that a
-// watcher of runs is never behind a watcher of one run.
+// watcher of runs sees at least the versions that a watcher of one run has seen.
 func (r *runs) heard(e runlog.Entry) {
 	r.mu.RLock()
 	lists := gateway.Lists(e)
@@ -147,11 +147,11 @@ func (r *runs) ready() error {
 }
 
 // join adds a watcher of runs; leave removes it.
-func (r *runs) join(w *lookout) (leave func()) {
+func (r *runs) join(w *runsWatcher) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.watchers == nil {
-		r.watchers = map[*lookout]struct{}{}
+		r.watchers = map[*runsWatcher]struct{}{}
 	}
 	r.watchers[w] = struct{}{}
 	return func() {
@@ -162,7 +162,7 @@ func (r *runs) join(w *lookout) (leave func()) {
 }
 
 // next returns what a watcher of runs receives next.
-func (r *runs) next(w *lookout) gateway.Batch {
+func (r *runs) next(w *runsWatcher) gateway.Batch {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return w.watch.Next(&r.index, batch)
@@ -229,7 +229,7 @@ func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStre
 	if err := s.runs.ready(); err != nil {
 		return err
 	}
-	w := &lookout{watch: watch, wake: make(chan struct{}, 1), lost: make(chan struct{})}
+	w := &runsWatcher{watch: watch, wake: make(chan struct{}, 1), lost: make(chan struct{})}
 	defer s.runs.join(w)()
 	for {
 		told := s.runs.next(w)
@@ -258,7 +258,7 @@ func (s *Server) WatchRuns(r *harnessv1.WatchRunsRequest, stream grpc.ServerStre
 
 // shown reads the runs to send to a watcher. It waits for a log that is temporarily
 // unavailable.
-func (s *Server) shown(ctx context.Context, w *lookout, rows []gateway.Row) ([]*harnessv1.Run, error) {
+func (s *Server) shown(ctx context.Context, w *runsWatcher, rows []gateway.Row) ([]*harnessv1.Run, error) {
 	var away runlog.Away
 	for {
 		runs, err := s.readRuns(ctx, rows)
@@ -276,7 +276,7 @@ func (s *Server) shown(ctx context.Context, w *lookout, rows []gateway.Row) ([]*
 }
 
 // attend waits for a token in wake, for due, or for the end of the watch.
-func (s *Server) attend(ctx context.Context, w *lookout, wake <-chan struct{}, due <-chan time.Time) error {
+func (s *Server) attend(ctx context.Context, w *runsWatcher, wake <-chan struct{}, due <-chan time.Time) error {
 	select {
 	case <-wake:
 		return nil

@@ -15,23 +15,23 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// lookout is a watch of runs.
-type lookout struct {
+// runsWatch is a WatchRuns stream.
+type runsWatch struct {
 	b      *bed
 	stream harnessv1.GatewayService_WatchRunsClient
 }
 
-func (b *bed) lookOut(r *harnessv1.WatchRunsRequest) lookout {
+func (b *bed) watchRuns(r *harnessv1.WatchRunsRequest) runsWatch {
 	b.t.Helper()
 	if r.GetNamespace() == "" {
 		r.Namespace = b.namespace
 	}
 	stream, err := b.client.WatchRuns(b.ctx, r)
 	b.must(err)
-	return lookout{b, stream}
+	return runsWatch{b, stream}
 }
 
-func (l lookout) recv() (string, error) {
+func (l runsWatch) recv() (string, error) {
 	resp, err := l.stream.Recv()
 	if err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func (l lookout) recv() (string, error) {
 	return fmt.Sprintf("%s %s %d", r.GetRunId(), r.GetStatus().String()[len("RUN_STATUS_"):], r.GetVersion()), nil
 }
 
-func (l lookout) expect(want ...string) {
+func (l runsWatch) expect(want ...string) {
 	l.b.t.Helper()
 	for i, w := range want {
 		if got, err := l.recv(); err != nil || got != w {
@@ -57,7 +57,7 @@ func (l lookout) expect(want ...string) {
 
 func TestWatchRuns(t *testing.T) {
 	b := newBed(t)
-	empty := b.lookOut(&harnessv1.WatchRunsRequest{})
+	empty := b.watchRuns(&harnessv1.WatchRunsRequest{})
 	empty.expect("caught up")
 	r1 := b.started("r1")
 	empty.expect("r1 RUNNING 1")
@@ -65,11 +65,11 @@ func TestWatchRuns(t *testing.T) {
 	r2.park("interrupted")
 	empty.expect("r2 RUNNING 1", "r2 PARKED 2")
 
-	all := b.lookOut(&harnessv1.WatchRunsRequest{})
+	all := b.watchRuns(&harnessv1.WatchRunsRequest{})
 	all.expect("r2 PARKED 2", "r1 RUNNING 1", "caught up")
-	runs := b.lookOut(&harnessv1.WatchRunsRequest{Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_RUNNING}})
+	runs := b.watchRuns(&harnessv1.WatchRunsRequest{Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_RUNNING}})
 	runs.expect("r1 RUNNING 1", "caught up")
-	news := b.lookOut(&harnessv1.WatchRunsRequest{ChangesOnly: true})
+	news := b.watchRuns(&harnessv1.WatchRunsRequest{ChangesOnly: true})
 	news.expect("caught up")
 
 	r1.end(harnessv1.RunStatus_RUN_STATUS_DONE)
@@ -79,7 +79,7 @@ func TestWatchRuns(t *testing.T) {
 	news.expect("r1 DONE 2", "r2 RUNNING 3")
 
 	for _, r := range []*harnessv1.WatchRunsRequest{{Namespace: "a b"}, {Namespace: "n", Statuses: []harnessv1.RunStatus{0}}} {
-		_, err := b.lookOut(r).recv()
+		_, err := b.watchRuns(r).recv()
 		b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
 	}
 	b.server.Close()
@@ -87,8 +87,8 @@ func TestWatchRuns(t *testing.T) {
 	b.refused(err, codes.Unavailable, "SHUTTING_DOWN")
 }
 
-// What a watcher of a run was shown, a watcher of runs is not behind: neither in
-// version nor in how the run stands.
+// A watcher of runs receives at least the version and the status that a watcher of the
+// run has received.
 func TestWatchRunsKnowsTheNewestVersion(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1")
@@ -99,11 +99,11 @@ func TestWatchRunsKnowsTheNewestVersion(t *testing.T) {
 	h.step("repair", nil, &harnessv1.Event{Event: &harnessv1.Event_ExecutorError{ExecutorError: &harnessv1.ExecutorError{}}})
 	h.journal(&harnessv1.Journal{}, nil, &harnessv1.Event{Event: &harnessv1.Event_ExecutorError{ExecutorError: &harnessv1.ExecutorError{}}})
 	w.expect("7-0 executor_error", "8-0 executor_error")
-	b.lookOut(&harnessv1.WatchRunsRequest{}).expect("r1 RUNNING 8", "caught up")
+	b.watchRuns(&harnessv1.WatchRunsRequest{}).expect("r1 RUNNING 8", "caught up")
 }
 
-// A list of thousands of runs is told in parts; what changes meanwhile is told too,
-// and a client that does not read is told the newest of each run.
+// A list of thousands of runs is sent in batches, with what changes meanwhile. A client
+// that does not read receives only the newest state of each run.
 func TestWatchRunsSlowClient(t *testing.T) {
 	b := newBed(t)
 	const n, rounds = 2000, 5
@@ -118,7 +118,7 @@ func TestWatchRunsSlowClient(t *testing.T) {
 		})
 	}
 	starting.Wait()
-	l := b.lookOut(&harnessv1.WatchRunsRequest{})
+	l := b.watchRuns(&harnessv1.WatchRunsRequest{})
 	for range rounds {
 		for _, h := range hands[:n/10] {
 			h.step("repair", nil)
@@ -148,15 +148,14 @@ func TestWatchRunsSlowClient(t *testing.T) {
 	}
 	for _, h := range hands {
 		if newest[h.run.ID] != h.version {
-			t.Fatalf("%s: told of version %d, has %d", h.run.ID, newest[h.run.ID], h.version)
+			t.Fatalf("%s: received version %d, has %d", h.run.ID, newest[h.run.ID], h.version)
 		}
 	}
-	t.Logf("%d changes of %d runs were told as %d states", n+rounds*n/10+2, n+1, told)
+	t.Logf("%d changes of %d runs were sent as %d states", n+rounds*n/10+2, n+1, told)
 }
 
-// interrupted is a log whose following of the runs can be broken off and kept
-// from being taken up.
-type interrupted struct {
+// brokenFeed is a log whose feed of runs can be broken off and kept broken.
+type brokenFeed struct {
 	runlog.Log
 	mu    sync.Mutex
 	cut   context.CancelFunc
@@ -164,7 +163,7 @@ type interrupted struct {
 	tries chan struct{}
 }
 
-func (l *interrupted) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entry)) error {
+func (l *brokenFeed) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entry)) error {
 	select {
 	case l.tries <- struct{}{}:
 	default:
@@ -184,22 +183,22 @@ func (l *interrupted) Runs(ctx context.Context, caughtUp func(), handle func(run
 	return runlog.ErrUnavailable
 }
 
-func (l *interrupted) leave(away bool) {
+func (l *brokenFeed) leave(away bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.away = away
 	l.cut()
 }
 
-// What happens while the gateway does not follow the runs is told when it does
-// again: the newest of each run, nothing that was told before.
+// After a break in the feed of runs, a watcher receives the newest state of each run
+// that has changed, and no state a second time.
 func TestWatchRunsAcrossABreak(t *testing.T) {
-	log := &interrupted{Log: shared, tries: make(chan struct{}, 1)}
+	log := &brokenFeed{Log: shared, tries: make(chan struct{}, 1)}
 	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = log })
-	other := newBed(t) // starts runs that the first gateway does not hear of
+	other := newBed(t) // starts runs that the first gateway knows only from the feed
 	other.namespace = b.namespace
 	r1, r2 := other.started("r1"), other.started("r2")
-	l := b.lookOut(&harnessv1.WatchRunsRequest{ChangesOnly: true})
+	l := b.watchRuns(&harnessv1.WatchRunsRequest{ChangesOnly: true})
 	l.expect("caught up")
 	b.eventually("it follows the runs", func() bool { return b.listed() == 2 })
 	r1.park("interrupted")
@@ -218,8 +217,8 @@ func TestWatchRunsAcrossABreak(t *testing.T) {
 	other.started("r3")
 	log.leave(false)
 	r2.resume()
-	// The log tells the newest step of each kind, so a run may be told of twice on
-	// its way, but never backwards.
+	// The log sends the newest step of each kind, so a run may be sent twice, but its
+	// versions only grow.
 	versions := map[string]uint64{"r1": 2, "r2": 1}
 	for versions["r1"] != 4 || versions["r2"] != 3 || versions["r3"] != 1 {
 		resp, err := l.stream.Recv()
@@ -242,15 +241,15 @@ func (b *bed) listed() int {
 	return len(resp.GetRuns())
 }
 
-// A watcher of runs that are not followed for too long is told so.
+// If the feed of runs stays broken for too long, their watchers receive an error.
 func TestWatchRunsGivesUp(t *testing.T) {
-	log := &interrupted{Log: shared, tries: make(chan struct{}, 1)}
+	log := &brokenFeed{Log: shared, tries: make(chan struct{}, 1)}
 	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log, cfg.Patience = log, 10*time.Millisecond })
-	l := b.lookOut(&harnessv1.WatchRunsRequest{})
+	l := b.watchRuns(&harnessv1.WatchRunsRequest{})
 	l.expect("caught up")
 	log.leave(true)
 	_, err := l.recv()
 	b.refused(err, codes.Unavailable, "LOG_UNAVAILABLE")
-	_, err = b.lookOut(&harnessv1.WatchRunsRequest{}).recv()
+	_, err = b.watchRuns(&harnessv1.WatchRunsRequest{}).recv()
 	b.refused(err, codes.Unavailable, "LOG_UNAVAILABLE")
 }

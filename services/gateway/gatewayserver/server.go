@@ -197,8 +197,8 @@ func (s *Server) spawn(f func()) bool {
 // missing.
 func (s *Server) Ready() error { return s.runs.ready() }
 
-// Close ends all streams and waits for the server's goroutines. Later calls may still be
-// answered.
+// Close ends all streams and waits for the server's goroutines. Later calls may still
+// succeed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -239,9 +239,9 @@ func (s *Server) view(ctx context.Context, run runlog.Run) (runlog.View, error) 
 	return v, err
 }
 
-// fresher looks at a run once more when the leader knows of something that a view
-// does not show: a replica that is behind has answered. What is stored is judged
-// again by who takes it in; a refusal is judged by nobody.
+// fresher reads a run again if the leader has stored more than a view shows: a stale
+// replica may have returned the view. Repair re-validates every accepted input, so a
+// stale accept is harmless. A refusal is final and needs a fresh view.
 func (s *Server) fresher(ctx context.Context, run runlog.Run, than runlog.View) (v runlog.View, newer bool, err error) {
 	newest, err := s.log.Newest(ctx, run)
 	if err != nil || newest <= max(than.Newest.Sequence, than.InboxSequence) {

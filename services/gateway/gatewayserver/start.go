@@ -214,9 +214,9 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	return true, nil
 }
 
-// settle reads the first record of a run whose creation was refused or got no answer. If
-// a run that is known to exist is not found, the replica that answered lags, and settle
-// reads again.
+// readCreated reads the first record of a run whose creation was refused or got no answer. If
+// a run that is known to exist is not found, the replica lags, and readCreated reads
+// again.
 func (s *Server) readCreated(ctx context.Context, run runlog.Run, exists bool) (runlog.Entry, error) {
 	ctx, cancel := s.committing(ctx)
 	defer cancel()

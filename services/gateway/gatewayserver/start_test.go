@@ -38,7 +38,7 @@ func TestStartRun(t *testing.T) {
 	_, err = b.client.StartRun(b.ctx, b.start("r1", "do something else"))
 	b.refused(err, codes.AlreadyExists, "RUN_EXISTS")
 
-	b.takeUp("r1").end(harnessv1.RunStatus_RUN_STATUS_DONE)
+	b.openRun("r1").end(harnessv1.RunStatus_RUN_STATUS_DONE)
 	resp, err = b.client.StartRun(b.ctx, b.start("r1", "do it"))
 	b.must(err)
 	if !resp.GetExisted() {
@@ -71,7 +71,7 @@ func TestStartRunIDs(t *testing.T) {
 	}
 }
 
-// An id that is made up and already taken is made up anew.
+// A generated id that is already in use is generated again.
 func TestStartRunMadeUpIDTaken(t *testing.T) {
 	var n atomic.Uint64
 	b := newBed(t, func(c *gatewayserver.Config) {
@@ -197,6 +197,6 @@ func TestStartRunWithoutAnswer(t *testing.T) {
 	_, err = b.client.StartRun(b.ctx, b.start("r1", "do it"))
 	b.refused(err, codes.Unavailable, "LOG_UNAVAILABLE")
 	if !strings.Contains(err.Error(), "r1") || !strings.Contains(err.Error(), "request_id") {
-		t.Fatalf("does not say how to go on: %v", err)
+		t.Fatalf("the error does not name the run and request_id: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func message(text string) *harnessv1.UserMessage {
 	return &harnessv1.UserMessage{Content: content.Inline(text)}
 }
 
-func (b *bed) say(run, id, text string) (*harnessv1.SendInputResponse, error) {
+func (b *bed) sendMessage(run, id, text string) (*harnessv1.SendInputResponse, error) {
 	return b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: run, RequestId: id,
 		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: message(text)}})
 }
@@ -51,19 +51,19 @@ func TestSendMessage(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1")
 	for i := range 2 {
-		resp, err := b.say("r1", "m1", "hello")
+		resp, err := b.sendMessage("r1", "m1", "hello")
 		b.must(err)
 		if resp.GetRequestId() != "m1" || resp.GetExisted() != (i == 1) {
 			t.Fatalf("send %d: %v", i, resp)
 		}
 	}
-	resp, err := b.say("r1", "", "again")
+	resp, err := b.sendMessage("r1", "", "again")
 	b.must(err)
 	if resp.GetRequestId() == "" || resp.GetExisted() {
 		t.Fatalf("got %v", resp)
 	}
 	large := strings.Repeat("x", 20_000)
-	_, err = b.say("r1", "m2", large)
+	_, err = b.sendMessage("r1", "m2", large)
 	b.must(err)
 	h.holds(3)
 	items := h.inbox()
@@ -73,11 +73,11 @@ func TestSendMessage(t *testing.T) {
 	if text := b.blob("r1", items[2].GetUserMessage().GetContent().GetBlob().GetDigest()); text != large {
 		t.Fatalf("got %d bytes", len(text))
 	}
-	_, err = b.say("r1", "m3", strings.Repeat("x", 1<<20+1))
+	_, err = b.sendMessage("r1", "m3", strings.Repeat("x", 1<<20+1))
 	b.refused(err, codes.ResourceExhausted, "TOO_LARGE")
-	_, err = b.say("r1", "m3", " \n")
+	_, err = b.sendMessage("r1", "m3", " \n")
 	b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
-	_, err = b.say("other", "m3", "hello")
+	_, err = b.sendMessage("other", "m3", "hello")
 	b.refused(err, codes.NotFound, "RUN_NOT_FOUND")
 	_, err = b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: "r1"})
 	b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
@@ -117,7 +117,7 @@ func TestApprove(t *testing.T) {
 	h.holds(1)
 }
 
-// Of many answers at once exactly one is taken.
+// If many clients answer at the same time, exactly one answer is accepted.
 func TestApproveRace(t *testing.T) {
 	b := newBed(t)
 	b.started("r1").park("approval", approvalCall("c1"))
@@ -176,13 +176,13 @@ func TestInterruptResumeCancel(t *testing.T) {
 	<-pokes
 	h.holds(1)
 	if running, err = resume(); err != nil || running {
-		t.Fatalf("resume behind an interrupt: %v, %v", running, err)
+		t.Fatalf("resume after an interrupt: %v, %v", running, err)
 	}
 	h.holds(2)
 	b.must(interrupt())
 	h.holds(3)
 	h.park("interrupted")
-	b.must(interrupt()) // it rests already
+	b.must(interrupt()) // it is parked already
 	h.holds(3)
 	if running, err = resume(); err != nil || running {
 		t.Fatalf("resume: %v, %v", running, err)
@@ -206,7 +206,7 @@ func TestInterruptResumeCancel(t *testing.T) {
 	h.resume().end(harnessv1.RunStatus_RUN_STATUS_DONE)
 	_, err = resume()
 	b.refused(err, codes.FailedPrecondition, "RUN_ENDED")
-	_, err = b.say("r1", "m1", "more")
+	_, err = b.sendMessage("r1", "m1", "more")
 	b.must(err)
 	h.holds(9)
 }
@@ -236,7 +236,7 @@ func TestRunStream(t *testing.T) {
 	b := newBed(t)
 	s := b.open(b.ctx, &harnessv1.RunRequest{Request: &harnessv1.RunRequest_Start{Start: b.start("r1", "do it")}})
 	s.expect("attached 1")
-	h := b.takeUp("r1").aTurn(1).park("approval", approvalCall("c9"))
+	h := b.openRun("r1").aTurn(1).park("approval", approvalCall("c9"))
 	s.expect("3-0 step_start", "4-0 model_response text 1", "5-0 tool_result", "result PARKED approval")
 	approve := func(id, call string) {
 		b.must(s.Send(&harnessv1.RunRequest{RequestId: id, Request: &harnessv1.RunRequest_Approval{
@@ -286,11 +286,11 @@ func TestRunStreamLeaving(t *testing.T) {
 	if _, err := s.recv(); status.Code(err) != codes.Canceled {
 		t.Fatalf("got %v", err)
 	}
-	h := b.takeUp(id).aTurn(1)
+	h := b.openRun(id).aTurn(1)
 	h.holds(0)
 	back := b.open(b.ctx, b.attach(id, 3))
 	back.expect("attached 6", "4-0 model_response text 1", "5-0 tool_result")
-	b.must(back.CloseSend()) // nobody has more to say; the run goes on
+	b.must(back.CloseSend()) // the client sends no more; the run continues
 	h.end(harnessv1.RunStatus_RUN_STATUS_DONE)
 	back.expect("7-0 session_complete", "result DONE agent_done")
 	back.end()

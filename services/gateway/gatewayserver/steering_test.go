@@ -45,7 +45,7 @@ func TestModesOfTheAgentsOwnAreFoundWhereverTheyAreStored(t *testing.T) {
 	b.must(b.mode("r1", "m0", "careful")) // before repair has looked at it
 	b.refused(b.mode("r1", "m1", "hasty"), codes.InvalidArgument, "INVALID_FIELD")
 
-	h := b.takeUp("r1")
+	h := b.openRun("r1")
 	h.step("turn", func(s *harnessv1.Step) {
 		s.Snapshot.Definition = &harnessv1.Definition{Modes: custom}
 		h.pack(s.Snapshot)
@@ -117,7 +117,7 @@ func TestAStreamChangesTheModeAndAsksForAPlan(t *testing.T) {
 	h.holds(2)
 }
 
-func TestReviewsAndQuestionsOfTheContractAreAnswered(t *testing.T) {
+func TestAnswersToReviewsAndQuestionsOfTheContract(t *testing.T) {
 	b := newBed(t)
 	question := runstate.ContractCallID("colour", 9)
 	h := b.started("r1").park("review", awaited("v1", "review"), awaited("v2", "review"), awaited("v3", "review"),
@@ -135,7 +135,7 @@ func TestReviewsAndQuestionsOfTheContractAreAnswered(t *testing.T) {
 
 	_, err = b.approve("r1", "a1", "v1")
 	b.must(err)
-	_, err = b.answer("r1", "a2", "v2", "it went wrong") // without saying that it failed
+	_, err = b.answer("r1", "a2", "v2", "it went wrong") // without is_error
 	b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
 	failed := func(id, call string) error {
 		_, err := b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: "r1", RequestId: id,
@@ -205,7 +205,7 @@ func TestAStateIsShownWithAllOfItsParts(t *testing.T) {
 		t.Errorf("at version 1: %v", before)
 	}
 
-	// The result of a park says what was made, to one who asks and to one who watches.
+	// The result of a park has the deliverables, for GetRun and for WatchRun.
 	run, err := b.client.GetRun(b.ctx, &harnessv1.GetRunRequest{Namespace: b.namespace, RunId: "r1"})
 	b.must(err)
 	made := run.GetResult().GetDeliverables()
@@ -219,7 +219,7 @@ func TestAStateIsShownWithAllOfItsParts(t *testing.T) {
 		b.must(err)
 		if result := resp.GetUpdate().GetResult(); result != nil {
 			if !proto.Equal(result, run.GetResult()) {
-				t.Errorf("a watcher is told %v", result)
+				t.Errorf("a watcher receives %v", result)
 			}
 			break
 		}
@@ -236,7 +236,7 @@ func (lossy) Blob(context.Context, runlog.Run, string) ([]byte, error) {
 	return nil, errors.New("the disk is gone")
 }
 
-func TestARunWhosePartsAreLostStillSaysHowItRests(t *testing.T) {
+func TestStatusOfARunWithLostParts(t *testing.T) {
 	b := newBed(t, func(c *gatewayserver.Config) { c.Log = lossy{c.Log} })
 	h := b.started("r1")
 	h.step(runlog.Park, func(s *harnessv1.Step) {

@@ -196,7 +196,7 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 	}
 }
 
-// look finds out whether the watch is over. While the log is unavailable it is not, and
+// checkOver finds out whether the watch is over. While the log is unavailable it is not, and
 // another read is scheduled.
 func (s *Server) checkOver(ctx context.Context, w *watcher) (done bool, err error) {
 	w.again = nil

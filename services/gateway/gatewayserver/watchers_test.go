@@ -17,8 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// ownServer gives a bed a NATS server of its own, and says which consumers that
-// server has.
+// ownServer starts a separate NATS server for a bed. consumers returns the names of
+// the server's consumers.
 func ownServer(t testing.TB) (log *jetstream.Log, consumers func() []string) {
 	t.Helper()
 	must := func(err error) {
@@ -98,13 +98,13 @@ func (c *crowd) watch(client harnessv1.GatewayServiceClient, i int, run string) 
 			}
 		}
 	}
-	if err != io.EOF { //nolint:errorlint // gRPC returns it as it is
+	if err != io.EOF { //nolint:errorlint // gRPC returns io.EOF unwrapped
 		c.b.t.Errorf("watcher %d: %v", i, err)
 	}
 }
 
-// note appends a journal record with one event.
-func (h *hand) note() *hand {
+// appendEvent appends a journal record with one event.
+func (h *hand) appendEvent() *hand {
 	return h.journal(&harnessv1.Journal{}, nil, &harnessv1.Event{Event: &harnessv1.Event_ExecutorError{ExecutorError: &harnessv1.ExecutorError{}}})
 }
 
@@ -130,9 +130,9 @@ func TestManyWatchers(t *testing.T) {
 		versions[i] = e.GetVersion()
 	}}
 	c.gather(runs, watchers)
-	lists := make([]lookout, 20) // and some who watch all runs
+	lists := make([]runsWatch, 20) // streams that watch all runs
 	for i := range lists {
-		lists[i] = b.lookOut(&harnessv1.WatchRunsRequest{ChangesOnly: true})
+		lists[i] = b.watchRuns(&harnessv1.WatchRunsRequest{ChangesOnly: true})
 		lists[i].expect("caught up")
 	}
 	if got := consumers(); !slices.Equal(got, before) {
@@ -143,7 +143,7 @@ func TestManyWatchers(t *testing.T) {
 		writing.Go(func() {
 			for range notes {
 				for i := k; i < runs; i += 5 {
-					c.hands[i].note()
+					c.hands[i].appendEvent()
 				}
 			}
 			for i := k; i < runs; i += 5 {
@@ -165,7 +165,7 @@ func TestManyWatchers(t *testing.T) {
 
 // BenchmarkWatchers measures the time from a commit to the client that watches,
 // in ms: with 500 watchers of 50 runs at about 200 commits a second in all, and
-// beside it with one watcher of one run in five at the same rate. A commit's time is when its
+// for comparison with one watcher of one run in five at the same rate. A commit's time is when its
 // append begins, so the append is in it.
 func BenchmarkWatchers(b *testing.B) {
 	const commits, rate = 600, 200
@@ -222,7 +222,7 @@ func latencies(t testing.TB, runs, watchers, commits, rate int) []time.Duration 
 				mu.Lock()
 				begun[at(n%runs, h.version+1)] = time.Now()
 				mu.Unlock()
-				h.note()
+				h.appendEvent()
 			}
 		})
 	}
