@@ -70,7 +70,7 @@ func TestAgentSchemaPrintsASchema(t *testing.T) {
 	}
 }
 
-// unreachable is an address at which nobody listens.
+// unreachable returns an address on which no process listens.
 func unreachable(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// exampleRun is one of examples/agents in a copy of its own.
+// exampleRun is a run of a copy of one of examples/agents.
 type exampleRun struct {
 	dir string
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-func everybody() []*harnessv1.Presence {
+func allProcesses() []*harnessv1.Presence {
 	var there []*harnessv1.Presence
 	for i, role := range workflow.Roles() {
 		there = append(there, &harnessv1.Presence{
@@ -26,7 +26,7 @@ func everybody() []*harnessv1.Presence {
 // The doctor shows what each process takes in units that people read, and a dash
 // for a process that does not say it.
 func TestDoctorShowsWhatProcessesTake(t *testing.T) {
-	there := everybody()
+	there := allProcesses()
 	there[1].Goroutines, there[1].HeapBytes = 0, 0
 	d := diagnose(there)
 	var out bytes.Buffer
@@ -67,10 +67,10 @@ func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 }
 
 func TestDoctorNamesWhatIsMissing(t *testing.T) {
-	if d := diagnose(everybody()); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
+	if d := diagnose(allProcesses()); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
 		t.Errorf("a whole mesh has problems: %+v", d)
 	}
-	there := everybody()[1:]
+	there := allProcesses()[1:]
 	there[0].Ready, there[0].Reason = false, "it is starting"
 	problems := strings.Join(diagnose(there).Problems, "\n")
 	for _, want := range []string{"repair repair-1 is not ready: it is starting", "no process has the role toolhost"} {

@@ -29,12 +29,12 @@ type fake struct {
 	harnessv1.UnimplementedGatewayServiceServer
 	address string
 
-	// started is called for each new run, in a goroutine of its own.
+	// started is called for each new run, in a separate goroutine.
 	started func(*fakeRun)
-	// took is called for each input, in a goroutine of its own.
+	// took is called for each input, in a separate goroutine.
 	took func(r *fakeRun, id string, input proto.Message)
 
-	// watched is called, in a goroutine of its own, for each watch.
+	// watched is called, in a separate goroutine, for each watch.
 	watched func(*fakeRun)
 
 	mu     sync.Mutex
@@ -127,7 +127,7 @@ func (r *fakeRun) delta(d *harnessv1.Delta) {
 	r.put(r.run.Version+1, &harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Delta{Delta: d}})
 }
 
-// rest brings the run to rest.
+// rest parks or ends the run with a result.
 func (r *fakeRun) rest(result *harnessv1.HarnessResult) {
 	r.f.mu.Lock()
 	defer r.f.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *fakeRun) done() {
 	})
 }
 
-// parked brings the run to rest, waiting for an approval of each call.
+// parked parks the run until each call is approved.
 func (r *fakeRun) parked(calls ...string) {
 	var pending []*harnessv1.PendingCall
 	for _, id := range calls {
@@ -155,7 +155,7 @@ func (r *fakeRun) parked(calls ...string) {
 	r.waits(pending...)
 }
 
-// waits brings the run to rest until calls have their answers.
+// waits parks the run until the calls have answers.
 func (r *fakeRun) waits(calls ...*harnessv1.PendingCall) {
 	kind := "approval"
 	if len(calls) > 0 {
@@ -346,8 +346,8 @@ func (f *fake) SendInput(_ context.Context, q *harnessv1.SendInputRequest) (*har
 	return &harnessv1.SendInputResponse{RequestId: q.GetRequestId()}, f.input(q.GetRunId(), q.GetRequestId(), input)
 }
 
-// steerable refuses a mode that there is not, and what a run that has ended takes only
-// behind a message.
+// steerable refuses an unknown mode, and an input that an ended run accepts only
+// after a message.
 func (f *fake) steerable(q *harnessv1.SendInputRequest) error {
 	if q.GetModeChange() == nil && q.GetReplan() == nil {
 		return nil

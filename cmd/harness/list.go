@@ -50,7 +50,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, err
 	}
-	noteIdle(a, session, runs)
+	reportIdle(a, session, runs)
 	write := c.table
 	switch {
 	case c.Output == "json":
@@ -81,8 +81,8 @@ func (c *listCmd) runs(ctx context.Context, s *backend.Session, statuses []harne
 	}
 }
 
-// noteIdle notes runs that are RUNNING by their log while no process works on them.
-func noteIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
+// reportIdle prints a note about the runs that are RUNNING while no process works on them.
+func reportIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
 	if !s.Local || s.Working {
 		return
 	}
@@ -94,13 +94,13 @@ func noteIdle(a *app, s *backend.Session, runs []*harnessv1.Run) {
 }
 
 func (c *listCmd) json(ctx context.Context, _ *app, s *backend.Session, runs []*harnessv1.Run) ([]byte, error) {
-	stand, err := c.all(ctx, s, runs)
+	results, err := c.all(ctx, s, runs)
 	if err != nil {
 		return nil, err
 	}
 	out := []byte(`{"runs":[`)
 	for i, run := range runs {
-		line, err := runJSON(run, stand.of(run))
+		line, err := runJSON(run, results.of(run))
 		if err != nil {
 			return nil, err
 		}

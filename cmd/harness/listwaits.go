@@ -20,8 +20,8 @@ import (
 const (
 	// shownWaits bounds the runs whose pending calls are listed below a table.
 	shownWaits = 20
-	// atOnce bounds the concurrent reads of runs.
-	atOnce = 8
+	// maxReads bounds the concurrent reads of runs.
+	maxReads = 8
 )
 
 // runKey identifies a run across namespaces.
@@ -52,30 +52,30 @@ func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
 // all reads what all runs wait for.
 func (c *listCmd) all(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (runResults, error) {
 	calls, timers := waiting(runs)
-	stand, err := c.ask(ctx, s, timers)
+	results, err := c.ask(ctx, s, timers)
 	if err != nil || len(calls) == 0 {
-		return stand, err
+		return results, err
 	}
 	pending, err := pendingOf(ctx, s, c.Namespace, "")
 	for _, p := range pending {
 		key := runKey{p.GetNamespace(), p.GetRunId()}
-		if stand[key] == nil {
-			stand[key] = &harnessv1.HarnessResult{}
+		if results[key] == nil {
+			results[key] = &harnessv1.HarnessResult{}
 		}
-		r := stand[key]
+		r := results[key]
 		r.Pending = append(r.Pending, p.GetCall())
 		if d := p.GetCall().GetDeadline(); d != nil && (r.WakeAt == nil || d.AsTime().Before(r.GetWakeAt().AsTime())) {
 			r.WakeAt = d
 		}
 	}
-	return stand, err
+	return results, err
 }
 
 // ask reads the results of some runs.
 func (c *listCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) (runResults, error) {
-	stand := runResults{}
+	results := runResults{}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(maxReads)
 	var mu sync.Mutex
 	for _, r := range runs {
 		group.Go(func() error {
@@ -85,11 +85,11 @@ func (c *listCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			stand[keyOf(r)] = answer.GetResult()
+			results[keyOf(r)] = answer.GetResult()
 			return err
 		})
 	}
-	return stand, group.Wait()
+	return results, group.Wait()
 }
 
 // below returns the lines below the table: what the newest runs wait for, each call with
@@ -99,7 +99,7 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 	shown := append(calls, timers...)
 	left := max(len(shown)-shownWaits, 0)
 	shown = shown[:len(shown)-left]
-	stand, err := c.ask(ctx, s, shown)
+	results, err := c.ask(ctx, s, shown)
 	if err != nil {
 		return "", err
 	}
@@ -108,11 +108,11 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 	for _, r := range shown {
 		own := c.target
 		own.Namespace = r.GetNamespace()
-		for _, p := range stand.of(r).GetPending() {
+		for _, p := range results.of(r).GetPending() {
 			call := render.PendingCall{Call: p, Run: c.name(r), Command: answering(r.GetRunId(), p, own.words(a))}
 			text.WriteString("\n" + strings.Join(style.PendingLines(call, now), "\n") + "\n")
 		}
-		if wakes := style.WakeLine(stand.of(r), now); wakes != "" {
+		if wakes := style.WakeLine(results.of(r), now); wakes != "" {
 			fmt.Fprintf(&text, "\n%s %s\n", render.Clean(c.name(r)), wakes)
 		}
 	}

@@ -166,7 +166,7 @@ func TestInterruptKillAndResume(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
-	// Without the delay the run goes on to its end.
+	// Without the delay the run continues to its end.
 	if err := os.WriteFile(p.script, []byte(strings.ReplaceAll(thinks, "30s", "0s")), 0o644); err != nil {
 		t.Fatal(err)
 	}

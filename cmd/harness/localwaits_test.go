@@ -105,7 +105,7 @@ func TestAQuestionAtTheTerminalOfALocalRun(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAskedOfAnAutonomousAgent(t *testing.T) {
+func TestAutonomousAgentPromptsNoUser(t *testing.T) {
 	p := newPlace(t, waits)
 	got := call(t, nil, "", p.run(append(p.agent(t, "autonomous: true\n"+hasClient), "--allow", "*", "--run-id", "r", "go")...)...)
 	if got.code != 4 || strings.Contains(got.err, "harness answer r call_1_0") || !strings.Contains(got.err, "harness answer r call_1_1 RESULT") {
@@ -161,7 +161,7 @@ func TestARunWhoseModelIsNotThere(t *testing.T) {
 	}
 }
 
-func TestAFallbackModelTakesUpARunWhoseModelIsNotThere(t *testing.T) {
+func TestFallbackModelResumesTheRunOfAMissingModel(t *testing.T) {
 	p := newPlace(t, asks)
 	other := p.script + ".other"
 	if err := os.WriteFile(other, []byte(asks), 0o644); err != nil {

@@ -70,7 +70,7 @@ func TestWhatARunPrints(t *testing.T) {
 		golden(t, output+".out", got.out)
 		golden(t, output+".err", got.err)
 	}
-	// ASCII only where the locale says so.
+	// A locale without UTF-8 gets ASCII only.
 	got := call(t, map[string]string{"LANG": "C"}, "", "run", "--server", f.address, "--workspace", "/w", "Mend it.")
 	if strings.IndexFunc(got.err, func(r rune) bool { return r > 127 && r != '�' }) >= 0 {
 		t.Errorf("beyond ASCII: %s", got.err)
@@ -156,7 +156,7 @@ func TestHintsOfAParkedRun(t *testing.T) {
 	}
 }
 
-func TestAStdoutThatNobodyReads(t *testing.T) {
+func TestRunWithAClosedStdout(t *testing.T) {
 	f := serveFake(t)
 	f.started = story
 	reader, writer, err := os.Pipe()

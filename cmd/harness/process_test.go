@@ -82,7 +82,7 @@ func exitCode(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// onTerminal starts the program on a terminal of its own and returns its screen
+// onTerminal starts the program on a separate terminal and returns its screen
 // and keyboard.
 func onTerminal(t *testing.T, cmd *exec.Cmd) (screen *text, keyboard io.Writer) {
 	t.Helper()
@@ -256,7 +256,7 @@ func TestSignals(t *testing.T) {
 			}
 
 			<-took
-			deaf.Store(true) // nobody kills the run: the second signal leaves it
+			deaf.Store(true) // no kill reaches the run: the second signal leaves it
 			cmd, errs = start()
 			send(cmd)
 			errs.expect(t, "a second signal leaves immediately", 1)

@@ -13,7 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// answered parks a run for calls and takes each off the list that is answered.
+// answered parks a run for calls and removes each from the list when its answer comes.
 func answered(f *fake, calls ...*harnessv1.PendingCall) {
 	f.behave(func(r *fakeRun) { r.waits(calls...) }, func(r *fakeRun, id string, input proto.Message) {
 		var answer string
@@ -113,7 +113,7 @@ func TestAnEmptyLineLeavesAQuestionWaiting(t *testing.T) {
 	}
 }
 
-func TestAQuestionThatIsAnsweredElsewhere(t *testing.T) {
+func TestAnswerOfAnotherClientClosesTheQuestion(t *testing.T) {
 	f := serveFake(t)
 	answered(f, aQuestion("c1", colours), aQuestion("c2", colours))
 	cmd := program(t, "run", "--server", f.address, "go")
@@ -130,7 +130,8 @@ func TestAQuestionThatIsAnsweredElsewhere(t *testing.T) {
 	}
 }
 
-// The gateway takes one answer. Who comes second is told so, and goes on following.
+// The gateway accepts one answer. The client that sends the second one reports this and
+// continues to follow the run.
 func TestAnAnswerThatComesSecond(t *testing.T) {
 	for name, test := range map[string]struct {
 		call           *harnessv1.PendingCall
@@ -167,7 +168,7 @@ func TestAnAnswerThatComesSecond(t *testing.T) {
 	}
 }
 
-// A call whose time runs out is not asked for any more.
+// A client stops prompting for a call whose deadline has passed.
 func TestAQuestionThatExpires(t *testing.T) {
 	f := serveFake(t)
 	answered(f, aQuestion("c1", colours))

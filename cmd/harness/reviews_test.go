@@ -53,7 +53,7 @@ func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
 	}
 }
 
-func TestARunThatGoesOnClosesTheQuestionOfItsContract(t *testing.T) {
+func TestResumedRunClosesTheQuestionOfItsContract(t *testing.T) {
 	f := serveFake(t)
 	question := aQuestion(runstate.ContractCallID("colour", 9), `{"question":"Which colour?"}`)
 	question.Tool = runstate.ContractQuestion

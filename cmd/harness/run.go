@@ -184,7 +184,7 @@ func (c *runCmd) continueRun(ctx context.Context, a *app, text string) (int, err
 	}
 	f.after = current.GetRun().GetVersion()
 	id := follow.NewID()
-	if err := say(ctx, f.session, c.Namespace, c.Continue, id, text); err != nil {
+	if err := sendMessage(ctx, f.session, c.Namespace, c.Continue, id, text); err != nil {
 		return follow.ExitError, err
 	}
 	f.sent = []string{id}
@@ -204,8 +204,8 @@ func (f *runFollower) current(ctx context.Context) (*harnessv1.GetRunResponse, e
 	return current, nil
 }
 
-// say sends a run a user message.
-func say(ctx context.Context, s *backend.Session, namespace, run, id, text string) error {
+// sendMessage sends a user message to a run.
+func sendMessage(ctx context.Context, s *backend.Session, namespace, run, id, text string) error {
 	_, err := s.Client.SendInput(ctx, &harnessv1.SendInputRequest{
 		Namespace: namespace, RunId: run, RequestId: id,
 		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: inline(text)}},

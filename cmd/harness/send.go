@@ -68,7 +68,7 @@ func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string) (se
 			Input: &harnessv1.SendInputRequest_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: c.Mode}},
 		})
 	}
-	said := func() error { return say(ctx, s, c.Namespace, c.RunID, follow.NewID(), text) }
+	said := func() error { return sendMessage(ctx, s, c.Namespace, c.RunID, follow.NewID(), text) }
 	const theMode, theMessage = "the mode", "the message"
 	if c.Mode != "" {
 		err := mode()

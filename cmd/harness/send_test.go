@@ -70,7 +70,7 @@ func TestSendsThatAreRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"r"}, "missing TEXT"},
+		{[]string{"r"}, "TEXT is missing"},
 		{[]string{"r", "--mode", ""}, "--mode: must not be empty"},
 		{[]string{"r", "--mode", "hasty", "hello"}, `--mode: unknown mode "hasty": must be one of plan, execute`},
 		{[]string{"ended", "--mode", "hasty", "hello"}, `--mode: unknown mode "hasty"`},

@@ -143,7 +143,7 @@ func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, sen
 		return follow.ExitError, err
 	}
 	run := current.GetRun()
-	if hasEnded(run.GetStatus()) && len(current.GetWaiting()) == 0 { // else something is about to take it up
+	if hasEnded(run.GetStatus()) && len(current.GetWaiting()) == 0 { // otherwise an input is about to resume it
 		return follow.ExitError, fmt.Errorf("run %s has ended (%s): nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
 	}
 	id := follow.NewID()

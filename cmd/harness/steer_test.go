@@ -41,8 +41,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A message that was stored before a resume takes the run up, and the resume finds
-// it over: all that it was to do is done.
+// A message that was stored before a resume resumes the run. The resume then finds it
+// ended, which is a success: it has nothing left to do.
 func TestAResumeThatComesAfterTheRunHasGoneOnIsNoRefusal(t *testing.T) {
 	late := func(r *fakeRun, id string, _ proto.Message) {
 		r.accept("m", "user_message")
@@ -92,8 +92,8 @@ func TestContinueWaitsForItsMessage(t *testing.T) {
 	}
 }
 
-// The rests of a history are not the rest of the run.
-func TestWatchReadsThroughRestsInThePast(t *testing.T) {
+// The pauses and ends in the history of a run are not its current status.
+func TestWatchReadsPastOldPauses(t *testing.T) {
 	f := serveFake(t)
 	r := f.add("r", "default", aSpec())
 	r.parked("c1")

@@ -118,7 +118,7 @@ func TestControlCUnderALiveRunLeavesTheTerminalAsItWas(t *testing.T) {
 	}
 }
 
-func TestPlainAndMarkdownAreAskedFor(t *testing.T) {
+func TestRenderFlagSelectsPlainOrMarkdown(t *testing.T) {
 	f := serveFake(t)
 	f.started = story
 	cmd := capable(program(t, "run", "--server", f.address, "--render", "plain", "Mend it."))

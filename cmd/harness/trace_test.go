@@ -120,7 +120,7 @@ func TestWhatWasSaidIsInSpansOnRequest(t *testing.T) {
 		}
 	}
 	if !strings.Contains(fmt.Sprint(asked), "look at everything") {
-		t.Errorf("the model is asked %v", asked)
+		t.Errorf("the messages to the model are %v", asked)
 	}
 	if len(said) != 1 || said[0].Role != "assistant" || said[0].Parts[0].Content != "Looking." || said[0].Parts[1].Name != "list_directory" {
 		t.Errorf("the model says %v", said)
@@ -176,7 +176,7 @@ func TestWrongTelemetryIsRefusedAtTheStart(t *testing.T) {
 	} {
 		for _, args := range [][]string{p.run("look"), {"serve", "--data", p.data, "--listen", "127.0.0.1:0"}} {
 			got := call(t, map[string]string{variable: value}, "", args...)
-			if got.code != 1 || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, variable+`: "`+value+`": want`) {
+			if got.code != 1 || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, variable+`: "`+value+`": expected `) {
 				t.Errorf("harness %s with %s=%s: %+v", args[0], variable, value, got)
 			}
 		}

@@ -47,8 +47,8 @@ func events(t *testing.T, lines string) (ids []string) {
 	return ids
 }
 
-// A mesh that is killed and started again in mid-run costs those who follow the
-// run nothing: run and watch go on behind the last event that they printed.
+// A mesh that is killed and started again in mid-run costs its followers
+// nothing: run and watch continue after the last event that they printed.
 func TestFollowingAGatewayThatIsKilled(t *testing.T) {
 	p := newPlace(t, strings.ReplaceAll(thinks, "30s", "2s"))
 	free, err := net.Listen("tcp", "127.0.0.1:0")

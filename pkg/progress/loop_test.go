@@ -301,7 +301,7 @@ func TestCorrectionTextNamesWhatRepeatsAndGetsFirmer(t *testing.T) {
 			}
 		}
 		if ends := strings.Contains(text, "the run ends"); ends != (i == 2) {
-			t.Errorf("correction %d: says that the run ends: %v", i+1, ends)
+			t.Errorf("correction %d: announces the end of the run: %v", i+1, ends)
 		}
 	}
 	if first == second {

@@ -16,7 +16,7 @@ import (
 type Outcome struct {
 	// Result is what the model reads.
 	Result string
-	// IsError is true if nothing was changed. Result says why.
+	// IsError is true if nothing was changed. Result has the reason.
 	IsError bool
 	// Changed are clones of the items that were added or changed, artifacts inline.
 	Changed []*harnessv1.WorkItem
@@ -35,7 +35,7 @@ const (
 
 // AddItem runs the tool Add. Each tool changes the ledger and, if it changed something,
 // clears its stored form. A call that fails changes nothing and returns an error that
-// says what to do.
+// names the correction.
 func AddItem(l *harnessv1.WorkItemLedger, args string) Outcome {
 	return run(l, Add, args, (*call).add)
 }
@@ -157,7 +157,7 @@ func ids(items []*harnessv1.WorkItem, limit int) string {
 }
 
 func (c *call) add(a arguments) error {
-	item := &harnessv1.WorkItem{Id: a.name("id"), Title: title(a.text("title")), Status: pending, Notes: notes(a.text("notes"))}
+	item := &harnessv1.WorkItem{Id: a.name("id"), Title: title(a.text("title")), Status: pending, Notes: cutNotes(a.text("notes"))}
 	if item.Title == "" {
 		return errors.New("the title is empty: say what is to be done")
 	}
@@ -185,7 +185,7 @@ func (c *call) update(a arguments) error {
 		return err
 	}
 	before := proto.CloneOf(item)
-	text, note := a.name("status"), notes(a.text("notes"))
+	text, note := a.name("status"), cutNotes(a.text("notes"))
 	if text != "" {
 		status, ok := parseStatus(text)
 		if !ok {
@@ -267,7 +267,7 @@ func (c *call) setArtifact(a arguments) error {
 // maxArtifact bounds an artifact, in bytes.
 const maxArtifact = 512 << 10
 
-// next says what to do after an artifact was stored.
+// next returns the next step after an artifact was stored.
 func next(item *harnessv1.WorkItem) string {
 	switch {
 	case item.GetControl() != nil && !item.GetControl().GetPassed():
@@ -283,7 +283,7 @@ func (c *call) flagRevision(a arguments) error {
 	if err != nil {
 		return err
 	}
-	reason := notes(a.text("reason"))
+	reason := cutNotes(a.text("reason"))
 	if reason == "" {
 		return errors.New("the reason is empty: say what is wrong and what has to change")
 	}

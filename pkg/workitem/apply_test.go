@@ -302,7 +302,7 @@ func TestNarrationIsStrippedOrRejected(t *testing.T) {
 		t.Errorf("stored %q", got)
 	}
 	if !strings.Contains(out.Result, "line 1") || !strings.Contains(out.Result, "Here is the report:") {
-		t.Errorf("%s does not say what was stripped", out.Result)
+		t.Errorf("%s does not list the stripped lines", out.Result)
 	}
 	refused(t, l, []string{"line 5", "Next, I'll write"}, workitem.SetArtifact, "id", "w1",
 		"content", "# Sales\n\nThey rose.\n\nNext, I'll write the section on costs.\n\n# Costs\n\nThey fell.")

@@ -69,7 +69,7 @@ func FromTemplates(l *harnessv1.WorkItemLedger, templates []*harnessv1.WorkItemT
 			break
 		}
 		item := &harnessv1.WorkItem{
-			Id: t.GetId(), Title: title(t.GetTitle()), Status: pending, Priority: t.GetPriority(), Role: t.GetRole(), Notes: notes(t.GetNotes()),
+			Id: t.GetId(), Title: title(t.GetTitle()), Status: pending, Priority: t.GetPriority(), Role: t.GetRole(), Notes: cutNotes(t.GetNotes()),
 		}
 		if item.Priority == 0 {
 			item.Priority = medium

@@ -68,8 +68,8 @@ func index(l *harnessv1.WorkItemLedger, id string) int {
 // title returns a title as it is stored: one line of at most 120 bytes.
 func title(text string) string { return content.Cut(content.OneLine(text), MaxTitle) }
 
-// notes returns notes as they are stored: at most 512 bytes.
-func notes(text string) string {
+// cutNotes returns notes in the form that is stored: at most 512 bytes.
+func cutNotes(text string) string {
 	return content.Cut(strings.TrimSpace(strings.ReplaceAll(text, "\x00", "")), MaxNotes)
 }
 

@@ -39,7 +39,7 @@ const (
 )
 
 // CheckName returns an error if an executor cannot be called through a bridge. The
-// error says what to do instead.
+// error names the alternative.
 func CheckName(name string) error {
 	switch {
 	case !runlog.Name.MatchString(name):

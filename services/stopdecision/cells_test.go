@@ -97,7 +97,7 @@ func checkSituation(t tester, c situation) {
 		t.Fatalf("%+v: goes to %s in %s with %d pauses", c, to, s.GetPhase(), pauses)
 	}
 	if paused && c.awaiting == "" && c.failure == "" && s.GetPausedPhase() != harnessv1.Phase_PHASE_REFLECTING {
-		t.Fatalf("%+v: rests out of %s, so the decision is not taken again", c, s.GetPausedPhase())
+		t.Fatalf("%+v: paused in %s, so the decision is not made again", c, s.GetPausedPhase())
 	}
 	if (ends || parks) != (s.GetRunningSince() == nil) || (ends || parks) == (s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING) {
 		t.Fatalf("%+v: goes to %s with status %s", c, to, s.GetStatus())

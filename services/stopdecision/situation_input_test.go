@@ -74,13 +74,13 @@ func (c situation) agree(s *harnessv1.Snapshot) []*harnessv1.Observation {
 	task := &harnessv1.TaskContract{Goal: "g", RequiredOutputs: []*harnessv1.RequiredOutput{{
 		Id: "out", Description: "The output", Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS, Path: "f"},
 	}}}
-	asked := c.contract == "asks" || c.contract == "asks nobody" || c.contract == "answered"
+	asked := c.contract == "asks" || c.contract == "asks no user" || c.contract == "answered"
 	if asked {
 		task.Questions = []*harnessv1.UserQuestion{{Id: "q", Question: "Which?", Required: true}}
 	}
 	s.TaskContract = contract.Resolve(task)
 	s.CoverageLedger = contract.NewLedger(s.GetTaskContract())
-	s.Autonomous = c.contract == "asks nobody"
+	s.Autonomous = c.contract == "asks no user"
 	if c.contract == "answered" {
 		s.CoverageLedger.Answers = []*harnessv1.QuestionAnswer{{QuestionId: "q", Answer: content.Inline("this")}}
 	}

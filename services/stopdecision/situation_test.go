@@ -13,7 +13,7 @@ type situation struct {
 	awaiting    string // "", approval, review
 	maxTurns    bool
 	pause       bool
-	retaken     bool   // the run had come to rest in the decision over this turn
+	retaken     bool   // the run was paused in the decision over this turn
 	silent      bool   // the turn made no call
 	loop        string // "", strict 0 … strict 3 by the corrections so far, loose, loose told
 	stall       bool
@@ -22,7 +22,7 @@ type situation struct {
 	called      bool
 	retries     string // "", last, used
 	policy      string // interactive, strict, not required
-	contract    string // "", met, unmet, unseen, asks, asks nobody, answered
+	contract    string // "", met, unmet, unseen, asks, asks no user, answered
 	items       string // "", open, done
 	hook        string // "", continue, block, abort, pause, paused, replan, called
 }
@@ -34,7 +34,7 @@ var (
 	loops     = []string{"", "strict 0", "strict 1", "strict 2", "strict 3", "loose", "loose told"}
 	retries   = []string{"", "last", "used"}
 	policies  = []string{"interactive", "strict", "not required"}
-	contracts = []string{"", "met", "unmet", "unseen", "asks", "asks nobody", "answered"}
+	contracts = []string{"", "met", "unmet", "unseen", "asks", "asks no user", "answered"}
 	itemed    = []string{"", "open", "done"}
 	hooked    = []string{"", "continue", "block", "abort", "pause", "paused", "replan", "called"}
 	either    = []bool{false, true}
@@ -100,7 +100,7 @@ func (c situation) gates() string {
 		return "needs check:out"
 	case "asks":
 		return "PARKED question"
-	case "unmet", "asks nobody":
+	case "unmet", "asks no user":
 		return "repair contract_not_satisfied"
 	}
 	if c.items == "open" {

@@ -45,7 +45,7 @@ func TestRejectionNamesWhatIsMissing(t *testing.T) {
 		names []string
 	}{
 		{situation{done: true, called: true, contract: "unmet"}, []string{"out", "The output", "there is no file f"}},
-		{situation{done: true, called: true, contract: "asks nobody"}, []string{"Which?"}},
+		{situation{done: true, called: true, contract: "asks no user"}, []string{"Which?"}},
 		{situation{done: true, called: true, items: "open"}, []string{"w2", "Two"}},
 		{situation{done: true, called: true, hook: "block"}, []string{"because"}},
 		{situation{done: true}, []string{"work_complete", "1 of 3"}},
@@ -101,7 +101,7 @@ func TestRejectionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestDetailsOfAnEnd say what was verified.
+// TestDetailsOfAnEnd: they list what was verified.
 func TestDetailsOfAnEnd(t *testing.T) {
 	for _, c := range []struct {
 		situation
@@ -170,7 +170,7 @@ func TestDisabledSubsystemsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// TestLoopCorrectionsGetFirmer; the last one says that the run ends next.
+// TestLoopCorrectionsGetFirmer; the last one announces the end of the run.
 func TestLoopCorrectionsGetFirmer(t *testing.T) {
 	said := map[string]bool{}
 	for n := range uint32(3) {

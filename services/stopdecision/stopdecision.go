@@ -212,7 +212,7 @@ func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 	return nil
 }
 
-// tell appends a message that the model reads before its next turn.
-func (d *decision) tell(kind harnessv1.MessageKind, text string) {
+// appendMessage appends a message that the model reads before its next turn.
+func (d *decision) appendMessage(kind harnessv1.MessageKind, text string) {
 	d.Append(&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: content.Inline(text)})
 }

@@ -87,7 +87,7 @@ func (p *Progress) refuse(s *State, ref string, fallback bool) *harnessv1.ModelR
 	}
 	if window, used := s.window(ref), s.Snapshot.GetTokenBudget().GetUsedTokens(); fallback && window > 0 && used > window {
 		return refused(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED,
-			fmt.Sprintf("it was not asked: it reads %d tokens at most, and the prompt has about %d", window, used))
+			fmt.Sprintf("skipped: it reads at most %d tokens, and the prompt has about %d", window, used))
 	}
 	if err := p.execution.unusable[ref]; err != nil {
 		return refused(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, err.Error())

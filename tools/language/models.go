@@ -8,7 +8,12 @@ import (
 // modelTexts lists where strings are texts for models: file, or file#Function.
 // They are measured by the gym and are not changed for their words.
 var modelTexts = []string{
+	"cmd/harness/internal/demo/demo.go", // the goal of the demo
+	"pkg/agent/hook/verdict.go#checkVerdict",
+	"pkg/agent/hook/hookcaller/command.go#verdictOf",
 	"pkg/tool/harnesstool/*.go",
+	"pkg/workitem/apply.go",
+	"pkg/workitem/control.go#parseControl",
 	"services/toolhost/*.go",
 	"services/toolhost/toolhostserver/*.go",
 	"services/toolhost/toolhostserver/tools/*.go",

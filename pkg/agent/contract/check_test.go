@@ -91,7 +91,7 @@ func TestCheckOfEachPredicate(t *testing.T) {
 		{"text beyond what is read", cites, memory{files: map[string]string{"report.md": "xxxx[1]"}, largest: 4}, isUnmet, true, "more than", ""},
 		{"text in what is read", cites, memory{files: map[string]string{"report.md": "[1]xxxx"}, largest: 4}, isMet, false, "[1]", "text " + digest("[1]xxxx")},
 		{"response in any case", done, memory{response: "So: All Tests pass."}, isMet, false, "All Tests pass", "text " + digest("So: All Tests pass.")},
-		{"another response", done, memory{response: "No.", messages: []*harnessv1.Message{says(assistant, ordinary, "all tests pass")}}, isUnmet, false, "the last response", ""},
+		{"another response", done, memory{response: "No.", messages: []*harnessv1.Message{messageFrom(assistant, ordinary, "all tests pass")}}, isUnmet, false, "the last response", ""},
 		{"artifact", artifact, memory{artifacts: map[string]string{"w1": "summary: x"}}, isMet, false, "summary", "text " + digest("summary: x")},
 		{"no artifact", artifact, memory{}, isUnmet, false, "w1 has no artifact", ""},
 		{"valid document", schema, memory{files: map[string]string{"r.json": `{"n": 1}`}}, isMet, false, "valid", "document " + digest(`{"n": 1}`)},
@@ -144,12 +144,12 @@ func TestCheckOfEachPredicate(t *testing.T) {
 func TestTranscriptHasOnlyTextsOfTheModelAndTools(t *testing.T) {
 	needle := &harnessv1.Predicate{Type: containsText, In: "transcript", Pattern: "needle"}
 	for name, m := range map[string]*harnessv1.Message{
-		"the system prompt":     says(harnessv1.Role_ROLE_SYSTEM, ordinary, "needle"),
-		"the goal":              says(user, harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, "needle"),
-		"guidance":              says(user, harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, "needle"),
-		"a gap report":          says(user, harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, "needle"),
-		"an answer of the user": says(user, harnessv1.MessageKind_MESSAGE_KIND_ANSWER, "needle"),
-		"what repair wrote":     says(tool, harnessv1.MessageKind_MESSAGE_KIND_REPAIR, "needle"),
+		"the system prompt":     messageFrom(harnessv1.Role_ROLE_SYSTEM, ordinary, "needle"),
+		"the goal":              messageFrom(user, harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, "needle"),
+		"guidance":              messageFrom(user, harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, "needle"),
+		"a gap report":          messageFrom(user, harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, "needle"),
+		"an answer of the user": messageFrom(user, harnessv1.MessageKind_MESSAGE_KIND_ANSWER, "needle"),
+		"what repair wrote":     messageFrom(tool, harnessv1.MessageKind_MESSAGE_KIND_REPAIR, "needle"),
 		"arguments of a call":   calls([3]string{"c", "needle", `{"text": "needle"}`}),
 	} {
 		if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{m}}); seen.GetStatus() != isUnmet || seen.GetUnknown() {
@@ -157,13 +157,13 @@ func TestTranscriptHasOnlyTextsOfTheModelAndTools(t *testing.T) {
 		}
 	}
 	for name, m := range map[string]*harnessv1.Message{
-		"the model":    says(assistant, ordinary, "I was asked for a Needle"),
+		"the model":    messageFrom(assistant, ordinary, "I was asked for a Needle"),
 		"a tool":       answers("c", "a needle in it", false),
 		"a tool error": answers("c", "no needle", true),
 		"a blob":       {Role: tool, Content: blob("d", "only hay")},
 	} {
 		w := &memory{blobs: map[string]string{"d": "hay and a needle"}}
-		w.messages = []*harnessv1.Message{m, says(assistant, ordinary, "done")}
+		w.messages = []*harnessv1.Message{m, messageFrom(assistant, ordinary, "done")}
 		if seen := checkOnly(t, needle, w); seen.GetStatus() != isMet || len(seen.GetEvidence()[0].GetDigest()) != 64 {
 			t.Errorf("%s does not count: %v", name, seen)
 		}
@@ -173,7 +173,7 @@ func TestTranscriptHasOnlyTextsOfTheModelAndTools(t *testing.T) {
 func TestUnreadableMessageHidesNoOther(t *testing.T) {
 	needle := &harnessv1.Predicate{Type: containsText, In: "transcript", Pattern: "needle"}
 	lost := &harnessv1.Message{Role: tool, Content: blob("lost", "needle")}
-	if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{says(assistant, ordinary, "needle"), lost}}); seen.GetStatus() != isMet {
+	if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{messageFrom(assistant, ordinary, "needle"), lost}}); seen.GetStatus() != isMet {
 		t.Errorf("it hides: %v", seen)
 	}
 	if seen := checkOnly(t, needle, &memory{messages: []*harnessv1.Message{lost}}); !seen.GetUnknown() {

@@ -80,11 +80,11 @@ func callCoverage(call *harnessv1.ToolCall, following []*harnessv1.Message) *har
 		}
 		switch {
 		case m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_REPAIR:
-			return unmet("nobody knows how the latest call of %s (%s) ended: %s", call.GetName(), call.GetId(), beginning(m.GetContent()))
+			return unmet("nobody knows how the latest call of %s (%s) ended: %s", call.GetName(), call.GetId(), excerpt(m.GetContent()))
 		case m.GetIsError():
-			return unmet("the latest call of %s (%s) failed: %s", call.GetName(), call.GetId(), beginning(m.GetContent()))
+			return unmet("the latest call of %s (%s) failed: %s", call.GetName(), call.GetId(), excerpt(m.GetContent()))
 		}
-		return met("tool_call", "", call.GetName()+" ("+call.GetId()+"): "+beginning(m.GetContent()))
+		return met("tool_call", "", call.GetName()+" ("+call.GetId()+"): "+excerpt(m.GetContent()))
 	}
 	return unmet("the latest call of %s (%s) has no result yet", call.GetName(), call.GetId())
 }
@@ -164,8 +164,8 @@ func (o *output) shownCall() string {
 	return text
 }
 
-// beginning returns the beginning of a content, for a blob that of its preview.
-func beginning(c *harnessv1.Content) string {
+// excerpt returns the first 120 characters of a content, for a blob those of its preview.
+func excerpt(c *harnessv1.Content) string {
 	if blob := c.GetBlob(); blob != nil {
 		return clip(blob.GetPreview(), 120)
 	}

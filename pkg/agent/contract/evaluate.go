@@ -57,7 +57,7 @@ func Evaluate(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
 		}
 	}
 	for _, q := range c.GetQuestions() {
-		if q.GetRequired() && !isAnswered(l, q.GetId()) {
+		if q.GetRequired() && !hasAnswer(l, q.GetId()) {
 			v.Ask = append(v.Ask, q)
 			v.Gap.UnansweredQuestions = append(v.Gap.UnansweredQuestions, clip(q.GetQuestion(), maxWhy))
 		}
@@ -66,7 +66,7 @@ func Evaluate(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
 	return v
 }
 
-func isAnswered(l *harnessv1.CoverageLedger, question string) bool {
+func hasAnswer(l *harnessv1.CoverageLedger, question string) bool {
 	return slices.ContainsFunc(l.GetAnswers(), func(a *harnessv1.QuestionAnswer) bool { return a.GetQuestionId() == question })
 }
 
@@ -158,8 +158,8 @@ func why(a *harnessv1.Acceptability, seen *harnessv1.RequirementCoverage) string
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', 3, 64) }
 
-// suggestion returns what the model can do about an output; empty if its description
-// says that.
+// suggestion returns the step that would meet an output; empty if its description
+// already names the step.
 func suggestion(o *harnessv1.RequiredOutput, seen *harnessv1.RequirementCoverage) string {
 	p, id := o.GetPredicate(), " ("+o.GetId()+")."
 	if seen.GetUnknown() {

@@ -33,7 +33,7 @@ func TestAcceptabilityChangesTheVerdict(t *testing.T) {
 		name          string
 		acceptability string
 		optional      string // Ids.
-		stands        []*harnessv1.RequirementCoverage
+		coverage      []*harnessv1.RequirementCoverage
 		satisfied     bool
 		met           int
 		gap           string
@@ -64,7 +64,7 @@ func TestAcceptabilityChangesTheVerdict(t *testing.T) {
 			for _, o := range contract.GetRequiredOutputs() {
 				o.Optional = o.GetId() == c.optional
 			}
-			v := isConsistent(t, contract, ledgerOf(contract, c.stands...))
+			v := isConsistent(t, contract, ledgerOf(contract, c.coverage...))
 			var gap []string
 			for _, u := range v.Gap.GetUnmetRequirements() {
 				gap = append(gap, u.GetId()+": "+u.GetWhy())

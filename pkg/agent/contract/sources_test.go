@@ -85,7 +85,7 @@ func blob(digest, preview string) *harnessv1.Content {
 	return &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: digest, Preview: preview}}}
 }
 
-func says(role harnessv1.Role, kind harnessv1.MessageKind, text string) *harnessv1.Message {
+func messageFrom(role harnessv1.Role, kind harnessv1.MessageKind, text string) *harnessv1.Message {
 	return &harnessv1.Message{Role: role, Kind: kind, Content: inline(text)}
 }
 

@@ -47,7 +47,7 @@ func (p *Program) eval(vars map[string]any) (ref.Val, error) {
 }
 
 // isMissing reports whether err is the library's error for a missing key, which has no
-// type of its own.
+// separate type.
 func isMissing(err error) bool {
 	return strings.HasPrefix(err.Error(), "no such key")
 }

@@ -69,7 +69,7 @@ func (p recordProvider) FindStructFieldType(name, field string) (*types.FieldTyp
 		GetFrom: func(target any) (any, error) {
 			m, ok := object(target)
 			if !ok {
-				return nil, fmt.Errorf("%s.%s was asked of a %T", name, v.name, target)
+				return nil, fmt.Errorf("read %s.%s: expected a record, got a %T", name, v.name, target)
 			}
 			given := m[v.name]
 			if v.shape == shapeDyn {

@@ -75,6 +75,6 @@ func TestEffectsMergeKeepsOrderAndLaterReasons(t *testing.T) {
 
 func TestEffectsWantNothing(t *testing.T) {
 	if w := (hook.Effects{Refused: true, Reason: "no"}).Wants(); w != nil {
-		t.Errorf("a refusal wants %v of the rest of the loop", w)
+		t.Errorf("a refusal has %v for the rest of the loop", w)
 	}
 }

@@ -11,7 +11,7 @@ import (
 type Topic struct {
 	// ID of the topic in protos and files. Its name is TopicName(ID).
 	ID harnessv1.HookTopic
-	// Fires says when hooks of the topic are called, for the documentation.
+	// Fires is the time at which hooks of the topic are called, for the documentation.
 	Fires string
 	// Payload has the fields of its payload. Every payload also has CommonPayload.
 	Payload []string

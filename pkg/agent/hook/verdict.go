@@ -8,7 +8,7 @@ import (
 )
 
 // checkVerdict returns the verdict of an outcome, and the payload with its replacement;
-// nil if there is none. The error says why the hook failed: it becomes the reason of a
+// nil if there is none. The error has the cause of the failure: it becomes the reason of a
 // refusal, which the model reads.
 func checkVerdict(topic *Topic, payload map[string]any, outcome *harnessv1.HookOutcome) (*harnessv1.HookVerdict, map[string]any, error) {
 	outcome = Limit(outcome)

@@ -25,7 +25,7 @@ func tool(name string, origin harnessv1.ToolOrigin, a *notes) *harnessv1.ToolSpe
 }
 
 var custom = []*harnessv1.ModeSpec{
-	{Name: "review", Description: "Read the change and\n  say what is wrong with it", ReadOnly: true},
+	{Name: "review", Description: "Read the change and\n  list its faults", ReadOnly: true},
 	{Name: "docs", Description: "Write documentation.", Tools: []string{"read_file", "write_file"}},
 	{Name: "audit", ReadOnly: true, Tools: []string{"read_file", "write_file", "ask_user"}},
 	{Name: "free"},
@@ -127,7 +127,7 @@ func TestDescribeListsTheModes(t *testing.T) {
 	text := mode.Describe("", custom)
 	for _, want := range []string{
 		"\n- plan: ", "\n- execute: ", "starts in execute mode", "work_complete",
-		"\n- review: Read the change and say what is wrong with it. Only tools that change nothing may be used.\n",
+		"\n- review: Read the change and list its faults. Only tools that change nothing may be used.\n",
 		"\n- docs: Write documentation. Only these tools may be used: read_file, write_file.\n",
 		"\n- audit: Only these tools may be used, as far as they change nothing: read_file, write_file, ask_user.\n",
 		"\n- free: All tools may be used.\n",
@@ -137,7 +137,7 @@ func TestDescribeListsTheModes(t *testing.T) {
 		}
 	}
 	if plan := mode.Describe("plan", nil); !strings.Contains(plan, "starts in plan mode") || strings.Contains(plan, "review") {
-		t.Errorf("without modes of its own:\n%s", plan)
+		t.Errorf("without custom modes:\n%s", plan)
 	}
 	if mode.Describe("", custom) != text {
 		t.Error("the text differs the second time")

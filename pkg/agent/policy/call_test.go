@@ -178,7 +178,7 @@ func TestCompileReportsThePlaceInAPolicy(t *testing.T) {
 }
 
 // TestPolicyFollowsItsDefinition compares Decide with a literal implementation of the
-// definition. conditions and patterns say what matches the call.
+// definition. conditions and patterns list what matches the call.
 func TestPolicyFollowsItsDefinition(t *testing.T) {
 	conditions := map[string]bool{"": true, `args.x == 1`: true, `args.x == 2`: false, `args.y == 1`: false}
 	patterns := map[string]bool{"": true, `"x":1`: true, `"x":2`: false}

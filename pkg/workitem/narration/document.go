@@ -32,9 +32,9 @@ type line struct {
 	// plain is bare in lower case with straight apostrophes.
 	plain string
 	kind  kind
-	// protected lines are content whatever they say: those of a letter.
+	// protected lines are always content, whatever their words: the lines of a letter.
 	protected bool
-	// inText lines stand in a comment or a text of a program.
+	// inText lines are in a comment or a text of a program.
 	inText bool
 	remark remark
 	says   testimony
@@ -53,7 +53,7 @@ const (
 	unread // far from both ends of a long artifact
 )
 
-// sample is the number of lines at each end tell what kind of text an artifact is.
+// sample is the number of lines at each end that determine what kind of text an artifact is.
 const sample = 300
 
 var (
@@ -66,7 +66,7 @@ var (
 	codeStart    = lazily(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
 )
 
-// readDocument splits an artifact into lines and says what each of them is.
+// readDocument splits an artifact into lines and classifies each of them.
 func readDocument(content string) *document {
 	d := &document{}
 	fenced := ""
@@ -113,7 +113,7 @@ func readDocument(content string) *document {
 			continue
 		}
 		l.says = testify(l.bare)
-		if edge := n < window || n >= len(d.order)-window; edge && l.says.has(signOffer|signPolite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
+		if edge := n < window || n >= len(d.order)-window; edge && l.says.has(signProposal|signPolite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
 			l.says.weight = min(l.says.weight, possible)
 		}
 		if !l.protected && (n < window || n >= len(d.order)-window) && (l.says.signs&^(aside|signSize) != 0 || l.says.has(signColon)) {
@@ -198,12 +198,12 @@ func (d *document) sameParagraph(n int) bool {
 	return n > 0 && n < len(d.order) && d.order[n] == d.order[n-1]+1
 }
 
-// alone reports whether line n is a paragraph of its own, or introduces something that is
-// no prose.
+// alone reports whether line n is a separate paragraph, or introduces something that is
+// not prose.
 func (d *document) alone(n int) bool {
-	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.marked(n-1) || n > 1 && d.goesOn(n-1)
-	behind := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.marked(n+1) || !sentence(d.at(n).bare) || anaphor.MatchString(d.at(n+1).plain)
-	return before && behind
+	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.marked(n-1) || n > 1 && d.continues(n-1)
+	after := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.marked(n+1) || !sentence(d.at(n).bare) || anaphor.MatchString(d.at(n+1).plain)
+	return before && after
 }
 
 // maxCode bounds how much of a line shows whether it is code, in bytes.

@@ -46,7 +46,7 @@ func (d *document) frameLetter() {
 			continue
 		}
 	case to < 0:
-		// Without a signature it goes on to the end, but for what mentions it as a text.
+		// Without a signature it continues to the end, except for lines that mention it as a text.
 		for to = len(d.order) - 1; to > from && d.at(to).kind == prose && d.ofTheText(to); to-- {
 			continue
 		}
@@ -107,7 +107,7 @@ func (d *document) ofTheText(n int) bool {
 		return true
 	}
 	says := testify(l.bare)
-	return !d.sameParagraph(n) && says.weight == certain && says.has(signOffer|signRequest|signGaps|signModel) && !says.has(signPolite|signHand)
+	return !d.sameParagraph(n) && says.weight == certain && says.has(signProposal|signRequest|signGaps|signModel) && !says.has(signPolite|signHand)
 }
 
 // ofTheText mentions a letter as a text, which the letter itself does not do.

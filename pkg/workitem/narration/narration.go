@@ -47,7 +47,7 @@ const (
 func Check(content string) (level Level, stripped, why string) {
 	d := readDocument(content)
 	head, tail := d.ends()
-	if d.hearOut(head, tail) {
+	if d.extendRegister(head, tail) {
 		head, tail = d.ends()
 	}
 	if head+tail == len(d.order) && head+tail > 0 && !d.strong() {
@@ -110,7 +110,7 @@ func (d *document) leading() int {
 		switch {
 		case d.accept(n, atHead):
 			n++
-		case n > 0 && d.goesOn(n):
+		case n > 0 && d.continues(n):
 			n++
 		case n == 0 && d.leadsIn() > 0:
 			n = d.leadsIn()
@@ -165,7 +165,7 @@ func (d *document) narratesOn(n int) bool {
 		switch {
 		case l.kind == rule, d.accept(n, atTail):
 		case list && l.kind == item:
-		case d.goesOn(n):
+		case d.continues(n):
 		case l.kind == prose && !l.protected && anaphor.MatchString(l.plain):
 		default:
 			return false
@@ -174,9 +174,9 @@ func (d *document) narratesOn(n int) bool {
 	return true
 }
 
-// goesOn reports whether line n belongs to the sentence or the paragraph of narration in
+// continues reports whether line n belongs to the sentence or the paragraph of narration in
 // the line before it.
-func (d *document) goesOn(n int) bool {
+func (d *document) continues(n int) bool {
 	before, l := d.at(n-1), d.at(n)
 	if l.kind != prose || l.protected || !d.sameParagraph(n) {
 		return false

@@ -104,7 +104,7 @@ func TestNarrationBetweenTheParagraphsOfALetterIsHeavy(t *testing.T) {
 	}
 }
 
-func TestLetterMayOfferAndPromise(t *testing.T) {
+func TestLetterMayInviteAndPromise(t *testing.T) {
 	for _, letter := range []string{
 		"Dear Anna,\n\nI've attached the report you asked for. I'll write the second part next week.\n\nWould you like me to call?\n\nYours,\nMaud",
 		"Sehr geehrte Frau Lehner,\n\nanbei der gewünschte Bericht. Soll ich ihn auch drucken?\n\nMit freundlichen Grüßen\nThomas Birk",

@@ -35,7 +35,7 @@ const (
 	will = `(?:let me|i'll|i will|i'm (?:now |just |also )?going to|i am (?:now |just |also )?going to|i'm (?:now )?about to|i am (?:now )?about to|i (?:now |still |also |just )?need to|i should|i can|i want to|i'd like to|i shall|i must|time to|it's time to|i'm now ready to|i'm ready to|i am ready to)`
 	// toThis leads to what is made, over at most seven words.
 	toThis = "(?:[\\w'\".,/`é-]+ ){0,7}?[*_`\"']*"
-	// det is how the name of something begins that the reader knows of or is told of.
+	// det are the words that start the name of something that the reader knows or reads about.
 	det = `(?:the|this|that|these|those|your|a|an|all|both|each|every|its|our|my|new|final|complete|separate|detailed|comprehensive|one|two|three|four|five) `
 	// it stands for the artifact.
 	it = `(?:this|it|that|these|them|everything|all of (?:this|it|that)|all the (?:information|data|findings|pieces)|what i(?:'ve| have)? (?:found|learned|gathered|have))`
@@ -76,15 +76,15 @@ var (
 		`^(?:this|it|everything|(?:the|this|your) ` + toThis + `(?:report|document|file|artifact|deliverable|script|summary|draft|work item|email|letter|code)s?) (?:has|have) (?:now |also |just |already )?been (?:now |also )?(?:successfully |fully )?(?:written|created|generated|completed|prepared|compiled|finali[sz]ed|finished|produced|uploaded|submitted|drafted|updated)(?: (?:successfully|to|in|as|at|for|based|with|according|and)\b.*)?[.!]?$`)
 	weakPassive = lazily(`^(?:the|this|your) ` + toThis + nouns + ` (?:has|have) (?:now |also |just |already )?been (?:now |also )?(?:(?:successfully |fully )?(?:created|written|generated|prepared|compiled|finali[sz]ed|completed|drafted)(?: successfully)?(?: (?:to|in|as|at|for|based|with|according|and|from|using)\b[^,]*)?[.!]?$|(?:updated|added|submitted|uploaded) successfully)`)
 	lookAccount = lazily(`^(?:i've|i have) ` + adverbs + `(?:reviewed|read|analy[sz]ed|examined|checked|gone through|looked (?:at|into|through)|compared|collected|gathered|searched|explored|studied|confirmed|inspected|investigated|researched)\b`)
-	// ownVoice is anything that a writer says of itself; it counts only at the edges of a
-	// text in which nobody else says I.
+	// ownVoice are the statements of a writer about itself; they count only at the edges
+	// of a text that is not in the first person.
 	ownVoice   = lazily(`^(?:(?:i've|i have) ` + adverbs + `(?:[a-z]+ed|written|made|kept|left|put|taken|chosen|gone|drawn|built|given|begun|done|set|split|cut|shown|run)|i believe|i think|i trust|i (?:also |then |just )?[a-z]+ed|i (?:left|kept|wrote|made|took|chose|went|put|drew|built|gave|set)) `)
 	attributed = lazily(`, (?:\w+ ){0,3}(?:said|says|asked|promised|thought|replied|whispered|shouted|told|murmured|cried|answered|wrote)\b`)
 	rightNow   = lazily(`\bnow\b|(?:\.\.\.|…)$`)
 	// toPublic turns to readers whom the writer does not know.
 	toPublic     = lazily(`\b(?:comments?|pull request|repository|newsletter|our|us|office)\b|^feel free to (?:open|contact|connect|contribute|join|fork|submit|report|call|visit|drop|file|email|stop)\b|\bto (?:open an issue|contribute)\b`)
 	asYouSaid    = lazily(`, (?:just )?(?:as|like|what|which) you\b`)
-	offersWork   = lazily(`^(?:(?:i'd|i would) be (?:happy|glad|delighted)|i(?:'m| am) (?:happy|glad)) to ` + makes + `\b|^i can (?:certainly |definitely )?help\b`)
+	proposesWork = lazily(`^(?:(?:i'd|i would) be (?:happy|glad|delighted)|i(?:'m| am) (?:happy|glad)) to ` + makes + `\b|^i can (?:certainly |definitely )?help\b`)
 	doneWith     = lazily(`^i(?:'m| am) (?:now )?(?:done|finished) (?:with|writing|creating|drafting)\b`)
 	ofMe         = lazily(`\bme\b|^(?:i )?(?:really )?hope\b|^you can\b`)
 	found        = lazily(`\b(?:found|discovered|identified|recommend)\b`)
@@ -102,15 +102,15 @@ var (
 	thisIs        = lazily(`^(?:this|these) (?:is|are) (?:the|your|my|a|an) ` + toThis + nouns + `\b.*:$|^you can (?:use|run|copy|paste|try) (?:this|the following|these)\b.*:$`)
 	following     = lazily(`^(?:the )?following (?:is|are) (?:the|your|my|a|an) ` + toThis + nouns + `\b|^(?:the )?following ` + nouns + ` (?:was|has been|is) (?:prepared|created|written|based)`)
 
-	ofChanges     = lazily(`\b(?:chang(?:e|es)|adjust\w*|modif\w+|revis\w+|edits?|tweak\w*|refine\w*|refinements?|tone|version|draft|anything else|format|longer|shorter|rewrite|expand|rework|artifact|deliverable|another (?:section|format|version))\b`)
-	revisionOffer = lazily(`^(?:please |just |and |so )*(?:let me know|tell me|say so|just say the word) (?:if|whether|how|what|when|which|should)\b.*\b(?:me to|i should|chang(?:e|es)|adjust\w*|modif\w+|revis\w+|edits?|tweak\w*|refine\w*|expand\w*|different|format|version|anything else|something else|further|additional|more detail|more details|else|any more|feedback|sections?|improve\w*|works for you|meets|looks good|need (?:anything|any)|thoughts|you think|(?:you'd|you would) (?:like|prefer)|you (?:want|need|prefer))\b|` +
+	ofChanges       = lazily(`\b(?:chang(?:e|es)|adjust\w*|modif\w+|revis\w+|edits?|tweak\w*|refine\w*|refinements?|tone|version|draft|anything else|format|longer|shorter|rewrite|expand|rework|artifact|deliverable|another (?:section|format|version))\b`)
+	revisionRequest = lazily(`^(?:please |just |and |so )*(?:let me know|tell me|say so|just say the word) (?:if|whether|how|what|when|which|should)\b.*\b(?:me to|i should|chang(?:e|es)|adjust\w*|modif\w+|revis\w+|edits?|tweak\w*|refine\w*|expand\w*|different|format|version|anything else|something else|further|additional|more detail|more details|else|any more|feedback|sections?|improve\w*|works for you|meets|looks good|need (?:anything|any)|thoughts|you think|(?:you'd|you would) (?:like|prefer)|you (?:want|need|prefer))\b|` +
 		`^(?:would you like|do you want|want me|shall i|should i|would you like (?:any|a|another)|is there anything (?:else|you)|do you need (?:anything|any)|can i help|may i|anything else (?:i|you))\b.*\?$|` +
 		`^if (?:you|there|anything|any|it|this|that)\b.*?, (?:i can|i'd be|i'll|i'm|i would be|i will|let me know|feel free to (?:ask|let|tell|adjust|modify|edit|change)|just (?:ask|say|let me|tell)|please (?:let me|tell me|ask)|happy to|don't hesitate|tell me)\b|` +
 		`^(?:please )?feel free to (?:adjust|modify|edit|customi[sz]e|change|tweak|adapt|request|let me know|ask (?:for|me)|tailor|revise)\b|` +
 		`^(?:i'd|i would) be (?:happy|glad) to\b|^i(?:'m| am) (?:happy|glad|available) to\b|` +
 		`^i can (?:also |now )?(?:adjust|expand|add|revise|modify|provide|refine|create|write|turn|convert|extend|tailor|shorten|rewrite|generate|make)\b.*\b(?:if|you|version|format|it|this)\b|^happy to\b|` +
 		`^(?:please )?(?:review (?:it|this|the ` + nouns + `)|take a look|have a look) and let me know|^looking forward to your (?:feedback|thoughts)|^ready for (?:your )?(?:review|feedback|the next)|^does (?:this|that|it) (?:work|look|meet|help)\b.*\?$|^how does (?:this|that|it) (?:look|sound)\b.*\?$`)
-	plainOffer = lazily(`^(?:please |just )*let me know\b|^(?:please )?(?:feel free|don't hesitate|do not hesitate) to\b|^please (?:review|check|have a look|take a look|verify|confirm)\b|^(?:i )?(?:really )?hope (?:this|that|it|you|these)\b.*(?:help|useful|find|meets|works|like|looking for|enjoy|what you)|^(?:enjoy|good luck|happy (?:coding|writing|reading|baking|cooking|travels|hiking))\b.*!$|` +
+	plainInvitation = lazily(`^(?:please |just )*let me know\b|^(?:please )?(?:feel free|don't hesitate|do not hesitate) to\b|^please (?:review|check|have a look|take a look|verify|confirm)\b|^(?:i )?(?:really )?hope (?:this|that|it|you|these)\b.*(?:help|useful|find|meets|works|like|looking for|enjoy|what you)|^(?:enjoy|good luck|happy (?:coding|writing|reading|baking|cooking|travels|hiking))\b.*!$|` +
 		`^(?:i )?(?:really )?hope (?:this|that|it|these|the|you)\b.*\byou\b|^you (?:may|might) (?:want|wish|need) to\b|^(?:this|these|it) (?:should|will|would) (?:give|help|provide|make|allow|let|cover|work|meet|get|save)\b.*\byou(?:r|rs)?\b|^you can (?:now |also |easily |of course )?(?:adjust|change|edit|modify|customi[sz]e|replace|extend|tweak|adapt|copy)\b|` +
 		`^you can (?:now )?(?:find|view|open|download|access|see) (?:it|this|(?:the|your) (?:full |complete |final |saved )*(?:report|file|document|artifact|deliverable|summary|script|output))\b`)
 	describes    = lazily(`^(?:this|the|the above) (?:above )?(?:\S+ )?(?:code|script|function|program|query|implementation|class|component|module|config|configuration|dockerfile|workflow|schema|solution|version|snippet|file|test|tests|regex|pipeline|manifest)\b`)

@@ -4,35 +4,35 @@ package narration
 type signs uint32
 
 const (
-	signHail    signs = 1 << iota // begins as an answer does: "Sure!"
-	signHand                      // hands something over: "Here is …"
-	signWill                      // its writer is about to write: "Let me add …"
-	signLook                      // … or to look something up
-	signDid                       // its writer tells what it did with a text: "I've shortened …"
-	signText                      // names a text: report, script, poem
-	signPart                      // names a part by its turn: "the next section"
-	signRequest                   // mentions a request: "as you asked", "your brief"
-	signGiven                     // mentions what the reader gave: "you sent"
-	signOffer                     // offers more work: "Shall I add …?"
-	signPolite                    // turns to the reader as letters do, too: "Let me know"
-	signSaved                     // says where it was stored
-	signDone                      // says that it is complete
-	signModel                     // speaks as a model
-	signGaps                      // mentions placeholders
-	signSize                      // mentions length or form
-	signOnward                    // says that the text goes on
-	signThinks                    // thinks aloud about the user
-	signSorry                     // says what could not be done
-	signYou                       // the reader
-	signMe                        // the writer
-	signWhole                     // "This version …", "The query below …"
-	signForm                      // names what can be changed in a text: its tone, its title
-	signLetter                    // names a part of a letter as a text: "the closing of the letter"
-	signVoice                     // speaks as texts of its kind do: "In this post, I will show"
-	signLater                     // mentions another time, as plans and habits do
-	signFinite                    // has another verb: "Saving the file took 3 s."
-	signColon                     // ends with a colon
-	signAsks                      // ends with a question mark
+	signHail     signs = 1 << iota // begins as an answer does: "Sure!"
+	signHand                       // hands something over: "Here is …"
+	signWill                       // its writer is about to write: "Let me add …"
+	signLook                       // … or to look something up
+	signDid                        // its writer reports its work on a text: "I've shortened …"
+	signText                       // names a text: report, script, poem
+	signPart                       // names a part by its turn: "the next section"
+	signRequest                    // mentions a request: "as you asked", "your brief"
+	signGiven                      // mentions what the reader gave: "you sent"
+	signProposal                   // proposes more work: "Shall I add …?"
+	signPolite                     // turns to the reader as letters do, too: "Let me know"
+	signSaved                      // names the place where it was stored
+	signDone                       // declares it complete
+	signModel                      // speaks as a model
+	signGaps                       // mentions placeholders
+	signSize                       // mentions length or form
+	signOnward                     // announces more text
+	signThinks                     // thinks aloud about the user
+	signSorry                      // reports work that failed
+	signYou                        // the reader
+	signMe                         // the writer
+	signWhole                      // "This version …", "The query below …"
+	signForm                       // names what can be changed in a text: its tone, its title
+	signLetter                     // names a part of a letter as a text: "the closing of the letter"
+	signVoice                      // speaks as texts of its kind do: "In this post, I will show"
+	signLater                      // mentions another time, as plans and habits do
+	signFinite                     // has another verb: "Saving the file took 3 s."
+	signColon                      // ends with a colon
+	signAsks                       // ends with a question mark
 )
 
 // words are the classes of words that phrases name. All languages are in one table:
@@ -88,7 +88,7 @@ var words = map[string]string{
 		bullets points sketch changes suggestions suggestion specs style data transcript list message constraints wording wish task text files file original version preferences`,
 }
 
-// requests, offers and the other signs in English.
+// english has the phrases of each sign in English.
 var english = map[signs][]string{
 	signHail: {"^ sure|certainly|absolutely|definitely|understood|wonderful|excellent|gladly|great|perfect|alright|okay|ok $", "^ of course", "^ no problem", "^ got it", "^ happy to help", "^ great|good question|idea|choice", "^ sure thing",
 		"^ all|nicely done|set|wrapped $", "^ done|fixed|updated|corrected|finished|rewritten|revised|noted $", "^ thanks|thank for|you *2 sharing|sending|providing|uploading|clarifying|feedback|details|request|clarification|context|patience|draft|notes|transcript|outline", "^ you got it", "^ will do", "^ i can do that", "^ i can help with that",
@@ -106,7 +106,7 @@ var english = map[signs][]string{
 		"^ as requested|discussed|promised|agreed|instructed|specified|wanted|described $", "^ as requested|discussed|promised|agreed|instructed|specified|described ,", "you didn't|did|haven't *1 say|said|specify|specified|mention|mentioned|tell|give|given|asked|ask", "per your|our", "you had|have in mind", "to|with match|fit|suit|reflect|follow your *1 @brief|website|style|brand|voice|needs|site", "based on your|our|the *1 conversation|discussion|notes|input|answers|request|brief|call|message|chat",
 		"just? as|like you", "if that's not|what you", "you|you'd|you've were looking|hoping|after", "that|what you needed", "@file as? you", "for you to *2 @makes|review|fill|use|check|decide|read", "way we|you *1 discussed|agreed|wanted|like", "on your behalf|side", "with your *2 @brief worked|applied|included|in|incorporated"},
 	signGiven: {"open|access|read|find|load|see|view the|your *3 attachment|attachments|file|files|link|scan|image|photo|photos|pdf|spreadsheet|page|source|sources", "checked|read|reviewed|followed|used|compared|reread|through|against *1 your *2 @brief", "the @brief you", "you *1 @gave", "from|in|of|to|into|up|with your *1 @brief", "your *1 @brief into|as|and|in", "you've *1 @gave", "to me", "your *2 existing *1 @text", "your *1 component|function|code|script|config|configuration|query|schema"},
-	signOffer: {"let me know what|whether to|next", "^ should you *9 i|let|just|feel|please", "^ ping|message|write me if|when", "tell me if|whether|what you", "^ anything|something *2 you|you'd|else|i", "i|we can|could *7 if you|you'd|that|needed|helpful|useful|it|this", "^ would *4 help|work|be|suit", "^ how|what about *3 ?", "^ would you like|prefer|want me|a|an|any|another|the|more|some|it|this|that|me", "^ do|did you want|need|prefer me|a|an|any|another|the|more|it|this|some", "^ you? want me to", "^ would you like|prefer *4 $", "^ want|need a|an|another|it|more|any|something", "^ shall|should|may|can|could i *3 @makes|@looks|go|do|keep|also|send|leave|use|take", "i can|could also|now|easily|gladly|happily|always|additionally|then|certainly|quickly *2 @makes|do|append|group|turn", "^ i can|could *1 @makes *9 if|too|as|for|on|later|instead|next|to", "i'm|am|i'd|be happy|glad|available *2 to *2 @makes|do|take|send|help",
+	signProposal: {"let me know what|whether to|next", "^ should you *9 i|let|just|feel|please", "^ ping|message|write me if|when", "tell me if|whether|what you", "^ anything|something *2 you|you'd|else|i", "i|we can|could *7 if you|you'd|that|needed|helpful|useful|it|this", "^ would *4 help|work|be|suit", "^ how|what about *3 ?", "^ would you like|prefer|want me|a|an|any|another|the|more|some|it|this|that|me", "^ do|did you want|need|prefer me|a|an|any|another|the|more|it|this|some", "^ you? want me to", "^ would you like|prefer *4 $", "^ want|need a|an|another|it|more|any|something", "^ shall|should|may|can|could i *3 @makes|@looks|go|do|keep|also|send|leave|use|take", "i can|could also|now|easily|gladly|happily|always|additionally|then|certainly|quickly *2 @makes|do|append|group|turn", "^ i can|could *1 @makes *9 if|too|as|for|on|later|instead|next|to", "i'm|am|i'd|be happy|glad|available *2 to *2 @makes|do|take|send|help",
 		"^ happy|glad to *1 @makes|do|turn|make|take|provide|send|dig|go|answer|help|swap", "happy|glad to *1 make|adjust|revise|change|add|rework|expand|shorten|tweak|convert|turn|extend", "if you|you'd|that's|it|anything|there|this *7 i|i'll|i'd *1 can|could|will|@makes|happy|be|suggest|also", "let me know if|whether|how|when|which|what|should|where *4 me|i|i'd|i'll|to|changed|adjusted|different|instead|else|want|like|prefer|need|works|good|changes|more|it|this|them|help|wrong|off|missing",
 		"let me know what|which|if *9 you|i", "^ tell me if|what|whether|which|how|when|where|and", "^ just? say the|so", "^ just? ask|shout|tell", "i'll wait for|until", "and|then i'll|i will|can @makes|update|be", "wait|waiting for|on|until your|you", "anything|something else you|i|to", "^ send|give|share|paste|point|tell me *9 i'll|i|and|so", "let me know and", "^ next|another @text *1 ?", "^ ready to|for *2 @makes|send|publish|merge|post|go|deploy|review|commit|ship|print|your",
 		"^ could|can|would you *1 paste|send|share|provide|upload|confirm|tell|clarify|give|attach|check|let", "i|we can|could *2 @makes|append|group *6 if|on|too|as", "^ any|is *2 changes|thoughts|feedback|questions|preferences $", "^ does|do|is|are|how *1 this|that|it|these *2 work|works|look|sound|ok|okay|fit|match|right|good|help|read|what|enough", "^ which|what|how *6 you *1 like|prefer|want|rather|think", "if you|you'd|you've *1 want|like|prefer|wish|need|rather *9 i|just|say|can"},

@@ -10,8 +10,8 @@ import (
 // are read from tables and looked up by their first word, so the cost of reading a line
 // does not depend on their number.
 //
-// A phrase is written as words between blanks. "a|b" is either word, "@made" is a word
-// of that class, "*3" stands for up to three words of any kind, a word that ends with
+// A phrase is written as words between blanks. "a|b" is either word, "@made" matches
+// that class, "*3" stands for up to three words of any kind, a word that ends with
 // "?" may be missing, "^" is the beginning of a sentence, after adverbs, and "$" its
 // end. Commas do not count.
 

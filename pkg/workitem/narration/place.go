@@ -14,7 +14,7 @@ import (
 func (d *document) preface() (lines int, need weight) {
 	for n := range min(len(d.order), window+2) {
 		if n > 0 {
-			if need = d.begins(n); need > nothing {
+			if need = d.startWeight(n); need > nothing {
 				return n, need
 			}
 		}
@@ -25,9 +25,9 @@ func (d *document) preface() (lines int, need weight) {
 	return 0, nothing
 }
 
-// begins reports whether an artifact can begin in line n, and how sure narration before it
-// has to be; nothing when it cannot.
-func (d *document) begins(n int) weight {
+// startWeight returns the weight that narration before line n must have if the artifact
+// starts there; nothing if it cannot start there.
+func (d *document) startWeight(n int) weight {
 	l := d.at(n)
 	switch {
 	case l.protected && !d.at(n-1).protected && d.saluted:
@@ -44,7 +44,8 @@ func (d *document) begins(n int) weight {
 	return nothing
 }
 
-// titled reports whether line n looks like a title: a short line of its own, without an end.
+// titled reports whether line n looks like a title: a short separate line without final
+// punctuation.
 func (d *document) titled(n int) bool {
 	l := d.at(n)
 	if l.kind != prose || d.sameParagraph(n) || l.bare == "" || sentence(l.bare) || strings.HasSuffix(l.bare, ",") || len(strings.Fields(l.bare)) > 10 {
@@ -66,7 +67,7 @@ func (d *document) natural(n int) bool {
 		(len(strings.Fields(l.bare)) > 2 || l.says.weight > nothing)
 }
 
-// readTexts marks the lines of a program that stand in a comment or a text of several
+// readTexts marks the lines of a program that are in a comment or a text of several
 // lines.
 func (d *document) readTexts() {
 	open := ""

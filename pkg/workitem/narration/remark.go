@@ -9,11 +9,11 @@ type class int
 
 const (
 	none         class = iota
-	intention          // says what its writer is about to do: "Let me write the report."
+	intention          // announces the next step of its writer: "Let me write the report."
 	introduction       // hands the artifact over: "Here is the report:"
-	account            // says what was done: "I've saved the report."
-	offer              // turns to the reader: "Let me know if you want changes."
-	explanation        // says what the artifact does: "This script reads …"
+	account            // reports finished work: "I've saved the report."
+	invitation         // turns to the reader: "Let me know if you want changes."
+	explanation        // explains the artifact: "This script reads …"
 )
 
 // remark is a line that may be narration.
@@ -29,8 +29,8 @@ type remark struct {
 	spoken bool
 	// edge is true if it counts only at the edges of an artifact.
 	edge bool
-	// mine is true if an offer mentions its writer: "Let me know", not "Feel free".
-	mine bool
+	// own is true if an invitation mentions its writer: "Let me know", not "Feel free".
+	own bool
 	// inline is true if content follows in the same line.
 	inline bool
 }
@@ -47,7 +47,7 @@ const (
 // accept reports whether line n is narration its position.
 func (d *document) accept(n int, where position) bool {
 	l := d.at(n)
-	if where != between && d.tells(n, where) {
+	if where != between && d.isAboutArtifact(n, where) {
 		return true
 	}
 	r := l.remark
@@ -63,14 +63,14 @@ func (d *document) accept(n int, where position) bool {
 		return d.explains(n, where)
 	case r.class == introduction:
 		return where == atHead && (r.strong || !d.personal && d.alone(n))
-	case r.class == offer:
+	case r.class == invitation:
 		if where == atHead {
-			return r.spoken && impersonal && d.alone(n) && offersWork.MatchString(l.plain)
+			return r.spoken && impersonal && d.alone(n) && proposesWork.MatchString(l.plain)
 		}
 		if d.personal && r.spoken {
 			return r.self
 		}
-		return r.self || r.strong && (!d.personal || !d.addressing) || d.alone(n) && (!d.addressing || r.mine && !d.personal)
+		return r.self || r.strong && (!d.personal || !d.addressing) || d.alone(n) && (!d.addressing || r.own && !d.personal)
 	default:
 		return impersonal && (r.strong || d.alone(n))
 	}
@@ -120,7 +120,7 @@ func (d *document) mixed(n, from, to int) bool {
 	}
 	sentences := sentenceEnd.Split(speech.ReplaceAllString(l.plain[max(0, len(l.plain)-2*maxRemark):], `""`), -1)
 	for _, s := range sentences[max(1, len(sentences)-lastSentences):] {
-		if r := remarkOf(s); r.strong && (r.class == offer || r.class == account) && (!d.personal || r.self) {
+		if r := remarkOf(s); r.strong && (r.class == invitation || r.class == account) && (!d.personal || r.self) {
 			return true
 		}
 	}
@@ -184,10 +184,10 @@ func remarkOf(text string) remark {
 		r.class = introduction
 	case following.MatchString(rest) && strings.HasSuffix(rest, ":") || following.MatchString(rest) && r.self, followingThis.MatchString(rest):
 		r.class = introduction
-	case revisionOffer.MatchString(rest) && !toPublic.MatchString(rest):
-		r.class, r.strong, r.self = offer, true, ofChanges.MatchString(rest)
-	case plainOffer.MatchString(rest) && !toPublic.MatchString(rest):
-		r.class, r.self, r.mine, r.spoken = offer, false, ofMe.MatchString(rest), false
+	case revisionRequest.MatchString(rest) && !toPublic.MatchString(rest):
+		r.class, r.strong, r.self = invitation, true, ofChanges.MatchString(rest)
+	case plainInvitation.MatchString(rest) && !toPublic.MatchString(rest):
+		r.class, r.self, r.own, r.spoken = invitation, false, ofMe.MatchString(rest), false
 	case ownVoice.MatchString(rest) && !later.MatchString(rest) && !found.MatchString(rest):
 		r.class, r.edge = account, true
 	case describes.MatchString(rest):
@@ -212,14 +212,14 @@ func lineRemark(plain string) remark {
 	plain = speech.ReplaceAllString(plain, `""`)
 	r := remarkOf(plain)
 	if strings.HasSuffix(plain, ",") {
-		return remark{} // of a verse, or of a sentence that goes on
+		return remark{} // of a verse, or of a sentence that continues in the next line
 	}
 	ends := sentenceEnd.FindAllStringIndex(plain, -1)
 	if r.class != none || len(ends) == 0 {
 		return r
 	}
 	r = remarkOf(plain[:ends[0][0]+1])
-	if r.class != none && r.class != explanation && (r.strong || r.spoken || r.class == offer) {
+	if r.class != none && r.class != explanation && (r.strong || r.spoken || r.class == invitation) {
 		return r
 	}
 	_, hailed := leadIn(plain)
@@ -230,7 +230,7 @@ func lineRemark(plain string) remark {
 		if r = remarkOf(plain[end[1]:]); hailed && r.class != none {
 			return r
 		}
-		if (r.strong || r.self) && (r.class == offer || r.class == account || r.class == intention) || r.class == intention && r.spoken && strings.HasPrefix(plain, "let's ") {
+		if (r.strong || r.self) && (r.class == invitation || r.class == account || r.class == intention) || r.class == intention && r.spoken && strings.HasPrefix(plain, "let's ") {
 			return r
 		}
 	}
@@ -241,8 +241,8 @@ func lineRemark(plain string) remark {
 // content.
 const maxRemark = 600
 
-// leadIn takes away how a sentence is begun: "Sure! ", "Based on the files, ". hailed
-// says that it began as an answer does.
+// leadIn removes the introduction of a sentence: "Sure! ", "Based on the files, ". hailed
+// is true if the sentence starts like an answer.
 func leadIn(text string) (rest string, hailed bool) {
 	for {
 		if at := hail.FindString(text); at != "" {

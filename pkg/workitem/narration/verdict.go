@@ -18,8 +18,8 @@ func (d *document) prefaced() int {
 	return 0
 }
 
-// tells reports whether line n at the head or the tail is about the artifact.
-func (d *document) tells(n int, where position) bool {
+// isAboutArtifact reports whether line n at the head or the tail is about the artifact.
+func (d *document) isAboutArtifact(n int, where position) bool {
 	l := d.at(n)
 	says := l.says
 	if l.kind != prose || l.protected || says.weight == nothing || !d.stated(n) {
@@ -32,10 +32,10 @@ func (d *document) tells(n int, where position) bool {
 		return says.weight >= likely || says.has(signMe|signWhole|signHail)
 	case where == atTail && d.ruledBefore(n) && !d.personal:
 		return says.weight >= likely
-	case !says.opens, says.own && !says.has(signRequest|signOffer|signHail):
+	case !says.opens, says.own && !says.has(signRequest|signProposal|signHail):
 		return false
 	case d.personal:
-		return says.weight == certain && d.tellsOfForm(n, where)
+		return says.weight == certain && d.isAboutForm(n, where)
 	case says.weight == certain:
 		return where == atHead || !d.addressing || d.alone(n)
 	case says.weight == possible || !d.alone(n):
@@ -49,7 +49,7 @@ func (d *document) tells(n int, where position) bool {
 }
 
 // ofProgram are signs of a sentence about a program or a table.
-const ofProgram = signRequest | signWhole | signSaved | signDone | signHand | signHail | signModel | signGaps | signOffer
+const ofProgram = signRequest | signWhole | signSaved | signDone | signHand | signHail | signModel | signGaps | signProposal
 
 // What a likely line has to say at the edges of a text that does not say I.
 var (
@@ -57,16 +57,16 @@ var (
 	likelyTail = [][]signs{
 		{signDid | signRequest | signSaved, signMe},
 		{signModel | signDone, signMe},
-		{signOffer | signPolite | signGaps, signMe | signYou},
+		{signProposal | signPolite | signGaps, signMe | signYou},
 		{signRequest, signDid | signDone | signSize},
 	}
 )
 
-// tellsOfForm reports whether line n is about the artifact as a text, which one who says I
-// in it does not do.
-func (d *document) tellsOfForm(n int, where position) bool {
+// isAboutForm reports whether line n is about the artifact as a text. Content in the
+// first person is not.
+func (d *document) isAboutForm(n int, where position) bool {
 	if says := d.at(n).says; where == atTail {
-		return d.alone(n) && says.has(signOffer|signRequest|signDone) && says.has(signForm|signSize|signOnward) && !says.has(signWill)
+		return d.alone(n) && says.has(signProposal|signRequest|signDone) && says.has(signForm|signSize|signOnward) && !says.has(signWill)
 	} else {
 		return says.has(signColon) && says.has(signHand|signDid|signWill) && says.has(signText)
 	}
@@ -162,9 +162,9 @@ var (
 	}
 )
 
-// hearOut makes what the check takes for content part of the register: whether the
-// document mentions its writer, and to its reader. It says whether that tells more.
-func (d *document) hearOut(head, tail int) bool {
+// extendRegister adds the lines that the check takes for content to the register: whether
+// the document mentions its writer or its reader. It reports whether the register changed.
+func (d *document) extendRegister(head, tail int) bool {
 	before := [2]bool{d.personal, d.addressing}
 	for n := head; n < len(d.order)-tail; n++ {
 		if l := d.at(n); l.kind == prose && !l.protected && d.marked(n) && !d.interrupts(n) && !d.accept(n, between) {

@@ -10,7 +10,7 @@ type weight int
 
 const (
 	nothing  weight = iota
-	possible        // it may be where nothing of the artifact can stand
+	possible        // it is narration only where the artifact has no content
 	likely          // it may be content of a text that mentions its writer
 	certain         // it is about the artifact, or of the request for it
 )
@@ -69,14 +69,14 @@ var certainly = [][]signs{
 	{signRequest, signWhole, signSize | signText},                                                // "This version is shorter, as you wanted."
 	{signGiven, signDid | signSorry | signLook | signOnward, signMe},                             // "I've checked your notes."
 	{signGiven, signWhole, signText},                                                             // "This draft follows the notes you sent."
-	{signOffer, signText | signSize | signPolite | signWill | signOnward, signYou | signMe},
-	{signOffer, signAsks | signDone}, // "Shall I add a table?"
+	{signProposal, signText | signSize | signPolite | signWill | signOnward, signYou | signMe},
+	{signProposal, signAsks | signDone}, // "Shall I add a table?"
 	{signHand, signPart | signOnward, signRequest | signGiven | signOnward},
 	{signHand, signRequest | signGiven},        // "Here is the plan you asked for."
 	{signHail | signHand, signText, signColon}, // "Sure, the plan:"
-	{signHail, signHand | signDid | signWill | signOffer},
+	{signHail, signHand | signDid | signWill | signProposal},
 	{signOnward, signWill | signHand},                     // "Continuing with the plan."
-	{signOnward, signPart | signText, signMe},             // "I go on with the second part."
+	{signOnward, signPart | signText, signMe},             // "I continue with the second part."
 	{signWill, signPart | signText},                       // "Let me write the report."
 	{signDid, signPart | signText, signMe},                // "I've shortened the report."
 	{signSaved, signMe | signDid | signText},              // "The report was saved."
@@ -88,7 +88,7 @@ var certainly = [][]signs{
 
 // mostly are signs that narration gives, and content of a text that says I.
 var mostly = [][]signs{
-	{signWill | signOffer | signRequest | signSaved | signGaps | signModel | signDone | signThinks},
+	{signWill | signProposal | signRequest | signSaved | signGaps | signModel | signDone | signThinks},
 	{signDid | signLook | signSorry | signOnward, signMe},
 	{signHand, signColon},
 	{signHand, signText, signMe},

@@ -112,7 +112,7 @@ func workItem(word string) bool {
 	return len(word) > 1 && len(word) < 5 && word[0] == 'w' && strings.Trim(word[1:], "0123456789") == ""
 }
 
-// add appends a word; the French article of "l'archive" is a word of its own.
+// add appends a word; the French article of "l'archive" is a separate word.
 func (u *utterance) add(word string) {
 	if fileLike(word) || workItem(word) {
 		u.words = append(u.words, token{text: word, class: files()})

@@ -62,7 +62,7 @@ type Server struct {
 	interrupts *interrupt.Watch
 }
 
-// New makes a bridge. Its error says what is wrong with the name or the target.
+// New makes a bridge. Its error names the fault of the name or the target.
 func New(cfg Config) (*Server, error) {
 	if err := bridge.CheckName(cfg.Name); err != nil {
 		return nil, fmt.Errorf("--executor: %w", err)

@@ -179,7 +179,7 @@ func TestBridgeRecordsFailures(t *testing.T) {
 	}
 }
 
-// rawCodec sends bytes as they are.
+// rawCodec sends bytes unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "raw" }

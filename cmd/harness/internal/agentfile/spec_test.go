@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
-// The two files that the documentation shows beside each other.
+// The agent file and the contract file that the documentation shows together.
 const (
 	shownContract = `
 goal: Write the report
@@ -50,7 +50,7 @@ func holds(t *testing.T, got proto.Message, want string) {
 	}
 }
 
-func TestAnAgentWithItsContractBesideIt(t *testing.T) {
+func TestAgentReadsTheContractNextToIt(t *testing.T) {
 	file, err := agentfile.Parse("x/agent.yaml", []byte(shownAgent), tree(map[string]string{"x/contract.yaml": shownContract}))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func message(err error) string {
 	return status.Convert(err).Message()
 }
 
-func TestAContractFileStandsOverThatOfTheAgent(t *testing.T) {
+func TestContractFileReplacesTheContractOfTheAgent(t *testing.T) {
 	file, err := agentfile.Parse("agent.yaml", []byte("contract: {goal: theirs, requirements: [a]}"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestAContractFileStandsOverThatOfTheAgent(t *testing.T) {
 	}
 }
 
-func TestKindsOfFilesAreToldByTheirFields(t *testing.T) {
+func TestKindOfAFileFollowsFromItsFields(t *testing.T) {
 	for text, want := range map[string]agentfile.Kind{
 		shownContract:                        agentfile.Contract,
 		"{goal: g, requirements: [a]}":       agentfile.Contract,

@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/demo"
 )
 
-// The story that the script tells has to be true: the test fails, each edit
-// fits the file as it then stands, and the test passes after the last one only.
-func TestTheScriptMendsTheProgram(t *testing.T) {
+// TestScriptFixesTheProgram: the test fails, each edit fits the file as the edits
+// before it left it, and the test passes only after the last edit.
+func TestScriptFixesTheProgram(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +48,10 @@ func TestTheScriptMendsTheProgram(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n := strings.Count(string(text), call.Arguments["old"]); n != 1 {
-					t.Fatalf("%q stands %d times in %s", call.Arguments["old"], n, path)
+					t.Fatalf("%q is %d times in %s", call.Arguments["old"], n, path)
 				}
-				mended := strings.Replace(string(text), call.Arguments["old"], call.Arguments["new"], 1)
-				if err := os.WriteFile(path, []byte(mended), 0o644); err != nil {
+				fixed := strings.Replace(string(text), call.Arguments["old"], call.Arguments["new"], 1)
+				if err := os.WriteFile(path, []byte(fixed), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			case "run_command":

@@ -49,7 +49,7 @@ func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
 	}
 	switch {
 	case len(open) == 0:
-		if a.open() { // the call is answered, and no event reported it
+		if a.open() { // the call has a result, and no event reported it
 			f.Prompt.print("\n")
 			a.calls, a.lines, a.why = nil, nil, false
 		}
@@ -127,7 +127,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 	switch {
 	case review && v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN,
 		review && v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED:
-		f.Prompt.letGo()
+		f.Prompt.allowRun()
 		return nil
 	case v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED:
 		f.Prompt.allow()

@@ -177,15 +177,15 @@ func (b *bed) delta(attempt uint32, offset uint64, text string) {
 	b.must(b.log.PublishDelta(b.run, &harnessv1.Delta{TurnNumber: 1, Attempt: attempt, Try: 1, Offset: offset, Text: text}))
 }
 
-// followed is a following under way.
-type followed struct {
+// watch is a Follow call that runs in the background.
+type watch struct {
 	out, notes *paper
 	outcome    *follow.Outcome
 	err        chan error
 }
 
-func (b *bed) follow(cfg follow.Config) *followed {
-	f := &followed{out: newPaper(), notes: newPaper(), err: make(chan error, 1)}
+func (b *bed) follow(cfg follow.Config) *watch {
+	f := &watch{out: newPaper(), notes: newPaper(), err: make(chan error, 1)}
 	cfg.Namespace, cfg.Run = b.run.Namespace, b.run.ID
 	cfg.Printer = render.NewLines(f.out, f.notes)
 	if cfg.Client == nil {
@@ -199,7 +199,7 @@ func (b *bed) follow(cfg follow.Config) *followed {
 	return f
 }
 
-func (f *followed) end(t *testing.T) error {
+func (f *watch) end(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-f.err:
@@ -212,7 +212,7 @@ func (f *followed) end(t *testing.T) error {
 
 // check fails unless the lines are the events 1-0, 1-1, 2-0 and so on to a version,
 // each once and in order, and no text comes twice within an attempt.
-func (f *followed) check(t *testing.T, newest uint64) {
+func (f *watch) check(t *testing.T, newest uint64) {
 	t.Helper()
 	seen := map[string]bool{}
 	var last, version uint64
@@ -245,8 +245,8 @@ func (f *followed) check(t *testing.T, newest uint64) {
 }
 
 // A gateway that goes away and comes back, again and again, costs a watcher
-// nothing: each event comes once, no text twice, and a person is told twice each
-// time.
+// nothing: each event comes once, no text comes twice, and each restart prints two
+// notes.
 func TestFollowThroughRestarts(t *testing.T) {
 	b := newBed(t)
 	f := b.follow(follow.Config{})
@@ -278,7 +278,7 @@ func TestFollowThroughRestarts(t *testing.T) {
 		Events: []*harnessv1.Event{{TurnNumber: 1, Event: &harnessv1.Event_ExecutorError{ExecutorError: &harnessv1.ExecutorError{}}}},
 	})
 	f.out.expect(t, `"5-0"`, 1)
-	b.delta(2, 0, "Anew") // sent once more, by whatever way
+	b.delta(2, 0, "Anew") // the same text, sent again
 	b.delta(2, 4, ", at last")
 	f.out.expect(t, `", at last"`, 1)
 
@@ -309,7 +309,7 @@ func TestFollowLosesPatience(t *testing.T) {
 	b.start()
 }
 
-// fitful is a gateway that cannot say how a run stands at times.
+// fitful is a gateway whose reads of a run sometimes fail.
 type fitful struct {
 	harnessv1.GatewayServiceClient
 	refusals atomic.Int64
@@ -329,9 +329,9 @@ func (c *fitful) GetRun(ctx context.Context, r *harnessv1.GetRunRequest, o ...gr
 	return c.GatewayServiceClient.GetRun(ctx, r, o...)
 }
 
-// A rest in a run's history is not taken for its end because the gateway was
-// away when it was asked how the run stands.
-func TestARestInThePastWhileTheGatewayIsAway(t *testing.T) {
+// An end or a pause in a run's history is not taken for the current one if the
+// gateway is away when the client reads the status of the run.
+func TestFollowReadsPastAnOldPause_WhenTheGatewayIsAway(t *testing.T) {
 	b := newBed(t)
 	b.step(runlog.Park)
 	b.step("repair")

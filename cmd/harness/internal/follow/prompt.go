@@ -64,7 +64,7 @@ func (p *Prompt) approval(call *harnessv1.PendingCall) {
 func (p *Prompt) review(call *harnessv1.PendingCall) {
 	p.print("\nA hook requests a review of %s before it runs:\n", p.clean(call.GetTool()))
 	p.what(call)
-	p.letGo()
+	p.allowRun()
 }
 
 // what writes the arguments of a call and why it waits.
@@ -81,7 +81,7 @@ func (p *Prompt) what(call *harnessv1.PendingCall) {
 
 func (p *Prompt) allow() { p.print("Allow it? [y] once  [a] always for this run  [n] no: ") }
 
-func (p *Prompt) letGo() { p.print("Let it run? [y] yes  [n] no: ") }
+func (p *Prompt) allowRun() { p.print("Let it run? [y] yes  [n] no: ") }
 
 // question shows a question of the agent or of its contract.
 func (p *Prompt) question(call *harnessv1.PendingCall) {

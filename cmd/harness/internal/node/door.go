@@ -22,7 +22,7 @@ import (
 const (
 	httpHeaderTime = 10 * time.Second
 	// httpReadTime bounds the time to receive a request with its body; it does not apply
-	// while a stream is answered.
+	// to the response of a stream.
 	httpReadTime   = 30 * time.Second
 	httpIdleTime   = 2 * time.Minute
 	httpHeaderSize = 64 << 10

@@ -9,8 +9,8 @@ import (
 )
 
 // facade returns the HTTP/1.1 handler of the gateway's port. It calls the gateway in
-// this process through a client that obeys the caller's token. Preflights of browsers,
-// which cannot have a token, are answered before the guard.
+// this process through a client that obeys the caller's token. It responds to the
+// preflight requests of browsers, which cannot have a token, before the guard.
 func (n *Node) facade(client harnessv1.GatewayServiceClient, guard *access.Guard) http.Handler {
 	return gatewayhttp.New(gatewayhttp.Config{
 		Gateway: client, CORS: n.cfg.CORS, Logger: n.cfg.Logger,

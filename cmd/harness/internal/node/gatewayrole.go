@@ -131,7 +131,7 @@ func (n *Node) interruptOthers(ctx context.Context) error {
 			}
 			_, err := n.gateway.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
 				Namespace: run.GetNamespace(), RunId: run.GetRunId(),
-				Reason: "The process that worked on it ended; resume it to go on.",
+				Reason: "The process that worked on it ended; resume it to continue.",
 			})
 			if err != nil {
 				return fmt.Errorf("interrupt unfinished run %s: %w", run.GetRunId(), err)

@@ -59,7 +59,7 @@ func startWeb(t *testing.T, description *openapitest.Description) *web {
 	return w
 }
 
-// call makes a request that has to be answered with a status; into gets the body.
+// call makes a request and expects a status; it decodes the body into into.
 func (w *web) call(method, path, body string, status int, into any) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.ctx, method, w.server.URL+path, strings.NewReader(body))
@@ -196,27 +196,27 @@ func TestARunIsDrivenOverHTTPAlone(t *testing.T) {
 		t.Errorf("%s", end.raw)
 	}
 
-	// What was seen on many connections is what one that sees all of it is told.
+	// Many connections together return the same events as one.
 	whole := &follow{w: w, path: "/v1/runs/r/events"}
 	whole.until(parked("agent_done"))
 	if strings.Join(f.seen, " ") != strings.Join(whole.seen, " ") {
 		t.Errorf("in pieces\n%v\nas a whole\n%v", f.seen, whole.seen)
 	}
 	w.call("GET", "/v1/runs/r/events", "", http.StatusOK, nil)
-	var stands struct {
+	var current struct {
 		Status   string
 		Spec     json.RawMessage
 		Coverage struct{ Met int }
 	}
-	w.call("GET", "/v1/runs/r?spec=true", "", http.StatusOK, &stands)
-	if stands.Status != "DONE" || stands.Coverage.Met != 1 {
-		t.Errorf("%+v", stands)
+	w.call("GET", "/v1/runs/r?spec=true", "", http.StatusOK, &current)
+	if current.Status != "DONE" || current.Coverage.Met != 1 {
+		t.Errorf("%+v", current)
 	}
 	w.call("GET", "/v1/runs/r/state", "", http.StatusOK, nil)
 	w.call("GET", "/v1/runs/r/conversation", "", http.StatusOK, nil)
 	w.call("GET", "/v1/runs", "", http.StatusOK, nil)
 	// What it was started with starts another one.
-	w.call("POST", "/v1/runs", string(stands.Spec), http.StatusCreated, nil)
+	w.call("POST", "/v1/runs", string(current.Spec), http.StatusCreated, nil)
 	w.call("DELETE", "/v1/runs/r", "", http.StatusOK, nil)
 	for _, seen := range []string{"GET /v1/runs/{run_id}/events", "GET /v1/runs/{run_id}/conversation", "GET /v1/runs/{run_id}/state"} {
 		if !description.Seen(seen, http.StatusOK) {

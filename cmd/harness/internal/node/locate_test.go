@@ -51,9 +51,9 @@ func TestOnlyWhoIsMeantAnswers(t *testing.T) {
 			conn, err := dialRole("toolhost", func(context.Context, string) (*harnessv1.Presence, error) {
 				switch asked.Add(1) {
 				case 1:
-					return nil, errors.New("nobody is there yet")
+					return nil, errors.New("no process is there yet")
 				case 2:
-					return &harnessv1.Presence{Instance: "mine", Address: address}, nil // as it was
+					return &harnessv1.Presence{Instance: "mine", Address: address}, nil // unchanged
 				}
 				return &harnessv1.Presence{Instance: "mine", Address: mine}, nil
 			}, nil)
@@ -78,7 +78,7 @@ func TestOnlyWhoIsMeantAnswers(t *testing.T) {
 				refused++
 			}
 			if refused == 0 {
-				t.Error("nobody was refused")
+				t.Error("no client was refused")
 			}
 		})
 	}

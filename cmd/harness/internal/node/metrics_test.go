@@ -19,6 +19,6 @@ func TestABridgeIsReadyUnderTheNameOfItsExecutorToo(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if _, extra := m.reasons()["reviewer"]; extra {
-		t.Error("/readyz names the executor besides its bridge")
+		t.Error("/readyz names both the executor and its bridge")
 	}
 }

@@ -144,7 +144,7 @@ func (g *generator) agent() object {
 	}
 	return object{
 		"type": "object", "additionalProperties": false, "properties": properties,
-		"description": "Who the agent is, what it may do and what it has to reach.",
+		"description": "The agent: its identity, its permissions and its goals.",
 	}
 }
 

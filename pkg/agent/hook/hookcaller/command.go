@@ -52,7 +52,7 @@ type output struct {
 }
 
 // command runs a command under the key of the request. If the tool host dies while it
-// runs, it runs once more, under another key.
+// runs, it runs a second time, under another key.
 func (c *Caller) command(ctx context.Context, command string, req *harnessv1.HookRequest, info RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
 	if c.cfg.ToolHost == nil {
 		return nil, errors.New("no command can be run from here")

@@ -134,8 +134,8 @@ func TestOutputMayBeAVerdict(t *testing.T) {
 	}
 }
 
-// TestCommandRunsOnceMore_WhenItsToolHostDied: under another key.
-func TestCommandRunsOnceMore_WhenItsToolHostDied(t *testing.T) {
+// TestCommandRunsAgain_WhenItsToolHostDied: under another key.
+func TestCommandRunsAgain_WhenItsToolHostDied(t *testing.T) {
 	var keys []string
 	b := newBed(t, serveHost(t, host{answer: func(_ context.Context, r *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
 		keys = append(keys, r.GetKey())
