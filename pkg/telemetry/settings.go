@@ -168,7 +168,7 @@ func sampler(env func(string) string) (sdktrace.Sampler, error) {
 	case "traceidratio":
 		return sdktrace.TraceIDRatioBased(ratio), nil
 	}
-	return nil, fmt.Errorf("%s: %q: expected always_on, always_off, traceidratio, or one of these with parentbased_ before it", envSampler, name)
+	return nil, fmt.Errorf("%s: %q: expected always_on, always_off, traceidratio, or one of these with the prefix parentbased_", envSampler, name)
 }
 
 // resourceAttributes reads KEY=VALUE,KEY=VALUE, values percent-encoded.
