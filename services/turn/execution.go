@@ -42,6 +42,7 @@ type execution struct {
 	inFlight     map[string]bool
 	ended        []*endedCall // not stored yet
 	moved        []CallMoved  // not stored yet
+	broken       bool         // the stop has broken off a call that may still run
 
 	cancels map[string]*cancellation // by ledger; nil until calls are killed
 

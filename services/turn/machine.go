@@ -67,7 +67,7 @@ func (p *Progress) Stage(s *State) Stage {
 	}
 	stage := p.open(s)
 	switch {
-	case e.stop == nil || stage == Closing || stage == Asking && p.mustStore(s):
+	case e.stop == nil || stage == Closing && !e.broken || stage == Asking && p.mustStore(s):
 		return stage
 	case !e.stop.interrupted:
 		return Failing
@@ -106,7 +106,7 @@ func (p *Progress) open(s *State) Stage {
 // done.
 func (p *Progress) interrupted(s *State) bool {
 	e := &p.execution
-	return e.stop != nil && e.stop.interrupted && (e.cancels != nil || p.open(s) != Closing)
+	return e.stop != nil && e.stop.interrupted && (e.cancels != nil || e.broken || p.open(s) != Closing)
 }
 
 // fail returns why the turn is given up.

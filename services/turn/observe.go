@@ -231,6 +231,7 @@ func (p *Progress) awaited(event Event) bool {
 			return false
 		}
 		delete(e.inFlight, got.ID)
+		e.broken = e.broken || e.stop != nil
 		if e.stop == nil && e.failure == nil {
 			e.failure = got.Err
 		}

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 // mixed returns a worker whose model makes calls that run at the same time, calls
@@ -136,5 +140,39 @@ func TestCallWithUnknownEndIsLeftToRepair(t *testing.T) {
 	if len(pending) != 1 || pending[0].GetCallId() != "d" || pending[0].GetClass() != harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN ||
 		pending[0].GetTurnNumber() != 1 || outcome.GetStep().GetTurnComplete().GetAwaiting() {
 		t.Errorf("pending %v", pending)
+	}
+}
+
+// TestInterruptKillsCallsOfAbortedTurn: a hook that has ended the turn does not keep
+// an interrupt from killing the calls that still run.
+func TestInterruptKillsCallsOfAbortedTurn(t *testing.T) {
+	s := snapshot()
+	s.Config.Hooks = &harnessv1.HookConfig{Enabled: proto.Bool(true)}
+	s.Definition = &harnessv1.Definition{Hooks: []*harnessv1.Hook{{
+		Id: "h", Topic: harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, Cel: "true", Action: harnessv1.HookAction_HOOK_ACTION_ABORT,
+	}}}
+	for _, interrupted := range []bool{true, false} {
+		w := newWorker(t, s, call("a", "read_file", `{"path":"1"}`), call("b", "read_file", `{"path":"2"}`))
+		w.hook = func(hook.Point) hook.Result {
+			return hook.Result{Action: harnessv1.HookAction_HOOK_ACTION_ABORT, HookID: "h", Reason: "enough"}
+		}
+		w.stops = func(action turn.Action) bool {
+			if _, waits := action.(turn.AwaitCall); !waits || w.p.Abort == "" {
+				return false
+			}
+			w.p.Stop(errInterrupted, interrupted)
+			return true
+		}
+		outcome, err := w.work()
+		if killed := slices.Contains(w.effects, "kill [b]"); killed != interrupted {
+			t.Errorf("interrupted is %t, and the effects are %v", interrupted, w.effects)
+		}
+		ended := outcome.GetStep().GetTurnComplete()
+		if interrupted && (err != nil || !ended.GetInterrupted() || !strings.Contains(ended.GetError().GetMessage(), "enough")) {
+			t.Errorf("the turn ends as %v with %v", ended, err)
+		}
+		if !interrupted && !errors.Is(err, errInterrupted) {
+			t.Errorf("without the step the turn ends as %v with %v", ended, err)
+		}
 	}
 }
