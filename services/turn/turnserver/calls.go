@@ -1,6 +1,7 @@
 package turnserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (t *execution) try(ctx context.Context, request *harnessv1.ExecuteToolReque
 		try.Response = response
 	case context.Cause(ctx) != nil:
 	case refusedAsRequest(err):
-		try.Refused = status.Convert(err).Message()
+		try.Refused = cmp.Or(status.Convert(err).Message(), status.Code(err).String())
 	default:
 		t.server.cfg.Logger.WarnContext(ctx, "send call", "run", t.run.ID, "call", request.GetCallId(), "error", err)
 		try.NotStarted = fault.ReasonOf(err) == notStarted
@@ -137,7 +138,7 @@ var errNoResult = errors.New("the tool host does not return it")
 func (t *execution) fetchResult(ctx context.Context, a turn.FetchResult) turn.Event {
 	bounded, cancel := context.WithTimeout(ctx, t.server.cfg.HostPatience)
 	defer cancel()
-	event := t.deliverSpan(bounded, turn.SendCall{Call: a.Call, Ledger: a.Ledger})
+	event := t.deliver(bounded, turn.SendCall{Call: a.Call, Ledger: a.Ledger})
 	if broken, ok := event.(turn.CallBroken); ok {
 		return turn.Failed{Err: executor.Retry("result of a finished call", errors.Join(broken.Err, errNoResult))}
 	}

@@ -69,8 +69,6 @@ func (t *execution) previewRequest(ctx context.Context) (*harnessv1.ModelRequest
 			}
 		case turn.PrepareRequest:
 			return a.Request, nil
-		case turn.Fail:
-			return nil, a.Err
 		default:
 			c, err := t.load(ctx)
 			if err != nil {

@@ -602,7 +602,14 @@ func TestPrepareShowsRequest(t *testing.T) {
 	s.TurnCount = 4
 	open := b.state()
 	open.Turn = &harnessv1.TurnState{Open: true}
-	for want, snapshot := range map[int]*harnessv1.Snapshot{2: s, 1: open} {
+	waiting := proto.CloneOf(open)
+	waiting.Phase = harnessv1.Phase_PHASE_AWAITING_TOOL
+	waiting.PendingToolCalls = []*harnessv1.PendingCall{{CallId: "q", Tool: "ask_user", Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}}
+	for _, c := range []struct {
+		want     int
+		snapshot *harnessv1.Snapshot
+	}{{2, s}, {1, open}, {1, waiting}} {
+		want, snapshot := c.want, c.snapshot
 		r, err := client.Prepare(b.Context(), &harnessv1.PrepareRequest{
 			Input:        &harnessv1.StepInput{Namespace: b.Run.Namespace, RunId: b.Run.ID, Step: &harnessv1.Step{To: "turn", Snapshot: snapshot}},
 			Conversation: conversation,
