@@ -13,7 +13,7 @@ PKGS ?= ./...
 TESTFLAGS ?=
 # How long fuzz searches for each function: 30s, or 1000x for 1,000 inputs.
 FUZZTIME ?= 30s
-# The paths that language checks; empty: all that are not pending.
+# The paths that language checks; empty: the whole repository.
 PATHS ?=
 # Flags for the simulator in soak.
 SOAKFLAGS ?=

@@ -44,12 +44,8 @@ func scan(table []matcher, file string, content []byte) ([]finding, error) {
 	return found, nil
 }
 
-var (
-	//go:embed exceptions.txt
-	exceptionsFile string
-	//go:embed pending.txt
-	pendingFile string
-)
+//go:embed exceptions.txt
+var exceptionsFile string
 
 // exception allows a word in one line, or in a file.
 type exception struct {
@@ -119,18 +115,15 @@ func within(file string, paths []string) bool {
 
 // check reports the words that are used without an exception, and the
 // exceptions that no word needs.
-func check(from source, paths []string, exceptionList, pendingList string, out io.Writer) error {
+func check(from source, paths []string, exceptionList string, out io.Writer) error {
 	exceptions, err := fileExceptions(exceptionList)
 	if err != nil {
 		return err
 	}
-	pending := entries(pendingList)
 	table := matchers(words)
 	problems := 0
-	var files []string
 	err = from(func(file string, content []byte) error {
-		files = append(files, file)
-		if len(paths) > 0 && !within(file, paths) || len(paths) == 0 && within(file, pending) {
+		if len(paths) > 0 && !within(file, paths) {
 			return nil
 		}
 		found, err := scan(table, file, content)
@@ -163,15 +156,9 @@ func check(from source, paths []string, exceptionList, pendingList string, out i
 		return err
 	}
 	for _, e := range exceptions {
-		if !e.used && !within(e.file, pending) && (len(paths) == 0 || within(e.file, paths)) {
+		if !e.used && (len(paths) == 0 || within(e.file, paths)) {
 			problems++
 			fmt.Fprintf(out, "%s: the exception for %q in %s is not needed\n", e.where, e.word, e.file)
-		}
-	}
-	for _, p := range pending {
-		if !slices.ContainsFunc(files, func(file string) bool { return within(file, []string{p}) }) {
-			problems++
-			fmt.Fprintf(out, "tools/language/pending.txt: %s: no such file or directory\n", p)
 		}
 	}
 	if problems > 0 {

@@ -5,8 +5,7 @@
 //	language check [PATH...]   reports file:line: word → suggestion and exits 1 if there is any
 //	language count [REV|DIR]   prints how often each word is used in a commit or a checkout
 //
-// Without paths, check covers the repository except for the directories of
-// pending.txt. With paths, it covers those.
+// Without paths, check covers the repository. With paths, it covers those.
 //
 // An exception is a comment in the same line or the line before,
 //
@@ -40,7 +39,7 @@ func run(args []string, out io.Writer) error {
 	root := strings.TrimSpace(string(top))
 	switch {
 	case len(args) >= 1 && args[0] == "check":
-		return check(checkout(root), args[1:], exceptionsFile, pendingFile, out)
+		return check(checkout(root), args[1:], exceptionsFile, out)
 	case len(args) == 1 && args[0] == "count":
 		return count(checkout(root), out)
 	case len(args) == 2 && args[0] == "count":
