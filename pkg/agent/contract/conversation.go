@@ -164,7 +164,7 @@ func (o *output) shownCall() string {
 	return text
 }
 
-// excerpt returns the first 120 characters of a content, for a blob those of its preview.
+// excerpt returns the first 120 bytes of a content, for a blob those of its preview.
 func excerpt(c *harnessv1.Content) string {
 	if blob := c.GetBlob(); blob != nil {
 		return clip(blob.GetPreview(), 120)

@@ -21,7 +21,7 @@ import (
 // observation is what this node exposes about itself: its instruments and the address
 // that serves them.
 type observation struct {
-	metrics *telemetry.Metrics // nil without Config.Metrics
+	metrics *telemetry.Metrics // nil if metrics are neither served nor sent
 	log     *telemetry.Log     // nil with it
 	address string             // empty without Config.Metrics
 }
