@@ -181,7 +181,7 @@ func (n *callLog) ServeHooks(run runlog.Run, handle func(context.Context, *harne
 	return n.Log.ServeHooks(run, handle)
 }
 
-func TestAClientThatDoesNotSaySoAnswersNoHooks(t *testing.T) {
+func TestAClientReceivesNoHooksUnlessItRequestsThem(t *testing.T) {
 	b := newBed(t)
 	b.started("r")
 	for name, first := range map[string]*harnessv1.RunRequest{
@@ -195,7 +195,7 @@ func TestAClientThatDoesNotSaySoAnswersNoHooks(t *testing.T) {
 	}
 }
 
-func TestAnAnswerToACallThatDoesNotWaitIsRefused(t *testing.T) {
+func TestAnAnswerToANonPendingCallIsRefused(t *testing.T) {
 	b := newBed(t)
 	b.started("r")
 	c := b.talk(b.attachAnswering("r", true))
@@ -218,7 +218,7 @@ func TestAnAnswerToACallThatDoesNotWaitIsRefused(t *testing.T) {
 	}
 	c.answer("first", denied("k"))
 	if r := c.receipt(); r.GetRequestId() != "first" || r.GetError() != "" {
-		t.Fatalf("the call does not wait any more: %v", r)
+		t.Fatalf("the call is no longer pending: %v", r)
 	}
 	c.answer("second", denied("k"))
 	refused("second", "CALL_NOT_PENDING")
@@ -237,7 +237,10 @@ func TestHookCallsEndWithTheirStream(t *testing.T) {
 		"the server closes all streams": func(*clientStream) { b.server.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer b.restart()
+			defer func() {
+				b.restart()
+				b.client = b.dial() // the old connection may not have noticed that it is cut
+			}()
 			c := b.talk(b.attachAnswering("r", true))
 			ended := c.call("k")
 			c.hook()
@@ -245,7 +248,7 @@ func TestHookCallsEndWithTheirStream(t *testing.T) {
 			if got := b.get(ended); got.err != nil || got.answer.GetError() != runlog.ErrClientLeft.Error() {
 				t.Fatalf("got %v", got)
 			}
-			b.eventually("nobody answers", func() bool {
+			b.eventually("the hook has no client", func() bool {
 				_, err := b.log.CallHook(b.ctx, c.run, hookCall("k2"))
 				return errors.Is(err, runlog.ErrNoClient)
 			})
