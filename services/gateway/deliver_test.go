@@ -116,7 +116,7 @@ func TestRunAndResult(t *testing.T) {
 	}
 }
 
-func TestWhatOfAStateAResultLacks(t *testing.T) {
+func TestLacking(t *testing.T) {
 	stored := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "d", Size: 1}}}
 	packed := &harnessv1.Snapshot{WorkItemLedger: &harnessv1.WorkItemLedger{Stored: stored}}
 	whole := &harnessv1.Snapshot{WorkItemLedger: &harnessv1.WorkItemLedger{Stored: stored, Items: []*harnessv1.WorkItem{{Id: "w1"}}}}

@@ -356,6 +356,6 @@ func TestIndexSeesMessagesAfterTheStep(t *testing.T) {
 	}
 	x.Gone(run, 6)
 	if len(x.ahead) != 0 {
-		t.Fatal("something is remembered of a run that is gone")
+		t.Fatal("the index still knows a run that is gone")
 	}
 }

@@ -58,7 +58,7 @@ func wholeStart() *harnessv1.StartRunRequest {
 	return r
 }
 
-func TestWhatAnAgentCanBeMadeOf(t *testing.T) {
+func TestPartsOfAnAgent(t *testing.T) {
 	if err := CheckStart(wholeStart()); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestWhatAnAgentCanBeMadeOf(t *testing.T) {
 		{"spec.agent.jit[1].id", false, func(s *spec) { s.Agent.Jit[1].Id = "approaching_turn_limit" }},
 		{"spec.agent.jit[1].when", false, func(s *spec) { s.Agent.Jit[1].When = "turns > 1" }},
 		{"spec.agent.jit[1].when", false, func(s *spec) { s.Agent.Jit[1].When = "turn + 1" }},
-		{"spec.agent.jit[1].text", false, func(s *spec) { s.Agent.Jit[1].Text = "{{ nobody }}" }},
+		{"spec.agent.jit[1].text", false, func(s *spec) { s.Agent.Jit[1].Text = "{{ missing }}" }},
 		{"spec.agent.jit", false, func(s *spec) { s.Agent.Jit = make([]*harnessv1.JitRule, 65) }},
 		{"spec.agent.hooks[1].topic", false, func(s *spec) { s.Agent.Hooks[1].Topic = 0 }},
 		{"spec.agent.hooks[1].action", false, func(s *spec) { s.Agent.Hooks[1].Action = deny }},
@@ -126,13 +126,13 @@ func TestWhatAnAgentCanBeMadeOf(t *testing.T) {
 	}
 }
 
-// TestExpressionErrorHasItsPlace: for people in the text, for programs in the metadata.
+// An error in an expression has its position in the text and in the metadata.
 func TestExpressionErrorHasItsPlace(t *testing.T) {
 	for field, change := range map[string]func(*harnessv1.RunSpec){
-		"spec.agent.tools[1].when":                        func(s *harnessv1.RunSpec) { s.Agent.Tools[1].When = "true &&\n  nobody" },
-		"spec.agent.jit[0].when":                          func(s *harnessv1.RunSpec) { s.Agent.Jit[0].When = "true &&\n  nobody" },
-		"spec.agent.hooks[0].cel":                         func(s *harnessv1.RunSpec) { s.Agent.Hooks[0].Cel = "true &&\n  nobody" },
-		"spec.contract.required_outputs[2].predicate.cel": func(s *harnessv1.RunSpec) { s.Contract.RequiredOutputs[2].Predicate.Cel = "true &&\n  nobody" },
+		"spec.agent.tools[1].when":                        func(s *harnessv1.RunSpec) { s.Agent.Tools[1].When = "true &&\n  missing" },
+		"spec.agent.jit[0].when":                          func(s *harnessv1.RunSpec) { s.Agent.Jit[0].When = "true &&\n  missing" },
+		"spec.agent.hooks[0].cel":                         func(s *harnessv1.RunSpec) { s.Agent.Hooks[0].Cel = "true &&\n  missing" },
+		"spec.contract.required_outputs[2].predicate.cel": func(s *harnessv1.RunSpec) { s.Contract.RequiredOutputs[2].Predicate.Cel = "true &&\n  missing" },
 	} {
 		r := wholeStart()
 		change(r.GetSpec())
@@ -147,7 +147,7 @@ func TestExpressionErrorHasItsPlace(t *testing.T) {
 	}
 }
 
-func TestToolsThatAreNotThereAreNotSpokenOf(t *testing.T) {
+func TestUnknownToolsAreRefused(t *testing.T) {
 	names := append(harnesstool.Names(), "read_file", "run_command")
 	r := wholeStart()
 	s := r.GetSpec()
@@ -167,7 +167,7 @@ func TestToolsThatAreNotThereAreNotSpokenOf(t *testing.T) {
 		refusedAt(t, CheckNamed(changed, names), field, false)
 	}
 	if NamesTools(&harnessv1.RunSpec{}) {
-		t.Error("an empty spec speaks of no tool")
+		t.Error("an empty spec names tools")
 	}
 	for _, name := range []string{"work_item_add", "task_complete", "contract_question", "read_file"} {
 		refusedAt(t, CheckClientNames("spec.client_tools", []*harnessv1.ToolSpec{{Name: name}}, names), "spec.client_tools[0].name", false)

@@ -43,7 +43,7 @@ func TestSplice(t *testing.T) {
 		"next try":                {[]any{claimed(1, 1), delta(1, 1, 1, 0, "a"), delta(1, 1, 2, 0, "b"), delta(1, 1, 1, 1, "x"), delta(1, 1, 2, 1, "c")}, "|abc"},
 		"takeover":                {[]any{claimed(1, 1), delta(1, 1, 3, 0, "a"), claimed(1, 2), delta(1, 1, 3, 1, "x"), delta(1, 2, 1, 0, "b")}, "|a|b"},
 		"takeover seen late":      {[]any{claimed(1, 1), delta(1, 1, 1, 0, "a"), delta(1, 2, 1, 0, "b"), delta(1, 1, 1, 1, "c"), claimed(1, 2)}, "|ac|b"},
-		"the same turn anew":      {[]any{claimed(1, 1), delta(1, 1, 1, 0, "a"), handed(), delta(1, 1, 1, 0, "b"), claimed(1, 1), delta(1, 1, 1, 1, "c")}, "|a||bc"},
+		"the same turn again":     {[]any{claimed(1, 1), delta(1, 1, 1, 0, "a"), handed(), delta(1, 1, 1, 0, "b"), claimed(1, 1), delta(1, 1, 1, 1, "c")}, "|a||bc"},
 		"no record, from start":   {[]any{delta(4, 2, 1, 0, "a"), delta(4, 2, 1, 1, "b"), responded(), delta(4, 2, 1, 2, "c")}, "ab|"},
 		"no record, in between":   {[]any{delta(4, 2, 1, 7, "a"), delta(4, 2, 1, 8, "b"), delta(4, 2, 2, 0, "c"), delta(4, 2, 2, 1, "d"), responded()}, "cd|"},
 		"no record, then another": {[]any{delta(4, 1, 3, 0, "a"), delta(4, 2, 1, 0, "b")}, "ab"},

@@ -20,10 +20,10 @@ func TestRunID(t *testing.T) {
 	id := func(runID, requestID string, random uint64) string {
 		id, madeUp := RunID(&harnessv1.StartRunRequest{RunId: runID, RequestId: requestID}, noon, random)
 		if !runlog.Name.MatchString(id) {
-			t.Errorf("%q is no name", id)
+			t.Errorf("%q is not a valid name", id)
 		}
 		if madeUp != (runID == "" && requestID == "") {
-			t.Errorf("%q: made up is %v", id, madeUp)
+			t.Errorf("%q: generated is %v", id, madeUp)
 		}
 		return id
 	}

@@ -37,7 +37,7 @@ func item(id, kind string) *harnessv1.InboxItem {
 	return i
 }
 
-// situations are runs in every situation that a rule tells apart.
+// situations returns a run for each situation that the rules distinguish.
 func situations() map[string]RunState {
 	rest := func(to string, status harnessv1.RunStatus, pending ...*harnessv1.PendingCall) RunState {
 		return RunState{Quiescent: true, Step: &harnessv1.Step{To: to, Snapshot: &harnessv1.Snapshot{Status: status, PendingToolCalls: pending}}}
@@ -85,7 +85,7 @@ func situations() map[string]RunState {
 	}
 }
 
-// TestAdmit calls every cell: each kind of input in each situation.
+// TestAdmit checks each kind of input in each situation.
 func TestAdmit(t *testing.T) {
 	const (
 		st = "store"
@@ -141,7 +141,7 @@ func verdict(a Admission, err error) string {
 	return map[Admission]string{Store: "store", Existed: "existed", Unneeded: "unneeded"}[a]
 }
 
-// Whatever was taken before under the same id is not taken again.
+// An item whose id was accepted before is not accepted again.
 func TestAdmitTwice(t *testing.T) {
 	for name, s := range situations() {
 		for _, kind := range []string{"message", "interrupt", "resume", "cancel", "c1", "mode", "replan"} {
@@ -156,7 +156,7 @@ func TestAdmitTwice(t *testing.T) {
 			}
 		}
 	}
-	// Once they are drained, the one that counted existed and the other came second.
+	// After both are drained, the first existed and the second is refused.
 	answered := RunState{Step: &harnessv1.Step{Snapshot: &harnessv1.Snapshot{DrainedItems: []uint64{runlog.HashID("first"), runlog.HashID("second")}}}}
 	runstate.RecordAnswer(answered.Step.GetSnapshot(), "c1", "first")
 	for id, want := range map[string]string{"first": "existed", "second": "CALL_ANSWERED"} {
@@ -182,7 +182,7 @@ func TestAdmitTwice(t *testing.T) {
 	}
 }
 
-func TestAModeThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
+func TestAnUnknownModeIsRefusedWithTheKnownOnes(t *testing.T) {
 	s := situations()["running"]
 	s.Modes = []*harnessv1.ModeSpec{{Name: "careful"}}
 	change := func(name string) error {
@@ -201,12 +201,12 @@ func TestAModeThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
 	}
 	ended := situations()["done"]
 	if _, err := Admit(ended, &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "hasty"}}}); verdict(0, err) != "INVALID_FIELD" {
-		t.Errorf("a mode that there is not, of a run that has ended: %v", err)
+		t.Errorf("an unknown mode for an ended run: %v", err)
 	}
 }
 
-// A call that waits for a review takes an approval of this one call or the word that
-// it failed, and the first of them only.
+// A call that waits for a review accepts one answer: an approval of this call, or an
+// answer with is_error.
 func TestReviews(t *testing.T) {
 	call := &harnessv1.PendingCall{CallId: "v1", Kind: runstate.KindReview, Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
 	parked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{

@@ -7,9 +7,10 @@ import (
 )
 
 // Submission brings an input to a run: it reads the run, admits the input, appends
-// it to the inbox, and refuses an answer if another one came first. Repair re-validates every input that is stored, so that one that was
-// admitted on a stale read does no harm. A refusal is final: before it is given,
-// the leader confirms that nothing newer is stored.
+// it to the inbox, and refuses an answer if another one came first. Repair
+// re-validates every stored input, so that one that was admitted on a stale read
+// does no harm. A refusal is final: before it is given, the leader confirms that
+// nothing newer is stored.
 //
 // Start and Next are pure. A shell carries out the action that they return and
 // feeds its result to Next, until the action is a Reply. Next is total: a result
@@ -22,7 +23,7 @@ type Submission struct {
 	RunState RunState
 
 	sequence uint64 // of the stored item
-	reply    Reply  // that waits to be confirmed, or compared with earlier answers
+	reply    Reply  // the reply, once confirmed or compared with earlier answers
 }
 
 // SubmissionState is the pending action of a Submission.
@@ -37,7 +38,7 @@ const (
 	SubmissionDone
 )
 
-// SubmissionAction is what a Submission wants done next.
+// SubmissionAction is the next action of a Submission.
 type SubmissionAction interface{ submissionAction() }
 
 // Actions of a Submission.
@@ -77,14 +78,14 @@ type (
 	RunRead struct{ RunState RunState }
 	// RunConfirmed: nothing newer is stored.
 	RunConfirmed struct{}
-	// InputStored: the input is in the inbox. Existed is true if it was before.
+	// InputStored: the input is in the inbox. Existed is true if it was there before.
 	InputStored struct {
 		Sequence uint64
 		Existed  bool
 	}
 	// InputsRead are the items that were read, in order.
 	InputsRead struct{ Items []*harnessv1.InboxItem }
-	// SubmissionFailed: the action failed, or its result is not known.
+	// SubmissionFailed: the action failed, or its result is unknown.
 	SubmissionFailed struct{ Err error }
 )
 

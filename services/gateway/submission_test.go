@@ -11,8 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// TestSubmissionCells checks each (state, result) cell, the final state first. All
-// cells that are not in the table are rejected.
+// TestSubmissionCells checks each pair of state and result, the final state first.
+// Pairs that are not in the table are rejected.
 func TestSubmissionCells(t *testing.T) {
 	answer := func(id string, sequence uint64) *harnessv1.InboxItem {
 		return &harnessv1.InboxItem{Id: id, Sequence: sequence, Input: &harnessv1.InboxItem_Approval{

@@ -136,14 +136,14 @@ func (b *bed) eventually(what string, is func() bool) {
 	}
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// object is the body.
+// object returns the body as an object.
 func (a answer) object(t testing.TB) map[string]any {
 	t.Helper()
 	var o map[string]any
@@ -153,7 +153,7 @@ func (a answer) object(t testing.TB) map[string]any {
 	return o
 }
 
-// problem is the error in the body.
+// problem returns the error in the body.
 func (a answer) problem(t testing.TB) map[string]any {
 	t.Helper()
 	p, _ := a.object(t)["error"].(map[string]any)
@@ -163,7 +163,7 @@ func (a answer) problem(t testing.TB) map[string]any {
 	return p
 }
 
-// address is a path, in the namespace of the bed unless it names one.
+// address returns the URL of a path, in the bed's namespace unless the path has one.
 func (b *bed) address(path string) string {
 	separator := "?"
 	if strings.Contains(path, "?") {
@@ -253,7 +253,7 @@ func (b *bed) open(path string, header ...string) *stream {
 	return s
 }
 
-// next is the next event; ok is false at the end.
+// next returns the next event; ok is false at the end.
 func (s *stream) next() (e sse, ok bool) {
 	for s.lines.Scan() {
 		line := s.lines.Text()
@@ -276,7 +276,7 @@ func (s *stream) next() (e sse, ok bool) {
 	return e, false
 }
 
-// rest are the events up to the end.
+// rest returns the events up to the end.
 func (s *stream) rest() (events []sse) {
 	for {
 		e, ok := s.next()
@@ -287,7 +287,7 @@ func (s *stream) rest() (events []sse) {
 	}
 }
 
-// until reads up to an event of a name.
+// until reads up to an event with the name.
 func (s *stream) until(name string) (events []sse) {
 	s.b.t.Helper()
 	for {
@@ -302,7 +302,7 @@ func (s *stream) until(name string) (events []sse) {
 	}
 }
 
-// named are the names of events, with their ids.
+// named returns the names of events, with their ids.
 func named(events []sse) string {
 	var text bytes.Buffer
 	for _, e := range events {
@@ -320,7 +320,7 @@ type hand struct {
 	snapshot *harnessv1.Snapshot
 }
 
-// started starts a run and returns a hand that writes on from there.
+// started starts a run and returns a hand that continues it.
 func (b *bed) started(id string) *hand {
 	b.t.Helper()
 	body := fmt.Sprintf(`{"run_id":%q,"goal":"do it","workspace":"/work","agent":{"model":"script:x"}}`, id)

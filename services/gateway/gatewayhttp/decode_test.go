@@ -41,7 +41,7 @@ func TestSpecDecodesFromItsOwnJSON(t *testing.T) {
 	})
 }
 
-// drawMessage fills a message with some of what it can hold.
+// drawMessage sets some of the fields of a message.
 func drawMessage(t *rapid.T, m protoreflect.Message) {
 	for i := range m.Descriptor().Fields().Len() {
 		f := m.Descriptor().Fields().Get(i)
@@ -92,7 +92,7 @@ func drawValue(t *rapid.T, f protoreflect.FieldDescriptor, fresh func() protoref
 	return protoreflect.Value{}
 }
 
-// TestAnAgentFileIsAnAgent: its sections go where they belong.
+// An agent in a request may have the sections of an agent file.
 func TestAnAgentFileIsAnAgent(t *testing.T) {
 	body := `{"goal":"x","agent":{
 		"name":"coder","model":"openai:m","tools":[{"name":"run_command","policy":"ask"}],
@@ -128,7 +128,7 @@ func TestAnAgentFileIsAnAgent(t *testing.T) {
 	}
 }
 
-// FuzzStart: whatever is sent, it is read or refused by a path, without a panic.
+// Every body is read, or refused with the path of a field, without a panic.
 func FuzzStart(f *testing.F) {
 	for _, body := range []string{`{}`, `{"goal":"x","agent":{"tools":[{}]}}`, `{"agent":{"work_items":{"templates":[null]}}}`, `{"config":{"tools":{"timeout":"1s","timeout_ms":1}}}`} {
 		f.Add(body)

@@ -115,7 +115,7 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 		if err != nil {
 			return err
 		}
-		return l.event("", "attached", typed("attached", line))
+		return l.event("", "attached", withType("attached", line))
 	case *harnessv1.RunUpdate_Event:
 		fresh, err := w.place.see(u.Event.GetId())
 		if err != nil || !fresh {
@@ -142,8 +142,8 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 	return nil // of a newer gateway
 }
 
-// typed returns an object with its type as the first field.
-func typed(kind string, object []byte) []byte {
+// withType returns an object with its type as the first field.
+func withType(kind string, object []byte) []byte {
 	out := append([]byte(`{"type":"`+kind+`"`), ',')
 	if len(object) == len("{}") {
 		out = out[:len(out)-1]
@@ -176,7 +176,7 @@ func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return l.event("", "run", typed("run", line))
+		return l.event("", "run", withType("run", line))
 	})
 }
 

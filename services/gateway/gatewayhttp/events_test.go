@@ -16,7 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 
-func TestAStreamTellsEventsWithTheirIdsAndTheResult(t *testing.T) {
+func TestAStreamHasEventsWithIDsAndTheResult(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(2).end("All done.")
 	s := b.open("/v1/runs/r/events")
@@ -63,7 +63,7 @@ func TestAClientThatComesBackReceivesEachEventOnce(t *testing.T) {
 	if rest := b.open("/v1/runs/r/events?after=2").rest()[1:]; !slices.Equal(names(rest), names(whole[3:])) {
 		t.Errorf("after the whole of version 2: %s", named(rest))
 	}
-	// An EventSource sends its address again, and the newer id in addition.
+	// An EventSource that reconnects sends its URL, and the newer id in a header.
 	if rest := b.open("/v1/runs/r/events?after=1", "Last-Event-ID", whole[5].id).rest()[1:]; !slices.Equal(rest, whole[6:]) {
 		t.Errorf("the header and ?after: %s", named(rest))
 	}
@@ -100,11 +100,11 @@ func TestAStreamContinuesPastAParkAndSendsItOnce(t *testing.T) {
 		t.Errorf("%s", named(events))
 	}
 	if over := b.open("/v1/runs/r/events?until=rest", "Last-Event-ID", again.last); over.status != http.StatusNoContent {
-		t.Errorf("a rest that was seen: %d", over.status)
+		t.Errorf("a park that was seen: %d", over.status)
 	}
 }
 
-func TestAMessageReopensAStreamThatWasOver(t *testing.T) {
+func TestAMessageReopensAStream(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r").end("Done.")
 	s := b.open("/v1/runs/r/events")
@@ -163,7 +163,7 @@ func TestTextArrivesWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// TestSeedNames: on request, and no others than docs/events.md shows.
+// The seed names are exactly those of docs/events.md, and are used only on request.
 func TestSeedNames(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1).end("Done.")
@@ -200,7 +200,7 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 
 // A client that reads nothing is disconnected, and meanwhile does not delay other
 // clients.
-func TestAClientThatReadsNothingIsCutOff(t *testing.T) {
+func TestAClientThatReadsNothingIsDisconnected(t *testing.T) {
 	ended := make(chan struct{}, 2)
 	b := newBed(t, func(c *gatewayhttp.Config) {
 		c.Patience = 20 * time.Millisecond
@@ -224,7 +224,7 @@ func TestAClientThatReadsNothingIsCutOff(t *testing.T) {
 		h.step("repair", nil, events...)
 	}
 	h.end("Done.")
-	// The other client has its time: this machine may be busy.
+	// The other client has the default patience: this machine may be busy.
 	patient := httptest.NewServer(gatewayhttp.New(gatewayhttp.Config{Gateway: b.gateway}))
 	t.Cleanup(patient.Close)
 	other := *b
@@ -258,7 +258,7 @@ func TestRunsAreSentAsTheyChange(t *testing.T) {
 	}
 }
 
-func TestAGatewayThatStopsSaysSo(t *testing.T) {
+func TestAStoppingGatewayEndsStreamsWithAnError(t *testing.T) {
 	b := newBed(t)
 	b.started("r")
 	s := b.open("/v1/runs/r/events")

@@ -80,11 +80,11 @@ func TestAPreflightNeedsNoToken(t *testing.T) {
 		t.Errorf("the description: %+v", a)
 	}
 	if a := b.get("/nothing"); a.status != 401 {
-		t.Errorf("what is not there: %+v", a)
+		t.Errorf("an unknown path: %+v", a)
 	}
 }
 
-// A page whose name was pointed at this machine would count as one of the gateway.
+// A page whose host name resolves to this machine would have the gateway's origin.
 func TestOnLoopbackAForeignNameIsRefused(t *testing.T) {
 	b := newBed(t, func(c *gatewayhttp.Config) { c.CORS = []string{page} })
 	for host, want := range map[string]int{

@@ -21,7 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
 )
 
-func TestEveryRouteIsDescribedAndEveryDescriptionIsServed(t *testing.T) {
+func TestRoutesAndDescriptionAreEqual(t *testing.T) {
 	routes, described := gatewayhttp.Routes(), openapitest.Load(t).Operations()
 	slices.Sort(routes)
 	slices.Sort(described)
@@ -32,7 +32,7 @@ func TestEveryRouteIsDescribedAndEveryDescriptionIsServed(t *testing.T) {
 
 const small = `"goal":"do it","workspace":"/work","agent":{"model":"script:x"}`
 
-func TestARunIsStartedOnceForAKey(t *testing.T) {
+func TestAnIdempotencyKeyStartsOneRun(t *testing.T) {
 	b := newBed(t)
 	first := b.post("/v1/runs", "{"+small+"}", "Idempotency-Key", "k1")
 	again := b.post("/v1/runs", "{"+small+`,"request_id":"k1"}`)
@@ -61,7 +61,7 @@ func TestTheNamespaceMayBeInTheBody(t *testing.T) {
 	}
 }
 
-func TestAStartCanBeTheStreamOfWhatHappens(t *testing.T) {
+func TestAStartCanReturnTheStreamOfEvents(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1).end("Done.")
 	body := "{" + small + `,"run_id":"r"}`
@@ -103,7 +103,7 @@ func TestStatusOfARun(t *testing.T) {
 	}
 }
 
-func TestWhatARunWaitsForIsListedAndAnswered(t *testing.T) {
+func TestPendingCallsAreListedAndGetAnswers(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1).park("approval", approvalCall("c1"))
 	pending := b.listed("/v1/pending", "pending", 1)
@@ -124,7 +124,7 @@ func TestWhatARunWaitsForIsListedAndAnswered(t *testing.T) {
 	}
 }
 
-func TestEveryInputIsTakenIn(t *testing.T) {
+func TestEveryInputIsAccepted(t *testing.T) {
 	b := newBed(t)
 	b.started("r").works(1)
 	for i, c := range []struct {
@@ -149,7 +149,7 @@ func TestEveryInputIsTakenIn(t *testing.T) {
 	}
 	b.started("s").works(1)
 	if a := b.post("/v1/runs/s/resume", ``); a.status != http.StatusOK || a.object(t)["already_running"] != true {
-		t.Errorf("a resume of a run that runs: %+v", a)
+		t.Errorf("a resume of a running run: %+v", a)
 	}
 	b.started("q").park("question", &harnessv1.PendingCall{
 		CallId: "c1", Tool: "ask_user", Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL,
@@ -159,7 +159,7 @@ func TestEveryInputIsTakenIn(t *testing.T) {
 	}
 }
 
-func TestTheStateTheConversationAndBlobsCanBeRead(t *testing.T) {
+func TestReadStateConversationAndBlobs(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r").works(1)
 	text := strings.Repeat("<b>bold</b>\n", 20_000)
@@ -176,7 +176,7 @@ func TestTheStateTheConversationAndBlobsCanBeRead(t *testing.T) {
 	if messages := b.get("/v1/runs/r/conversation").object(t)["messages"]; fmt.Sprint(messages) != "[]" {
 		t.Errorf("%v", messages)
 	}
-	// A text that is stored apart is in the result all the same.
+	// The result includes a text that is stored as a blob.
 	h.step("end", func(s *harnessv1.Step) {
 		s.Snapshot.Status = harnessv1.RunStatus_RUN_STATUS_DONE
 		s.Message = &harnessv1.Step_Result{Result: &harnessv1.HarnessResult{
@@ -279,7 +279,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestEveryCodeHasItsStatus: those that google.rpc.Code names, but for what is too
+// Codes have the statuses that google.rpc.Code names, except for requests that are too
 // large.
 func TestEveryCodeHasItsStatus(t *testing.T) {
 	for code, want := range map[codes.Code]int{
@@ -304,8 +304,8 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 	}
 }
 
-// snake is the name of a code with its words apart; Canceled is spelled otherwise
-// by google.rpc.Code.
+// snake returns the name of a code in snake case, with google.rpc.Code's spelling of
+// Canceled.
 func snake(c codes.Code) string {
 	if c == codes.Canceled {
 		return "cancelled"

@@ -26,7 +26,7 @@ func (b *bed) answer(run, id, call, text string) (*harnessv1.SendInputResponse, 
 		Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: content.Inline(text)}}})
 }
 
-func TestAnswersToCallsThatWaitAndThatDoNot(t *testing.T) {
+func TestAnswersToPendingAndOtherCalls(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").park("client_tool", awaited("c1", "client_tool"), awaited("q1", "question"), awaited("a1", "approval"))
 	_, err := b.answer("r1", "i1", "c1", "sunny")
@@ -40,7 +40,7 @@ func TestAnswersToCallsThatWaitAndThatDoNot(t *testing.T) {
 	b.must(err)
 	_, err = b.answer("r1", "i3", "c1", "rainy")
 	b.refused(err, codes.AlreadyExists, "CALL_ANSWERED")
-	_, err = b.answer("r1", "i4", "nobody", "x")
+	_, err = b.answer("r1", "i4", "missing", "x")
 	b.refused(err, codes.FailedPrecondition, "CALL_NOT_PENDING")
 	_, err = b.answer("r1", "i5", "a1", "x")
 	b.refused(err, codes.FailedPrecondition, "CALL_NOT_PENDING")
@@ -67,7 +67,7 @@ func TestAnswersToCallsThatWaitAndThatDoNot(t *testing.T) {
 	again, err = b.answer("r1", "i1", "c1", "sunny")
 	b.must(err)
 	if !again.GetExisted() {
-		t.Error("the same answer counts twice once it was drained")
+		t.Error("the same answer counts twice after it was drained")
 	}
 	_, err = b.answer("r1", "i11", "c1", "rainy")
 	b.refused(err, codes.AlreadyExists, "CALL_ANSWERED")
@@ -93,7 +93,7 @@ func TestConcurrentAnswersToOneCall(t *testing.T) {
 	}
 	first := h.inbox()[0].GetId()
 	if again, err := b.answer("r1", first, "c1", "x"); err != nil || !again.GetExisted() {
-		t.Errorf("the one that counts is sent again: %v, %v", again, err)
+		t.Errorf("the accepted answer is sent again: %v, %v", again, err)
 	}
 }
 
@@ -153,8 +153,8 @@ func clientTool(name string) *harnessv1.ToolSpec {
 	return &harnessv1.ToolSpec{Name: name, Description: "d", ParametersSchema: `{"type":"object"}`}
 }
 
-// TestDeclaredTools: at the start they are in the run's first state, by attaching
-// they come through the inbox, once.
+// Tools that a start declares are in the run's first state. Tools that an attach
+// declares go through the inbox, once.
 func TestDeclaredTools(t *testing.T) {
 	b := newBed(t, func(cfg *gatewayserver.Config) {
 		cfg.Tools = func(context.Context) ([]string, error) { return []string{"read_file", "work_complete"}, nil }
@@ -181,7 +181,7 @@ func TestDeclaredTools(t *testing.T) {
 		return err
 	}
 	b.must(attach(clientTool("get_weather")))
-	h.holds(0) // they are the run's already
+	h.holds(0) // the run has them already
 	for range 2 {
 		b.must(attach(clientTool("get_weather"), clientTool("get_time")))
 	}
@@ -193,13 +193,13 @@ func TestDeclaredTools(t *testing.T) {
 		code   codes.Code
 		reason string
 	}{
-		"a name that is taken":            {[]*harnessv1.ToolSpec{clientTool("read_file")}, codes.InvalidArgument, "INVALID_FIELD"},
-		"the name of the end":             {[]*harnessv1.ToolSpec{clientTool("task_complete")}, codes.InvalidArgument, "INVALID_FIELD"},
-		"a name twice":                    {[]*harnessv1.ToolSpec{clientTool("a"), clientTool("a")}, codes.InvalidArgument, "INVALID_FIELD"},
-		"no name":                         {[]*harnessv1.ToolSpec{clientTool("")}, codes.InvalidArgument, "INVALID_FIELD"},
-		"a schema that is none":           {[]*harnessv1.ToolSpec{{Name: "a", ParametersSchema: `{"type":`}}, codes.InvalidArgument, "INVALID_FIELD"},
-		"an origin that is somebody else": {[]*harnessv1.ToolSpec{{Name: "a", ParametersSchema: `{"type":"object"}`, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS}}, codes.InvalidArgument, "INVALID_FIELD"},
-		"too many":                        {make([]*harnessv1.ToolSpec, 65), codes.ResourceExhausted, "TOO_LARGE"},
+		"a name that is taken":  {[]*harnessv1.ToolSpec{clientTool("read_file")}, codes.InvalidArgument, "INVALID_FIELD"},
+		"the name of the end":   {[]*harnessv1.ToolSpec{clientTool("task_complete")}, codes.InvalidArgument, "INVALID_FIELD"},
+		"a name twice":          {[]*harnessv1.ToolSpec{clientTool("a"), clientTool("a")}, codes.InvalidArgument, "INVALID_FIELD"},
+		"no name":               {[]*harnessv1.ToolSpec{clientTool("")}, codes.InvalidArgument, "INVALID_FIELD"},
+		"a schema that is none": {[]*harnessv1.ToolSpec{{Name: "a", ParametersSchema: `{"type":`}}, codes.InvalidArgument, "INVALID_FIELD"},
+		"another origin":        {[]*harnessv1.ToolSpec{{Name: "a", ParametersSchema: `{"type":"object"}`, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS}}, codes.InvalidArgument, "INVALID_FIELD"},
+		"too many":              {make([]*harnessv1.ToolSpec, 65), codes.ResourceExhausted, "TOO_LARGE"},
 		"too large": {[]*harnessv1.ToolSpec{{Name: "a", Description: strings.Repeat("x", 100<<10), ParametersSchema: `{"type":"object"}`}},
 			codes.ResourceExhausted, "TOO_LARGE"},
 	} {
@@ -213,8 +213,8 @@ func TestDeclaredTools(t *testing.T) {
 	}
 }
 
-// TestBudgetsOfARunThatWorks are stored; below what is used they are refused.
-func TestBudgetsOfARunThatWorks(t *testing.T) {
+// The budgets of a running run can be changed, but not to less than it has used.
+func TestBudgetsOfARunningRun(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").step("turn", func(s *harnessv1.Step) { s.Snapshot.Spent = &harnessv1.Spent{Turns: 7} })
 	extend := func(turns uint32) (*harnessv1.ResumeRunResponse, error) {
@@ -229,7 +229,7 @@ func TestBudgetsOfARunThatWorks(t *testing.T) {
 	resp, err := b.client.ResumeRun(b.ctx, &harnessv1.ResumeRunRequest{Namespace: b.namespace, RunId: "r1"})
 	b.must(err)
 	if !resp.GetAlreadyRunning() {
-		t.Error("a resume of a run that works is stored")
+		t.Error("a resume of a running run is stored")
 	}
 	h.park("budget_exceeded:turns")
 	_, err = extend(6)

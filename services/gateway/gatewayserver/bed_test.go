@@ -185,7 +185,7 @@ type hand struct {
 	snapshot *harnessv1.Snapshot
 }
 
-// started starts a run and returns a hand that writes on from there.
+// started starts a run and returns a hand that continues it.
 func (b *bed) started(id string) *hand {
 	b.t.Helper()
 	_, err := b.client.StartRun(b.ctx, b.start(id, "do it"))
@@ -213,8 +213,8 @@ func (h *hand) append(rec *harnessv1.Record) *hand {
 	return h
 }
 
-// step appends a step to an executor or a place of rest. Snapshots of stored
-// records are shared, so each step has its own.
+// step appends a step to an executor, to park or to end. Snapshots of stored
+// records are shared, so each step has a copy.
 func (h *hand) step(to string, change func(*harnessv1.Step), events ...*harnessv1.Event) *hand {
 	h.b.t.Helper()
 	s := &harnessv1.Step{From: "test", To: to, Snapshot: proto.CloneOf(h.snapshot)}
@@ -295,7 +295,7 @@ func (b *bed) watched(r *harnessv1.WatchRunRequest) ([]string, error) {
 	}
 }
 
-// line is an update in a few words.
+// line returns a short form of an update.
 func line(u *harnessv1.RunUpdate) string {
 	switch u := u.GetUpdate().(type) {
 	case *harnessv1.RunUpdate_Attached:

@@ -8,7 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-func TestACallThatIsMadeAgainWhileItWaitsIsTheSame(t *testing.T) {
+func TestARepeatedCallJoinsThePendingOne(t *testing.T) {
 	c := newCallbacks()
 	req := &harnessv1.HookRequest{IdempotencyKey: "k"}
 	answers := make(chan *harnessv1.HookAnswer, 2)
@@ -41,7 +41,7 @@ func TestACallThatIsMadeAgainWhileItWaitsIsTheSame(t *testing.T) {
 	}
 }
 
-func TestACallWhoseTimeIsOverIsForgotten(t *testing.T) {
+func TestATimedOutCallIsForgotten(t *testing.T) {
 	c := newCallbacks()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -55,6 +55,6 @@ func TestACallWhoseTimeIsOverIsForgotten(t *testing.T) {
 		t.Fatal("it has an answer")
 	}
 	if err := c.answer(&harnessv1.HookAnswer{IdempotencyKey: "k", Error: "late"}); err == nil || len(c.open) != 0 {
-		t.Fatalf("a late answer is taken; %d are open", len(c.open))
+		t.Fatalf("a late answer is accepted; %d are open", len(c.open))
 	}
 }

@@ -19,9 +19,9 @@ func (b *bed) delete(id string) (*harnessv1.DeleteRunResponse, error) {
 	return b.client.DeleteRun(b.ctx, &harnessv1.DeleteRunRequest{Namespace: b.namespace, RunId: id})
 }
 
-// TestADeletedRunTakesNothingAndShowsNothing more, and its name stays taken until
-// the last of it is gone.
-func TestADeletedRunTakesNothingAndShowsNothing(t *testing.T) {
+// A deleted run accepts no input and cannot be read. Its name stays in use until all of
+// the run is erased.
+func TestADeletedRunAcceptsAndShowsNothing(t *testing.T) {
 	b := newBed(t)
 	ended := b.started("ended")
 	ended.snapshot.Phase = harnessv1.Phase_PHASE_DONE
@@ -57,11 +57,11 @@ func TestADeletedRunTakesNothingAndShowsNothing(t *testing.T) {
 		}
 		b.must(runstate.CheckPhases(h.snapshot, step))
 	}
-	_, err := b.delete("nobody")
+	_, err := b.delete("missing")
 	b.refused(err, codes.NotFound, "RUN_NOT_FOUND")
 }
 
-func TestARunThatWorksIsNotDeleted(t *testing.T) {
+func TestARunningRunIsNotDeleted(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").step("turn", nil)
 	_, err := b.delete("r1")
@@ -73,7 +73,7 @@ func TestARunThatWorksIsNotDeleted(t *testing.T) {
 	b.must(err)
 }
 
-// TestAWatchOfADeletedRunEnds though an input waits in its inbox.
+// A watch of a deleted run ends even if its inbox has an input.
 func TestAWatchOfADeletedRunEnds(t *testing.T) {
 	b := newBed(t)
 	b.started("r1").park("interrupted")
@@ -95,8 +95,7 @@ func TestAWatchOfADeletedRunEnds(t *testing.T) {
 	}
 }
 
-// slowStart is a log on which the run of a name is erased while a new one of it is
-// being started.
+// slowStart is a log that erases a run while a new run of the same name starts.
 type slowStart struct {
 	runlog.Log
 	erase func(context.Context, runlog.Run)
@@ -108,8 +107,9 @@ func (l slowStart) PutBlob(ctx context.Context, run runlog.Run, data []byte) (*h
 	return ref, err
 }
 
-// TestAStartWhileTheFormerRunIsErased is refused, or has all that it names.
-func TestAStartWhileTheFormerRunIsErased(t *testing.T) {
+// A start while the former run of that name is erased is refused, or its blobs are all
+// stored.
+func TestStartWhileTheFormerRunIsErased(t *testing.T) {
 	var b *bed
 	b = newBed(t, func(cfg *gatewayserver.Config) {
 		cfg.Log = slowStart{shared, func(ctx context.Context, run runlog.Run) {
@@ -129,14 +129,14 @@ func TestAStartWhileTheFormerRunIsErased(t *testing.T) {
 	run := runlog.Run{Namespace: b.namespace, ID: "r1"}
 	newest, err := shared.Newest(b.ctx, run)
 	b.must(err)
-	b.must(shared.Erase(b.ctx, run, 0, newest)) // its time is over
+	b.must(shared.Erase(b.ctx, run, 0, newest)) // the run has expired
 	_, err = b.client.StartRun(b.ctx, large)
 	b.must(err)
 	goal := b.openRun("r1")
 	e, err := b.log.View(b.ctx, goal.run, 0)
 	b.must(err)
 	if text := b.blob("r1", e.Newest.Record.GetStep().GetRepairTrigger().GetSpec().GetGoal().GetBlob().GetDigest()); text != large.GetSpec().GetGoal().GetInline() {
-		t.Errorf("its goal has %d bytes", len(text))
+		t.Errorf("the goal of the new run has %d bytes", len(text))
 	}
 }
 
@@ -154,7 +154,7 @@ func TestWatchersSeeTheDeletion(t *testing.T) {
 			b.must(err)
 		} else if r != nil {
 			if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
-				t.Errorf("it ended %v", r)
+				t.Errorf("the watch ended with %v", r)
 			}
 			return
 		}

@@ -25,7 +25,7 @@ func (l away) View(context.Context, runlog.Run, uint64) (runlog.View, error) {
 	return runlog.View{}, l.err
 }
 
-func TestLogAway(t *testing.T) {
+func TestLogUnavailable(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		code   codes.Code
@@ -41,7 +41,7 @@ func TestLogAway(t *testing.T) {
 		_, err := b.client.GetRun(b.ctx, &harnessv1.GetRunRequest{Namespace: b.namespace, RunId: "r1"})
 		b.refused(err, c.code, c.reason)
 		if strings.Contains(err.Error(), "disk") {
-			t.Errorf("the cause left the server: %v", err)
+			t.Errorf("the error has the internal cause: %v", err)
 		}
 		_, err = b.sendMessage("r1", "m1", "hello")
 		b.refused(err, c.code, c.reason)
@@ -50,7 +50,7 @@ func TestLogAway(t *testing.T) {
 	}
 }
 
-// A record of a newer schema is refused as such, not taken for damage.
+// A record of a newer schema is refused as newer, not as damaged.
 func TestNewerSchema(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1")

@@ -21,7 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// waiting are the calls that wait, as RUN CALL, by pages of a size, and the number
+// waiting returns the pending calls as RUN CALL, read in pages of size, and the number
 // of pages.
 func (b *bed) waiting(size uint32) (calls []string, pages int) {
 	b.t.Helper()
@@ -72,7 +72,7 @@ func TestListPendingPages(t *testing.T) {
 	}
 }
 
-// A page of large calls ends early, so that a client can take it in.
+// A page of large calls has fewer calls, so that it fits into a message.
 func TestListPendingOfLargeCalls(t *testing.T) {
 	b := newBed(t)
 	const runs, size = 50, 100_000
@@ -98,8 +98,8 @@ func (l *readCounter) Read(ctx context.Context, run runlog.Run, sequence uint64)
 	return l.Log.Read(ctx, run, sequence)
 }
 
-// A page costs as many exact reads as it has runs, however many there are.
-func TestAPageReadsItsOwnRunsOnly(t *testing.T) {
+// A page costs one exact read for each of its runs, however many runs exist.
+func TestAPageReadsOnlyItsRuns(t *testing.T) {
 	log := &readCounter{Log: shared}
 	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = log })
 	for i := range 20 {
@@ -197,9 +197,9 @@ func tight(t *testing.T, decorate func(runlog.Log) runlog.Log) (b *bed, del func
 	}
 }
 
-// A run whose records go away between the list and the reading is left out, and
-// then it is in the list no more.
-func TestARunThatGoesAwayWhileItIsListed(t *testing.T) {
+// A run that is erased between the read of the index and the read of its step is left
+// out of the page and of later lists.
+func TestARunThatIsErasedWhileItIsListed(t *testing.T) {
 	b, del := tight(t, func(log runlog.Log) runlog.Log { return log })
 	old := b.started("r1")
 	b.started("r2")
@@ -221,7 +221,7 @@ func TestARunThatGoesAwayWhileItIsListed(t *testing.T) {
 	l.expect("r1 RUNNING 1")
 }
 
-// What was erased while the runs were not followed is not there afterwards.
+// Runs that are erased during a break in the feed leave the list after it.
 func TestRunsThatAreErasedDuringABreak(t *testing.T) {
 	var log *brokenFeed
 	b, del := tight(t, func(l runlog.Log) runlog.Log {
@@ -248,7 +248,7 @@ func TestRunsThatAreErasedDuringABreak(t *testing.T) {
 	}
 }
 
-// unread is a log whose records cannot be read by sequence at times.
+// unread is a log whose Read by sequence can be made to fail.
 type unread struct {
 	runlog.Log
 	away    atomic.Bool
@@ -266,8 +266,9 @@ func (l *unread) Read(ctx context.Context, run runlog.Run, sequence uint64) (run
 	return l.Log.Read(ctx, run, sequence)
 }
 
-// A list needs the log; a watch of runs waits for it, and no longer than it may.
-func TestListsWhileTheLogIsAway(t *testing.T) {
+// While the log is unavailable, a list fails and a watch of runs waits up to
+// Config.Patience.
+func TestListsWhileTheLogIsUnavailable(t *testing.T) {
 	log := &unread{Log: shared, refused: make(chan struct{}, 1)}
 	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = log })
 	h := b.started("r1").park("approval", approvalCall("c"))

@@ -145,7 +145,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	check(b)
-	other := newBed(t, func(c *gatewayserver.Config) { c.Instance = "other" }) // made again from the log
+	other := newBed(t, func(c *gatewayserver.Config) { c.Instance = "other" }) // rebuilt from the log
 	other.namespace = b.namespace
 	b.client = other.client
 	check(other)

@@ -18,7 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// fitful is a log that cannot be read at times.
+// fitful is a log whose reads can be made to fail.
 type fitful struct {
 	*runlogtest.Faults
 	failure atomic.Pointer[error]
@@ -44,7 +44,7 @@ func (l *fitful) View(ctx context.Context, run runlog.Run, contains uint64) (run
 
 // A watch and a Run stream continue after an outage of the log, also if the run ends
 // meanwhile, and if a replica does not know the run.
-func TestWatchOutlivesTheBus(t *testing.T) {
+func TestWatchSurvivesAnOutage(t *testing.T) {
 	for name, failure := range map[string]error{"away": runlog.ErrUnavailable, "stale": runlog.ErrNotFound} {
 		t.Run(name, func(t *testing.T) {
 			log := newFitful()
@@ -70,7 +70,8 @@ func TestWatchOutlivesTheBus(t *testing.T) {
 			lines := []string{"8-0 step_start", "9-0 model_response text 2", "10-0 tool_result"}
 			w.expect(lines...)
 			s.expect(lines...)
-			// The end comes with the feed; whether it is the end, only the log can say.
+			// The feed delivers the end. To know that nothing follows it, the gateway
+			// reads the log.
 			log.DropFeed(nil)
 			log.leave(failure)
 			h.end(harnessv1.RunStatus_RUN_STATUS_DONE)
@@ -129,7 +130,7 @@ func TestRunStreamAcrossRestarts(t *testing.T) {
 	reattach := func(after uint64) stream {
 		b.t.Helper()
 		b.restart()
-		b.client = b.dial() // the old connection may not know yet that it is cut
+		b.client = b.dial() // the old connection may not have noticed that it is cut
 		return b.open(b.ctx, b.attach("r1", after))
 	}
 	s := b.open(b.ctx, b.attach("r1", 0))
@@ -160,7 +161,7 @@ func TestRunStreamAcrossRestarts(t *testing.T) {
 	s.expect("receipt a2 CALL_ANSWERED")
 	h.holds(2)
 
-	// Also once repair has taken the items in.
+	// Also after repair has processed the items.
 	cursor := h.drained()
 	h.step("repair", func(st *harnessv1.Step) {
 		st.Snapshot.InboxCursor, st.Snapshot.PendingToolCalls, st.Snapshot.StopReason = cursor, nil, nil
@@ -170,7 +171,7 @@ func TestRunStreamAcrossRestarts(t *testing.T) {
 	}, &harnessv1.Event{Event: &harnessv1.Event_SessionResume{SessionResume: &harnessv1.SessionResume{}}})
 	s.expect("8-0 session_resume")
 	old = s
-	s = reattach(7) // did not see what it was sent last
+	s = reattach(7) // the client has not seen the last updates
 	broken(old)
 	s.expect("attached 8", "8-0 session_resume")
 	approve(s, "a1")
@@ -185,9 +186,9 @@ func TestRunStreamAcrossRestarts(t *testing.T) {
 	s.end()
 }
 
-// Watchers outlive a NATS server that is stopped and started again under the
-// gateway: they are sent what is written after it, each version once.
-func TestWatchOutlivesARestartedServer(t *testing.T) {
+// Watches survive a restart of the NATS server: they receive what is written after it,
+// each version once.
+func TestWatchSurvivesARestartOfNATS(t *testing.T) {
 	config := jetstream.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"}
 	server, err := jetstream.StartEmbedded(config)
 	if err != nil {

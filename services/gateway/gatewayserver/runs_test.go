@@ -217,8 +217,8 @@ func TestWatchRunsAcrossABreak(t *testing.T) {
 	other.started("r3")
 	log.leave(false)
 	r2.resume()
-	// The log sends the newest step of each kind, so a run may be sent twice, but its
-	// versions only grow.
+	// The log sends the newest step of each kind, so a run may be sent more than
+	// once, but its versions only grow.
 	versions := map[string]uint64{"r1": 2, "r2": 1}
 	for versions["r1"] != 4 || versions["r2"] != 3 || versions["r3"] != 1 {
 		resp, err := l.stream.Recv()

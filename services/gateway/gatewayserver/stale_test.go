@@ -121,8 +121,8 @@ func TestGatewayAtAStaleReplica(t *testing.T) {
 
 	// Permanent refusals remain.
 	log.stop(b, "approval")
-	_, err = b.approve("approval", "i2", "nobody")
+	_, err = b.approve("approval", "i2", "missing")
 	b.refused(err, codes.FailedPrecondition, "CALL_NOT_PENDING")
-	_, err = b.sendMessage("nobody", "m1", "hello")
+	_, err = b.sendMessage("missing", "m1", "hello")
 	b.refused(err, codes.NotFound, "RUN_NOT_FOUND")
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// inventions bounds the ids that are generated for one request: each is taken with a
-// chance of one in millions.
-const inventions = 3
+// maxGeneratedIDs bounds the ids that are generated for one request. The chance that one
+// is already in use is one in millions.
+const maxGeneratedIDs = 3
 
 // lagPause is the wait before a lagging replica is read again.
 const lagPause = 5 * time.Millisecond
@@ -52,7 +52,7 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	if err := s.startable(ctx, r.GetSpec()); err != nil {
 		return run, false, err
 	}
-	r = s.windowed(r)
+	r = s.withWindow(r)
 	for i := 1; ; i++ {
 		var generated bool
 		run.ID, generated = gateway.RunID(r, s.now(), s.random())
@@ -62,15 +62,15 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 		if !generated || !taken {
 			return run, existed, err
 		}
-		if i == inventions {
+		if i == maxGeneratedIDs {
 			return run, false, fmt.Errorf("%d generated ids in a row already existed, the last is %s", i, run)
 		}
 	}
 }
 
-// windowed returns the request with the model's input window, if only this process knows
+// withWindow returns the request with the model's input window, if only this process knows
 // it. It is stored with the run, so that no other process has to look it up.
-func (s *Server) windowed(r *harnessv1.StartRunRequest) *harnessv1.StartRunRequest {
+func (s *Server) withWindow(r *harnessv1.StartRunRequest) *harnessv1.StartRunRequest {
 	if s.window == nil || r.GetSpec().GetConfig().GetContext().GetMaxInputTokens() != 0 {
 		return r
 	}

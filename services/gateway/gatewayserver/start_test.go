@@ -72,7 +72,7 @@ func TestStartRunIDs(t *testing.T) {
 }
 
 // A generated id that is already in use is generated again.
-func TestStartRunMadeUpIDTaken(t *testing.T) {
+func TestStartRunGeneratedIDInUse(t *testing.T) {
 	var n atomic.Uint64
 	b := newBed(t, func(c *gatewayserver.Config) {
 		c.Random = func() uint64 { // the bits of an id are the same a few times over
@@ -134,7 +134,7 @@ func TestStartRunRefusals(t *testing.T) {
 		"field": {func(r *harnessv1.StartRunRequest) { r.RunId = "a b" }, codes.InvalidArgument, "INVALID_FIELD"},
 		"size":  {func(r *harnessv1.StartRunRequest) { r.Spec.Goal = content.Inline(strings.Repeat("x", 1<<20+1)) }, codes.ResourceExhausted, "TOO_LARGE"},
 		"executor": {func(r *harnessv1.StartRunRequest) {
-			r.Spec.Workflow = []string{"repair", "nobody", "turn", "stopdecision"}
+			r.Spec.Workflow = []string{"repair", "missing", "turn", "stopdecision"}
 		}, codes.FailedPrecondition, "EXECUTOR_MISSING"},
 		"workspace": {func(r *harnessv1.StartRunRequest) { r.Spec.Workspace = "/gone" }, codes.InvalidArgument, "WORKSPACE_UNUSABLE"},
 		"tool host": {func(r *harnessv1.StartRunRequest) { r.Spec.Workspace = "/down" }, codes.Unavailable, "LOG_UNAVAILABLE"},
@@ -171,7 +171,7 @@ func TestStartRunRace(t *testing.T) {
 	}
 }
 
-// silent is a log whose appends get no answer; stored or not.
+// silent is a log whose appends return no answer, stored or not.
 type silent struct {
 	runlog.Log
 	store bool

@@ -32,7 +32,7 @@ func (b *bed) approve(run, id, call string) (*harnessv1.SendInputResponse, error
 		Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{CallId: call, Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE}}})
 }
 
-// inbox is everything that was ever stored in a run's inbox.
+// inbox returns all items that were ever stored in a run's inbox.
 func (h *hand) inbox() []*harnessv1.InboxItem {
 	h.b.t.Helper()
 	items, err := h.b.log.Inbox(h.b.ctx, h.run, 0, h.drained())
@@ -110,7 +110,7 @@ func TestApprove(t *testing.T) {
 	again, err = b.approve("r1", "a1", "c1")
 	b.must(err)
 	if !again.GetExisted() {
-		t.Fatal("the same answer counts twice once it was drained")
+		t.Fatal("the same answer counts twice after it was drained")
 	}
 	_, err = b.approve("r1", "a4", "c1")
 	b.refused(err, codes.AlreadyExists, "CALL_ANSWERED")
@@ -166,7 +166,7 @@ func TestInterruptResumeCancel(t *testing.T) {
 	running, err := resume()
 	b.must(err)
 	if !running {
-		t.Fatal("a run that runs was resumed")
+		t.Fatal("a running run was resumed")
 	}
 	h.holds(0)
 	b.must(interrupt())

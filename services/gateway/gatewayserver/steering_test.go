@@ -35,14 +35,14 @@ func (h *hand) pack(s *harnessv1.Snapshot) {
 	h.b.must(runstate.Pack(s, func(data []byte) (*harnessv1.BlobRef, error) { return h.b.log.PutBlob(h.b.ctx, h.run, data) }))
 }
 
-func TestModesOfTheAgentsOwnAreFoundWhereverTheyAreStored(t *testing.T) {
+func TestCustomModesAreFoundWhereverTheyAreStored(t *testing.T) {
 	b := newBed(t)
 	custom := []*harnessv1.ModeSpec{{Name: "careful", Description: strings.Repeat("Take care. ", 80), ReadOnly: true}}
 	r := b.start("r1", "do it")
 	r.Spec.Agent.Modes = custom
 	_, err := b.client.StartRun(b.ctx, r)
 	b.must(err)
-	b.must(b.mode("r1", "m0", "careful")) // before repair has looked at it
+	b.must(b.mode("r1", "m0", "careful")) // before repair has processed the run
 	b.refused(b.mode("r1", "m1", "hasty"), codes.InvalidArgument, "INVALID_FIELD")
 
 	h := b.openRun("r1")
@@ -74,7 +74,7 @@ func TestModesOfTheAgentsOwnAreFoundWhereverTheyAreStored(t *testing.T) {
 	}
 }
 
-func TestARunThatHasEndedTakesNoModeBeforeAMessage(t *testing.T) {
+func TestAnEndedRunAcceptsNoModeBeforeAMessage(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").end(harnessv1.RunStatus_RUN_STATUS_DONE)
 	b.refused(b.mode("r1", "m1", "plan"), codes.FailedPrecondition, "RUN_ENDED")
@@ -88,7 +88,7 @@ func TestARunThatHasEndedTakesNoModeBeforeAMessage(t *testing.T) {
 	h.holds(3)
 }
 
-func TestAStreamChangesTheModeAndAsksForAPlan(t *testing.T) {
+func TestAStreamChangesTheModeAndRequestsAPlan(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").step("turn", nil)
 	ctx, cancel := context.WithCancel(b.ctx)
@@ -151,8 +151,8 @@ func TestAnswersToReviewsAndQuestionsOfTheContract(t *testing.T) {
 	h.holds(4)
 }
 
-// Calls whose subscribers have not spoken yet may still be denied: they take no answer.
-func TestCallsTakeAnswersOnceTheyAreJudged(t *testing.T) {
+// A call whose hooks have not returned may still be denied, so it accepts no answer.
+func TestCallsAcceptAnswersAfterTheirHooks(t *testing.T) {
 	b := newBed(t)
 	ask := &harnessv1.PreparedCall{CallId: "c1", Tool: "run_command", Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_ASK}
 	h := b.started("r1").step("turn", nil)
@@ -166,7 +166,7 @@ func TestCallsTakeAnswersOnceTheyAreJudged(t *testing.T) {
 	h.holds(1)
 }
 
-// work is a state whose work items and definition are too large to travel.
+// work sets work items and a definition that are stored outside the step.
 func work(s *harnessv1.Snapshot) {
 	long := strings.Repeat("x", 3000)
 	s.WorkItemLedger = &harnessv1.WorkItemLedger{LastNumber: 2, Items: []*harnessv1.WorkItem{

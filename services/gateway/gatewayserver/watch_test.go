@@ -23,7 +23,7 @@ func (b *bed) same(got []string, want ...string) {
 	}
 }
 
-// updates is a stream that is read step by step.
+// updates is a stream of updates that the test reads one by one.
 type updates struct {
 	b    *bed
 	recv func() (*harnessv1.RunUpdate, error)
@@ -110,9 +110,9 @@ func TestWatchLive(t *testing.T) {
 	end.end()
 }
 
-// A watch that begins after a resume does not end at the rest that the resume
-// is about to end.
-func TestWatchUntilRestAfterResume(t *testing.T) {
+// A watch that starts after a resume does not end at the park that the resume is about
+// to end.
+func TestWatchUntilParkAfterResume(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").park("interrupted")
 	_, err := b.client.ResumeRun(b.ctx, &harnessv1.ResumeRunRequest{Namespace: b.namespace, RunId: "r1"})
@@ -172,8 +172,8 @@ func TestWatchDeltas(t *testing.T) {
 	without.end()
 }
 
-// A client that does not read is sent every record once it does, and its
-// gateway is not held up by text.
+// A client that reads late receives every record, and its backlog of text does not block
+// the gateway.
 func TestWatchSlowClient(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1")

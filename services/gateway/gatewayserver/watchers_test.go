@@ -108,8 +108,8 @@ func (h *hand) appendEvent() *hand {
 	return h.journal(&harnessv1.Journal{}, nil, &harnessv1.Event{Event: &harnessv1.Event_ExecutorError{ExecutorError: &harnessv1.ExecutorError{}}})
 }
 
-// Watchers have nothing on the server each: with 500 of them it has the
-// consumers that it had, and each is sent each version once, in order.
+// Watchers need no consumers on the server: with 500 of them it has the same consumers
+// as before, and each watcher receives each version once, in order.
 func TestManyWatchers(t *testing.T) {
 	log, consumers := ownServer(t)
 	b := newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = log })
@@ -164,9 +164,9 @@ func TestManyWatchers(t *testing.T) {
 }
 
 // BenchmarkWatchers measures the time from a commit to the client that watches,
-// in ms: with 500 watchers of 50 runs at about 200 commits a second in all, and
-// for comparison with one watcher of one run in five at the same rate. A commit's time is when its
-// append begins, so the append is in it.
+// in ms: with 500 watchers of 50 runs at about 200 commits a second in all, and, for
+// comparison, with one watcher of one run in five at the same rate. The time includes
+// the append.
 func BenchmarkWatchers(b *testing.B) {
 	const commits, rate = 600, 200
 	for b.Loop() {
