@@ -13,8 +13,8 @@ export const file_google_rpc_error_details: GenFile = /*@__PURE__*/
   fileDesc("Ch5nb29nbGUvcnBjL2Vycm9yX2RldGFpbHMucHJvdG8SCmdvb2dsZS5ycGMikwEKCUVycm9ySW5mbxIOCgZyZWFzb24YASABKAkSDgoGZG9tYWluGAIgASgJEjUKCG1ldGFkYXRhGAMgAygLMiMuZ29vZ2xlLnJwYy5FcnJvckluZm8uTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFiBnByb3RvMw");
 
 /**
- * ErrorInfo is how a gateway says why a call failed. It is google.rpc.ErrorInfo;
- * the other details of that file are not used.
+ * ErrorInfo is the reason for which a gateway failed a call. It is
+ * google.rpc.ErrorInfo; the other details of that file are not used.
  *
  * @generated from message google.rpc.ErrorInfo
  */

@@ -56,7 +56,7 @@ export enum ErrorReason {
   CALL_NOT_PENDING = 4,
 
   /**
-   * The call already has an answer. ALREADY_EXISTS; metadata: call_id.
+   * The call has an answer already. ALREADY_EXISTS; metadata: call_id.
    *
    * @generated from enum value: ERROR_REASON_CALL_ANSWERED = 5;
    */

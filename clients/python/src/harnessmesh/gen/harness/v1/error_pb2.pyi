@@ -37,7 +37,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_CALL_NOT_PENDING: _ErrorReason.ValueType  # 4
     """The call is not waiting for an answer. FAILED_PRECONDITION; metadata: call_id."""
     ERROR_REASON_CALL_ANSWERED: _ErrorReason.ValueType  # 5
-    """The call already has an answer. ALREADY_EXISTS; metadata: call_id."""
+    """The call has an answer already. ALREADY_EXISTS; metadata: call_id."""
     ERROR_REASON_TOO_LARGE: _ErrorReason.ValueType  # 6
     """The input is too large. RESOURCE_EXHAUSTED; metadata: limit, size."""
     ERROR_REASON_RUN_ENDED: _ErrorReason.ValueType  # 7
@@ -97,7 +97,7 @@ Example: StartRun with run_id r1 and another goal than r1 has.
 ERROR_REASON_CALL_NOT_PENDING: ErrorReason.ValueType  # 4
 """The call is not waiting for an answer. FAILED_PRECONDITION; metadata: call_id."""
 ERROR_REASON_CALL_ANSWERED: ErrorReason.ValueType  # 5
-"""The call already has an answer. ALREADY_EXISTS; metadata: call_id."""
+"""The call has an answer already. ALREADY_EXISTS; metadata: call_id."""
 ERROR_REASON_TOO_LARGE: ErrorReason.ValueType  # 6
 """The input is too large. RESOURCE_EXHAUSTED; metadata: limit, size."""
 ERROR_REASON_RUN_ENDED: ErrorReason.ValueType  # 7
