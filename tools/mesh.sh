@@ -39,9 +39,13 @@ supervise() {
 		[ -z "$stopping" ] || kill -TERM $! # the signal came before the process
 		status=0
 		wait $! || status=$?
-		if [ -n "$stopping" ]; then
+		# A signal ends wait early. Asking first whether the process still runs matters:
+		# bash may wait forever for one that ended during the signal.
+		while kill -0 $! 2>/dev/null; do
 			status=0
 			wait $! || status=$?
+		done
+		if [ -n "$stopping" ]; then
 			echo "stopped, exit code $status"
 			return
 		fi

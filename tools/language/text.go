@@ -165,9 +165,10 @@ func slashComments(source string, k kind) []text {
 		for j := 0; j < len(line) && at < 0; j++ {
 			switch c := line[j]; {
 			case quote != 0:
-				if c == '\\' {
+				switch c {
+				case '\\':
 					j++
-				} else if c == quote {
+				case quote:
 					quote = 0
 				}
 			case c == '"' || c == '\'' || c == '`':
