@@ -167,7 +167,7 @@ func (d *decision) parkInterrupted() error {
 	d.Emit(event.RunInterrupted(d.interrupt.GetReason()))
 	return d.pause(&harnessv1.StopReason{
 		Kind:    "interrupted",
-		Message: cmp.Or(d.interrupt.GetReason(), "Interrupted; a resume or a message lets it go on."),
+		Message: cmp.Or(d.interrupt.GetReason(), "Interrupted; resume it or send a message to continue."),
 		Details: &harnessv1.StopDetails{Turn: d.Turn},
 	})
 }
