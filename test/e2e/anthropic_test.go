@@ -103,7 +103,7 @@ func TestAnotherProviderTakesTheRunOver(t *testing.T) {
 	if want := []string{"openai:gpt-4o", "openai:gpt-4o", "openai:gpt-4o", "openai:gpt-4o", "openai:gpt-4o", "openai:tiny"}; !slices.Equal(failed, want) {
 		t.Fatalf("%v failed, want %v", failed, want)
 	}
-	if why := retries[5]["error"].(string); !strings.Contains(why, "it reads 100 tokens at most, and the prompt has about") {
+	if why := retries[5]["error"].(string); !strings.Contains(why, "skipped: it reads at most 100 tokens, and the prompt has about") {
 		t.Errorf("openai:tiny was passed over with %q", why)
 	}
 	if n := len(first.Requests()); n != 6 {

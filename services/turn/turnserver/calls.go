@@ -16,9 +16,19 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
-// sendCall starts to deliver a call to its tool host.
+// sendCall starts to deliver a call to its tool host. A panic fails the turn, as one in
+// the executor's goroutine does, and not the process.
 func (t *execution) sendCall(ctx context.Context, a turn.SendCall) turn.Event {
-	t.calls.Go(func() { t.ends <- t.deliverSpan(ctx, a) })
+	t.calls.Go(func() {
+		var end turn.Event
+		defer func() {
+			if r := recover(); r != nil {
+				end = turn.CallBroken{ID: a.Call.ID, Err: fmt.Errorf("deliver call %s: panic: %v", a.Call.ID, r)}
+			}
+			t.ends <- end
+		}()
+		end = t.deliverSpan(ctx, a)
+	})
 	return turn.CallSent{}
 }
 

@@ -454,6 +454,38 @@ func TestUnreachableHostIsTriedAgain(t *testing.T) {
 	}
 }
 
+// panickingHost is a client of the tool host that panics at its first call.
+type panickingHost struct {
+	harnessv1.ToolHostServiceClient
+	tries atomic.Int32
+}
+
+func (h *panickingHost) ExecuteTool(ctx context.Context, req *harnessv1.ExecuteToolRequest, options ...grpc.CallOption) (*harnessv1.ExecuteToolResponse, error) {
+	if h.tries.Add(1) == 1 {
+		panic("broken client")
+	}
+	return h.ToolHostServiceClient.ExecuteTool(ctx, req, options...)
+}
+
+// TestPanicWhileACallIsSentFailsTheStepOnly: the worker continues, and its next attempt
+// at the step gets the result.
+func TestPanicWhileACallIsSentFailsTheStepOnly(t *testing.T) {
+	t.Parallel()
+	host := &panickingHost{}
+	b := newBedWith(t, nil, func(cfg *turnserver.Config) {
+		host.ToolHostServiceClient = cfg.ToolHost
+		cfg.ToolHost = host
+	}, calls(call("c", "run_command", "command", "echo sent")))
+	b.run(b.state())
+	journal, _ := b.records()
+	if got := b.results(journal...)["c"]; !strings.Contains(got, "sent") {
+		t.Errorf("the result is %q, want the output of the second attempt", got)
+	}
+	if !strings.Contains(entries(journal), "executor_failed") {
+		t.Errorf("journal %s, want the failed attempt in it", entries(journal))
+	}
+}
+
 // TestStoppedWorkerLeavesTurn: a worker that stops leaves its turn to another one, without an
 // outcome.
 func TestStoppedWorkerLeavesTurn(t *testing.T) {
