@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 
 var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
 
-// begin builds the binary, starts it and connects to it.
+// startProcess builds the binary, starts it and connects to it.
 func startProcess(dir string) (stop func(), err error) {
 	harness := filepath.Join(dir, "harness")
 	build := exec.Command("go", "build", "-o", harness, "../../cmd/harness")

@@ -22,7 +22,7 @@ func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error
 		if _, err := os.Stat(opts.Data); errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%s: %w; use another one with --data or HARNESS_DATA", opts.Data, ErrNoData)
 		}
-		conn, held, err := node.Attach(opts.Data)
+		conn, held, err := node.Attach(ctx, opts.Data)
 		switch {
 		case err != nil:
 			return nil, err

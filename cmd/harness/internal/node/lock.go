@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -108,16 +109,18 @@ func readHolder(dir string) (holder, error) {
 	return h, json.Unmarshal(data, &h)
 }
 
-// attachWait bounds the wait for a process that is starting.
+// attachWait bounds the wait for a process that is starting, or that was killed while it
+// started a command: until then, the command has its lock and its socket.
 const attachWait = 5 * time.Second
 
 // Attach connects to the process that uses a data directory. held is false if none does.
-func Attach(dir string) (conn *grpc.ClientConn, held bool, err error) {
+func Attach(ctx context.Context, dir string) (conn *grpc.ClientConn, held bool, err error) {
 	lock := flock.New(filepath.Join(dir, lockFile))
 	if _, err := os.Stat(lock.Path()); errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
 	}
-	deadline := time.Now().Add(attachWait)
+	ctx, cancel := context.WithTimeout(ctx, attachWait)
+	defer cancel()
 	for {
 		ok, err := lock.TryRLock()
 		if err != nil {
@@ -128,15 +131,34 @@ func Attach(dir string) (conn *grpc.ClientConn, held bool, err error) {
 		}
 		h, err := readHolder(dir)
 		if err == nil && h.Socket != "" {
-			if _, err := os.Stat(h.Socket); err == nil {
-				conn, err := grpc.NewClient("unix:"+h.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-					grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
-				return conn, true, err
+			if conn, err := dialHolder(ctx, h.Socket); err == nil {
+				return conn, true, nil
 			}
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-ctx.Done():
 			return nil, true, fmt.Errorf("data directory %s is in use by process %d (%s), which does not respond", dir, h.PID, h.Command)
+		case <-time.After(20 * time.Millisecond):
 		}
-		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// dialHolder connects to the socket of a process. A connection that the kernel accepted is
+// not enough, because the socket of a dead process can still do that.
+func dialHolder(ctx context.Context, socket string) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		conn.Connect()
+		state := conn.GetState()
+		if state == connectivity.Ready {
+			return conn, nil
+		}
+		if state == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, state) {
+			return nil, errors.Join(fmt.Errorf("%s: no server answers", socket), conn.Close())
+		}
 	}
 }
