@@ -1,7 +1,7 @@
 // Package model is the interface between the turn and the models. A provider is a
 // model service, and a Provider the client of one: it speaks the service's wire,
-// the protocol of its requests and responses over HTTP. The packages openai and
-// anthropic have a wire each, script a model without a service, and provider opens
+// the protocol of its requests and responses over HTTP. The packages openai, responses
+// and anthropic have a wire each, script a model without a service, and provider opens
 // a model by its reference.
 //
 // A Provider makes exactly one try. The turn retries, waits and falls back to
@@ -19,7 +19,7 @@ import (
 
 // Request is a request for one response. Its conversation is valid: every tool call
 // has exactly one result, directly after the message with the call. All contents
-// are inline.
+// are inline; opaque parts and media may be in blobs.
 type Request struct {
 	// Model is the provider's name of the model; empty means that the provider picks
 	// the first of its list.
@@ -28,6 +28,18 @@ type Request struct {
 	Messages []*harnessv1.Message
 	// Tools are the available tools; may be empty.
 	Tools []*harnessv1.ToolSpec
+	// Effort is how much the model reasons; unspecified: the provider's default.
+	Effort harnessv1.Effort
+	// ShowReasoning requests a text of the reasoning for people.
+	ShowReasoning bool
+	// CacheKey is equal for requests that begin alike, so that the provider routes them to
+	// one cache; at most 64 bytes. Empty sends none.
+	CacheKey string
+	// Adjustments are those that earlier refusals of this model have asked for.
+	Adjustments []*harnessv1.ModelAdjustment
+	// Blob returns the bytes of a blob of the run, for opaque parts and media. Nil: there
+	// are none in blobs.
+	Blob func(ctx context.Context, digest string) ([]byte, error)
 	// Streaming requests text while it is written.
 	Streaming bool
 	// IdleTimeout is the silence after which the stream counts as cut.
@@ -41,6 +53,24 @@ type Request struct {
 	FailedTries uint32
 }
 
+// Adjusted returns the adjustment of a kind; nil if there is none.
+func (r *Request) Adjusted(kind harnessv1.Adjustment) *harnessv1.ModelAdjustment {
+	for _, a := range r.Adjustments {
+		if a.GetAdjustment() == kind {
+			return a
+		}
+	}
+	return nil
+}
+
+// Delta is a piece of a response while it is written.
+type Delta struct {
+	// Text of the answer.
+	Text string
+	// Reasoning is text of the reasoning for people.
+	Reasoning string
+}
+
 // Response is the response of a model.
 type Response struct {
 	// Text is the content; may be empty.
@@ -48,23 +78,38 @@ type Response struct {
 	// ToolCalls in the model's order. Ids are the provider's, possibly empty or
 	// repeated; arguments are inline and unchanged.
 	ToolCalls []*harnessv1.ToolCall
+	// Parts are the answer in the provider's order, as in harnessv1.Message; nil if Text
+	// and ToolCalls say everything. Opaque bytes are inline and valid JSON.
+	Parts []*harnessv1.Part
+	// Origin is set with parts.
+	Origin *harnessv1.Origin
 	// Usage as reported; zero when the provider reported none.
 	Usage *harnessv1.Usage
-	// CacheWriteTokens are the tokens of Usage.InputTokens that the provider wrote to
-	// its cache, which some charge at a separate price; 0 if not reported.
-	CacheWriteTokens uint64
-	// FinishReason is stop, tool_calls, length or content_filter.
+	// FinishReason is stop, tool_calls, length or content_filter. The last is a refusal:
+	// nothing of the response counts as an answer.
 	FinishReason string
+	// Refusal is the category of a refusal in the provider's words; may be empty.
+	Refusal string
+	// Limits are the rate limits that the provider reported.
+	Limits []RateLimit
 	// Model is the name of the model that answered, as the provider reports it.
 	Model string
 }
 
+// RateLimit is what is left of a quota of the provider.
+type RateLimit struct {
+	// Kind is requests, tokens, input_tokens or output_tokens.
+	Kind string
+	// Limit and Remaining count units of the kind.
+	Limit, Remaining int64
+}
+
 // Provider is the client of one model service.
 type Provider interface {
-	// Complete makes one try. It calls delta with pieces of the text, in order,
+	// Complete makes one try. It calls delta with pieces of the response, in order,
 	// from the calling goroutine, when req.Streaming is set. A failed try
 	// returns an *Error.
-	Complete(ctx context.Context, req *Request, delta func(text string)) (*Response, error)
+	Complete(ctx context.Context, req *Request, delta func(Delta)) (*Response, error)
 }
 
 // Error is a failed try.
@@ -76,6 +121,11 @@ type Error struct {
 	RetryAfter time.Duration
 	// ContextExceeded reports whether the request exceeded the context window.
 	ContextExceeded bool
+	// Adjustment is how the request must change to succeed, which is no further try;
+	// unspecified: no change is known.
+	Adjustment harnessv1.Adjustment
+	// Limits are the rate limits that the provider reported.
+	Limits []RateLimit
 	// Status is the HTTP status; 0 when there was none.
 	Status int
 	// Message is one line for people. It never contains a credential.

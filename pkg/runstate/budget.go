@@ -152,5 +152,7 @@ func AddUsage(s *harnessv1.Snapshot, u *harnessv1.Usage) {
 	spent.Usage.OutputTokens += u.GetOutputTokens()
 	spent.Usage.CachedInputTokens += u.GetCachedInputTokens()
 	spent.Usage.CostMicroUsd += u.GetCostMicroUsd()
+	spent.Usage.ReasoningTokens += u.GetReasoningTokens()
+	spent.Usage.CacheWriteTokens += u.GetCacheWriteTokens()
 	spent.ModelCalls++
 }

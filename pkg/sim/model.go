@@ -36,7 +36,7 @@ type modelCall struct {
 func Goal(name string, turns int) string { return fmt.Sprintf("%s %d", name, turns) }
 
 // Complete calls the model once.
-func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(string)) (*model.Response, error) {
+func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(model.Delta)) (*model.Response, error) {
 	w := m.p.world
 	plan := planOf(w.cfg.Seed, r)
 	far := time.Now().Add(24 * time.Hour)
@@ -52,8 +52,8 @@ func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(st
 		w.mu.Unlock()
 	}
 	if r.Streaming && begun != "" {
-		delta(begun[:len(begun)/2])
-		delta(begun[len(begun)/2:])
+		delta(model.Delta{Text: begun[:len(begun)/2]})
+		delta(model.Delta{Text: begun[len(begun)/2:]})
 	}
 	var response *model.Response
 	c := &modelCall{run: plan.name, p: m.p}

@@ -25,7 +25,7 @@ type countedProvider struct {
 }
 
 // Complete makes one try.
-func (p *countedProvider) Complete(ctx context.Context, req *model.Request, delta func(text string)) (*model.Response, error) {
+func (p *countedProvider) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
 	began := time.Now()
 	response, err := p.Provider.Complete(ctx, req, delta)
 	p.m.modelDuration.record(ctx, time.Since(began).Seconds(), chat, p.provider, p.model, failureOf(ctx, err))

@@ -270,7 +270,7 @@ func TestDeliveryIsHopOrRedelivery(t *testing.T) {
 // fails is a provider whose tries fail with err.
 type fails struct{ err error }
 
-func (f fails) Complete(context.Context, *model.Request, func(string)) (*model.Response, error) {
+func (f fails) Complete(context.Context, *model.Request, func(model.Delta)) (*model.Response, error) {
 	return nil, f.err
 }
 

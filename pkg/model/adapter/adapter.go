@@ -13,6 +13,8 @@
 //   - A response is returned only after the server has declared it complete.
 //   - A server that sends no event within the idle timeout ends the try. Time that
 //     the caller spends on a delta does not count.
+//   - A request has the opaque parts that package opaque selects for its target, and
+//     no others.
 //   - No error contains the key.
 //
 // How it fails: always with a *model.Error of one line. Statuses 408, 409, 425,
@@ -30,9 +32,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
@@ -51,11 +55,19 @@ const (
 type Protocol struct {
 	// Name is the prefix of the provider's models, such as openai.
 	Name string
+	// Wire is the name of the wire: chat, responses or messages.
+	Wire string
+	// Bound reports whether the wire binds opaque parts to the request before them.
+	Bound bool
+	// Reads returns the other models of the provider whose opaque parts a model reads.
+	// Nil: none.
+	Reads func(name string) []string
 	// ModelsPath and Path are where the models are listed and a response is
 	// requested, relative to the base address.
 	ModelsPath, Path string
 	// Encode returns the body of a request to the named model, as a value that
-	// encoding/json encodes.
+	// encoding/json encodes. The opaque parts and media of the request are inline, and all
+	// of them are sent.
 	Encode func(req *model.Request, name string) (any, error)
 	// Decode reads a response that came as one JSON object.
 	Decode func(body []byte) (*model.Response, error)
@@ -69,7 +81,7 @@ type Protocol struct {
 type Stream interface {
 	// Add takes an event and returns the text that it adds. data is empty only in
 	// an event of the type error.
-	Add(kind string, data []byte) (text string, err error)
+	Add(kind string, data []byte) (model.Delta, error)
 	// Complete reports whether the server has declared the response complete. The
 	// usage may still follow.
 	Complete() bool
@@ -105,7 +117,7 @@ func (p *Provider) Close() error {
 
 // Complete makes one try. A request without a model gets the first one that the
 // server lists. The provider remembers it until the server no longer knows it.
-func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(text string)) (*model.Response, error) {
+func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
 	try, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := wire.StartIdle(idleLimit(req), cancel)
@@ -174,26 +186,43 @@ func (p *Provider) modelName(ctx context.Context, name string) (string, error) {
 
 // forget drops the resolved model after the server did not find it.
 func (p *Provider) forget(err error) {
-	var status *wire.StatusError
-	if errors.As(err, &status) && status.Status == http.StatusNotFound {
+	var failed *model.Error
+	if errors.As(err, &failed) && failed.Status == http.StatusNotFound {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.resolved = ""
 	}
 }
 
-func (p *Provider) request(ctx context.Context, req *model.Request, name string, delta func(string), idle *wire.Idle) (*model.Response, error) {
-	body, err := p.protocol.Encode(req, name)
+func (p *Provider) request(ctx context.Context, req *model.Request, name string, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
+	out, err := p.outgoing(ctx, req, name)
+	if err != nil {
+		return nil, err
+	}
+	body, err := p.protocol.Encode(out.request, name)
 	if err != nil {
 		return nil, &model.Error{RetryAfter: -1, Message: "the request cannot be sent: " + err.Error()}
 	}
 	res, err := p.client.Post(ctx, p.protocol.Path, body)
 	if err != nil {
-		return nil, err
+		return nil, p.refused(out, err)
 	}
 	defer res.Close()
-	if !req.Streaming || delta == nil {
-		delta = func(string) {}
+	r, err := p.read(res, req.Streaming, delta, idle)
+	if err != nil {
+		return nil, p.refused(out, err)
+	}
+	if r.Parts != nil {
+		r.Origin = out.origin()
+	}
+	r.Limits = Limits(res.Header)
+	return r, nil
+}
+
+// read reads a response in the form in which it comes.
+func (p *Provider) read(res *wire.Response, streaming bool, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
+	if !streaming || delta == nil {
+		delta = func(model.Delta) {}
 	}
 	first, err := res.Peek()
 	switch {
@@ -208,36 +237,58 @@ func (p *Provider) request(ctx context.Context, req *model.Request, name string,
 	return stream(res, p.protocol.NewStream(), delta, idle)
 }
 
-// plain reads a response that is one JSON object; its text is one delta.
-func (p *Provider) plain(res *wire.Response, delta func(string)) (*model.Response, error) {
+// plain reads a response that is one JSON object; its text is one delta, and so is
+// that of its reasoning.
+func (p *Provider) plain(res *wire.Response, delta func(model.Delta)) (*model.Response, error) {
 	body, err := readAll(res)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := p.protocol.Decode(body)
-	if err == nil && resp.Text != "" {
-		delta(resp.Text)
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if text := reasoningText(resp.Parts); text != "" {
+		delta(model.Delta{Reasoning: text})
+	}
+	if resp.Text != "" {
+		delta(model.Delta{Text: resp.Text})
+	}
+	return resp, nil
+}
+
+// reasoningText returns the text of reasoning for people.
+func reasoningText(parts []*harnessv1.Part) string {
+	var texts []string
+	for _, p := range parts {
+		if text := p.GetReasoning().GetText().GetInline(); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 // stream reads a response that comes as events.
-func stream(res *wire.Response, s Stream, delta func(string), idle *wire.Idle) (*model.Response, error) {
+func stream(res *wire.Response, s Stream, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
 	events := res.Events()
 	var broken error
+	size := 0
 	for !s.Ended() {
 		var e wire.Event
 		if e, broken = events.Next(); broken != nil {
 			break
 		}
 		idle.Stop()
+		if size += len(e.Data); size > wire.MaxBody {
+			return nil, tooLarge()
+		}
 		if data := bytes.TrimSpace(e.Data); len(data) > 0 || e.Type == "error" {
-			text, err := s.Add(e.Type, data)
+			piece, err := s.Add(e.Type, data)
 			if err != nil {
 				return nil, err
 			}
-			if text != "" {
-				delta(text)
+			if piece != (model.Delta{}) {
+				delta(piece)
 			}
 		}
 		if s.Complete() {
@@ -256,11 +307,15 @@ func readAll(res *wire.Response) ([]byte, error) {
 	body, err := res.ReadAll()
 	switch {
 	case errors.Is(err, wire.ErrTooLarge):
-		return nil, &model.Error{RetryAfter: -1, Message: fmt.Sprintf("the response exceeds %d bytes", wire.MaxBody)}
+		return nil, tooLarge()
 	case err != nil:
 		return nil, Cut("the response broke off", err)
 	}
 	return body, nil
+}
+
+func tooLarge() *model.Error {
+	return &model.Error{RetryAfter: -1, Message: fmt.Sprintf("the response exceeds %d bytes", wire.MaxBody)}
 }
 
 // failure turns what ended a try into a *model.Error without the key. parent is

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
@@ -26,6 +27,11 @@ type Refusals struct {
 	ContextStatuses []int
 	// ContextPhrases are parts of such a message, in lower case.
 	ContextPhrases []string
+	// QuotaCodes are the codes and types of quotas that no waiting restores.
+	QuotaCodes []string
+	// Adjust returns how a request that was refused must change to succeed; unspecified
+	// if no change is known. Nil: never.
+	Adjust func(status int, fault wire.Fault) harnessv1.Adjustment
 }
 
 // statusOverloaded is what Anthropic and others answer when they are overloaded.
@@ -35,10 +41,16 @@ const statusOverloaded = 529
 func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 	status, fault := refused.Status, wire.ParseFault(refused.Body)
 	e := &model.Error{Status: status, RetryAfter: wire.RetryAfter(refused.Header, time.Now()), Retryable: model.RetryableStatus(status)}
+	if r.Adjust != nil {
+		e.Adjustment = r.Adjust(status, fault)
+	}
 	switch {
 	case r.contextExceeded(status, fault):
 		e.Retryable, e.ContextExceeded = false, true
 		e.Message = "the request exceeds the model's context window: " + fault.Message
+	case r.quotaExhausted(fault):
+		e.Retryable = false
+		e.Message = fmt.Sprintf("the provider answered %d: the quota is used up: %s", status, fault.Message)
 	case status == http.StatusUnauthorized:
 		e.Message = "the provider refused the API key (401): check " + r.KeyVariable
 	case status == http.StatusForbidden:
@@ -58,6 +70,11 @@ func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 	return e
 }
 
+// quotaExhausted reports whether a quota is used up that no waiting restores.
+func (r *Refusals) quotaExhausted(fault wire.Fault) bool {
+	return slices.Contains(r.QuotaCodes, fault.Code) || slices.Contains(r.QuotaCodes, fault.Type)
+}
+
 // Reported turns an error that came with status 200, in a stream or instead of
 // a response, into a *model.Error. It is retryable whatever the service reports,
 // unless the request exceeds the context window.
@@ -75,6 +92,12 @@ func (r *Refusals) Reported(data []byte) *model.Error {
 	}
 	if r.contextExceeded(max(e.Status, http.StatusBadRequest), fault) {
 		e.Retryable, e.ContextExceeded = false, true
+	}
+	if r.quotaExhausted(fault) {
+		e.Retryable = false
+	}
+	if r.Adjust != nil {
+		e.Adjustment = r.Adjust(max(e.Status, http.StatusBadRequest), fault)
 	}
 	return e
 }

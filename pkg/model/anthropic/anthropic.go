@@ -86,7 +86,7 @@ func New(cfg Config) (*Provider, error) {
 
 func protocol(maxOutput func(string) uint32) adapter.Protocol {
 	return adapter.Protocol{
-		Name: "anthropic", ModelsPath: "v1/models", Path: "v1/messages",
+		Name: "anthropic", Wire: "messages", Bound: true, ModelsPath: "v1/models", Path: "v1/messages",
 		Encode: func(req *model.Request, name string) (any, error) {
 			return encode(req, name, maxTokens(req, name, maxOutput))
 		},

@@ -60,7 +60,7 @@ func TestServerQuirksDoNotChangeTheResponse(t *testing.T) {
 				reply := exchange
 				reply.Quirks = quirks
 				var text strings.Builder
-				resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), modeltest.Conversation(streaming), func(s string) { text.WriteString(s) })
+				resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), modeltest.Conversation(streaming), func(d model.Delta) { text.WriteString(d.Text) })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -122,7 +122,7 @@ func TestCutStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reply.Text, reply.Calls, reply.Usage = exchange.Text, exchange.Calls, exchange.Usage
 			s := modeltest.NewServer(t, reply)
-			resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), func(string) {})
+			resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), func(model.Delta) {})
 			modeltest.CheckError(t, resp, err, model.Error{Retryable: true, RetryAfter: -1})
 			if n := len(s.Requests()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
@@ -160,7 +160,7 @@ func TestSilence(t *testing.T) {
 			reply.Fault = c.fault
 			req := modeltest.Conversation(c.streaming)
 			req.IdleTimeout = 40 * time.Millisecond
-			resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), req, func(string) {})
+			resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), req, func(model.Delta) {})
 			modeltest.CheckError(t, resp, err, model.Error{Retryable: true, RetryAfter: -1})
 		})
 	}

@@ -91,8 +91,8 @@ func (u usage) into(r *model.Response) {
 	written, cached := count(u.CacheCreation), count(u.CacheRead)
 	r.Usage = &harnessv1.Usage{
 		InputTokens: count(u.InputTokens) + written + cached, OutputTokens: count(u.OutputTokens), CachedInputTokens: cached,
+		CacheWriteTokens: written,
 	}
-	r.CacheWriteTokens = written
 }
 
 func count(n *int64) uint64 {
@@ -124,34 +124,34 @@ type call struct {
 }
 
 // Add implements adapter.Stream. Events and blocks of unknown types are ignored.
-func (s *stream) Add(kind string, data []byte) (text string, err error) {
+func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
 	if kind == "error" {
-		return "", refusals.Reported(data)
+		return model.Delta{}, refusals.Reported(data)
 	}
 	var head struct {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return "", adapter.Cut("the stream has an event that is not JSON", err)
+		return model.Delta{}, adapter.Cut("the stream has an event that is not JSON", err)
 	}
 	switch head.Type {
 	case "message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop":
 	case "error":
-		return "", refusals.Reported(data)
+		return model.Delta{}, refusals.Reported(data)
 	case "":
 		if !wire.Absent(head.Error) {
-			return "", refusals.Reported(data)
+			return model.Delta{}, refusals.Reported(data)
 		}
-		return "", nil
+		return model.Delta{}, nil
 	default:
-		return "", nil
+		return model.Delta{}, nil
 	}
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		return "", adapter.Cut("the stream has a "+head.Type+" event of another form than the protocol's", err)
+		return model.Delta{}, adapter.Cut("the stream has a "+head.Type+" event of another form than the protocol's", err)
 	}
-	return s.add(e), nil
+	return model.Delta{Text: s.add(e)}, nil
 }
 
 func (s *stream) add(e event) (text string) {

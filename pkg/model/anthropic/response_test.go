@@ -30,7 +30,7 @@ func FuzzStream(f *testing.F) {
 				}
 				return
 			}
-			text.WriteString(piece)
+			text.WriteString(piece.Text)
 		}
 		r := s.Response()
 		if r.Text != text.String() || r.FinishReason == "" || r.Usage == nil {
@@ -61,8 +61,8 @@ func FuzzMessage(f *testing.F) {
 
 func checkUsage(t *testing.T, r *model.Response) {
 	t.Helper()
-	if u := r.Usage; u.GetCachedInputTokens()+r.CacheWriteTokens > u.GetInputTokens() {
-		t.Errorf("of %d tokens %d were read from the cache and %d written to it", u.GetInputTokens(), u.GetCachedInputTokens(), r.CacheWriteTokens)
+	if u := r.Usage; u.GetCachedInputTokens()+r.Usage.GetCacheWriteTokens() > u.GetInputTokens() {
+		t.Errorf("of %d tokens %d were read from the cache and %d written to it", u.GetInputTokens(), u.GetCachedInputTokens(), r.Usage.GetCacheWriteTokens())
 	}
 }
 

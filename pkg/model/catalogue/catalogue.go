@@ -53,15 +53,14 @@ type Entry struct {
 }
 
 // Cost returns the price of one request in millionths of a US dollar, rounded to
-// the nearest; 0 if the prices are unknown. written is the number of input tokens
-// that were written to the provider's cache. The result saturates.
-func (e Entry) Cost(u *harnessv1.Usage, written uint64) uint64 {
+// the nearest; 0 if the prices are unknown. The result saturates.
+func (e Entry) Cost(u *harnessv1.Usage) uint64 {
 	prices := e.Prices
 	if e.LongAbove > 0 && u.GetInputTokens() > uint64(e.LongAbove) {
 		prices = e.Long
 	}
 	cached := min(u.GetCachedInputTokens(), u.GetInputTokens())
-	written = min(written, u.GetInputTokens()-cached)
+	written := min(u.GetCacheWriteTokens(), u.GetInputTokens()-cached)
 	var sum uint64
 	for _, part := range []struct{ tokens, price uint64 }{
 		{u.GetInputTokens() - cached - written, prices.Input},

@@ -52,8 +52,11 @@ func TestCost(t *testing.T) {
 		{"anthropic:claude-haiku-5-5", &harnessv1.Usage{InputTokens: 100_001, CachedInputTokens: 100_001, OutputTokens: 1000}, 0, 5_000 + 2_500},
 		{"openai:unknown", &harnessv1.Usage{InputTokens: 5}, 0, 0},
 	} {
-		if got := catalogue.Lookup(c.ref).Cost(c.usage, c.written); got != c.want {
-			t.Errorf("%v of %s, %d written, costs %d, want %d", c.usage, c.ref, c.written, got, c.want)
+		if c.usage != nil {
+			c.usage.CacheWriteTokens = c.written
+		}
+		if got := catalogue.Lookup(c.ref).Cost(c.usage); got != c.want {
+			t.Errorf("%v of %s costs %d, want %d", c.usage, c.ref, got, c.want)
 		}
 	}
 }

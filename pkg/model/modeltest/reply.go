@@ -3,6 +3,7 @@ package modeltest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Fault is a failure of a reply.
@@ -73,6 +74,8 @@ type Usage struct {
 	// came from the cache, Written those of Input that were written to it, which only
 	// the Messages protocol reports.
 	Input, Output, Cached, Written uint64
+	// Reasoning are those of Output that were reasoning.
+	Reasoning uint64
 }
 
 // Reply is the response to one request. The zero Reply is an empty response with
@@ -82,6 +85,9 @@ type Reply struct {
 	Text string
 	// Calls are the tool calls.
 	Calls []Call
+	// Parts are the whole answer in its order, if it has more than a text followed by
+	// calls; Text and Calls are then not set.
+	Parts []ReplyPart
 	// FinishReason defaults to tool_calls with calls and to stop without. These, length
 	// and content_filter are translated to the protocol, others are sent unchanged.
 	FinishReason string
@@ -108,11 +114,68 @@ type Reply struct {
 	Quirks Quirks
 }
 
+// ReplyPart is one piece of a reply. One field but Phase is set.
+type ReplyPart struct {
+	// Text is a piece of the content.
+	Text string
+	// Phase is the phase of a Text: commentary or final_answer; in the Responses protocol
+	// only.
+	Phase string
+	// Call is a tool call.
+	Call *Call
+	// Thinking is reasoning. The server makes what only it can read.
+	Thinking *Thinking
+}
+
+// Thinking is a piece of reasoning.
+type Thinking struct {
+	// Text for people; may be empty.
+	Text string
+	// Redacted leaves the text out, in the way of the protocol.
+	Redacted bool
+	// Size is the least number of bytes that only the server can read; default 32.
+	Size int
+}
+
+// parts returns the answer in its order.
+func (r Reply) parts() []ReplyPart {
+	if r.Parts != nil {
+		return r.Parts
+	}
+	var parts []ReplyPart
+	if r.Text != "" {
+		parts = append(parts, ReplyPart{Text: r.Text})
+	}
+	for i := range r.Calls {
+		parts = append(parts, ReplyPart{Call: &r.Calls[i]})
+	}
+	return parts
+}
+
+// text returns the whole text of the answer, and calls returns its calls.
+func (r Reply) text() string {
+	var text strings.Builder
+	for _, p := range r.parts() {
+		text.WriteString(p.Text)
+	}
+	return text.String()
+}
+
+func (r Reply) calls() []Call {
+	var calls []Call
+	for _, p := range r.parts() {
+		if p.Call != nil {
+			calls = append(calls, *p.Call)
+		}
+	}
+	return calls
+}
+
 func (r Reply) finishReason() string {
 	switch {
 	case r.FinishReason != "":
 		return r.FinishReason
-	case len(r.Calls) > 0:
+	case len(r.calls()) > 0:
 		return "tool_calls"
 	default:
 		return "stop"

@@ -39,6 +39,8 @@ const (
 	ProtocolChat Protocol = "chat"
 	// ProtocolMessages is that of Anthropic's messages.
 	ProtocolMessages Protocol = "messages"
+	// ProtocolResponses is that of OpenAI's responses.
+	ProtocolResponses Protocol = "responses"
 )
 
 // RequestMessage is one message of a Request.

@@ -48,7 +48,7 @@ func suiteAnswers(t *testing.T, newProvider New, streaming bool) {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, reply)
 			var deltas []string
-			resp, err := p.Complete(t.Context(), Conversation(streaming), func(text string) { deltas = append(deltas, text) })
+			resp, err := p.Complete(t.Context(), Conversation(streaming), func(d model.Delta) { deltas = append(deltas, d.Text) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func suiteErrors(t *testing.T, newProvider New, streaming bool) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			resp, err := newProvider(t, c.reply).Complete(t.Context(), Conversation(streaming), func(string) {})
+			resp, err := newProvider(t, c.reply).Complete(t.Context(), Conversation(streaming), func(model.Delta) {})
 			CheckError(t, resp, err, c.want)
 		})
 	}
@@ -110,7 +110,7 @@ func suiteExchange(t *testing.T, newProvider New, streaming bool) {
 	req := Conversation(streaming)
 	for i, reply := range replies {
 		req.Turn = uint32(i + 1)
-		resp, err := p.Complete(t.Context(), req, func(string) {})
+		resp, err := p.Complete(t.Context(), req, func(model.Delta) {})
 		if err != nil {
 			t.Fatalf("response %d: %v", i+1, err)
 		}
@@ -140,7 +140,7 @@ func suiteCancel(t *testing.T, newProvider New, streaming bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := p.Complete(ctx, Conversation(streaming), func(string) {})
+		_, err := p.Complete(ctx, Conversation(streaming), func(model.Delta) {})
 		done <- err
 	}()
 	cancel()
@@ -151,7 +151,7 @@ func suiteDeadline(t *testing.T, newProvider New, streaming bool) {
 	p := newProvider(t, Reply{Fault: FaultHang})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	_, err := p.Complete(ctx, Conversation(streaming), func(string) {})
+	_, err := p.Complete(ctx, Conversation(streaming), func(model.Delta) {})
 	checkBrokenOff(t, err, context.DeadlineExceeded)
 }
 
@@ -202,25 +202,26 @@ func Answer(req *model.Request, resp *model.Response, result func(*harnessv1.Too
 // protocol distinguishes the two.
 func CheckAnswer(t testing.TB, want Reply, got *model.Response) {
 	t.Helper()
-	if got.Text != want.Text {
-		t.Errorf("text %q, want %q", got.Text, want.Text)
+	if got.Text != want.text() {
+		t.Errorf("text %q, want %q", got.Text, want.text())
 	}
 	if got.FinishReason != want.finishReason() {
 		t.Errorf("finish reason %q, want %q", got.FinishReason, want.finishReason())
 	}
+	wanted := want.calls()
 	var calls []Call
 	for i, c := range got.ToolCalls {
 		call := Call{ID: c.GetId(), Name: c.GetName(), Arguments: c.GetArguments().GetInline()}
-		if i < len(want.Calls) && want.Calls[i].ID == "" {
+		if i < len(wanted) && wanted[i].ID == "" {
 			call.ID = ""
 		}
-		if i < len(want.Calls) && want.Calls[i].Arguments == "" && call.Arguments == "{}" {
+		if i < len(wanted) && wanted[i].Arguments == "" && call.Arguments == "{}" {
 			call.Arguments = ""
 		}
 		calls = append(calls, call)
 	}
-	if !slices.Equal(calls, want.Calls) {
-		t.Errorf("calls %+v, want %+v", calls, want.Calls)
+	if !slices.Equal(calls, wanted) {
+		t.Errorf("calls %+v, want %+v", calls, wanted)
 	}
 	var usage Usage
 	if want.Usage != nil {
@@ -231,7 +232,8 @@ func CheckAnswer(t testing.TB, want Reply, got *model.Response) {
 	}
 	if have := (Usage{
 		Input: got.Usage.GetInputTokens(), Output: got.Usage.GetOutputTokens(),
-		Cached: got.Usage.GetCachedInputTokens(), Written: got.CacheWriteTokens,
+		Cached: got.Usage.GetCachedInputTokens(), Written: got.Usage.GetCacheWriteTokens(),
+		Reasoning: got.Usage.GetReasoningTokens(),
 	}); have != usage {
 		t.Errorf("usage %+v, want %+v", have, usage)
 	}

@@ -61,7 +61,7 @@ func New(cfg Config) (*Provider, error) {
 }
 
 var protocol = adapter.Protocol{
-	Name: "openai", ModelsPath: "models", Path: "chat/completions",
+	Name: "openai", Wire: "chat", ModelsPath: "models", Path: "chat/completions",
 	Encode:    encode,
 	Decode:    decode,
 	NewStream: func() adapter.Stream { return &stream{} },

@@ -83,7 +83,7 @@ func TestServerQuirksDoNotChangeTheResponse(t *testing.T) {
 					}
 				}
 				var text strings.Builder
-				resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), modeltest.Conversation(streaming), func(s string) { text.WriteString(s) })
+				resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), modeltest.Conversation(streaming), func(d model.Delta) { text.WriteString(d.Text) })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -146,7 +146,7 @@ func TestCutStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reply.Text, reply.Calls, reply.Usage = exchange.Text, exchange.Calls, exchange.Usage
 			s := modeltest.NewServer(t, reply)
-			resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), func(string) {})
+			resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), func(model.Delta) {})
 			modeltest.CheckError(t, resp, err, model.Error{Retryable: true, RetryAfter: -1})
 			if n := len(s.Requests()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
@@ -190,7 +190,7 @@ func TestSilence(t *testing.T) {
 			reply.Fault = c.fault
 			req := modeltest.Conversation(c.streaming)
 			req.IdleTimeout = 40 * time.Millisecond
-			resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), req, func(string) {})
+			resp, err := provider(t, modeltest.NewServer(t, reply)).Complete(t.Context(), req, func(model.Delta) {})
 			modeltest.CheckError(t, resp, err, model.Error{Retryable: true, RetryAfter: -1})
 		})
 	}
@@ -200,7 +200,7 @@ func TestSlowReaderIsNotSilence(t *testing.T) {
 	req := modeltest.Conversation(true)
 	req.IdleTimeout = 100 * time.Millisecond
 	first := true
-	resp, err := provider(t, modeltest.NewServer(t, exchange)).Complete(t.Context(), req, func(string) {
+	resp, err := provider(t, modeltest.NewServer(t, exchange)).Complete(t.Context(), req, func(model.Delta) {
 		if first { // the reader takes longer than the server may be silent
 			first = false
 			<-time.After(150 * time.Millisecond)

@@ -79,17 +79,18 @@ type call struct {
 
 // Add implements adapter.Stream. An error object, or an event that is not a
 // chunk, counts as a cut stream.
-func (s *stream) Add(kind string, data []byte) (text string, err error) {
+func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
+	var text string
 	if string(data) == "[DONE]" {
 		s.done = true
-		return "", nil
+		return model.Delta{}, nil
 	}
 	if kind == "error" {
-		return "", refusals.Reported(data)
+		return model.Delta{}, refusals.Reported(data)
 	}
 	var chunk completion
 	if err := unmarshal(data, &chunk, "the stream has an event that is not a chunk"); err != nil {
-		return "", err
+		return model.Delta{}, err
 	}
 	if chunk.Model != "" {
 		s.model = string(chunk.Model)
@@ -110,7 +111,7 @@ func (s *stream) Add(kind string, data []byte) (text string, err error) {
 		}
 	}
 	s.text.WriteString(text)
-	return text, nil
+	return model.Delta{Text: text}, nil
 }
 
 // unmarshal reads JSON that may be an error object instead.

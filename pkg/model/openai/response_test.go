@@ -26,7 +26,7 @@ func FuzzStream(f *testing.F) {
 				}
 				return
 			}
-			text.WriteString(piece)
+			text.WriteString(piece.Text)
 		}
 		r := s.Response()
 		if r.Text != text.String() || r.FinishReason == "" || r.Usage == nil {

@@ -14,5 +14,5 @@ func Price(c *catalogue.Catalogue, ref string, r *model.Response) uint64 {
 	if strings.HasSuffix(ref, ":") {
 		ref += r.Model
 	}
-	return c.Lookup(ref).Cost(r.Usage, r.CacheWriteTokens)
+	return c.Lookup(ref).Cost(r.Usage)
 }

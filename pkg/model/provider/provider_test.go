@@ -111,7 +111,7 @@ func TestOpenWithKey(t *testing.T) {
 }
 
 func TestPrice(t *testing.T) {
-	usage := &harnessv1.Usage{InputTokens: 1_000_000}
+	usage := &harnessv1.Usage{InputTokens: 1_000_000, CacheWriteTokens: 1_000_000}
 	for _, c := range []struct {
 		ref, answered string
 		want          uint64
@@ -123,7 +123,7 @@ func TestPrice(t *testing.T) {
 		{"openai:", "", 0},
 		{"script:a.yaml", "", 0},
 	} {
-		if got := provider.Price(catalogue.Default(), c.ref, &model.Response{Usage: usage, Model: c.answered, CacheWriteTokens: 1_000_000}); got != c.want {
+		if got := provider.Price(catalogue.Default(), c.ref, &model.Response{Usage: usage, Model: c.answered}); got != c.want {
 			t.Errorf("%s, answered by %q, costs %d, want %d", c.ref, c.answered, got, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 
+	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
 )
@@ -165,7 +166,7 @@ func FuzzParse(f *testing.F) {
 		if strings.Contains(text, "delay") {
 			return
 		}
-		resp, err := script.NewProvider(s).Complete(t.Context(), modeltest.Conversation(true), func(string) {})
+		resp, err := script.NewProvider(s).Complete(t.Context(), modeltest.Conversation(true), func(model.Delta) {})
 		if (resp == nil) == (err == nil) {
 			t.Errorf("%v and %v: want a response or an error", resp, err)
 		}

@@ -41,7 +41,7 @@ func NewProvider(s *Script) *Provider {
 }
 
 // Complete responds with the next entry, after its delay.
-func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(text string)) (*model.Response, error) {
+func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
 	st := p.script.next(req)
 	t := turn{text: Exhausted}
 	switch i, failing := p.failing(st, req); {
@@ -61,7 +61,7 @@ func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(
 			if err := wait(ctx, 0); err != nil {
 				return nil, err
 			}
-			delta(piece)
+			delta(model.Delta{Text: piece})
 		}
 	}
 	return t.response(req.Model), nil

@@ -65,6 +65,11 @@ func NewClient(base *url.URL, header http.Header, client *http.Client) *Client {
 // Host returns the host and port of the service.
 func (c *Client) Host() string { return c.base.Host }
 
+// Address returns the address of a path, without credentials.
+func (c *Client) Address(path string) string {
+	return c.base.Scheme + "://" + c.base.Host + c.base.Path + path
+}
+
 // Close closes idle connections. The client can still be used.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -111,7 +116,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*Res
 	if res.StatusCode >= http.StatusBadRequest {
 		return nil, refusal(res)
 	}
-	return &Response{Status: res.StatusCode, body: bufio.NewReader(res.Body), closer: res.Body}, nil
+	return &Response{Status: res.StatusCode, Header: res.Header, body: bufio.NewReader(res.Body), closer: res.Body}, nil
 }
 
 // Response is a successful response whose body is not read yet. The caller
@@ -119,6 +124,8 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*Res
 type Response struct {
 	// Status is the HTTP status, below 400.
 	Status int
+	// Header of the response.
+	Header http.Header
 
 	body   *bufio.Reader
 	closer io.Closer

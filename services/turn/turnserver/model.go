@@ -51,12 +51,16 @@ func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
 
 // publishDeltas returns a function that publishes the text of one try while the
 // model writes it.
-func (t *execution) publishDeltas(try uint32) func(string) {
-	offset := uint64(0)
-	return func(text string) {
+func (t *execution) publishDeltas(try uint32) func(model.Delta) {
+	var text, reasoning uint64
+	return func(d model.Delta) {
 		failpoint.Hit(turn.Name, "streaming")
-		t.delta(&harnessv1.Delta{TurnNumber: t.progress.Number, Attempt: t.progress.Attempts, Try: try, Offset: offset, Text: text})
-		offset += uint64(len(text))
+		t.delta(&harnessv1.Delta{
+			TurnNumber: t.progress.Number, Attempt: t.progress.Attempts, Try: try,
+			Offset: text, Text: d.Text, ReasoningOffset: reasoning, Reasoning: d.Reasoning,
+		})
+		text += uint64(len(d.Text))
+		reasoning += uint64(len(d.Reasoning))
 	}
 }
 

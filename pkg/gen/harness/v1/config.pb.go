@@ -75,6 +75,79 @@ func (StopPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_config_proto_rawDescGZIP(), []int{0}
 }
 
+// Effort is how much a model reasons before it answers. Not every model takes each.
+type Effort int32
+
+const (
+	// Not set; the provider's default.
+	Effort_EFFORT_UNSPECIFIED Effort = 0
+	// Not at all.
+	Effort_EFFORT_NONE Effort = 1
+	// As little as possible.
+	Effort_EFFORT_MINIMAL Effort = 2
+	// Little.
+	Effort_EFFORT_LOW Effort = 3
+	// Some.
+	Effort_EFFORT_MEDIUM Effort = 4
+	// Much.
+	Effort_EFFORT_HIGH Effort = 5
+	// More.
+	Effort_EFFORT_XHIGH Effort = 6
+	// As much as possible.
+	Effort_EFFORT_MAX Effort = 7
+)
+
+// Enum value maps for Effort.
+var (
+	Effort_name = map[int32]string{
+		0: "EFFORT_UNSPECIFIED",
+		1: "EFFORT_NONE",
+		2: "EFFORT_MINIMAL",
+		3: "EFFORT_LOW",
+		4: "EFFORT_MEDIUM",
+		5: "EFFORT_HIGH",
+		6: "EFFORT_XHIGH",
+		7: "EFFORT_MAX",
+	}
+	Effort_value = map[string]int32{
+		"EFFORT_UNSPECIFIED": 0,
+		"EFFORT_NONE":        1,
+		"EFFORT_MINIMAL":     2,
+		"EFFORT_LOW":         3,
+		"EFFORT_MEDIUM":      4,
+		"EFFORT_HIGH":        5,
+		"EFFORT_XHIGH":       6,
+		"EFFORT_MAX":         7,
+	}
+)
+
+func (x Effort) Enum() *Effort {
+	p := new(Effort)
+	*p = x
+	return p
+}
+
+func (x Effort) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Effort) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_config_proto_enumTypes[1].Descriptor()
+}
+
+func (Effort) Type() protoreflect.EnumType {
+	return &file_harness_v1_config_proto_enumTypes[1]
+}
+
+func (x Effort) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Effort.Descriptor instead.
+func (Effort) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{1}
+}
+
 // LoopConfig holds every number of the loop. In a RunSpec an unset field means
 // its default; in a Snapshot every field is resolved, so that a decision can be
 // made again from the snapshot alone.
@@ -836,6 +909,61 @@ func (x *ModelConfig) GetOutageRetry() *durationpb.Duration {
 	return nil
 }
 
+// ReasoningConfig configures the reasoning of the model.
+type ReasoningConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How much it reasons. Default: the provider's.
+	Effort Effort `protobuf:"varint,1,opt,name=effort,proto3,enum=harness.v1.Effort" json:"effort,omitempty"`
+	// Whether the provider is asked for a text of it for people. Default true.
+	Show          *bool `protobuf:"varint,2,opt,name=show,proto3,oneof" json:"show,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReasoningConfig) Reset() {
+	*x = ReasoningConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReasoningConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReasoningConfig) ProtoMessage() {}
+
+func (x *ReasoningConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReasoningConfig.ProtoReflect.Descriptor instead.
+func (*ReasoningConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReasoningConfig) GetEffort() Effort {
+	if x != nil {
+		return x.Effort
+	}
+	return Effort_EFFORT_UNSPECIFIED
+}
+
+func (x *ReasoningConfig) GetShow() bool {
+	if x != nil && x.Show != nil {
+		return *x.Show
+	}
+	return false
+}
+
 // ToolConfig configures tool calls.
 type ToolConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -858,7 +986,7 @@ type ToolConfig struct {
 
 func (x *ToolConfig) Reset() {
 	*x = ToolConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[11]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +998,7 @@ func (x *ToolConfig) String() string {
 func (*ToolConfig) ProtoMessage() {}
 
 func (x *ToolConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[11]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +1011,7 @@ func (x *ToolConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolConfig.ProtoReflect.Descriptor instead.
 func (*ToolConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ToolConfig) GetTimeout() *durationpb.Duration {
@@ -941,7 +1069,7 @@ type Budgets struct {
 
 func (x *Budgets) Reset() {
 	*x = Budgets{}
-	mi := &file_harness_v1_config_proto_msgTypes[12]
+	mi := &file_harness_v1_config_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1081,7 @@ func (x *Budgets) String() string {
 func (*Budgets) ProtoMessage() {}
 
 func (x *Budgets) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[12]
+	mi := &file_harness_v1_config_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1094,7 @@ func (x *Budgets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budgets.ProtoReflect.Descriptor instead.
 func (*Budgets) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Budgets) GetTurns() uint32 {
@@ -1097,7 +1225,11 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"_max_triesB\f\n" +
 	"\n" +
-	"_streaming\"\xbd\x02\n" +
+	"_streaming\"_\n" +
+	"\x0fReasoningConfig\x12*\n" +
+	"\x06effort\x18\x01 \x01(\x0e2\x12.harness.v1.EffortR\x06effort\x12\x17\n" +
+	"\x04show\x18\x02 \x01(\bH\x00R\x04show\x88\x01\x01B\a\n" +
+	"\x05_show\"\xbd\x02\n" +
 	"\n" +
 	"ToolConfig\x123\n" +
 	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12&\n" +
@@ -1123,7 +1255,18 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"StopPolicy\x12\x1b\n" +
 	"\x17STOP_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17STOP_POLICY_INTERACTIVE\x10\x01\x12\x16\n" +
-	"\x12STOP_POLICY_STRICT\x10\x02BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x12STOP_POLICY_STRICT\x10\x02*\x9b\x01\n" +
+	"\x06Effort\x12\x16\n" +
+	"\x12EFFORT_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vEFFORT_NONE\x10\x01\x12\x12\n" +
+	"\x0eEFFORT_MINIMAL\x10\x02\x12\x0e\n" +
+	"\n" +
+	"EFFORT_LOW\x10\x03\x12\x11\n" +
+	"\rEFFORT_MEDIUM\x10\x04\x12\x0f\n" +
+	"\vEFFORT_HIGH\x10\x05\x12\x10\n" +
+	"\fEFFORT_XHIGH\x10\x06\x12\x0e\n" +
+	"\n" +
+	"EFFORT_MAX\x10\aBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_config_proto_rawDescOnce sync.Once
@@ -1137,53 +1280,56 @@ func file_harness_v1_config_proto_rawDescGZIP() []byte {
 	return file_harness_v1_config_proto_rawDescData
 }
 
-var file_harness_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_harness_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_harness_v1_config_proto_goTypes = []any{
 	(StopPolicy)(0),             // 0: harness.v1.StopPolicy
-	(*LoopConfig)(nil),          // 1: harness.v1.LoopConfig
-	(*StallConfig)(nil),         // 2: harness.v1.StallConfig
-	(*DoomLoopConfig)(nil),      // 3: harness.v1.DoomLoopConfig
-	(*WorkItemConfig)(nil),      // 4: harness.v1.WorkItemConfig
-	(*GuidanceConfig)(nil),      // 5: harness.v1.GuidanceConfig
-	(*HookConfig)(nil),          // 6: harness.v1.HookConfig
-	(*ContractConfig)(nil),      // 7: harness.v1.ContractConfig
-	(*StopConfig)(nil),          // 8: harness.v1.StopConfig
-	(*ContinuationConfig)(nil),  // 9: harness.v1.ContinuationConfig
-	(*ContextConfig)(nil),       // 10: harness.v1.ContextConfig
-	(*ModelConfig)(nil),         // 11: harness.v1.ModelConfig
-	(*ToolConfig)(nil),          // 12: harness.v1.ToolConfig
-	(*Budgets)(nil),             // 13: harness.v1.Budgets
-	(*durationpb.Duration)(nil), // 14: google.protobuf.Duration
+	(Effort)(0),                 // 1: harness.v1.Effort
+	(*LoopConfig)(nil),          // 2: harness.v1.LoopConfig
+	(*StallConfig)(nil),         // 3: harness.v1.StallConfig
+	(*DoomLoopConfig)(nil),      // 4: harness.v1.DoomLoopConfig
+	(*WorkItemConfig)(nil),      // 5: harness.v1.WorkItemConfig
+	(*GuidanceConfig)(nil),      // 6: harness.v1.GuidanceConfig
+	(*HookConfig)(nil),          // 7: harness.v1.HookConfig
+	(*ContractConfig)(nil),      // 8: harness.v1.ContractConfig
+	(*StopConfig)(nil),          // 9: harness.v1.StopConfig
+	(*ContinuationConfig)(nil),  // 10: harness.v1.ContinuationConfig
+	(*ContextConfig)(nil),       // 11: harness.v1.ContextConfig
+	(*ModelConfig)(nil),         // 12: harness.v1.ModelConfig
+	(*ReasoningConfig)(nil),     // 13: harness.v1.ReasoningConfig
+	(*ToolConfig)(nil),          // 14: harness.v1.ToolConfig
+	(*Budgets)(nil),             // 15: harness.v1.Budgets
+	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
 }
 var file_harness_v1_config_proto_depIdxs = []int32{
-	8,  // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
-	9,  // 1: harness.v1.LoopConfig.continuation:type_name -> harness.v1.ContinuationConfig
-	10, // 2: harness.v1.LoopConfig.context:type_name -> harness.v1.ContextConfig
-	11, // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
-	12, // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
-	13, // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
-	2,  // 6: harness.v1.LoopConfig.stall:type_name -> harness.v1.StallConfig
-	3,  // 7: harness.v1.LoopConfig.doom_loop:type_name -> harness.v1.DoomLoopConfig
-	4,  // 8: harness.v1.LoopConfig.work_items:type_name -> harness.v1.WorkItemConfig
-	5,  // 9: harness.v1.LoopConfig.guidance:type_name -> harness.v1.GuidanceConfig
-	6,  // 10: harness.v1.LoopConfig.hooks:type_name -> harness.v1.HookConfig
-	7,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
-	14, // 12: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
+	9,  // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
+	10, // 1: harness.v1.LoopConfig.continuation:type_name -> harness.v1.ContinuationConfig
+	11, // 2: harness.v1.LoopConfig.context:type_name -> harness.v1.ContextConfig
+	12, // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
+	14, // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
+	15, // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
+	3,  // 6: harness.v1.LoopConfig.stall:type_name -> harness.v1.StallConfig
+	4,  // 7: harness.v1.LoopConfig.doom_loop:type_name -> harness.v1.DoomLoopConfig
+	5,  // 8: harness.v1.LoopConfig.work_items:type_name -> harness.v1.WorkItemConfig
+	6,  // 9: harness.v1.LoopConfig.guidance:type_name -> harness.v1.GuidanceConfig
+	7,  // 10: harness.v1.LoopConfig.hooks:type_name -> harness.v1.HookConfig
+	8,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
+	16, // 12: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
 	0,  // 13: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
-	14, // 14: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
-	14, // 15: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
-	14, // 16: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
-	14, // 17: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
-	14, // 18: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	14, // 19: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
-	14, // 20: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
-	14, // 21: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	16, // 14: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
+	16, // 15: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
+	16, // 16: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
+	16, // 17: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
+	1,  // 18: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
+	16, // 19: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
+	16, // 20: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
+	16, // 21: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
+	16, // 22: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }
@@ -1203,13 +1349,14 @@ func file_harness_v1_config_proto_init() {
 	file_harness_v1_config_proto_msgTypes[10].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[11].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[12].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_config_proto_rawDesc), len(file_harness_v1_config_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   13,
+			NumEnums:      2,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -175,7 +175,13 @@ type Message struct {
 	// The turn in which it was appended; 0 before the first.
 	TurnNumber uint32 `protobuf:"varint,9,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
 	// Compaction leaves it alone.
-	Kept          bool `protobuf:"varint,10,opt,name=kept,proto3" json:"kept,omitempty"`
+	Kept bool `protobuf:"varint,10,opt,name=kept,proto3" json:"kept,omitempty"`
+	// Assistant: the answer in the provider's order, set only if content and tool_calls do
+	// not say everything. Its text parts cover content and its call parts name each of
+	// tool_calls once, both in order. User and tool: media only. At most 256.
+	Parts []*Part `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
+	// Assistant only: what made the parts; unset without parts.
+	Origin        *Origin `protobuf:"bytes,12,opt,name=origin,proto3" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -280,6 +286,459 @@ func (x *Message) GetKept() bool {
 	return false
 }
 
+func (x *Message) GetParts() []*Part {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *Message) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// Part is one piece of a message.
+type Part struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the piece is.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*Part_Text
+	//	*Part_Call
+	//	*Part_Reasoning
+	//	*Part_Media
+	Kind isPart_Kind `protobuf_oneof:"kind"`
+	// What the provider wants back with this piece. Unset: nothing.
+	Opaque        *Opaque `protobuf:"bytes,5,opt,name=opaque,proto3" json:"opaque,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Part) GetKind() isPart_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *Part) GetText() uint64 {
+	if x != nil {
+		if x, ok := x.Kind.(*Part_Text); ok {
+			return x.Text
+		}
+	}
+	return 0
+}
+
+func (x *Part) GetCall() uint32 {
+	if x != nil {
+		if x, ok := x.Kind.(*Part_Call); ok {
+			return x.Call
+		}
+	}
+	return 0
+}
+
+func (x *Part) GetReasoning() *Reasoning {
+	if x != nil {
+		if x, ok := x.Kind.(*Part_Reasoning); ok {
+			return x.Reasoning
+		}
+	}
+	return nil
+}
+
+func (x *Part) GetMedia() *Media {
+	if x != nil {
+		if x, ok := x.Kind.(*Part_Media); ok {
+			return x.Media
+		}
+	}
+	return nil
+}
+
+func (x *Part) GetOpaque() *Opaque {
+	if x != nil {
+		return x.Opaque
+	}
+	return nil
+}
+
+type isPart_Kind interface {
+	isPart_Kind()
+}
+
+type Part_Text struct {
+	// The next bytes of the message's content: their number, at least 1.
+	Text uint64 `protobuf:"varint,1,opt,name=text,proto3,oneof"`
+}
+
+type Part_Call struct {
+	// A tool call: its index in tool_calls.
+	Call uint32 `protobuf:"varint,2,opt,name=call,proto3,oneof"`
+}
+
+type Part_Reasoning struct {
+	// The model's reasoning.
+	Reasoning *Reasoning `protobuf:"bytes,3,opt,name=reasoning,proto3,oneof"`
+}
+
+type Part_Media struct {
+	// An image or a document.
+	Media *Media `protobuf:"bytes,4,opt,name=media,proto3,oneof"`
+}
+
+func (*Part_Text) isPart_Kind() {}
+
+func (*Part_Call) isPart_Kind() {}
+
+func (*Part_Reasoning) isPart_Kind() {}
+
+func (*Part_Media) isPart_Kind() {}
+
+// Reasoning is what a model thought before it answered.
+type Reasoning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The text that the provider gives for people; may be empty. It is never sent to a
+	// model.
+	Text          *Content `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reasoning) Reset() {
+	*x = Reasoning{}
+	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reasoning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reasoning) ProtoMessage() {}
+
+func (x *Reasoning) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reasoning.ProtoReflect.Descriptor instead.
+func (*Reasoning) Descriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Reasoning) GetText() *Content {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+// Opaque is what only the provider that made it can read: JSON that goes back
+// unchanged, byte for byte. It appears in no event, log, span or answer of the API.
+type Opaque struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the bytes are.
+	//
+	// Types that are valid to be assigned to Value:
+	//
+	//	*Opaque_Inline
+	//	*Opaque_Blob
+	Value         isOpaque_Value `protobuf_oneof:"value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Opaque) Reset() {
+	*x = Opaque{}
+	mi := &file_harness_v1_conversation_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Opaque) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Opaque) ProtoMessage() {}
+
+func (x *Opaque) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_conversation_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Opaque.ProtoReflect.Descriptor instead.
+func (*Opaque) Descriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Opaque) GetValue() isOpaque_Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Opaque) GetInline() []byte {
+	if x != nil {
+		if x, ok := x.Value.(*Opaque_Inline); ok {
+			return x.Inline
+		}
+	}
+	return nil
+}
+
+func (x *Opaque) GetBlob() *BlobRef {
+	if x != nil {
+		if x, ok := x.Value.(*Opaque_Blob); ok {
+			return x.Blob
+		}
+	}
+	return nil
+}
+
+type isOpaque_Value interface {
+	isOpaque_Value()
+}
+
+type Opaque_Inline struct {
+	// The bytes themselves, at most 8 KiB in a stored record.
+	Inline []byte `protobuf:"bytes,1,opt,name=inline,proto3,oneof"`
+}
+
+type Opaque_Blob struct {
+	// The blob that holds the bytes; without a preview.
+	Blob *BlobRef `protobuf:"bytes,2,opt,name=blob,proto3,oneof"`
+}
+
+func (*Opaque_Inline) isOpaque_Value() {}
+
+func (*Opaque_Blob) isOpaque_Value() {}
+
+// Origin is what made an answer. Opaque parts go back only to where they came from.
+type Origin struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The wire: chat, responses or messages.
+	Wire string `protobuf:"bytes,1,opt,name=wire,proto3" json:"wire,omitempty"`
+	// The provider and its address, such as "anthropic https://api.anthropic.com/v1/messages".
+	Endpoint string `protobuf:"bytes,2,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
+	// The provider's name of the model.
+	Model string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
+	// Digest of the request that the answer was made for; see pkg/conversation/opaque.
+	RequestDigest []byte `protobuf:"bytes,4,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Origin) Reset() {
+	*x = Origin{}
+	mi := &file_harness_v1_conversation_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Origin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Origin) ProtoMessage() {}
+
+func (x *Origin) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_conversation_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Origin.ProtoReflect.Descriptor instead.
+func (*Origin) Descriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Origin) GetWire() string {
+	if x != nil {
+		return x.Wire
+	}
+	return ""
+}
+
+func (x *Origin) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
+func (x *Origin) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Origin) GetRequestDigest() []byte {
+	if x != nil {
+		return x.RequestDigest
+	}
+	return nil
+}
+
+// Media is an image or a document. Clients send data; everything else is set by the
+// receiver, which checks it.
+type Media struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Media type: image/png, image/jpeg, image/gif, image/webp or application/pdf.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// The blob that holds the bytes; without a preview.
+	Blob *BlobRef `protobuf:"bytes,2,opt,name=blob,proto3" json:"blob,omitempty"`
+	// Image: pixels of a line.
+	Width uint32 `protobuf:"varint,3,opt,name=width,proto3" json:"width,omitempty"`
+	// Image: lines.
+	Height uint32 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
+	// Document: pages.
+	Pages uint32 `protobuf:"varint,5,opt,name=pages,proto3" json:"pages,omitempty"`
+	// Name of the file, at most 128 bytes; may be empty.
+	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
+	// The bytes, at most 20 MB, on their way to the log; unset when stored.
+	Data          []byte `protobuf:"bytes,7,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Media) Reset() {
+	*x = Media{}
+	mi := &file_harness_v1_conversation_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Media) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Media) ProtoMessage() {}
+
+func (x *Media) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_conversation_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Media.ProtoReflect.Descriptor instead.
+func (*Media) Descriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Media) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Media) GetBlob() *BlobRef {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+func (x *Media) GetWidth() uint32 {
+	if x != nil {
+		return x.Width
+	}
+	return 0
+}
+
+func (x *Media) GetHeight() uint32 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Media) GetPages() uint32 {
+	if x != nil {
+		return x.Pages
+	}
+	return 0
+}
+
+func (x *Media) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Media) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // ToolCall is a call as the model wrote it.
 type ToolCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -295,7 +754,7 @@ type ToolCall struct {
 
 func (x *ToolCall) Reset() {
 	*x = ToolCall{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	mi := &file_harness_v1_conversation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -307,7 +766,7 @@ func (x *ToolCall) String() string {
 func (*ToolCall) ProtoMessage() {}
 
 func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	mi := &file_harness_v1_conversation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -320,7 +779,7 @@ func (x *ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
 func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ToolCall) GetId() string {
@@ -349,7 +808,7 @@ var File_harness_v1_conversation_proto protoreflect.FileDescriptor
 const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\n" +
 	"\x1dharness/v1/conversation.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\"\xdf\x02\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\"\xb3\x03\n" +
 	"\aMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12$\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x10.harness.v1.RoleR\x04role\x12+\n" +
@@ -364,7 +823,35 @@ const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\vturn_number\x18\t \x01(\rR\n" +
 	"turnNumber\x12\x12\n" +
 	"\x04kept\x18\n" +
-	" \x01(\bR\x04kept\"a\n" +
+	" \x01(\bR\x04kept\x12&\n" +
+	"\x05parts\x18\v \x03(\v2\x10.harness.v1.PartR\x05parts\x12*\n" +
+	"\x06origin\x18\f \x01(\v2\x12.harness.v1.OriginR\x06origin\"\xc8\x01\n" +
+	"\x04Part\x12\x14\n" +
+	"\x04text\x18\x01 \x01(\x04H\x00R\x04text\x12\x14\n" +
+	"\x04call\x18\x02 \x01(\rH\x00R\x04call\x125\n" +
+	"\treasoning\x18\x03 \x01(\v2\x15.harness.v1.ReasoningH\x00R\treasoning\x12)\n" +
+	"\x05media\x18\x04 \x01(\v2\x11.harness.v1.MediaH\x00R\x05media\x12*\n" +
+	"\x06opaque\x18\x05 \x01(\v2\x12.harness.v1.OpaqueR\x06opaqueB\x06\n" +
+	"\x04kind\"4\n" +
+	"\tReasoning\x12'\n" +
+	"\x04text\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04text\"V\n" +
+	"\x06Opaque\x12\x18\n" +
+	"\x06inline\x18\x01 \x01(\fH\x00R\x06inline\x12)\n" +
+	"\x04blob\x18\x02 \x01(\v2\x13.harness.v1.BlobRefH\x00R\x04blobB\a\n" +
+	"\x05value\"u\n" +
+	"\x06Origin\x12\x12\n" +
+	"\x04wire\x18\x01 \x01(\tR\x04wire\x12\x1a\n" +
+	"\bendpoint\x18\x02 \x01(\tR\bendpoint\x12\x14\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\x12%\n" +
+	"\x0erequest_digest\x18\x04 \x01(\fR\rrequestDigest\"\xb0\x01\n" +
+	"\x05Media\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12'\n" +
+	"\x04blob\x18\x02 \x01(\v2\x13.harness.v1.BlobRefR\x04blob\x12\x14\n" +
+	"\x05width\x18\x03 \x01(\rR\x05width\x12\x16\n" +
+	"\x06height\x18\x04 \x01(\rR\x06height\x12\x14\n" +
+	"\x05pages\x18\x05 \x01(\rR\x05pages\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12\x12\n" +
+	"\x04data\x18\a \x01(\fR\x04data\"a\n" +
 	"\bToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
@@ -397,25 +884,39 @@ func file_harness_v1_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_harness_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_harness_v1_conversation_proto_goTypes = []any{
-	(Role)(0),        // 0: harness.v1.Role
-	(MessageKind)(0), // 1: harness.v1.MessageKind
-	(*Message)(nil),  // 2: harness.v1.Message
-	(*ToolCall)(nil), // 3: harness.v1.ToolCall
-	(*Content)(nil),  // 4: harness.v1.Content
+	(Role)(0),         // 0: harness.v1.Role
+	(MessageKind)(0),  // 1: harness.v1.MessageKind
+	(*Message)(nil),   // 2: harness.v1.Message
+	(*Part)(nil),      // 3: harness.v1.Part
+	(*Reasoning)(nil), // 4: harness.v1.Reasoning
+	(*Opaque)(nil),    // 5: harness.v1.Opaque
+	(*Origin)(nil),    // 6: harness.v1.Origin
+	(*Media)(nil),     // 7: harness.v1.Media
+	(*ToolCall)(nil),  // 8: harness.v1.ToolCall
+	(*Content)(nil),   // 9: harness.v1.Content
+	(*BlobRef)(nil),   // 10: harness.v1.BlobRef
 }
 var file_harness_v1_conversation_proto_depIdxs = []int32{
-	0, // 0: harness.v1.Message.role:type_name -> harness.v1.Role
-	1, // 1: harness.v1.Message.kind:type_name -> harness.v1.MessageKind
-	4, // 2: harness.v1.Message.content:type_name -> harness.v1.Content
-	3, // 3: harness.v1.Message.tool_calls:type_name -> harness.v1.ToolCall
-	4, // 4: harness.v1.ToolCall.arguments:type_name -> harness.v1.Content
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	0,  // 0: harness.v1.Message.role:type_name -> harness.v1.Role
+	1,  // 1: harness.v1.Message.kind:type_name -> harness.v1.MessageKind
+	9,  // 2: harness.v1.Message.content:type_name -> harness.v1.Content
+	8,  // 3: harness.v1.Message.tool_calls:type_name -> harness.v1.ToolCall
+	3,  // 4: harness.v1.Message.parts:type_name -> harness.v1.Part
+	6,  // 5: harness.v1.Message.origin:type_name -> harness.v1.Origin
+	4,  // 6: harness.v1.Part.reasoning:type_name -> harness.v1.Reasoning
+	7,  // 7: harness.v1.Part.media:type_name -> harness.v1.Media
+	5,  // 8: harness.v1.Part.opaque:type_name -> harness.v1.Opaque
+	9,  // 9: harness.v1.Reasoning.text:type_name -> harness.v1.Content
+	10, // 10: harness.v1.Opaque.blob:type_name -> harness.v1.BlobRef
+	10, // 11: harness.v1.Media.blob:type_name -> harness.v1.BlobRef
+	9,  // 12: harness.v1.ToolCall.arguments:type_name -> harness.v1.Content
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_conversation_proto_init() }
@@ -424,13 +925,23 @@ func file_harness_v1_conversation_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_conversation_proto_msgTypes[1].OneofWrappers = []any{
+		(*Part_Text)(nil),
+		(*Part_Call)(nil),
+		(*Part_Reasoning)(nil),
+		(*Part_Media)(nil),
+	}
+	file_harness_v1_conversation_proto_msgTypes[3].OneofWrappers = []any{
+		(*Opaque_Inline)(nil),
+		(*Opaque_Blob)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_conversation_proto_rawDesc), len(file_harness_v1_conversation_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   2,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1819,7 +1819,10 @@ type ModelResponse struct {
 	// The text. Filled on delivery from the record's message, unset when stored.
 	Text *Content `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
 	// Time from the request to the last byte.
-	Latency       *durationpb.Duration `protobuf:"bytes,6,opt,name=latency,proto3" json:"latency,omitempty"`
+	Latency *durationpb.Duration `protobuf:"bytes,6,opt,name=latency,proto3" json:"latency,omitempty"`
+	// The reasoning as the provider tells it to people. Filled on delivery from the
+	// record's message, unset when stored.
+	Reasoning     *Content `protobuf:"bytes,7,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1896,6 +1899,13 @@ func (x *ModelResponse) GetLatency() *durationpb.Duration {
 	return nil
 }
 
+func (x *ModelResponse) GetReasoning() *Content {
+	if x != nil {
+		return x.Reasoning
+	}
+	return nil
+}
+
 // ModelRetry: a try at the model failed. Another follows after wait,
 // or, when these were all tries at this model, the next model or none.
 type ModelRetry struct {
@@ -1907,7 +1917,10 @@ type ModelRetry struct {
 	// What went wrong.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	// Time until the next try.
-	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	// How the following requests differ, such as "wire_chat" or "no_opaque"; empty: not
+	// at all. Set: this was no try.
+	Adjustment    string `protobuf:"bytes,5,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1968,6 +1981,13 @@ func (x *ModelRetry) GetWait() *durationpb.Duration {
 		return x.Wait
 	}
 	return nil
+}
+
+func (x *ModelRetry) GetAdjustment() string {
+	if x != nil {
+		return x.Adjustment
+	}
+	return ""
 }
 
 // ToolCalled: a call starts.
@@ -3299,7 +3319,7 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\"9\n" +
 	"\aStepEnd\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"\xf0\x01\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\xa3\x02\n" +
 	"\rModelResponse\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
@@ -3307,13 +3327,17 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"tool_calls\x18\x04 \x01(\rR\ttoolCalls\x12'\n" +
 	"\x04text\x18\x05 \x01(\v2\x13.harness.v1.ContentR\x04text\x123\n" +
-	"\alatency\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\alatency\"y\n" +
+	"\alatency\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\alatency\x121\n" +
+	"\treasoning\x18\a \x01(\v2\x13.harness.v1.ContentR\treasoning\"\x99\x01\n" +
 	"\n" +
 	"ModelRetry\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\x84\x01\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x1e\n" +
+	"\n" +
+	"adjustment\x18\x05 \x01(\tR\n" +
+	"adjustment\"\x84\x01\n" +
 	"\n" +
 	"ToolCalled\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
@@ -3511,21 +3535,22 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	46, // 46: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
 	47, // 47: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
 	48, // 48: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	48, // 49: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	47, // 50: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	47, // 51: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	48, // 52: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	47, // 53: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	48, // 54: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	49, // 55: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	47, // 56: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	39, // 57: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	50, // 58: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	59, // [59:59] is the sub-list for method output_type
-	59, // [59:59] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	47, // 49: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	48, // 50: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	47, // 51: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	47, // 52: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	48, // 53: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	47, // 54: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	48, // 55: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	49, // 56: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	47, // 57: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	39, // 58: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	50, // 59: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	60, // [60:60] is the sub-list for method output_type
+	60, // [60:60] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }

@@ -1053,10 +1053,14 @@ type Delta struct {
 	Try uint32 `protobuf:"varint,3,opt,name=try,proto3" json:"try,omitempty"`
 	// Bytes of this try's text that came before.
 	Offset uint64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
-	// The text.
-	Text          string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The text; empty in a delta of reasoning.
+	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	// Text of the model's reasoning for people; empty in a delta of text.
+	Reasoning string `protobuf:"bytes,6,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
+	// Bytes of this try's reasoning that came before.
+	ReasoningOffset uint64 `protobuf:"varint,7,opt,name=reasoning_offset,json=reasoningOffset,proto3" json:"reasoning_offset,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Delta) Reset() {
@@ -1124,6 +1128,20 @@ func (x *Delta) GetText() string {
 	return ""
 }
 
+func (x *Delta) GetReasoning() string {
+	if x != nil {
+		return x.Reasoning
+	}
+	return ""
+}
+
+func (x *Delta) GetReasoningOffset() uint64 {
+	if x != nil {
+		return x.ReasoningOffset
+	}
+	return 0
+}
+
 var File_harness_v1_executor_proto protoreflect.FileDescriptor
 
 const file_harness_v1_executor_proto_rawDesc = "" +
@@ -1183,14 +1201,16 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\x05event\x18\x02 \x01(\v2\x11.harness.v1.EventH\x00R\x05event\x12/\n" +
 	"\ajournal\x18\x03 \x01(\v2\x13.harness.v1.JournalH\x00R\ajournal\x12/\n" +
 	"\aoutcome\x18\x04 \x01(\v2\x13.harness.v1.OutcomeH\x00R\aoutcomeB\b\n" +
-	"\x06update\"\x80\x01\n" +
+	"\x06update\"\xc9\x01\n" +
 	"\x05Delta\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x10\n" +
 	"\x03try\x18\x03 \x01(\rR\x03try\x12\x16\n" +
 	"\x06offset\x18\x04 \x01(\x04R\x06offset\x12\x12\n" +
-	"\x04text\x18\x05 \x01(\tR\x04text2U\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\x12\x1c\n" +
+	"\treasoning\x18\x06 \x01(\tR\treasoning\x12)\n" +
+	"\x10reasoning_offset\x18\a \x01(\x04R\x0freasoningOffset2U\n" +
 	"\x0fExecutorService\x12B\n" +
 	"\aExecute\x12\x1a.harness.v1.ExecuteRequest\x1a\x1b.harness.v1.ExecuteResponse2P\n" +
 	"\rRepairService\x12?\n" +

@@ -443,8 +443,10 @@ func (x *ReplanRequest) GetReason() string {
 // UserMessage is something that the user says.
 type UserMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The words; not empty.
-	Content       *Content `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	// The words; not empty unless there are media.
+	Content *Content `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	// Images and documents; at most 20.
+	Media         []*Media `protobuf:"bytes,2,rep,name=media,proto3" json:"media,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -482,6 +484,13 @@ func (*UserMessage) Descriptor() ([]byte, []int) {
 func (x *UserMessage) GetContent() *Content {
 	if x != nil {
 		return x.Content
+	}
+	return nil
+}
+
+func (x *UserMessage) GetMedia() []*Media {
+	if x != nil {
+		return x.Media
 	}
 	return nil
 }
@@ -697,7 +706,9 @@ type ToolAnswer struct {
 	// What the model is given as the result; may be empty.
 	Result *Content `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
 	// The call failed; result has the error.
-	IsError       bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	IsError bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	// Images and documents; at most 20.
+	Media         []*Media `protobuf:"bytes,4,rep,name=media,proto3" json:"media,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -751,6 +762,13 @@ func (x *ToolAnswer) GetIsError() bool {
 		return x.IsError
 	}
 	return false
+}
+
+func (x *ToolAnswer) GetMedia() []*Media {
+	if x != nil {
+		return x.Media
+	}
+	return nil
 }
 
 // ToolsDeclared replaces the tools that clients run for a run.
@@ -850,7 +868,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\"\xe6\x05\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\"\xe6\x05\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -876,9 +894,10 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"ModeChange\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\tR\x04mode\"'\n" +
 	"\rReplanRequest\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"<\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"e\n" +
 	"\vUserMessage\x12-\n" +
-	"\acontent\x18\x01 \x01(\v2\x13.harness.v1.ContentR\acontent\"u\n" +
+	"\acontent\x18\x01 \x01(\v2\x13.harness.v1.ContentR\acontent\x12'\n" +
+	"\x05media\x18\x02 \x03(\v2\x11.harness.v1.MediaR\x05media\"u\n" +
 	"\bApproval\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x128\n" +
 	"\bdecision\x18\x02 \x01(\x0e2\x1c.harness.v1.ApprovalDecisionR\bdecision\x12\x16\n" +
@@ -888,12 +907,13 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x06Resume\x12-\n" +
 	"\abudgets\x18\x01 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\" \n" +
 	"\x06Cancel\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"m\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x96\x01\n" +
 	"\n" +
 	"ToolAnswer\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12+\n" +
 	"\x06result\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x06result\x12\x19\n" +
-	"\bis_error\x18\x03 \x01(\bR\aisError\":\n" +
+	"\bis_error\x18\x03 \x01(\bR\aisError\x12'\n" +
+	"\x05media\x18\x04 \x03(\v2\x11.harness.v1.MediaR\x05media\":\n" +
 	"\rToolsDeclared\x12)\n" +
 	"\x05tools\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x05tools\"/\n" +
 	"\n" +
@@ -934,7 +954,8 @@ var file_harness_v1_inbox_proto_goTypes = []any{
 	(*TimerFired)(nil),            // 11: harness.v1.TimerFired
 	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 	(*Content)(nil),               // 13: harness.v1.Content
-	(*Budgets)(nil),               // 14: harness.v1.Budgets
+	(*Media)(nil),                 // 14: harness.v1.Media
+	(*Budgets)(nil),               // 15: harness.v1.Budgets
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
 	12, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
@@ -949,15 +970,17 @@ var file_harness_v1_inbox_proto_depIdxs = []int32{
 	2,  // 9: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
 	3,  // 10: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
 	13, // 11: harness.v1.UserMessage.content:type_name -> harness.v1.Content
-	0,  // 12: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	14, // 13: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	13, // 14: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
-	13, // 15: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	14, // 12: harness.v1.UserMessage.media:type_name -> harness.v1.Media
+	0,  // 13: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
+	15, // 14: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	13, // 15: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	14, // 16: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
+	13, // 17: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -967,6 +990,7 @@ func file_harness_v1_inbox_proto_init() {
 	}
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
+	file_harness_v1_conversation_proto_init()
 	file_harness_v1_inbox_proto_msgTypes[0].OneofWrappers = []any{
 		(*InboxItem_UserMessage)(nil),
 		(*InboxItem_Approval)(nil),

@@ -1343,7 +1343,12 @@ type ModelRetried struct {
 	// refused. A worker that takes the turn over does not ask it either.
 	Last bool `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
 	// What the failure makes of the turn when no other model answers.
-	Kind          TurnErrorKind `protobuf:"varint,6,opt,name=kind,proto3,enum=harness.v1.TurnErrorKind" json:"kind,omitempty"`
+	Kind TurnErrorKind `protobuf:"varint,6,opt,name=kind,proto3,enum=harness.v1.TurnErrorKind" json:"kind,omitempty"`
+	// The change of later requests that the provider asked for. Set: this was no try,
+	// and the request is sent again without a wait.
+	Adjustment *ModelAdjustment `protobuf:"bytes,7,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
+	// What the try used, if it is charged: an answer that was a refusal.
+	Usage         *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1418,6 +1423,20 @@ func (x *ModelRetried) GetKind() TurnErrorKind {
 		return x.Kind
 	}
 	return TurnErrorKind_TURN_ERROR_KIND_UNSPECIFIED
+}
+
+func (x *ModelRetried) GetAdjustment() *ModelAdjustment {
+	if x != nil {
+		return x.Adjustment
+	}
+	return nil
+}
+
+func (x *ModelRetried) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
 }
 
 // PreparedCall is a call with what was decided of it.
@@ -2022,14 +2041,18 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05calls\x18\x01 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
 	"\n" +
 	"work_items\x18\x02 \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12+\n" +
-	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\xbe\x01\n" +
+	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\xa4\x02\n" +
 	"\fModelRetried\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12-\n" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
 	"\x04last\x18\x05 \x01(\bR\x04last\x12-\n" +
-	"\x04kind\x18\x06 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\"\xb8\x03\n" +
+	"\x04kind\x18\x06 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\x12;\n" +
+	"\n" +
+	"adjustment\x18\a \x01(\v2\x1b.harness.v1.ModelAdjustmentR\n" +
+	"adjustment\x12'\n" +
+	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\"\xb8\x03\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -2143,8 +2166,9 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*WorkItem)(nil),              // 38: harness.v1.WorkItem
 	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
 	(TurnErrorKind)(0),            // 40: harness.v1.TurnErrorKind
-	(ToolOrigin)(0),               // 41: harness.v1.ToolOrigin
+	(*ModelAdjustment)(nil),       // 41: harness.v1.ModelAdjustment
 	(*Usage)(nil),                 // 42: harness.v1.Usage
+	(ToolOrigin)(0),               // 43: harness.v1.ToolOrigin
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
 	19, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
@@ -2186,22 +2210,24 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	37, // 36: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
 	39, // 37: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
 	40, // 38: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	0,  // 39: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	41, // 40: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	33, // 41: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	42, // 42: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	13, // 43: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	39, // 44: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	39, // 45: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	38, // 46: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	1,  // 47: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	39, // 48: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	37, // 49: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	41, // 39: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
+	42, // 40: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
+	0,  // 41: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	43, // 42: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	33, // 43: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	42, // 44: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	13, // 45: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	39, // 46: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	39, // 47: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	38, // 48: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	1,  // 49: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	39, // 50: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	37, // 51: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

@@ -120,8 +120,10 @@ type AgentSpec struct {
 	WorkItemTemplates []*WorkItemTemplate `protobuf:"bytes,11,rep,name=work_item_templates,json=workItemTemplates,proto3" json:"work_item_templates,omitempty"`
 	// Custom sections of the system prompt; at most 16.
 	ContextProviders []*ContextProvider `protobuf:"bytes,12,rep,name=context_providers,json=contextProviders,proto3" json:"context_providers,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// How the model reasons. Default: the provider's effort, with a text for people.
+	Reasoning     *ReasoningConfig `protobuf:"bytes,13,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AgentSpec) Reset() {
@@ -238,6 +240,13 @@ func (x *AgentSpec) GetContextProviders() []*ContextProvider {
 	return nil
 }
 
+func (x *AgentSpec) GetReasoning() *ReasoningConfig {
+	if x != nil {
+		return x.Reasoning
+	}
+	return nil
+}
+
 // RunSpec is everything that a run is started with. It is stored in the run's
 // first record and never changes.
 type RunSpec struct {
@@ -257,7 +266,9 @@ type RunSpec struct {
 	ClientTools []*ToolSpec `protobuf:"bytes,6,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
 	// What has to be there before the run counts as done; unset: work_complete alone
 	// decides.
-	Contract      *TaskContract `protobuf:"bytes,7,opt,name=contract,proto3" json:"contract,omitempty"`
+	Contract *TaskContract `protobuf:"bytes,7,opt,name=contract,proto3" json:"contract,omitempty"`
+	// Images and documents that belong to the goal; at most 20.
+	Media         []*Media `protobuf:"bytes,8,rep,name=media,proto3" json:"media,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -337,6 +348,13 @@ func (x *RunSpec) GetClientTools() []*ToolSpec {
 func (x *RunSpec) GetContract() *TaskContract {
 	if x != nil {
 		return x.Contract
+	}
+	return nil
+}
+
+func (x *RunSpec) GetMedia() []*Media {
+	if x != nil {
+		return x.Media
 	}
 	return nil
 }
@@ -657,7 +675,7 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xf5\x03\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb0\x04\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -673,7 +691,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x05modes\x18\n" +
 	" \x03(\v2\x14.harness.v1.ModeSpecR\x05modes\x12L\n" +
 	"\x13work_item_templates\x18\v \x03(\v2\x1c.harness.v1.WorkItemTemplateR\x11workItemTemplates\x12H\n" +
-	"\x11context_providers\x18\f \x03(\v2\x1b.harness.v1.ContextProviderR\x10contextProviders\"\xb8\x02\n" +
+	"\x11context_providers\x18\f \x03(\v2\x1b.harness.v1.ContextProviderR\x10contextProviders\x129\n" +
+	"\treasoning\x18\r \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\"\xe1\x02\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
@@ -681,7 +700,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\bworkflow\x18\x04 \x03(\tR\bworkflow\x12.\n" +
 	"\x06config\x18\x05 \x01(\v2\x16.harness.v1.LoopConfigR\x06config\x127\n" +
 	"\fclient_tools\x18\x06 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\x124\n" +
-	"\bcontract\x18\a \x01(\v2\x18.harness.v1.TaskContractR\bcontract\"m\n" +
+	"\bcontract\x18\a \x01(\v2\x18.harness.v1.TaskContractR\bcontract\x12'\n" +
+	"\x05media\x18\b \x03(\v2\x11.harness.v1.MediaR\x05media\"m\n" +
 	"\n" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
@@ -748,11 +768,13 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*ModeSpec)(nil),              // 9: harness.v1.ModeSpec
 	(*WorkItemTemplate)(nil),      // 10: harness.v1.WorkItemTemplate
 	(*ContextProvider)(nil),       // 11: harness.v1.ContextProvider
-	(*Content)(nil),               // 12: harness.v1.Content
-	(*LoopConfig)(nil),            // 13: harness.v1.LoopConfig
-	(*ToolSpec)(nil),              // 14: harness.v1.ToolSpec
-	(*TaskContract)(nil),          // 15: harness.v1.TaskContract
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*ReasoningConfig)(nil),       // 12: harness.v1.ReasoningConfig
+	(*Content)(nil),               // 13: harness.v1.Content
+	(*LoopConfig)(nil),            // 14: harness.v1.LoopConfig
+	(*ToolSpec)(nil),              // 15: harness.v1.ToolSpec
+	(*TaskContract)(nil),          // 16: harness.v1.TaskContract
+	(*Media)(nil),                 // 17: harness.v1.Media
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
 	6,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
@@ -761,21 +783,23 @@ var file_harness_v1_run_proto_depIdxs = []int32{
 	9,  // 3: harness.v1.AgentSpec.modes:type_name -> harness.v1.ModeSpec
 	10, // 4: harness.v1.AgentSpec.work_item_templates:type_name -> harness.v1.WorkItemTemplate
 	11, // 5: harness.v1.AgentSpec.context_providers:type_name -> harness.v1.ContextProvider
-	12, // 6: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1,  // 7: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	13, // 8: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	14, // 9: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
-	15, // 10: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
-	4,  // 11: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 12: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	16, // 13: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	16, // 14: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 15: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	12, // 6: harness.v1.AgentSpec.reasoning:type_name -> harness.v1.ReasoningConfig
+	13, // 7: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 8: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	14, // 9: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	15, // 10: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	16, // 11: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
+	17, // 12: harness.v1.RunSpec.media:type_name -> harness.v1.Media
+	4,  // 13: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 14: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	18, // 15: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	18, // 16: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 17: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }
@@ -786,6 +810,7 @@ func file_harness_v1_run_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
+	file_harness_v1_conversation_proto_init()
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()

@@ -251,6 +251,71 @@ func (PendingClass) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
 }
 
+// Adjustment is a change of requests that a provider's refusal asks for.
+type Adjustment int32
+
+const (
+	// Not set; refused.
+	Adjustment_ADJUSTMENT_UNSPECIFIED Adjustment = 0
+	// Requests go to chat/completions.
+	Adjustment_ADJUSTMENT_WIRE_CHAT Adjustment = 1
+	// Requests go to responses.
+	Adjustment_ADJUSTMENT_WIRE_RESPONSES Adjustment = 2
+	// No opaque parts of the messages so far are sent; see through_message.
+	Adjustment_ADJUSTMENT_NO_OPAQUE Adjustment = 3
+	// No summary of the reasoning is requested.
+	Adjustment_ADJUSTMENT_NO_SUMMARY Adjustment = 4
+	// No encrypted reasoning is requested.
+	Adjustment_ADJUSTMENT_NO_ENCRYPTED Adjustment = 5
+)
+
+// Enum value maps for Adjustment.
+var (
+	Adjustment_name = map[int32]string{
+		0: "ADJUSTMENT_UNSPECIFIED",
+		1: "ADJUSTMENT_WIRE_CHAT",
+		2: "ADJUSTMENT_WIRE_RESPONSES",
+		3: "ADJUSTMENT_NO_OPAQUE",
+		4: "ADJUSTMENT_NO_SUMMARY",
+		5: "ADJUSTMENT_NO_ENCRYPTED",
+	}
+	Adjustment_value = map[string]int32{
+		"ADJUSTMENT_UNSPECIFIED":    0,
+		"ADJUSTMENT_WIRE_CHAT":      1,
+		"ADJUSTMENT_WIRE_RESPONSES": 2,
+		"ADJUSTMENT_NO_OPAQUE":      3,
+		"ADJUSTMENT_NO_SUMMARY":     4,
+		"ADJUSTMENT_NO_ENCRYPTED":   5,
+	}
+)
+
+func (x Adjustment) Enum() *Adjustment {
+	p := new(Adjustment)
+	*p = x
+	return p
+}
+
+func (x Adjustment) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Adjustment) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_snapshot_proto_enumTypes[3].Descriptor()
+}
+
+func (Adjustment) Type() protoreflect.EnumType {
+	return &file_harness_v1_snapshot_proto_enumTypes[3]
+}
+
+func (x Adjustment) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Adjustment.Descriptor instead.
+func (Adjustment) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+}
+
 // PhaseChange is one change of phase.
 type PhaseChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -442,9 +507,13 @@ type Snapshot struct {
 	ToldTurn uint32 `protobuf:"varint,78,opt,name=told_turn,json=toldTurn,proto3" json:"told_turn,omitempty"`
 	// The trace state of the run. Absent: it is not traced. Set by the worker that commits
 	// a record, never by a decision.
-	Trace         *TraceState `protobuf:"bytes,80,opt,name=trace,proto3" json:"trace,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Trace *TraceState `protobuf:"bytes,80,opt,name=trace,proto3" json:"trace,omitempty"`
+	// How the model reasons; fixed within a segment. Unset: the provider's default.
+	Reasoning *ReasoningConfig `protobuf:"bytes,81,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
+	// Changes of requests that providers have asked for; at most 32.
+	ModelAdjustments []*ModelAdjustment `protobuf:"bytes,82,rep,name=model_adjustments,json=modelAdjustments,proto3" json:"model_adjustments,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
@@ -879,6 +948,20 @@ func (x *Snapshot) GetToldTurn() uint32 {
 func (x *Snapshot) GetTrace() *TraceState {
 	if x != nil {
 		return x.Trace
+	}
+	return nil
+}
+
+func (x *Snapshot) GetReasoning() *ReasoningConfig {
+	if x != nil {
+		return x.Reasoning
+	}
+	return nil
+}
+
+func (x *Snapshot) GetModelAdjustments() []*ModelAdjustment {
+	if x != nil {
+		return x.ModelAdjustments
 	}
 	return nil
 }
@@ -1394,7 +1477,9 @@ type TurnState struct {
 	// The turn had tool calls.
 	CalledTools bool `protobuf:"varint,5,opt,name=called_tools,json=calledTools,proto3" json:"called_tools,omitempty"`
 	// Tool calls in it.
-	Calls         uint32 `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
+	Calls uint32 `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Its response reached the length limit before any text or call.
+	CutShort      bool `protobuf:"varint,7,opt,name=cut_short,json=cutShort,proto3" json:"cut_short,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1471,6 +1556,77 @@ func (x *TurnState) GetCalls() uint32 {
 	return 0
 }
 
+func (x *TurnState) GetCutShort() bool {
+	if x != nil {
+		return x.CutShort
+	}
+	return false
+}
+
+// ModelAdjustment is an adjustment of the requests to one model. It lasts for the run.
+type ModelAdjustment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PROVIDER:NAME.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// The change.
+	Adjustment Adjustment `protobuf:"varint,2,opt,name=adjustment,proto3,enum=harness.v1.Adjustment" json:"adjustment,omitempty"`
+	// NO_OPAQUE: the last message whose opaque parts are not sent.
+	ThroughMessage uint64 `protobuf:"varint,3,opt,name=through_message,json=throughMessage,proto3" json:"through_message,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ModelAdjustment) Reset() {
+	*x = ModelAdjustment{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelAdjustment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelAdjustment) ProtoMessage() {}
+
+func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelAdjustment.ProtoReflect.Descriptor instead.
+func (*ModelAdjustment) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ModelAdjustment) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ModelAdjustment) GetAdjustment() Adjustment {
+	if x != nil {
+		return x.Adjustment
+	}
+	return Adjustment_ADJUSTMENT_UNSPECIFIED
+}
+
+func (x *ModelAdjustment) GetThroughMessage() uint64 {
+	if x != nil {
+		return x.ThroughMessage
+	}
+	return 0
+}
+
 var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_harness_v1_snapshot_proto_rawDesc = "" +
@@ -1480,7 +1636,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xcb\x14\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xd0\x15\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1552,7 +1708,9 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x0erejected_count\x18M \x01(\rR\rrejectedCount\x12'\n" +
 	"\x04goal\x18O \x01(\v2\x13.harness.v1.ContentR\x04goal\x12\x1b\n" +
 	"\ttold_turn\x18N \x01(\rR\btoldTurn\x12,\n" +
-	"\x05trace\x18P \x01(\v2\x16.harness.v1.TraceStateR\x05traceJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xad\x03\n" +
+	"\x05trace\x18P \x01(\v2\x16.harness.v1.TraceStateR\x05trace\x129\n" +
+	"\treasoning\x18Q \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\x12H\n" +
+	"\x11model_adjustments\x18R \x03(\v2\x1b.harness.v1.ModelAdjustmentR\x10modelAdjustmentsJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xad\x03\n" +
 	"\n" +
 	"TraceState\x12\x19\n" +
 	"\btrace_id\x18\x01 \x01(\fR\atraceId\x12\x18\n" +
@@ -1604,7 +1762,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vmodel_calls\x18\x06 \x01(\rR\n" +
 	"modelCalls\x12C\n" +
 	"\x14usage_before_segment\x18\a \x01(\v2\x11.harness.v1.UsageR\x12usageBeforeSegment\x12M\n" +
-	"\x15active_before_segment\x18\b \x01(\v2\x19.google.protobuf.DurationR\x13activeBeforeSegment\"\xc1\x01\n" +
+	"\x15active_before_segment\x18\b \x01(\v2\x19.google.protobuf.DurationR\x13activeBeforeSegment\"\xde\x01\n" +
 	"\tTurnState\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\bR\x04open\x12\x1d\n" +
@@ -1612,7 +1770,14 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"agent_done\x18\x03 \x01(\bR\tagentDone\x120\n" +
 	"\x14called_work_complete\x18\x04 \x01(\bR\x12calledWorkComplete\x12!\n" +
 	"\fcalled_tools\x18\x05 \x01(\bR\vcalledTools\x12\x14\n" +
-	"\x05calls\x18\x06 \x01(\rR\x05calls*\x96\x01\n" +
+	"\x05calls\x18\x06 \x01(\rR\x05calls\x12\x1b\n" +
+	"\tcut_short\x18\a \x01(\bR\bcutShort\"\x88\x01\n" +
+	"\x0fModelAdjustment\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x126\n" +
+	"\n" +
+	"adjustment\x18\x02 \x01(\x0e2\x16.harness.v1.AdjustmentR\n" +
+	"adjustment\x12'\n" +
+	"\x0fthrough_message\x18\x03 \x01(\x04R\x0ethroughMessage*\x96\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1645,7 +1810,15 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x19PENDING_CLASS_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fPENDING_CLASS_AWAITING_EXTERNAL\x10\x01\x12 \n" +
 	"\x1cPENDING_CLASS_EFFECT_UNKNOWN\x10\x02\x12\x1a\n" +
-	"\x16PENDING_CLASS_APPROVED\x10\x03BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x16PENDING_CLASS_APPROVED\x10\x03*\xb3\x01\n" +
+	"\n" +
+	"Adjustment\x12\x1a\n" +
+	"\x16ADJUSTMENT_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14ADJUSTMENT_WIRE_CHAT\x10\x01\x12\x1d\n" +
+	"\x19ADJUSTMENT_WIRE_RESPONSES\x10\x02\x12\x18\n" +
+	"\x14ADJUSTMENT_NO_OPAQUE\x10\x03\x12\x19\n" +
+	"\x15ADJUSTMENT_NO_SUMMARY\x10\x04\x12\x1b\n" +
+	"\x17ADJUSTMENT_NO_ENCRYPTED\x10\x05BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_snapshot_proto_rawDescOnce sync.Once
@@ -1659,89 +1832,95 @@ func file_harness_v1_snapshot_proto_rawDescGZIP() []byte {
 	return file_harness_v1_snapshot_proto_rawDescData
 }
 
-var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Phase)(0),                    // 0: harness.v1.Phase
 	(PhaseInput)(0),               // 1: harness.v1.PhaseInput
 	(PendingClass)(0),             // 2: harness.v1.PendingClass
-	(*PhaseChange)(nil),           // 3: harness.v1.PhaseChange
-	(*Snapshot)(nil),              // 4: harness.v1.Snapshot
-	(*TraceState)(nil),            // 5: harness.v1.TraceState
-	(*TokenBudget)(nil),           // 6: harness.v1.TokenBudget
-	(*PendingCall)(nil),           // 7: harness.v1.PendingCall
-	(*Spent)(nil),                 // 8: harness.v1.Spent
-	(*TurnState)(nil),             // 9: harness.v1.TurnState
-	(RunStatus)(0),                // 10: harness.v1.RunStatus
-	(*StopReason)(nil),            // 11: harness.v1.StopReason
-	(*LoopConfig)(nil),            // 12: harness.v1.LoopConfig
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*ToolRule)(nil),              // 14: harness.v1.ToolRule
-	(*Content)(nil),               // 15: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 16: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 17: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 18: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 19: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 20: harness.v1.DoomLoop
-	(*HookState)(nil),             // 21: harness.v1.HookState
-	(*JitState)(nil),              // 22: harness.v1.JitState
-	(*ToolUsage)(nil),             // 23: harness.v1.ToolUsage
-	(*Activity)(nil),              // 24: harness.v1.Activity
-	(*Definition)(nil),            // 25: harness.v1.Definition
-	(*FileDigest)(nil),            // 26: harness.v1.FileDigest
-	(ToolOrigin)(0),               // 27: harness.v1.ToolOrigin
-	(*Usage)(nil),                 // 28: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(Adjustment)(0),               // 3: harness.v1.Adjustment
+	(*PhaseChange)(nil),           // 4: harness.v1.PhaseChange
+	(*Snapshot)(nil),              // 5: harness.v1.Snapshot
+	(*TraceState)(nil),            // 6: harness.v1.TraceState
+	(*TokenBudget)(nil),           // 7: harness.v1.TokenBudget
+	(*PendingCall)(nil),           // 8: harness.v1.PendingCall
+	(*Spent)(nil),                 // 9: harness.v1.Spent
+	(*TurnState)(nil),             // 10: harness.v1.TurnState
+	(*ModelAdjustment)(nil),       // 11: harness.v1.ModelAdjustment
+	(RunStatus)(0),                // 12: harness.v1.RunStatus
+	(*StopReason)(nil),            // 13: harness.v1.StopReason
+	(*LoopConfig)(nil),            // 14: harness.v1.LoopConfig
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*ToolRule)(nil),              // 16: harness.v1.ToolRule
+	(*Content)(nil),               // 17: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 18: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 19: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 20: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 21: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 22: harness.v1.DoomLoop
+	(*HookState)(nil),             // 23: harness.v1.HookState
+	(*JitState)(nil),              // 24: harness.v1.JitState
+	(*ToolUsage)(nil),             // 25: harness.v1.ToolUsage
+	(*Activity)(nil),              // 26: harness.v1.Activity
+	(*Definition)(nil),            // 27: harness.v1.Definition
+	(*FileDigest)(nil),            // 28: harness.v1.FileDigest
+	(*ReasoningConfig)(nil),       // 29: harness.v1.ReasoningConfig
+	(ToolOrigin)(0),               // 30: harness.v1.ToolOrigin
+	(*Usage)(nil),                 // 31: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
 	1,  // 1: harness.v1.PhaseChange.input:type_name -> harness.v1.PhaseInput
 	0,  // 2: harness.v1.PhaseChange.to:type_name -> harness.v1.Phase
-	10, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
+	12, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
 	0,  // 4: harness.v1.Snapshot.phase:type_name -> harness.v1.Phase
 	0,  // 5: harness.v1.Snapshot.paused_phase:type_name -> harness.v1.Phase
-	11, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
-	12, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
-	6,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
-	7,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
-	8,  // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
-	9,  // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
-	13, // 12: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	14, // 13: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	15, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	15, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	13, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	13, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	15, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	13, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	16, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	17, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	18, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	19, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	20, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	21, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	22, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	23, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	24, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	25, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	26, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	15, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	5,  // 32: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
-	13, // 33: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	13, // 34: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	15, // 35: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 36: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	13, // 37: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	27, // 38: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	28, // 39: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	29, // 40: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	28, // 41: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	29, // 42: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	43, // [43:43] is the sub-list for method output_type
-	43, // [43:43] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	13, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
+	14, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
+	7,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
+	8,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
+	9,  // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
+	10, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
+	15, // 12: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	16, // 13: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	17, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	17, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	15, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	15, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	17, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	15, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	19, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	20, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	21, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	22, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	23, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	24, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	25, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	26, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	27, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	28, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	17, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	6,  // 32: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	29, // 33: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
+	11, // 34: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
+	15, // 35: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	15, // 36: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	17, // 37: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 38: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	15, // 39: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	30, // 40: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	31, // 41: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	32, // 42: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	31, // 43: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	32, // 44: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 45: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -1762,8 +1941,8 @@ func file_harness_v1_snapshot_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_snapshot_proto_rawDesc), len(file_harness_v1_snapshot_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   7,
+			NumEnums:      4,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

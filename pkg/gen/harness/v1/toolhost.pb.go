@@ -341,7 +341,9 @@ type ExecuteToolResponse struct {
 	// Commands: the exit code; unset for other tools.
 	ExitCode *int32 `protobuf:"varint,5,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
 	// Paths that it changed, relative to the workspace, as far as the host knows.
-	FilesChanged  []string `protobuf:"bytes,6,rep,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
+	FilesChanged []string `protobuf:"bytes,6,rep,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
+	// Images and documents that the model is to see, with their data; at most 20.
+	Media         []*Media `protobuf:"bytes,7,rep,name=media,proto3" json:"media,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -414,6 +416,13 @@ func (x *ExecuteToolResponse) GetExitCode() int32 {
 func (x *ExecuteToolResponse) GetFilesChanged() []string {
 	if x != nil {
 		return x.FilesChanged
+	}
+	return nil
+}
+
+func (x *ExecuteToolResponse) GetMedia() []*Media {
+	if x != nil {
+		return x.Media
 	}
 	return nil
 }
@@ -1054,7 +1063,7 @@ var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/toolhost.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1charness/v1/environment.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\x15\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\x15\n" +
 	"\x13DescribeHostRequest\"_\n" +
 	"\x14DescribeHostResponse\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
@@ -1072,14 +1081,15 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\tworkspace\x18\x06 \x01(\tR\tworkspace\x123\n" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1b\n" +
 	"\tledger_id\x18\b \x01(\tR\bledgerId\x12%\n" +
-	"\x0efirst_sequence\x18\t \x01(\x04R\rfirstSequence\"\x87\x02\n" +
+	"\x0efirst_sequence\x18\t \x01(\x04R\rfirstSequence\"\xb0\x02\n" +
 	"\x13ExecuteToolResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
 	"\bis_error\x18\x03 \x01(\bR\aisError\x125\n" +
 	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12 \n" +
 	"\texit_code\x18\x05 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12#\n" +
-	"\rfiles_changed\x18\x06 \x03(\tR\ffilesChangedB\f\n" +
+	"\rfiles_changed\x18\x06 \x03(\tR\ffilesChanged\x12'\n" +
+	"\x05media\x18\a \x03(\v2\x11.harness.v1.MediaR\x05mediaB\f\n" +
 	"\n" +
 	"_exit_code\"\xc0\x01\n" +
 	"\x17InspectWorkspaceRequest\x12\x1c\n" +
@@ -1169,7 +1179,8 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*Environment)(nil),               // 15: harness.v1.Environment
 	(*durationpb.Duration)(nil),       // 16: google.protobuf.Duration
 	(ToolOutcome)(0),                  // 17: harness.v1.ToolOutcome
-	(*InstructionFile)(nil),           // 18: harness.v1.InstructionFile
+	(*Media)(nil),                     // 18: harness.v1.Media
+	(*InstructionFile)(nil),           // 19: harness.v1.InstructionFile
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
 	14, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
@@ -1177,28 +1188,29 @@ var file_harness_v1_toolhost_proto_depIdxs = []int32{
 	16, // 2: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
 	17, // 3: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
 	16, // 4: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	18, // 5: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	16, // 6: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	17, // 7: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	0,  // 8: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	2,  // 9: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	4,  // 10: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	6,  // 11: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	8,  // 12: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	10, // 13: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	12, // 14: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	1,  // 15: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	3,  // 16: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	5,  // 17: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	7,  // 18: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	9,  // 19: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	11, // 20: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	13, // 21: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	15, // [15:22] is the sub-list for method output_type
-	8,  // [8:15] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	18, // 5: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	19, // 6: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	16, // 7: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	17, // 8: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	0,  // 9: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	2,  // 10: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	4,  // 11: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	6,  // 12: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	8,  // 13: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	10, // 14: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	12, // 15: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	1,  // 16: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	3,  // 17: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	5,  // 18: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	7,  // 19: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	9,  // 20: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	11, // 21: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	13, // 22: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	16, // [16:23] is the sub-list for method output_type
+	9,  // [9:16] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -1206,6 +1218,7 @@ func file_harness_v1_toolhost_proto_init() {
 	if File_harness_v1_toolhost_proto != nil {
 		return
 	}
+	file_harness_v1_conversation_proto_init()
 	file_harness_v1_environment_proto_init()
 	file_harness_v1_record_proto_init()
 	file_harness_v1_tool_proto_init()

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/config.proto.
  */
 export const file_harness_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("ChdoYXJuZXNzL3YxL2NvbmZpZy5wcm90bxIKaGFybmVzcy52MSKTBAoKTG9vcENvbmZpZxIkCgRzdG9wGAEgASgLMhYuaGFybmVzcy52MS5TdG9wQ29uZmlnEjQKDGNvbnRpbnVhdGlvbhgCIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uQ29uZmlnEioKB2NvbnRleHQYAyABKAsyGS5oYXJuZXNzLnYxLkNvbnRleHRDb25maWcSJgoFbW9kZWwYBCABKAsyFy5oYXJuZXNzLnYxLk1vZGVsQ29uZmlnEiUKBXRvb2xzGAUgASgLMhYuaGFybmVzcy52MS5Ub29sQ29uZmlnEiQKB2J1ZGdldHMYBiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJgoFc3RhbGwYByABKAsyFy5oYXJuZXNzLnYxLlN0YWxsQ29uZmlnEi0KCWRvb21fbG9vcBgIIAEoCzIaLmhhcm5lc3MudjEuRG9vbUxvb3BDb25maWcSLgoKd29ya19pdGVtcxgJIAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1Db25maWcSLAoIZ3VpZGFuY2UYCiABKAsyGi5oYXJuZXNzLnYxLkd1aWRhbmNlQ29uZmlnEiUKBWhvb2tzGAsgASgLMhYuaGFybmVzcy52MS5Ib29rQ29uZmlnEiwKCGNvbnRyYWN0GAwgASgLMhouaGFybmVzcy52MS5Db250cmFjdENvbmZpZyJVCgtTdGFsbENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESFgoJdGhyZXNob2xkGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCDAoKX3RocmVzaG9sZCJkCg5Eb29tTG9vcENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESHAoPbWF4X2NvcnJlY3Rpb25zGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCEgoQX21heF9jb3JyZWN0aW9ucyIyCg5Xb3JrSXRlbUNvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQiTAoOR3VpZGFuY2VDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEhAKA2ppdBgCIAEoCEgBiAEBQgoKCF9lbmFibGVkQgYKBF9qaXQiWgoKSG9va0NvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfZW5hYmxlZCIyCg5Db250cmFjdENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQi3gEKClN0b3BDb25maWcSFgoJbWF4X3R1cm5zGAEgASgNSACIAQESJgoGcG9saWN5GAIgASgOMhYuaGFybmVzcy52MS5TdG9wUG9saWN5EiIKFXJlcXVpcmVfd29ya19jb21wbGV0ZRgDIAEoCEgBiAEBEiYKGXdvcmtfY29tcGxldGVfbWF4X3JldHJpZXMYBCABKA1IAogBAUIMCgpfbWF4X3R1cm5zQhgKFl9yZXF1aXJlX3dvcmtfY29tcGxldGVCHAoaX3dvcmtfY29tcGxldGVfbWF4X3JldHJpZXMibgoSQ29udGludWF0aW9uQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBARIYCgttYXhfcHJvbXB0cxgCIAEoDUgBiAEBEgwKBHRleHQYAyABKAlCCgoIX2VuYWJsZWRCDgoMX21heF9wcm9tcHRzItkBCg1Db250ZXh0Q29uZmlnEh0KEG1heF9pbnB1dF90b2tlbnMYASABKA1IAIgBARIbCg5zb2Z0X3RocmVzaG9sZBgCIAEoAUgBiAEBEh8KEmJsb2NraW5nX3RocmVzaG9sZBgDIAEoAUgCiAEBEhoKDXNhZmV0eV9idWZmZXIYBCABKA1IA4gBAUITChFfbWF4X2lucHV0X3Rva2Vuc0IRCg9fc29mdF90aHJlc2hvbGRCFQoTX2Jsb2NraW5nX3RocmVzaG9sZEIQCg5fc2FmZXR5X2J1ZmZlciKfAgoLTW9kZWxDb25maWcSFgoJbWF4X3RyaWVzGAEgASgNSACIAQESMgoPYmFja29mZl9pbml0aWFsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC2JhY2tvZmZfbWF4GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGlkbGVfdGltZW91dBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCglzdHJlYW1pbmcYBSABKAhIAYgBARIvCgxvdXRhZ2VfcmV0cnkYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX21heF90cmllc0IMCgpfc3RyZWFtaW5nIoECCgpUb29sQ29uZmlnEioKB3RpbWVvdXQYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGQoMc2hvd25fdG9rZW5zGAIgASgNSACIAQESEQoEeW9sbxgDIAEoCEgBiAEBEjMKEGFwcHJvdmFsX3RpbWVvdXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoOYW5zd2VyX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDwoNX3Nob3duX3Rva2Vuc0IHCgVfeW9sb0oECAQQBVIRYXBwcm92YWxfZGVhZGxpbmUiwgEKB0J1ZGdldHMSEgoFdHVybnMYASABKA1IAIgBARIXCgp0b29sX2NhbGxzGAIgASgNSAGIAQESLQoKd2FsbF9jbG9jaxgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgZ0b2tlbnMYBCABKARIAogBARIVCghjb3N0X3VzZBgFIAEoAUgDiAEBQggKBl90dXJuc0INCgtfdG9vbF9jYWxsc0IJCgdfdG9rZW5zQgsKCV9jb3N0X3VzZCpeCgpTdG9wUG9saWN5EhsKF1NUT1BfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGwoXU1RPUF9QT0xJQ1lfSU5URVJBQ1RJVkUQARIWChJTVE9QX1BPTElDWV9TVFJJQ1QQAkJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration]);
+  fileDesc("ChdoYXJuZXNzL3YxL2NvbmZpZy5wcm90bxIKaGFybmVzcy52MSKTBAoKTG9vcENvbmZpZxIkCgRzdG9wGAEgASgLMhYuaGFybmVzcy52MS5TdG9wQ29uZmlnEjQKDGNvbnRpbnVhdGlvbhgCIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uQ29uZmlnEioKB2NvbnRleHQYAyABKAsyGS5oYXJuZXNzLnYxLkNvbnRleHRDb25maWcSJgoFbW9kZWwYBCABKAsyFy5oYXJuZXNzLnYxLk1vZGVsQ29uZmlnEiUKBXRvb2xzGAUgASgLMhYuaGFybmVzcy52MS5Ub29sQ29uZmlnEiQKB2J1ZGdldHMYBiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJgoFc3RhbGwYByABKAsyFy5oYXJuZXNzLnYxLlN0YWxsQ29uZmlnEi0KCWRvb21fbG9vcBgIIAEoCzIaLmhhcm5lc3MudjEuRG9vbUxvb3BDb25maWcSLgoKd29ya19pdGVtcxgJIAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1Db25maWcSLAoIZ3VpZGFuY2UYCiABKAsyGi5oYXJuZXNzLnYxLkd1aWRhbmNlQ29uZmlnEiUKBWhvb2tzGAsgASgLMhYuaGFybmVzcy52MS5Ib29rQ29uZmlnEiwKCGNvbnRyYWN0GAwgASgLMhouaGFybmVzcy52MS5Db250cmFjdENvbmZpZyJVCgtTdGFsbENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESFgoJdGhyZXNob2xkGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCDAoKX3RocmVzaG9sZCJkCg5Eb29tTG9vcENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESHAoPbWF4X2NvcnJlY3Rpb25zGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCEgoQX21heF9jb3JyZWN0aW9ucyIyCg5Xb3JrSXRlbUNvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQiTAoOR3VpZGFuY2VDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEhAKA2ppdBgCIAEoCEgBiAEBQgoKCF9lbmFibGVkQgYKBF9qaXQiWgoKSG9va0NvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfZW5hYmxlZCIyCg5Db250cmFjdENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQi3gEKClN0b3BDb25maWcSFgoJbWF4X3R1cm5zGAEgASgNSACIAQESJgoGcG9saWN5GAIgASgOMhYuaGFybmVzcy52MS5TdG9wUG9saWN5EiIKFXJlcXVpcmVfd29ya19jb21wbGV0ZRgDIAEoCEgBiAEBEiYKGXdvcmtfY29tcGxldGVfbWF4X3JldHJpZXMYBCABKA1IAogBAUIMCgpfbWF4X3R1cm5zQhgKFl9yZXF1aXJlX3dvcmtfY29tcGxldGVCHAoaX3dvcmtfY29tcGxldGVfbWF4X3JldHJpZXMibgoSQ29udGludWF0aW9uQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBARIYCgttYXhfcHJvbXB0cxgCIAEoDUgBiAEBEgwKBHRleHQYAyABKAlCCgoIX2VuYWJsZWRCDgoMX21heF9wcm9tcHRzItkBCg1Db250ZXh0Q29uZmlnEh0KEG1heF9pbnB1dF90b2tlbnMYASABKA1IAIgBARIbCg5zb2Z0X3RocmVzaG9sZBgCIAEoAUgBiAEBEh8KEmJsb2NraW5nX3RocmVzaG9sZBgDIAEoAUgCiAEBEhoKDXNhZmV0eV9idWZmZXIYBCABKA1IA4gBAUITChFfbWF4X2lucHV0X3Rva2Vuc0IRCg9fc29mdF90aHJlc2hvbGRCFQoTX2Jsb2NraW5nX3RocmVzaG9sZEIQCg5fc2FmZXR5X2J1ZmZlciKfAgoLTW9kZWxDb25maWcSFgoJbWF4X3RyaWVzGAEgASgNSACIAQESMgoPYmFja29mZl9pbml0aWFsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC2JhY2tvZmZfbWF4GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGlkbGVfdGltZW91dBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCglzdHJlYW1pbmcYBSABKAhIAYgBARIvCgxvdXRhZ2VfcmV0cnkYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX21heF90cmllc0IMCgpfc3RyZWFtaW5nIlEKD1JlYXNvbmluZ0NvbmZpZxIiCgZlZmZvcnQYASABKA4yEi5oYXJuZXNzLnYxLkVmZm9ydBIRCgRzaG93GAIgASgISACIAQFCBwoFX3Nob3cigQIKClRvb2xDb25maWcSKgoHdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxzaG93bl90b2tlbnMYAiABKA1IAIgBARIRCgR5b2xvGAMgASgISAGIAQESMwoQYXBwcm92YWxfdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5hbnN3ZXJfdGltZW91dBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPCg1fc2hvd25fdG9rZW5zQgcKBV95b2xvSgQIBBAFUhFhcHByb3ZhbF9kZWFkbGluZSLCAQoHQnVkZ2V0cxISCgV0dXJucxgBIAEoDUgAiAEBEhcKCnRvb2xfY2FsbHMYAiABKA1IAYgBARItCgp3YWxsX2Nsb2NrGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKBnRva2VucxgEIAEoBEgCiAEBEhUKCGNvc3RfdXNkGAUgASgBSAOIAQFCCAoGX3R1cm5zQg0KC190b29sX2NhbGxzQgkKB190b2tlbnNCCwoJX2Nvc3RfdXNkKl4KClN0b3BQb2xpY3kSGwoXU1RPUF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIbChdTVE9QX1BPTElDWV9JTlRFUkFDVElWRRABEhYKElNUT1BfUE9MSUNZX1NUUklDVBACKpsBCgZFZmZvcnQSFgoSRUZGT1JUX1VOU1BFQ0lGSUVEEAASDwoLRUZGT1JUX05PTkUQARISCg5FRkZPUlRfTUlOSU1BTBACEg4KCkVGRk9SVF9MT1cQAxIRCg1FRkZPUlRfTUVESVVNEAQSDwoLRUZGT1JUX0hJR0gQBRIQCgxFRkZPUlRfWEhJR0gQBhIOCgpFRkZPUlRfTUFYEAdCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration]);
 
 /**
  * LoopConfig holds every number of the loop. In a RunSpec an unset field means
@@ -445,6 +445,34 @@ export const ModelConfigSchema: GenMessage<ModelConfig> = /*@__PURE__*/
   messageDesc(file_harness_v1_config, 10);
 
 /**
+ * ReasoningConfig configures the reasoning of the model.
+ *
+ * @generated from message harness.v1.ReasoningConfig
+ */
+export type ReasoningConfig = Message<"harness.v1.ReasoningConfig"> & {
+  /**
+   * How much it reasons. Default: the provider's.
+   *
+   * @generated from field: harness.v1.Effort effort = 1;
+   */
+  effort: Effort;
+
+  /**
+   * Whether the provider is asked for a text of it for people. Default true.
+   *
+   * @generated from field: optional bool show = 2;
+   */
+  show?: boolean | undefined;
+};
+
+/**
+ * Describes the message harness.v1.ReasoningConfig.
+ * Use `create(ReasoningConfigSchema)` to create a new message.
+ */
+export const ReasoningConfigSchema: GenMessage<ReasoningConfig> = /*@__PURE__*/
+  messageDesc(file_harness_v1_config, 11);
+
+/**
  * ToolConfig configures tool calls.
  *
  * @generated from message harness.v1.ToolConfig
@@ -494,7 +522,7 @@ export type ToolConfig = Message<"harness.v1.ToolConfig"> & {
  * Use `create(ToolConfigSchema)` to create a new message.
  */
 export const ToolConfigSchema: GenMessage<ToolConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 11);
+  messageDesc(file_harness_v1_config, 12);
 
 /**
  * Budgets are limits that park a run when they are reached; a person may
@@ -544,7 +572,7 @@ export type Budgets = Message<"harness.v1.Budgets"> & {
  * Use `create(BudgetsSchema)` to create a new message.
  */
 export const BudgetsSchema: GenMessage<Budgets> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 12);
+  messageDesc(file_harness_v1_config, 13);
 
 /**
  * StopPolicy selects what happens to an agent that ends without work_complete.
@@ -579,4 +607,73 @@ export enum StopPolicy {
  */
 export const StopPolicySchema: GenEnum<StopPolicy> = /*@__PURE__*/
   enumDesc(file_harness_v1_config, 0);
+
+/**
+ * Effort is how much a model reasons before it answers. Not every model takes each.
+ *
+ * @generated from enum harness.v1.Effort
+ */
+export enum Effort {
+  /**
+   * Not set; the provider's default.
+   *
+   * @generated from enum value: EFFORT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Not at all.
+   *
+   * @generated from enum value: EFFORT_NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * As little as possible.
+   *
+   * @generated from enum value: EFFORT_MINIMAL = 2;
+   */
+  MINIMAL = 2,
+
+  /**
+   * Little.
+   *
+   * @generated from enum value: EFFORT_LOW = 3;
+   */
+  LOW = 3,
+
+  /**
+   * Some.
+   *
+   * @generated from enum value: EFFORT_MEDIUM = 4;
+   */
+  MEDIUM = 4,
+
+  /**
+   * Much.
+   *
+   * @generated from enum value: EFFORT_HIGH = 5;
+   */
+  HIGH = 5,
+
+  /**
+   * More.
+   *
+   * @generated from enum value: EFFORT_XHIGH = 6;
+   */
+  XHIGH = 6,
+
+  /**
+   * As much as possible.
+   *
+   * @generated from enum value: EFFORT_MAX = 7;
+   */
+  MAX = 7,
+}
+
+/**
+ * Describes the enum harness.v1.Effort.
+ */
+export const EffortSchema: GenEnum<Effort> = /*@__PURE__*/
+  enumDesc(file_harness_v1_config, 1);
 

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/content.proto.
  */
 export const file_harness_v1_content: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL2NvbnRlbnQucHJvdG8SCmhhcm5lc3MudjEiSQoHQ29udGVudBIQCgZpbmxpbmUYASABKAlIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiOAoHQmxvYlJlZhIOCgZkaWdlc3QYASABKAkSDAoEc2l6ZRgCIAEoBBIPCgdwcmV2aWV3GAMgASgJImkKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoBBIVCg1vdXRwdXRfdG9rZW5zGAIgASgEEhsKE2NhY2hlZF9pbnB1dF90b2tlbnMYAyABKAQSFgoOY29zdF9taWNyb191c2QYBCABKARCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM");
+  fileDesc("ChhoYXJuZXNzL3YxL2NvbnRlbnQucHJvdG8SCmhhcm5lc3MudjEiSQoHQ29udGVudBIQCgZpbmxpbmUYASABKAlIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiOAoHQmxvYlJlZhIOCgZkaWdlc3QYASABKAkSDAoEc2l6ZRgCIAEoBBIPCgdwcmV2aWV3GAMgASgJIp8BCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAQSFQoNb3V0cHV0X3Rva2VucxgCIAEoBBIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAMgASgEEhYKDmNvc3RfbWljcm9fdXNkGAQgASgEEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAQSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAYgASgEQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z");
 
 /**
  * Content is text of any size: inline while it is small, a reference to a blob
@@ -118,6 +118,20 @@ export type Usage = Message<"harness.v1.Usage"> & {
    * @generated from field: uint64 cost_micro_usd = 4;
    */
   costMicroUsd: bigint;
+
+  /**
+   * Of the tokens received, those of reasoning.
+   *
+   * @generated from field: uint64 reasoning_tokens = 5;
+   */
+  reasoningTokens: bigint;
+
+  /**
+   * Of the tokens sent, those that the provider wrote to its cache.
+   *
+   * @generated from field: uint64 cache_write_tokens = 6;
+   */
+  cacheWriteTokens: bigint;
 };
 
 /**

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Content } from "./content_pb.js";
+import type { BlobRef, Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { Message as Message$1 } from "@bufbuild/protobuf";
 
@@ -12,7 +12,7 @@ import type { Message as Message$1 } from "@bufbuild/protobuf";
  * Describes the file harness/v1/conversation.proto.
  */
 export const file_harness_v1_conversation: GenFile = /*@__PURE__*/
-  fileDesc("Ch1oYXJuZXNzL3YxL2NvbnZlcnNhdGlvbi5wcm90bxIKaGFybmVzcy52MSKKAgoHTWVzc2FnZRIKCgJpZBgBIAEoBBIeCgRyb2xlGAIgASgOMhAuaGFybmVzcy52MS5Sb2xlEiUKBGtpbmQYAyABKA4yFy5oYXJuZXNzLnYxLk1lc3NhZ2VLaW5kEiQKB2NvbnRlbnQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKAoKdG9vbF9jYWxscxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbENhbGwSFAoMdG9vbF9jYWxsX2lkGAYgASgJEhEKCXRvb2xfbmFtZRgHIAEoCRIQCghpc19lcnJvchgIIAEoCBITCgt0dXJuX251bWJlchgJIAEoDRIMCgRrZXB0GAogASgIIkwKCFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50Kl8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfU1lTVEVNEAESDQoJUk9MRV9VU0VSEAISEgoOUk9MRV9BU1NJU1RBTlQQAxINCglST0xFX1RPT0wQBCrUAQoLTWVzc2FnZUtpbmQSHAoYTUVTU0FHRV9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXTUVTU0FHRV9LSU5EX1VTRVJfSU5QVVQQARIZChVNRVNTQUdFX0tJTkRfR1VJREFOQ0UQAhIdChlNRVNTQUdFX0tJTkRfQ09OVElOVUFUSU9OEAMSHgoaTUVTU0FHRV9LSU5EX1NUT1BfUkVKRUNURUQQBBIXChNNRVNTQUdFX0tJTkRfUkVQQUlSEAUSFwoTTUVTU0FHRV9LSU5EX0FOU1dFUhAGQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content]);
+  fileDesc("Ch1oYXJuZXNzL3YxL2NvbnZlcnNhdGlvbi5wcm90bxIKaGFybmVzcy52MSLPAgoHTWVzc2FnZRIKCgJpZBgBIAEoBBIeCgRyb2xlGAIgASgOMhAuaGFybmVzcy52MS5Sb2xlEiUKBGtpbmQYAyABKA4yFy5oYXJuZXNzLnYxLk1lc3NhZ2VLaW5kEiQKB2NvbnRlbnQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKAoKdG9vbF9jYWxscxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbENhbGwSFAoMdG9vbF9jYWxsX2lkGAYgASgJEhEKCXRvb2xfbmFtZRgHIAEoCRIQCghpc19lcnJvchgIIAEoCBITCgt0dXJuX251bWJlchgJIAEoDRIMCgRrZXB0GAogASgIEh8KBXBhcnRzGAsgAygLMhAuaGFybmVzcy52MS5QYXJ0EiIKBm9yaWdpbhgMIAEoCzISLmhhcm5lc3MudjEuT3JpZ2luIqIBCgRQYXJ0Eg4KBHRleHQYASABKARIABIOCgRjYWxsGAIgASgNSAASKgoJcmVhc29uaW5nGAMgASgLMhUuaGFybmVzcy52MS5SZWFzb25pbmdIABIiCgVtZWRpYRgEIAEoCzIRLmhhcm5lc3MudjEuTWVkaWFIABIiCgZvcGFxdWUYBSABKAsyEi5oYXJuZXNzLnYxLk9wYXF1ZUIGCgRraW5kIi4KCVJlYXNvbmluZxIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50IkgKBk9wYXF1ZRIQCgZpbmxpbmUYASABKAxIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiTwoGT3JpZ2luEgwKBHdpcmUYASABKAkSEAoIZW5kcG9pbnQYAiABKAkSDQoFbW9kZWwYAyABKAkSFgoOcmVxdWVzdF9kaWdlc3QYBCABKAwiggEKBU1lZGlhEgwKBHR5cGUYASABKAkSIQoEYmxvYhgCIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhINCgV3aWR0aBgDIAEoDRIOCgZoZWlnaHQYBCABKA0SDQoFcGFnZXMYBSABKA0SDAoEbmFtZRgGIAEoCRIMCgRkYXRhGAcgASgMIkwKCFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50Kl8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfU1lTVEVNEAESDQoJUk9MRV9VU0VSEAISEgoOUk9MRV9BU1NJU1RBTlQQAxINCglST0xFX1RPT0wQBCrUAQoLTWVzc2FnZUtpbmQSHAoYTUVTU0FHRV9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXTUVTU0FHRV9LSU5EX1VTRVJfSU5QVVQQARIZChVNRVNTQUdFX0tJTkRfR1VJREFOQ0UQAhIdChlNRVNTQUdFX0tJTkRfQ09OVElOVUFUSU9OEAMSHgoaTUVTU0FHRV9LSU5EX1NUT1BfUkVKRUNURUQQBBIXChNNRVNTQUdFX0tJTkRfUkVQQUlSEAUSFwoTTUVTU0FHRV9LSU5EX0FOU1dFUhAGQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content]);
 
 /**
  * Message is one entry of a run's conversation, which is the concatenation of
@@ -90,6 +90,22 @@ export type Message = Message$1<"harness.v1.Message"> & {
    * @generated from field: bool kept = 10;
    */
   kept: boolean;
+
+  /**
+   * Assistant: the answer in the provider's order, set only if content and tool_calls do
+   * not say everything. Its text parts cover content and its call parts name each of
+   * tool_calls once, both in order. User and tool: media only. At most 256.
+   *
+   * @generated from field: repeated harness.v1.Part parts = 11;
+   */
+  parts: Part[];
+
+  /**
+   * Assistant only: what made the parts; unset without parts.
+   *
+   * @generated from field: harness.v1.Origin origin = 12;
+   */
+  origin?: Origin | undefined;
 };
 
 /**
@@ -98,6 +114,232 @@ export type Message = Message$1<"harness.v1.Message"> & {
  */
 export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
   messageDesc(file_harness_v1_conversation, 0);
+
+/**
+ * Part is one piece of a message.
+ *
+ * @generated from message harness.v1.Part
+ */
+export type Part = Message$1<"harness.v1.Part"> & {
+  /**
+   * What the piece is.
+   *
+   * @generated from oneof harness.v1.Part.kind
+   */
+  kind: {
+    /**
+     * The next bytes of the message's content: their number, at least 1.
+     *
+     * @generated from field: uint64 text = 1;
+     */
+    value: bigint;
+    case: "text";
+  } | {
+    /**
+     * A tool call: its index in tool_calls.
+     *
+     * @generated from field: uint32 call = 2;
+     */
+    value: number;
+    case: "call";
+  } | {
+    /**
+     * The model's reasoning.
+     *
+     * @generated from field: harness.v1.Reasoning reasoning = 3;
+     */
+    value: Reasoning;
+    case: "reasoning";
+  } | {
+    /**
+     * An image or a document.
+     *
+     * @generated from field: harness.v1.Media media = 4;
+     */
+    value: Media;
+    case: "media";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * What the provider wants back with this piece. Unset: nothing.
+   *
+   * @generated from field: harness.v1.Opaque opaque = 5;
+   */
+  opaque?: Opaque | undefined;
+};
+
+/**
+ * Describes the message harness.v1.Part.
+ * Use `create(PartSchema)` to create a new message.
+ */
+export const PartSchema: GenMessage<Part> = /*@__PURE__*/
+  messageDesc(file_harness_v1_conversation, 1);
+
+/**
+ * Reasoning is what a model thought before it answered.
+ *
+ * @generated from message harness.v1.Reasoning
+ */
+export type Reasoning = Message$1<"harness.v1.Reasoning"> & {
+  /**
+   * The text that the provider gives for people; may be empty. It is never sent to a
+   * model.
+   *
+   * @generated from field: harness.v1.Content text = 1;
+   */
+  text?: Content | undefined;
+};
+
+/**
+ * Describes the message harness.v1.Reasoning.
+ * Use `create(ReasoningSchema)` to create a new message.
+ */
+export const ReasoningSchema: GenMessage<Reasoning> = /*@__PURE__*/
+  messageDesc(file_harness_v1_conversation, 2);
+
+/**
+ * Opaque is what only the provider that made it can read: JSON that goes back
+ * unchanged, byte for byte. It appears in no event, log, span or answer of the API.
+ *
+ * @generated from message harness.v1.Opaque
+ */
+export type Opaque = Message$1<"harness.v1.Opaque"> & {
+  /**
+   * Where the bytes are.
+   *
+   * @generated from oneof harness.v1.Opaque.value
+   */
+  value: {
+    /**
+     * The bytes themselves, at most 8 KiB in a stored record.
+     *
+     * @generated from field: bytes inline = 1;
+     */
+    value: Uint8Array;
+    case: "inline";
+  } | {
+    /**
+     * The blob that holds the bytes; without a preview.
+     *
+     * @generated from field: harness.v1.BlobRef blob = 2;
+     */
+    value: BlobRef;
+    case: "blob";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message harness.v1.Opaque.
+ * Use `create(OpaqueSchema)` to create a new message.
+ */
+export const OpaqueSchema: GenMessage<Opaque> = /*@__PURE__*/
+  messageDesc(file_harness_v1_conversation, 3);
+
+/**
+ * Origin is what made an answer. Opaque parts go back only to where they came from.
+ *
+ * @generated from message harness.v1.Origin
+ */
+export type Origin = Message$1<"harness.v1.Origin"> & {
+  /**
+   * The wire: chat, responses or messages.
+   *
+   * @generated from field: string wire = 1;
+   */
+  wire: string;
+
+  /**
+   * The provider and its address, such as "anthropic https://api.anthropic.com/v1/messages".
+   *
+   * @generated from field: string endpoint = 2;
+   */
+  endpoint: string;
+
+  /**
+   * The provider's name of the model.
+   *
+   * @generated from field: string model = 3;
+   */
+  model: string;
+
+  /**
+   * Digest of the request that the answer was made for; see pkg/conversation/opaque.
+   *
+   * @generated from field: bytes request_digest = 4;
+   */
+  requestDigest: Uint8Array;
+};
+
+/**
+ * Describes the message harness.v1.Origin.
+ * Use `create(OriginSchema)` to create a new message.
+ */
+export const OriginSchema: GenMessage<Origin> = /*@__PURE__*/
+  messageDesc(file_harness_v1_conversation, 4);
+
+/**
+ * Media is an image or a document. Clients send data; everything else is set by the
+ * receiver, which checks it.
+ *
+ * @generated from message harness.v1.Media
+ */
+export type Media = Message$1<"harness.v1.Media"> & {
+  /**
+   * Media type: image/png, image/jpeg, image/gif, image/webp or application/pdf.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * The blob that holds the bytes; without a preview.
+   *
+   * @generated from field: harness.v1.BlobRef blob = 2;
+   */
+  blob?: BlobRef | undefined;
+
+  /**
+   * Image: pixels of a line.
+   *
+   * @generated from field: uint32 width = 3;
+   */
+  width: number;
+
+  /**
+   * Image: lines.
+   *
+   * @generated from field: uint32 height = 4;
+   */
+  height: number;
+
+  /**
+   * Document: pages.
+   *
+   * @generated from field: uint32 pages = 5;
+   */
+  pages: number;
+
+  /**
+   * Name of the file, at most 128 bytes; may be empty.
+   *
+   * @generated from field: string name = 6;
+   */
+  name: string;
+
+  /**
+   * The bytes, at most 20 MB, on their way to the log; unset when stored.
+   *
+   * @generated from field: bytes data = 7;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message harness.v1.Media.
+ * Use `create(MediaSchema)` to create a new message.
+ */
+export const MediaSchema: GenMessage<Media> = /*@__PURE__*/
+  messageDesc(file_harness_v1_conversation, 5);
 
 /**
  * ToolCall is a call as the model wrote it.
@@ -132,7 +374,7 @@ export type ToolCall = Message$1<"harness.v1.ToolCall"> & {
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 1);
+  messageDesc(file_harness_v1_conversation, 6);
 
 /**
  * Role is the author of a message, as in the chat-completion APIs.

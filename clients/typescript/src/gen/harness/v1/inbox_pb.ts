@@ -10,13 +10,15 @@ import type { Budgets } from "./config_pb.js";
 import { file_harness_v1_config } from "./config_pb.js";
 import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
+import type { Media } from "./conversation_pb.js";
+import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/inbox.proto.
  */
 export const file_harness_v1_inbox: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxIsoECglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIvCgx1c2VyX21lc3NhZ2UYCiABKAsyFy5oYXJuZXNzLnYxLlVzZXJNZXNzYWdlSAASKAoIYXBwcm92YWwYCyABKAsyFC5oYXJuZXNzLnYxLkFwcHJvdmFsSAASKgoJaW50ZXJydXB0GAwgASgLMhUuaGFybmVzcy52MS5JbnRlcnJ1cHRIABIkCgZyZXN1bWUYDSABKAsyEi5oYXJuZXNzLnYxLlJlc3VtZUgAEiQKBmNhbmNlbBgOIAEoCzISLmhhcm5lc3MudjEuQ2FuY2VsSAASLQoLdGltZXJfZmlyZWQYDyABKAsyFi5oYXJuZXNzLnYxLlRpbWVyRmlyZWRIABItCgt0b29sX2Fuc3dlchgQIAEoCzIWLmhhcm5lc3MudjEuVG9vbEFuc3dlckgAEjMKDnRvb2xzX2RlY2xhcmVkGBEgASgLMhkuaGFybmVzcy52MS5Ub29sc0RlY2xhcmVkSAASLQoLbW9kZV9jaGFuZ2UYEiABKAsyFi5oYXJuZXNzLnYxLk1vZGVDaGFuZ2VIABIrCgZyZXBsYW4YEyABKAsyGS5oYXJuZXNzLnYxLlJlcGxhblJlcXVlc3RIAEIHCgVpbnB1dCIaCgpNb2RlQ2hhbmdlEgwKBG1vZGUYASABKAkiHwoNUmVwbGFuUmVxdWVzdBIOCgZyZWFzb24YASABKAkiMwoLVXNlck1lc3NhZ2USJAoHY29udGVudBgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCJbCghBcHByb3ZhbBIPCgdjYWxsX2lkGAEgASgJEi4KCGRlY2lzaW9uGAIgASgOMhwuaGFybmVzcy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgDIAEoCSIbCglJbnRlcnJ1cHQSDgoGcmVhc29uGAEgASgJIi4KBlJlc3VtZRIkCgdidWRnZXRzGAEgASgLMhMuaGFybmVzcy52MS5CdWRnZXRzIhgKBkNhbmNlbBIOCgZyZWFzb24YASABKAkiVAoKVG9vbEFuc3dlchIPCgdjYWxsX2lkGAEgASgJEiMKBnJlc3VsdBgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIQCghpc19lcnJvchgDIAEoCCIzCg1Ub29sc0RlY2xhcmVkEiIKBXRvb2xzGAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50IiIKClRpbWVyRmlyZWQSFAoMcGFya192ZXJzaW9uGAEgASgEKogBChBBcHByb3ZhbERlY2lzaW9uEiEKHUFQUFJPVkFMX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGgoWQVBQUk9WQUxfREVDSVNJT05fT05DRRABEhkKFUFQUFJPVkFMX0RFQ0lTSU9OX1JVThACEhoKFkFQUFJPVkFMX0RFQ0lTSU9OX0RFTlkQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content]);
+  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxIsoECglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIvCgx1c2VyX21lc3NhZ2UYCiABKAsyFy5oYXJuZXNzLnYxLlVzZXJNZXNzYWdlSAASKAoIYXBwcm92YWwYCyABKAsyFC5oYXJuZXNzLnYxLkFwcHJvdmFsSAASKgoJaW50ZXJydXB0GAwgASgLMhUuaGFybmVzcy52MS5JbnRlcnJ1cHRIABIkCgZyZXN1bWUYDSABKAsyEi5oYXJuZXNzLnYxLlJlc3VtZUgAEiQKBmNhbmNlbBgOIAEoCzISLmhhcm5lc3MudjEuQ2FuY2VsSAASLQoLdGltZXJfZmlyZWQYDyABKAsyFi5oYXJuZXNzLnYxLlRpbWVyRmlyZWRIABItCgt0b29sX2Fuc3dlchgQIAEoCzIWLmhhcm5lc3MudjEuVG9vbEFuc3dlckgAEjMKDnRvb2xzX2RlY2xhcmVkGBEgASgLMhkuaGFybmVzcy52MS5Ub29sc0RlY2xhcmVkSAASLQoLbW9kZV9jaGFuZ2UYEiABKAsyFi5oYXJuZXNzLnYxLk1vZGVDaGFuZ2VIABIrCgZyZXBsYW4YEyABKAsyGS5oYXJuZXNzLnYxLlJlcGxhblJlcXVlc3RIAEIHCgVpbnB1dCIaCgpNb2RlQ2hhbmdlEgwKBG1vZGUYASABKAkiHwoNUmVwbGFuUmVxdWVzdBIOCgZyZWFzb24YASABKAkiVQoLVXNlck1lc3NhZ2USJAoHY29udGVudBgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIgCgVtZWRpYRgCIAMoCzIRLmhhcm5lc3MudjEuTWVkaWEiWwoIQXBwcm92YWwSDwoHY2FsbF9pZBgBIAEoCRIuCghkZWNpc2lvbhgCIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YAyABKAkiGwoJSW50ZXJydXB0Eg4KBnJlYXNvbhgBIAEoCSIuCgZSZXN1bWUSJAoHYnVkZ2V0cxgBIAEoCzITLmhhcm5lc3MudjEuQnVkZ2V0cyIYCgZDYW5jZWwSDgoGcmVhc29uGAEgASgJInYKClRvb2xBbnN3ZXISDwoHY2FsbF9pZBgBIAEoCRIjCgZyZXN1bHQYAiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEAoIaXNfZXJyb3IYAyABKAgSIAoFbWVkaWEYBCADKAsyES5oYXJuZXNzLnYxLk1lZGlhIjMKDVRvb2xzRGVjbGFyZWQSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiIgoKVGltZXJGaXJlZBIUCgxwYXJrX3ZlcnNpb24YASABKAQqiAEKEEFwcHJvdmFsRGVjaXNpb24SIQodQVBQUk9WQUxfREVDSVNJT05fVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9ERUNJU0lPTl9PTkNFEAESGQoVQVBQUk9WQUxfREVDSVNJT05fUlVOEAISGgoWQVBQUk9WQUxfREVDSVNJT05fREVOWRADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_conversation]);
 
 /**
  * InboxItem is something that came to a run from outside. Only repair takes
@@ -204,11 +206,18 @@ export const ReplanRequestSchema: GenMessage<ReplanRequest> = /*@__PURE__*/
  */
 export type UserMessage = Message<"harness.v1.UserMessage"> & {
   /**
-   * The words; not empty.
+   * The words; not empty unless there are media.
    *
    * @generated from field: harness.v1.Content content = 1;
    */
   content?: Content | undefined;
+
+  /**
+   * Images and documents; at most 20.
+   *
+   * @generated from field: repeated harness.v1.Media media = 2;
+   */
+  media: Media[];
 };
 
 /**
@@ -343,6 +352,13 @@ export type ToolAnswer = Message<"harness.v1.ToolAnswer"> & {
    * @generated from field: bool is_error = 3;
    */
   isError: boolean;
+
+  /**
+   * Images and documents; at most 20.
+   *
+   * @generated from field: repeated harness.v1.Media media = 4;
+   */
+  media: Media[];
 };
 
 /**

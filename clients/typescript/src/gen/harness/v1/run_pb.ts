@@ -6,12 +6,14 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { LoopConfig } from "./config_pb.js";
+import type { LoopConfig, ReasoningConfig } from "./config_pb.js";
 import { file_harness_v1_config } from "./config_pb.js";
 import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { TaskContract } from "./contract_pb.js";
 import { file_harness_v1_contract } from "./contract_pb.js";
+import type { Media } from "./conversation_pb.js";
+import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { ContextProvider, Hook } from "./hook_pb.js";
 import { file_harness_v1_hook } from "./hook_pb.js";
 import type { JitRule, ModeSpec } from "./steering_pb.js";
@@ -26,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/run.proto.
  */
 export const file_harness_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChRoYXJuZXNzL3YxL3J1bi5wcm90bxIKaGFybmVzcy52MSL5AgoJQWdlbnRTcGVjEgwKBG5hbWUYASABKAkSFAoMaW5zdHJ1Y3Rpb25zGAIgASgJEg0KBW1vZGVsGAMgASgJEhcKD2ZhbGxiYWNrX21vZGVscxgEIAMoCRIjCgV0b29scxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSEgoKYXV0b25vbW91cxgGIAEoCBIgCgNqaXQYByADKAsyEy5oYXJuZXNzLnYxLkppdFJ1bGUSHwoFaG9va3MYCCADKAsyEC5oYXJuZXNzLnYxLkhvb2sSDAoEbW9kZRgJIAEoCRIjCgVtb2RlcxgKIAMoCzIULmhhcm5lc3MudjEuTW9kZVNwZWMSOQoTd29ya19pdGVtX3RlbXBsYXRlcxgLIAMoCzIcLmhhcm5lc3MudjEuV29ya0l0ZW1UZW1wbGF0ZRI2ChFjb250ZXh0X3Byb3ZpZGVycxgMIAMoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByb3ZpZGVyIvcBCgdSdW5TcGVjEiEKBGdvYWwYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoFYWdlbnQYAiABKAsyFS5oYXJuZXNzLnYxLkFnZW50U3BlYxIRCgl3b3Jrc3BhY2UYAyABKAkSEAoId29ya2Zsb3cYBCADKAkSJgoGY29uZmlnGAUgASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEioKDGNsaWVudF90b29scxgGIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMSKgoIY29udHJhY3QYByABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdCJVCgpTdG9wUmVhc29uEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIoCgdkZXRhaWxzGAMgASgLMhcuaGFybmVzcy52MS5TdG9wRGV0YWlscyKaAQoLU3RvcERldGFpbHMSDAoEdHVybhgBIAEoDRIcChR3b3JrX2NvbXBsZXRlX2NhbGxlZBgCIAEoCBIZChFjb250cmFjdF92ZXJpZmllZBgDIAEoCBIbChN3b3JrX2l0ZW1zX3ZlcmlmaWVkGAQgASgIEicKH3dvcmtfY29tcGxldGVfcmV0cmllc19leGhhdXN0ZWQYBSABKAgi5AIKA1J1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEiUKBnN0YXR1cxgDIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEgwKBGdvYWwYBCABKAkSEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SDwoHdmVyc2lvbhgHIAEoBBIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBnJlYXNvbhgKIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIPCgdzZWdtZW50GAsgASgNEg0KBW1vZGVsGAwgASgJEhAKCHRyYWNlX2lkGA0gASgJEhEKCXRyYWNlX2lkcxgOIAMoCSq0AQoJUnVuU3RhdHVzEhoKFlJVTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIWChJSVU5fU1RBVFVTX1JVTk5JTkcQARIVChFSVU5fU1RBVFVTX1BBUktFRBACEhMKD1JVTl9TVEFUVVNfRE9ORRADEhYKElJVTl9TVEFUVVNfU1RBTExFRBAEEhUKEVJVTl9TVEFUVVNfRkFJTEVEEAUSGAoUUlVOX1NUQVRVU19DQU5DRUxMRUQQBkJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_hook, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChRoYXJuZXNzL3YxL3J1bi5wcm90bxIKaGFybmVzcy52MSKpAwoJQWdlbnRTcGVjEgwKBG5hbWUYASABKAkSFAoMaW5zdHJ1Y3Rpb25zGAIgASgJEg0KBW1vZGVsGAMgASgJEhcKD2ZhbGxiYWNrX21vZGVscxgEIAMoCRIjCgV0b29scxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSEgoKYXV0b25vbW91cxgGIAEoCBIgCgNqaXQYByADKAsyEy5oYXJuZXNzLnYxLkppdFJ1bGUSHwoFaG9va3MYCCADKAsyEC5oYXJuZXNzLnYxLkhvb2sSDAoEbW9kZRgJIAEoCRIjCgVtb2RlcxgKIAMoCzIULmhhcm5lc3MudjEuTW9kZVNwZWMSOQoTd29ya19pdGVtX3RlbXBsYXRlcxgLIAMoCzIcLmhhcm5lc3MudjEuV29ya0l0ZW1UZW1wbGF0ZRI2ChFjb250ZXh0X3Byb3ZpZGVycxgMIAMoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByb3ZpZGVyEi4KCXJlYXNvbmluZxgNIAEoCzIbLmhhcm5lc3MudjEuUmVhc29uaW5nQ29uZmlnIpkCCgdSdW5TcGVjEiEKBGdvYWwYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoFYWdlbnQYAiABKAsyFS5oYXJuZXNzLnYxLkFnZW50U3BlYxIRCgl3b3Jrc3BhY2UYAyABKAkSEAoId29ya2Zsb3cYBCADKAkSJgoGY29uZmlnGAUgASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEioKDGNsaWVudF90b29scxgGIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMSKgoIY29udHJhY3QYByABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdBIgCgVtZWRpYRgIIAMoCzIRLmhhcm5lc3MudjEuTWVkaWEiVQoKU3RvcFJlYXNvbhIMCgRraW5kGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKAoHZGV0YWlscxgDIAEoCzIXLmhhcm5lc3MudjEuU3RvcERldGFpbHMimgEKC1N0b3BEZXRhaWxzEgwKBHR1cm4YASABKA0SHAoUd29ya19jb21wbGV0ZV9jYWxsZWQYAiABKAgSGQoRY29udHJhY3RfdmVyaWZpZWQYAyABKAgSGwoTd29ya19pdGVtc192ZXJpZmllZBgEIAEoCBInCh93b3JrX2NvbXBsZXRlX3JldHJpZXNfZXhoYXVzdGVkGAUgASgIIuQCCgNSdW4SEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIlCgZzdGF0dXMYAyABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIMCgRnb2FsGAQgASgJEhIKCnR1cm5fY291bnQYBSABKA0SEQoJbWF4X3R1cm5zGAYgASgNEg8KB3ZlcnNpb24YByABKAQSLwoLY3JlYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgZyZWFzb24YCiABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SDwoHc2VnbWVudBgLIAEoDRINCgVtb2RlbBgMIAEoCRIQCgh0cmFjZV9pZBgNIAEoCRIRCgl0cmFjZV9pZHMYDiADKAkqtAEKCVJ1blN0YXR1cxIaChZSVU5fU1RBVFVTX1VOU1BFQ0lGSUVEEAASFgoSUlVOX1NUQVRVU19SVU5OSU5HEAESFQoRUlVOX1NUQVRVU19QQVJLRUQQAhITCg9SVU5fU1RBVFVTX0RPTkUQAxIWChJSVU5fU1RBVFVTX1NUQUxMRUQQBBIVChFSVU5fU1RBVFVTX0ZBSUxFRBAFEhgKFFJVTl9TVEFUVVNfQ0FOQ0VMTEVEEAZCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_hook, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * AgentSpec is the agent: its instructions and what it may use. It is
@@ -119,6 +121,13 @@ export type AgentSpec = Message<"harness.v1.AgentSpec"> & {
    * @generated from field: repeated harness.v1.ContextProvider context_providers = 12;
    */
   contextProviders: ContextProvider[];
+
+  /**
+   * How the model reasons. Default: the provider's effort, with a text for people.
+   *
+   * @generated from field: harness.v1.ReasoningConfig reasoning = 13;
+   */
+  reasoning?: ReasoningConfig | undefined;
 };
 
 /**
@@ -185,6 +194,13 @@ export type RunSpec = Message<"harness.v1.RunSpec"> & {
    * @generated from field: harness.v1.TaskContract contract = 7;
    */
   contract?: TaskContract | undefined;
+
+  /**
+   * Images and documents that belong to the goal; at most 20.
+   *
+   * @generated from field: repeated harness.v1.Media media = 8;
+   */
+  media: Media[];
 };
 
 /**

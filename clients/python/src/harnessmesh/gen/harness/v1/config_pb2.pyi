@@ -42,6 +42,50 @@ STOP_POLICY_STRICT: StopPolicy.ValueType  # 2
 """The run continues to max_turns."""
 Global___StopPolicy: _TypeAlias = StopPolicy  # noqa: Y015
 
+class _Effort:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EffortEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Effort.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EFFORT_UNSPECIFIED: _Effort.ValueType  # 0
+    """Not set; the provider's default."""
+    EFFORT_NONE: _Effort.ValueType  # 1
+    """Not at all."""
+    EFFORT_MINIMAL: _Effort.ValueType  # 2
+    """As little as possible."""
+    EFFORT_LOW: _Effort.ValueType  # 3
+    """Little."""
+    EFFORT_MEDIUM: _Effort.ValueType  # 4
+    """Some."""
+    EFFORT_HIGH: _Effort.ValueType  # 5
+    """Much."""
+    EFFORT_XHIGH: _Effort.ValueType  # 6
+    """More."""
+    EFFORT_MAX: _Effort.ValueType  # 7
+    """As much as possible."""
+
+class Effort(_Effort, metaclass=_EffortEnumTypeWrapper):
+    """Effort is how much a model reasons before it answers. Not every model takes each."""
+
+EFFORT_UNSPECIFIED: Effort.ValueType  # 0
+"""Not set; the provider's default."""
+EFFORT_NONE: Effort.ValueType  # 1
+"""Not at all."""
+EFFORT_MINIMAL: Effort.ValueType  # 2
+"""As little as possible."""
+EFFORT_LOW: Effort.ValueType  # 3
+"""Little."""
+EFFORT_MEDIUM: Effort.ValueType  # 4
+"""Some."""
+EFFORT_HIGH: Effort.ValueType  # 5
+"""Much."""
+EFFORT_XHIGH: Effort.ValueType  # 6
+"""More."""
+EFFORT_MAX: Effort.ValueType  # 7
+"""As much as possible."""
+Global___Effort: _TypeAlias = Effort  # noqa: Y015
+
 @_typing.final
 class LoopConfig(_message.Message):
     """LoopConfig holds every number of the loop. In a RunSpec an unset field means
@@ -501,6 +545,34 @@ class ModelConfig(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__streaming) -> _WhichOneofReturnType__streaming | None: ...
 
 Global___ModelConfig: _TypeAlias = ModelConfig  # noqa: Y015
+
+@_typing.final
+class ReasoningConfig(_message.Message):
+    """ReasoningConfig configures the reasoning of the model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EFFORT_FIELD_NUMBER: _builtins.int
+    SHOW_FIELD_NUMBER: _builtins.int
+    effort: Global___Effort.ValueType
+    """How much it reasons. Default: the provider's."""
+    show: _builtins.bool
+    """Whether the provider is asked for a text of it for people. Default true."""
+    def __init__(
+        self,
+        *,
+        effort: Global___Effort.ValueType = ...,
+        show: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_show", b"_show", "show", b"show"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_show", b"_show", "effort", b"effort", "show", b"show"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__show: _TypeAlias = _typing.Literal["show"]  # noqa: Y015
+    _WhichOneofArgType__show: _TypeAlias = _typing.Literal["_show", b"_show"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__show) -> _WhichOneofReturnType__show | None: ...
+
+Global___ReasoningConfig: _TypeAlias = ReasoningConfig  # noqa: Y015
 
 @_typing.final
 class ToolConfig(_message.Message):

@@ -88,6 +88,8 @@ class Usage(_message.Message):
     OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     CACHED_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     COST_MICRO_USD_FIELD_NUMBER: _builtins.int
+    REASONING_TOKENS_FIELD_NUMBER: _builtins.int
+    CACHE_WRITE_TOKENS_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Tokens sent, cached ones included."""
     output_tokens: _builtins.int
@@ -96,6 +98,10 @@ class Usage(_message.Message):
     """Of the tokens sent, those that the provider served from its cache."""
     cost_micro_usd: _builtins.int
     """Price in millionths of a US dollar; 0 where the price is not known."""
+    reasoning_tokens: _builtins.int
+    """Of the tokens received, those of reasoning."""
+    cache_write_tokens: _builtins.int
+    """Of the tokens sent, those that the provider wrote to its cache."""
     def __init__(
         self,
         *,
@@ -103,10 +109,12 @@ class Usage(_message.Message):
         output_tokens: _builtins.int = ...,
         cached_input_tokens: _builtins.int = ...,
         cost_micro_usd: _builtins.int = ...,
+        reasoning_tokens: _builtins.int = ...,
+        cache_write_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_input_tokens", b"cached_input_tokens", "cost_micro_usd", b"cost_micro_usd", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_write_tokens", b"cache_write_tokens", "cached_input_tokens", b"cached_input_tokens", "cost_micro_usd", b"cost_micro_usd", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -112,6 +112,8 @@ class Message(_message.Message):
     IS_ERROR_FIELD_NUMBER: _builtins.int
     TURN_NUMBER_FIELD_NUMBER: _builtins.int
     KEPT_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Position in the conversation, from 1, without gaps."""
     role: Global___Role.ValueType
@@ -136,6 +138,17 @@ class Message(_message.Message):
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
         """Assistant only: the calls of this response, in the model's order."""
 
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Part]:
+        """Assistant: the answer in the provider's order, set only if content and tool_calls do
+        not say everything. Its text parts cover content and its call parts name each of
+        tool_calls once, both in order. User and tool: media only. At most 256.
+        """
+
+    @_builtins.property
+    def origin(self) -> Global___Origin:
+        """Assistant only: what made the parts; unset without parts."""
+
     def __init__(
         self,
         *,
@@ -149,14 +162,204 @@ class Message(_message.Message):
         is_error: _builtins.bool = ...,
         turn_number: _builtins.int = ...,
         kept: _builtins.bool = ...,
+        parts: _abc.Iterable[Global___Part] | None = ...,
+        origin: Global___Origin | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "id", b"id", "is_error", b"is_error", "kept", b"kept", "kind", b"kind", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls", "tool_name", b"tool_name", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "id", b"id", "is_error", b"is_error", "kept", b"kept", "kind", b"kind", "origin", b"origin", "parts", b"parts", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls", "tool_name", b"tool_name", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
+
+@_typing.final
+class Part(_message.Message):
+    """Part is one piece of a message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    CALL_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
+    MEDIA_FIELD_NUMBER: _builtins.int
+    OPAQUE_FIELD_NUMBER: _builtins.int
+    text: _builtins.int
+    """The next bytes of the message's content: their number, at least 1."""
+    call: _builtins.int
+    """A tool call: its index in tool_calls."""
+    @_builtins.property
+    def reasoning(self) -> Global___Reasoning:
+        """The model's reasoning."""
+
+    @_builtins.property
+    def media(self) -> Global___Media:
+        """An image or a document."""
+
+    @_builtins.property
+    def opaque(self) -> Global___Opaque:
+        """What the provider wants back with this piece. Unset: nothing."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.int = ...,
+        call: _builtins.int = ...,
+        reasoning: Global___Reasoning | None = ...,
+        media: Global___Media | None = ...,
+        opaque: Global___Opaque | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "kind", b"kind", "media", b"media", "opaque", b"opaque", "reasoning", b"reasoning", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "kind", b"kind", "media", b"media", "opaque", b"opaque", "reasoning", b"reasoning", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "call", "reasoning", "media"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___Part: _TypeAlias = Part  # noqa: Y015
+
+@_typing.final
+class Reasoning(_message.Message):
+    """Reasoning is what a model thought before it answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def text(self) -> _content_pb2.Content:
+        """The text that the provider gives for people; may be empty. It is never sent to a
+        model.
+        """
+
+    def __init__(
+        self,
+        *,
+        text: _content_pb2.Content | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reasoning: _TypeAlias = Reasoning  # noqa: Y015
+
+@_typing.final
+class Opaque(_message.Message):
+    """Opaque is what only the provider that made it can read: JSON that goes back
+    unchanged, byte for byte. It appears in no event, log, span or answer of the API.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INLINE_FIELD_NUMBER: _builtins.int
+    BLOB_FIELD_NUMBER: _builtins.int
+    inline: _builtins.bytes
+    """The bytes themselves, at most 8 KiB in a stored record."""
+    @_builtins.property
+    def blob(self) -> _content_pb2.BlobRef:
+        """The blob that holds the bytes; without a preview."""
+
+    def __init__(
+        self,
+        *,
+        inline: _builtins.bytes = ...,
+        blob: _content_pb2.BlobRef | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blob", b"blob", "inline", b"inline", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob", b"blob", "inline", b"inline", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inline", "blob"]  # noqa: Y015
+    _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
+
+Global___Opaque: _TypeAlias = Opaque  # noqa: Y015
+
+@_typing.final
+class Origin(_message.Message):
+    """Origin is what made an answer. Opaque parts go back only to where they came from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WIRE_FIELD_NUMBER: _builtins.int
+    ENDPOINT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    wire: _builtins.str
+    """The wire: chat, responses or messages."""
+    endpoint: _builtins.str
+    """The provider and its address, such as "anthropic https://api.anthropic.com/v1/messages"."""
+    model: _builtins.str
+    """The provider's name of the model."""
+    request_digest: _builtins.bytes
+    """Digest of the request that the answer was made for; see pkg/conversation/opaque."""
+    def __init__(
+        self,
+        *,
+        wire: _builtins.str = ...,
+        endpoint: _builtins.str = ...,
+        model: _builtins.str = ...,
+        request_digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["endpoint", b"endpoint", "model", b"model", "request_digest", b"request_digest", "wire", b"wire"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Origin: _TypeAlias = Origin  # noqa: Y015
+
+@_typing.final
+class Media(_message.Message):
+    """Media is an image or a document. Clients send data; everything else is set by the
+    receiver, which checks it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    BLOB_FIELD_NUMBER: _builtins.int
+    WIDTH_FIELD_NUMBER: _builtins.int
+    HEIGHT_FIELD_NUMBER: _builtins.int
+    PAGES_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Media type: image/png, image/jpeg, image/gif, image/webp or application/pdf."""
+    width: _builtins.int
+    """Image: pixels of a line."""
+    height: _builtins.int
+    """Image: lines."""
+    pages: _builtins.int
+    """Document: pages."""
+    name: _builtins.str
+    """Name of the file, at most 128 bytes; may be empty."""
+    data: _builtins.bytes
+    """The bytes, at most 20 MB, on their way to the log; unset when stored."""
+    @_builtins.property
+    def blob(self) -> _content_pb2.BlobRef:
+        """The blob that holds the bytes; without a preview."""
+
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        blob: _content_pb2.BlobRef | None = ...,
+        width: _builtins.int = ...,
+        height: _builtins.int = ...,
+        pages: _builtins.int = ...,
+        name: _builtins.str = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blob", b"blob"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob", b"blob", "data", b"data", "height", b"height", "name", b"name", "pages", b"pages", "type", b"type", "width", b"width"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Media: _TypeAlias = Media  # noqa: Y015
 
 @_typing.final
 class ToolCall(_message.Message):

@@ -812,6 +812,7 @@ class ModelResponse(_message.Message):
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     LATENCY_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """PROVIDER:NAME."""
     finish_reason: _builtins.str
@@ -830,6 +831,12 @@ class ModelResponse(_message.Message):
     def latency(self) -> _duration_pb2.Duration:
         """Time from the request to the last byte."""
 
+    @_builtins.property
+    def reasoning(self) -> _content_pb2.Content:
+        """The reasoning as the provider tells it to people. Filled on delivery from the
+        record's message, unset when stored.
+        """
+
     def __init__(
         self,
         *,
@@ -839,10 +846,11 @@ class ModelResponse(_message.Message):
         tool_calls: _builtins.int = ...,
         text: _content_pb2.Content | None = ...,
         latency: _duration_pb2.Duration | None = ...,
+        reasoning: _content_pb2.Content | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "text", b"text", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "reasoning", b"reasoning", "text", b"text", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_reason", b"finish_reason", "latency", b"latency", "model", b"model", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_reason", b"finish_reason", "latency", b"latency", "model", b"model", "reasoning", b"reasoning", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -860,10 +868,15 @@ class ModelRetry(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
+    ADJUSTMENT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Model that was tried."""
     error: _builtins.str
     """What went wrong."""
+    adjustment: _builtins.str
+    """How the following requests differ, such as "wire_chat" or "no_opaque"; empty: not
+    at all. Set: this was no try.
+    """
     @_builtins.property
     def wait(self) -> _duration_pb2.Duration:
         """Time until the next try."""
@@ -874,10 +887,11 @@ class ModelRetry(_message.Message):
         model: _builtins.str = ...,
         error: _builtins.str = ...,
         wait: _duration_pb2.Duration | None = ...,
+        adjustment: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "model", b"model", "try", b"try", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "model", b"model", "try", b"try", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

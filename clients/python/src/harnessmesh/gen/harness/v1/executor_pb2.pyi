@@ -549,6 +549,8 @@ class Delta(_message.Message):
     TRY_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
+    REASONING_OFFSET_FIELD_NUMBER: _builtins.int
     turn_number: _builtins.int
     """The turn."""
     attempt: _builtins.int
@@ -556,7 +558,11 @@ class Delta(_message.Message):
     offset: _builtins.int
     """Bytes of this try's text that came before."""
     text: _builtins.str
-    """The text."""
+    """The text; empty in a delta of reasoning."""
+    reasoning: _builtins.str
+    """Text of the model's reasoning for people; empty in a delta of text."""
+    reasoning_offset: _builtins.int
+    """Bytes of this try's reasoning that came before."""
     def __init__(
         self,
         *,
@@ -564,10 +570,12 @@ class Delta(_message.Message):
         attempt: _builtins.int = ...,
         offset: _builtins.int = ...,
         text: _builtins.str = ...,
+        reasoning: _builtins.str = ...,
+        reasoning_offset: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "text", b"text", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "reasoning", b"reasoning", "reasoning_offset", b"reasoning_offset", "text", b"text", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

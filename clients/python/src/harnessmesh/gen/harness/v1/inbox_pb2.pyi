@@ -3,12 +3,15 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
+from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -203,18 +206,24 @@ class UserMessage(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CONTENT_FIELD_NUMBER: _builtins.int
+    MEDIA_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def content(self) -> _content_pb2.Content:
-        """The words; not empty."""
+        """The words; not empty unless there are media."""
+
+    @_builtins.property
+    def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:
+        """Images and documents; at most 20."""
 
     def __init__(
         self,
         *,
         content: _content_pb2.Content | None = ...,
+        media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "media", b"media"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -329,6 +338,7 @@ class ToolAnswer(_message.Message):
     CALL_ID_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     IS_ERROR_FIELD_NUMBER: _builtins.int
+    MEDIA_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call that waits."""
     is_error: _builtins.bool
@@ -337,16 +347,21 @@ class ToolAnswer(_message.Message):
     def result(self) -> _content_pb2.Content:
         """What the model is given as the result; may be empty."""
 
+    @_builtins.property
+    def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:
+        """Images and documents; at most 20."""
+
     def __init__(
         self,
         *,
         call_id: _builtins.str = ...,
         result: _content_pb2.Content | None = ...,
         is_error: _builtins.bool = ...,
+        media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "is_error", b"is_error", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "is_error", b"is_error", "media", b"media", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

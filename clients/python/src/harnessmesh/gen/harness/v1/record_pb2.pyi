@@ -636,6 +636,8 @@ class ModelRetried(_message.Message):
     WAIT_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    ADJUSTMENT_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Model that was tried."""
     error: _builtins.str
@@ -650,6 +652,16 @@ class ModelRetried(_message.Message):
     def wait(self) -> _duration_pb2.Duration:
         """Time until the next try."""
 
+    @_builtins.property
+    def adjustment(self) -> _snapshot_pb2.ModelAdjustment:
+        """The change of later requests that the provider asked for. Set: this was no try,
+        and the request is sent again without a wait.
+        """
+
+    @_builtins.property
+    def usage(self) -> _content_pb2.Usage:
+        """What the try used, if it is charged: an answer that was a refusal."""
+
     def __init__(
         self,
         *,
@@ -658,10 +670,12 @@ class ModelRetried(_message.Message):
         wait: _duration_pb2.Duration | None = ...,
         last: _builtins.bool = ...,
         kind: _message_pb2.TurnErrorKind.ValueType = ...,
+        adjustment: _snapshot_pb2.ModelAdjustment | None = ...,
+        usage: _content_pb2.Usage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "usage", b"usage", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "kind", b"kind", "last", b"last", "model", b"model", "try", b"try", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "kind", b"kind", "last", b"last", "model", b"model", "try", b"try", "usage", b"usage", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,13 +26,14 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from harnessmesh.gen.harness.v1 import config_pb2 as harness_dot_v1_dot_config__pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as harness_dot_v1_dot_content__pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as harness_dot_v1_dot_contract__pb2
+from harnessmesh.gen.harness.v1 import conversation_pb2 as harness_dot_v1_dot_conversation__pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as harness_dot_v1_dot_hook__pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as harness_dot_v1_dot_steering__pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as harness_dot_v1_dot_workitem__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14harness/v1/run.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xf9\x02\n\tAgentSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0cinstructions\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x17\n\x0f\x66\x61llback_models\x18\x04 \x03(\t\x12#\n\x05tools\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolRule\x12\x12\n\nautonomous\x18\x06 \x01(\x08\x12 \n\x03jit\x18\x07 \x03(\x0b\x32\x13.harness.v1.JitRule\x12\x1f\n\x05hooks\x18\x08 \x03(\x0b\x32\x10.harness.v1.Hook\x12\x0c\n\x04mode\x18\t \x01(\t\x12#\n\x05modes\x18\n \x03(\x0b\x32\x14.harness.v1.ModeSpec\x12\x39\n\x13work_item_templates\x18\x0b \x03(\x0b\x32\x1c.harness.v1.WorkItemTemplate\x12\x36\n\x11\x63ontext_providers\x18\x0c \x03(\x0b\x32\x1b.harness.v1.ContextProvider\"\xf7\x01\n\x07RunSpec\x12!\n\x04goal\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12$\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x15.harness.v1.AgentSpec\x12\x11\n\tworkspace\x18\x03 \x01(\t\x12\x10\n\x08workflow\x18\x04 \x03(\t\x12&\n\x06\x63onfig\x18\x05 \x01(\x0b\x32\x16.harness.v1.LoopConfig\x12*\n\x0c\x63lient_tools\x18\x06 \x03(\x0b\x32\x14.harness.v1.ToolSpec\x12*\n\x08\x63ontract\x18\x07 \x01(\x0b\x32\x18.harness.v1.TaskContract\"U\n\nStopReason\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12(\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32\x17.harness.v1.StopDetails\"\x9a\x01\n\x0bStopDetails\x12\x0c\n\x04turn\x18\x01 \x01(\r\x12\x1c\n\x14work_complete_called\x18\x02 \x01(\x08\x12\x19\n\x11\x63ontract_verified\x18\x03 \x01(\x08\x12\x1b\n\x13work_items_verified\x18\x04 \x01(\x08\x12\'\n\x1fwork_complete_retries_exhausted\x18\x05 \x01(\x08\"\xe4\x02\n\x03Run\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12%\n\x06status\x18\x03 \x01(\x0e\x32\x15.harness.v1.RunStatus\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x12\n\nturn_count\x18\x05 \x01(\r\x12\x11\n\tmax_turns\x18\x06 \x01(\r\x12\x0f\n\x07version\x18\x07 \x01(\x04\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06reason\x18\n \x01(\x0b\x32\x16.harness.v1.StopReason\x12\x0f\n\x07segment\x18\x0b \x01(\r\x12\r\n\x05model\x18\x0c \x01(\t\x12\x10\n\x08trace_id\x18\r \x01(\t\x12\x11\n\ttrace_ids\x18\x0e \x03(\t*\xb4\x01\n\tRunStatus\x12\x1a\n\x16RUN_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12RUN_STATUS_RUNNING\x10\x01\x12\x15\n\x11RUN_STATUS_PARKED\x10\x02\x12\x13\n\x0fRUN_STATUS_DONE\x10\x03\x12\x16\n\x12RUN_STATUS_STALLED\x10\x04\x12\x15\n\x11RUN_STATUS_FAILED\x10\x05\x12\x18\n\x14RUN_STATUS_CANCELLED\x10\x06\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14harness/v1/run.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xa9\x03\n\tAgentSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0cinstructions\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x17\n\x0f\x66\x61llback_models\x18\x04 \x03(\t\x12#\n\x05tools\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolRule\x12\x12\n\nautonomous\x18\x06 \x01(\x08\x12 \n\x03jit\x18\x07 \x03(\x0b\x32\x13.harness.v1.JitRule\x12\x1f\n\x05hooks\x18\x08 \x03(\x0b\x32\x10.harness.v1.Hook\x12\x0c\n\x04mode\x18\t \x01(\t\x12#\n\x05modes\x18\n \x03(\x0b\x32\x14.harness.v1.ModeSpec\x12\x39\n\x13work_item_templates\x18\x0b \x03(\x0b\x32\x1c.harness.v1.WorkItemTemplate\x12\x36\n\x11\x63ontext_providers\x18\x0c \x03(\x0b\x32\x1b.harness.v1.ContextProvider\x12.\n\treasoning\x18\r \x01(\x0b\x32\x1b.harness.v1.ReasoningConfig\"\x99\x02\n\x07RunSpec\x12!\n\x04goal\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12$\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x15.harness.v1.AgentSpec\x12\x11\n\tworkspace\x18\x03 \x01(\t\x12\x10\n\x08workflow\x18\x04 \x03(\t\x12&\n\x06\x63onfig\x18\x05 \x01(\x0b\x32\x16.harness.v1.LoopConfig\x12*\n\x0c\x63lient_tools\x18\x06 \x03(\x0b\x32\x14.harness.v1.ToolSpec\x12*\n\x08\x63ontract\x18\x07 \x01(\x0b\x32\x18.harness.v1.TaskContract\x12 \n\x05media\x18\x08 \x03(\x0b\x32\x11.harness.v1.Media\"U\n\nStopReason\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12(\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32\x17.harness.v1.StopDetails\"\x9a\x01\n\x0bStopDetails\x12\x0c\n\x04turn\x18\x01 \x01(\r\x12\x1c\n\x14work_complete_called\x18\x02 \x01(\x08\x12\x19\n\x11\x63ontract_verified\x18\x03 \x01(\x08\x12\x1b\n\x13work_items_verified\x18\x04 \x01(\x08\x12\'\n\x1fwork_complete_retries_exhausted\x18\x05 \x01(\x08\"\xe4\x02\n\x03Run\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12%\n\x06status\x18\x03 \x01(\x0e\x32\x15.harness.v1.RunStatus\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x12\n\nturn_count\x18\x05 \x01(\r\x12\x11\n\tmax_turns\x18\x06 \x01(\r\x12\x0f\n\x07version\x18\x07 \x01(\x04\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06reason\x18\n \x01(\x0b\x32\x16.harness.v1.StopReason\x12\x0f\n\x07segment\x18\x0b \x01(\r\x12\r\n\x05model\x18\x0c \x01(\t\x12\x10\n\x08trace_id\x18\r \x01(\t\x12\x11\n\ttrace_ids\x18\x0e \x03(\t*\xb4\x01\n\tRunStatus\x12\x1a\n\x16RUN_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12RUN_STATUS_RUNNING\x10\x01\x12\x15\n\x11RUN_STATUS_PARKED\x10\x02\x12\x13\n\x0fRUN_STATUS_DONE\x10\x03\x12\x16\n\x12RUN_STATUS_STALLED\x10\x04\x12\x15\n\x11RUN_STATUS_FAILED\x10\x05\x12\x18\n\x14RUN_STATUS_CANCELLED\x10\x06\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,16 +41,16 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.run_pb2', _globa
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_RUNSTATUS']._serialized_start=1481
-  _globals['_RUNSTATUS']._serialized_end=1661
-  _globals['_AGENTSPEC']._serialized_start=248
-  _globals['_AGENTSPEC']._serialized_end=625
-  _globals['_RUNSPEC']._serialized_start=628
-  _globals['_RUNSPEC']._serialized_end=875
-  _globals['_STOPREASON']._serialized_start=877
-  _globals['_STOPREASON']._serialized_end=962
-  _globals['_STOPDETAILS']._serialized_start=965
-  _globals['_STOPDETAILS']._serialized_end=1119
-  _globals['_RUN']._serialized_start=1122
-  _globals['_RUN']._serialized_end=1478
+  _globals['_RUNSTATUS']._serialized_start=1594
+  _globals['_RUNSTATUS']._serialized_end=1774
+  _globals['_AGENTSPEC']._serialized_start=279
+  _globals['_AGENTSPEC']._serialized_end=704
+  _globals['_RUNSPEC']._serialized_start=707
+  _globals['_RUNSPEC']._serialized_end=988
+  _globals['_STOPREASON']._serialized_start=990
+  _globals['_STOPREASON']._serialized_end=1075
+  _globals['_STOPDETAILS']._serialized_start=1078
+  _globals['_STOPDETAILS']._serialized_end=1232
+  _globals['_RUN']._serialized_start=1235
+  _globals['_RUN']._serialized_end=1591
 # @@protoc_insertion_point(module_scope)

@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
+from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
@@ -87,6 +88,7 @@ class AgentSpec(_message.Message):
     MODES_FIELD_NUMBER: _builtins.int
     WORK_ITEM_TEMPLATES_FIELD_NUMBER: _builtins.int
     CONTEXT_PROVIDERS_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
     instructions: _builtins.str
@@ -127,6 +129,10 @@ class AgentSpec(_message.Message):
     def context_providers(self) -> _containers.RepeatedCompositeFieldContainer[_hook_pb2.ContextProvider]:
         """Custom sections of the system prompt; at most 16."""
 
+    @_builtins.property
+    def reasoning(self) -> _config_pb2.ReasoningConfig:
+        """How the model reasons. Default: the provider's effort, with a text for people."""
+
     def __init__(
         self,
         *,
@@ -142,10 +148,11 @@ class AgentSpec(_message.Message):
         modes: _abc.Iterable[_steering_pb2.ModeSpec] | None = ...,
         work_item_templates: _abc.Iterable[_workitem_pb2.WorkItemTemplate] | None = ...,
         context_providers: _abc.Iterable[_hook_pb2.ContextProvider] | None = ...,
+        reasoning: _config_pb2.ReasoningConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -166,6 +173,7 @@ class RunSpec(_message.Message):
     CONFIG_FIELD_NUMBER: _builtins.int
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
+    MEDIA_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace on the tool host."""
     @_builtins.property
@@ -196,6 +204,10 @@ class RunSpec(_message.Message):
         decides.
         """
 
+    @_builtins.property
+    def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:
+        """Images and documents that belong to the goal; at most 20."""
+
     def __init__(
         self,
         *,
@@ -206,10 +218,11 @@ class RunSpec(_message.Message):
         config: _config_pb2.LoopConfig | None = ...,
         client_tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
         contract: _contract_pb2.TaskContract | None = ...,
+        media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "config", b"config", "contract", b"contract", "goal", b"goal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "media", b"media", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -171,6 +171,42 @@ PENDING_CLASS_APPROVED: PendingClass.ValueType  # 3
 """It was approved and is to be run by the next attempt at the turn."""
 Global___PendingClass: _TypeAlias = PendingClass  # noqa: Y015
 
+class _Adjustment:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AdjustmentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Adjustment.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ADJUSTMENT_UNSPECIFIED: _Adjustment.ValueType  # 0
+    """Not set; refused."""
+    ADJUSTMENT_WIRE_CHAT: _Adjustment.ValueType  # 1
+    """Requests go to chat/completions."""
+    ADJUSTMENT_WIRE_RESPONSES: _Adjustment.ValueType  # 2
+    """Requests go to responses."""
+    ADJUSTMENT_NO_OPAQUE: _Adjustment.ValueType  # 3
+    """No opaque parts of the messages so far are sent; see through_message."""
+    ADJUSTMENT_NO_SUMMARY: _Adjustment.ValueType  # 4
+    """No summary of the reasoning is requested."""
+    ADJUSTMENT_NO_ENCRYPTED: _Adjustment.ValueType  # 5
+    """No encrypted reasoning is requested."""
+
+class Adjustment(_Adjustment, metaclass=_AdjustmentEnumTypeWrapper):
+    """Adjustment is a change of requests that a provider's refusal asks for."""
+
+ADJUSTMENT_UNSPECIFIED: Adjustment.ValueType  # 0
+"""Not set; refused."""
+ADJUSTMENT_WIRE_CHAT: Adjustment.ValueType  # 1
+"""Requests go to chat/completions."""
+ADJUSTMENT_WIRE_RESPONSES: Adjustment.ValueType  # 2
+"""Requests go to responses."""
+ADJUSTMENT_NO_OPAQUE: Adjustment.ValueType  # 3
+"""No opaque parts of the messages so far are sent; see through_message."""
+ADJUSTMENT_NO_SUMMARY: Adjustment.ValueType  # 4
+"""No summary of the reasoning is requested."""
+ADJUSTMENT_NO_ENCRYPTED: Adjustment.ValueType  # 5
+"""No encrypted reasoning is requested."""
+Global___Adjustment: _TypeAlias = Adjustment  # noqa: Y015
+
 @_typing.final
 class PhaseChange(_message.Message):
     """PhaseChange is one change of phase."""
@@ -264,6 +300,8 @@ class Snapshot(_message.Message):
     GOAL_FIELD_NUMBER: _builtins.int
     TOLD_TURN_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
+    MODEL_ADJUSTMENTS_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
     """The status of the run."""
     phase: Global___Phase.ValueType
@@ -464,6 +502,14 @@ class Snapshot(_message.Message):
         a record, never by a decision.
         """
 
+    @_builtins.property
+    def reasoning(self) -> _config_pb2.ReasoningConfig:
+        """How the model reasons; fixed within a segment. Unset: the provider's default."""
+
+    @_builtins.property
+    def model_adjustments(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelAdjustment]:
+        """Changes of requests that providers have asked for; at most 32."""
+
     def __init__(
         self,
         *,
@@ -525,10 +571,12 @@ class Snapshot(_message.Message):
         goal: _content_pb2.Content | None = ...,
         told_turn: _builtins.int = ...,
         trace: Global___TraceState | None = ...,
+        reasoning: _config_pb2.ReasoningConfig | None = ...,
+        model_adjustments: _abc.Iterable[Global___ModelAdjustment] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "progress_tracker", b"progress_tracker", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "client_tools", b"client_tools", "config", b"config", "continuation_count", b"continuation_count", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "client_tools", b"client_tools", "config", b"config", "continuation_count", b"continuation_count", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -796,6 +844,7 @@ class TurnState(_message.Message):
     CALLED_WORK_COMPLETE_FIELD_NUMBER: _builtins.int
     CALLED_TOOLS_FIELD_NUMBER: _builtins.int
     CALLS_FIELD_NUMBER: _builtins.int
+    CUT_SHORT_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Its number, from 1; 0 before the first."""
     open: _builtins.bool
@@ -808,6 +857,8 @@ class TurnState(_message.Message):
     """The turn had tool calls."""
     calls: _builtins.int
     """Tool calls in it."""
+    cut_short: _builtins.bool
+    """Its response reached the length limit before any text or call."""
     def __init__(
         self,
         *,
@@ -817,11 +868,42 @@ class TurnState(_message.Message):
         called_work_complete: _builtins.bool = ...,
         called_tools: _builtins.bool = ...,
         calls: _builtins.int = ...,
+        cut_short: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_done", b"agent_done", "called_tools", b"called_tools", "called_work_complete", b"called_work_complete", "calls", b"calls", "number", b"number", "open", b"open"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_done", b"agent_done", "called_tools", b"called_tools", "called_work_complete", b"called_work_complete", "calls", b"calls", "cut_short", b"cut_short", "number", b"number", "open", b"open"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TurnState: _TypeAlias = TurnState  # noqa: Y015
+
+@_typing.final
+class ModelAdjustment(_message.Message):
+    """ModelAdjustment is an adjustment of the requests to one model. It lasts for the run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    ADJUSTMENT_FIELD_NUMBER: _builtins.int
+    THROUGH_MESSAGE_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """PROVIDER:NAME."""
+    adjustment: Global___Adjustment.ValueType
+    """The change."""
+    through_message: _builtins.int
+    """NO_OPAQUE: the last message whose opaque parts are not sent."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        adjustment: Global___Adjustment.ValueType = ...,
+        through_message: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "model", b"model", "through_message", b"through_message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelAdjustment: _TypeAlias = ModelAdjustment  # noqa: Y015

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import environment_pb2 as _environment_pb2
 from harnessmesh.gen.harness.v1 import record_pb2 as _record_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
@@ -186,6 +187,7 @@ class ExecuteToolResponse(_message.Message):
     DURATION_FIELD_NUMBER: _builtins.int
     EXIT_CODE_FIELD_NUMBER: _builtins.int
     FILES_CHANGED_FIELD_NUMBER: _builtins.int
+    MEDIA_FIELD_NUMBER: _builtins.int
     outcome: _record_pb2.ToolOutcome.ValueType
     """How it ended."""
     result: _builtins.str
@@ -202,6 +204,10 @@ class ExecuteToolResponse(_message.Message):
     def files_changed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Paths that it changed, relative to the workspace, as far as the host knows."""
 
+    @_builtins.property
+    def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:
+        """Images and documents that the model is to see, with their data; at most 20."""
+
     def __init__(
         self,
         *,
@@ -211,10 +217,11 @@ class ExecuteToolResponse(_message.Message):
         duration: _duration_pb2.Duration | None = ...,
         exit_code: _builtins.int | None = ...,
         files_changed: _abc.Iterable[_builtins.str] | None = ...,
+        media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "duration", b"duration", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "is_error", b"is_error", "outcome", b"outcome", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015

@@ -1,0 +1,194 @@
+// Package opaque decides which opaque parts of a conversation go back to a provider:
+// reasoning with its signature, encrypted items, signatures of calls, phases of texts.
+//
+// Invariants, for each request:
+//   - The parts of an answer go back all or none.
+//   - They go back only to the wire and endpoint that made them, for the model that made
+//     them or for one that reads them.
+//   - The answers of the target whose parts go back are its newest ones: if the parts of
+//     one cannot go back, those of older ones do not either. Answers of other models in
+//     between send none and break nothing.
+//   - Where the wire binds parts to what preceded them, they go back only while the
+//     request up to their answer has the digest under which they were made.
+//
+// The digest covers the tools and all messages with what models are shown of them, and
+// no opaque part: a provider accepts that the parts of the oldest answers are left out.
+//
+// The package is pure. A digest that does not match is not an error: the parts are left
+// out, and reasoning builds up again from there.
+package opaque
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"slices"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// encoding is the version of the form in which requests are encoded. A change of any
+// wire that sends the same conversation as other bytes increments it, so that no part
+// goes back behind bytes that it was not made for.
+const encoding = 1
+
+// Target is the model that a request goes to.
+type Target struct {
+	// Wire, Endpoint and Model are compared with the Origin of answers.
+	Wire, Endpoint, Model string
+	// Reads are other models of the endpoint whose parts the model reads.
+	Reads []string
+	// Bound reports whether the wire binds parts to the request before them.
+	Bound bool
+	// Refused is the id of the last message whose parts the target has refused; 0 if it
+	// has refused none.
+	Refused uint64
+}
+
+// reads reports whether the target reads what origin made.
+func (t Target) reads(origin *harnessv1.Origin) bool {
+	return origin.GetWire() == t.Wire && origin.GetEndpoint() == t.Endpoint &&
+		(origin.GetModel() == t.Model || slices.Contains(t.Reads, origin.GetModel()))
+}
+
+// Select returns the indexes of the messages whose opaque parts go back to the target,
+// in ascending order. Messages and tools are those of the request, with media replaced
+// as they are sent.
+func Select(messages []*harnessv1.Message, tools []*harnessv1.ToolSpec, t Target) []int {
+	var selected []int
+	for i, m := range messages {
+		if t.reads(m.GetOrigin()) && Has(m) {
+			selected = append(selected, i)
+		}
+	}
+	if len(selected) == 0 {
+		return nil
+	}
+	var digests [][]byte
+	if t.Bound {
+		digests = prefixes(messages, tools, selected)
+	}
+	for n := len(selected) - 1; n >= 0; n-- {
+		m := messages[selected[n]]
+		if m.GetId() <= t.Refused || t.Bound && !bytes.Equal(m.GetOrigin().GetRequestDigest(), digests[n]) {
+			return selected[n+1:]
+		}
+	}
+	return selected
+}
+
+// Has reports whether a message has opaque parts.
+func Has(m *harnessv1.Message) bool {
+	return slices.ContainsFunc(m.GetParts(), func(p *harnessv1.Part) bool { return p.GetOpaque() != nil })
+}
+
+// Without returns a message without its opaque parts and their origin. It shares
+// everything else with m, and is m if that has none.
+func Without(m *harnessv1.Message) *harnessv1.Message {
+	if !Has(m) {
+		return m
+	}
+	parts := make([]*harnessv1.Part, 0, len(m.GetParts()))
+	for _, p := range m.GetParts() {
+		if p.GetOpaque() != nil {
+			p = &harnessv1.Part{Kind: p.GetKind()}
+		}
+		parts = append(parts, p)
+	}
+	return WithParts(m, parts, nil)
+}
+
+// WithParts returns a message with other parts and another origin. It shares everything
+// else with m.
+func WithParts(m *harnessv1.Message, parts []*harnessv1.Part, origin *harnessv1.Origin) *harnessv1.Message {
+	return &harnessv1.Message{
+		Id: m.GetId(), Role: m.GetRole(), Kind: m.GetKind(), Content: m.GetContent(), ToolCalls: m.GetToolCalls(),
+		ToolCallId: m.GetToolCallId(), ToolName: m.GetToolName(), IsError: m.GetIsError(), TurnNumber: m.GetTurnNumber(),
+		Kept: m.GetKept(), Parts: parts, Origin: origin,
+	}
+}
+
+// Digest returns the digest of a whole request, for the Origin of its answer: SHA-256,
+// 32 bytes.
+func Digest(messages []*harnessv1.Message, tools []*harnessv1.ToolSpec) []byte {
+	return prefixes(messages, tools, []int{len(messages)})[0]
+}
+
+// prefixes returns the digests of the requests that end before the messages at the
+// indexes, which are in ascending order.
+func prefixes(messages []*harnessv1.Message, tools []*harnessv1.ToolSpec, before []int) [][]byte {
+	w := writer{sha256.New()}
+	w.number(encoding)
+	w.number(uint64(len(tools)))
+	for _, t := range tools {
+		w.text(t.GetName())
+		w.text(t.GetDescription())
+		w.text(t.GetParametersSchema())
+	}
+	digests := make([][]byte, 0, len(before))
+	next := 0
+	for _, i := range before {
+		for ; next < i; next++ {
+			w.message(messages[next])
+		}
+		digests = append(digests, w.hash.Sum(nil))
+	}
+	return digests
+}
+
+// writer writes values without ambiguity: each text is preceded by its length.
+type writer struct{ hash hash.Hash }
+
+func (w writer) number(n uint64) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], n)
+	_, _ = w.hash.Write(b[:])
+}
+
+func (w writer) text(s string) {
+	w.number(uint64(len(s)))
+	_, _ = w.hash.Write([]byte(s))
+}
+
+func (w writer) content(c *harnessv1.Content) {
+	if b := c.GetBlob(); b != nil {
+		w.number(1)
+		w.text(b.GetDigest())
+		return
+	}
+	w.number(0)
+	w.text(c.GetInline())
+}
+
+func (w writer) message(m *harnessv1.Message) {
+	w.number(uint64(m.GetRole())) //nolint:gosec // a small enum
+	w.content(m.GetContent())
+	w.number(uint64(len(m.GetToolCalls())))
+	for _, c := range m.GetToolCalls() {
+		w.text(c.GetId())
+		w.text(c.GetName())
+		w.content(c.GetArguments())
+	}
+	w.text(m.GetToolCallId())
+	isError := uint64(0)
+	if m.GetIsError() {
+		isError = 1
+	}
+	w.number(isError)
+	for _, p := range m.GetParts() {
+		if media := p.GetMedia(); media != nil {
+			w.text(media.GetType())
+			w.text(media.GetName())
+			w.text(mediaDigest(media))
+		}
+	}
+}
+
+func mediaDigest(m *harnessv1.Media) string {
+	if m.GetBlob() != nil {
+		return m.GetBlob().GetDigest()
+	}
+	return content.Digest(m.GetData())
+}
