@@ -24,19 +24,6 @@ import (
 // DefaultBaseURL is the address of the service, which requires a key.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// Config is the server and how to reach it. The zero value is the service
-// without a key.
-type Config struct {
-	// BaseURL includes the version path, such as http://127.0.0.1:8000/v1;
-	// default DefaultBaseURL.
-	BaseURL string
-	// APIKey is sent as a bearer token; empty sends none.
-	APIKey string
-	// HTTPClient sends the requests; nil is a separate client without a total
-	// timeout. A timeout of the client would cut long streams.
-	HTTPClient *http.Client
-}
-
 // Provider is a model.Provider. It is safe for concurrent use.
 type Provider struct{ *adapter.Provider }
 
@@ -45,33 +32,31 @@ var _ model.Provider = (*Provider)(nil)
 // New returns a Provider. It sends nothing. It fails if BaseURL is not an http
 // or https address.
 func New(cfg Config) (*Provider, error) {
-	base := cfg.BaseURL
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	u, err := url.Parse(base)
+	cfg.fill()
+	u, err := url.Parse(cfg.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the base URL must be an http or https address that includes the version path, such as https://api.openai.com/v1")
 	}
-	header := http.Header{}
-	if cfg.APIKey != "" {
-		header.Set("Authorization", "Bearer "+cfg.APIKey)
-	}
-	return &Provider{adapter.New(protocol, wire.NewClient(u, header, cfg.HTTPClient), cfg.APIKey)}, nil
+	return &Provider{adapter.New(cfg.protocol(), wire.NewClient(u, cfg.header(), cfg.HTTPClient), cfg.APIKey)}, nil
 }
 
-var protocol = adapter.Protocol{
-	Name: "openai", Wire: "chat", ModelsPath: "models", Path: "chat/completions",
-	Encode:    encode,
-	Decode:    decode,
-	NewStream: func() adapter.Stream { return &stream{} },
-	Refusals:  refusals,
+// protocol returns the wire with the settings of the server.
+func (c *Config) protocol() adapter.Protocol {
+	errs := refusals
+	errs.KeyVariable, errs.BaseVariable = c.KeyVariable, c.BaseVariable
+	return adapter.Protocol{
+		Name: c.Name, Wire: "chat", ModelsPath: "models", Path: "chat/completions",
+		Encode:    encode,
+		Decode:    decode,
+		NewStream: func() adapter.Stream { return &stream{} },
+		Refusals:  errs,
+	}
 }
 
 // refusals has the code of the service, and the phrases of compatible servers
 // (vLLM, llama.cpp, LM Studio and gateways to other models).
 var refusals = adapter.Refusals{
-	KeyVariable: "OPENAI_API_KEY", BaseVariable: "OPENAI_BASE_URL", BaseHint: "includes /v1",
+	BaseHint:        "includes /v1",
 	ContextCodes:    []string{"context_length_exceeded", "exceed_context_size_error"},
 	ContextStatuses: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
 	ContextPhrases: []string{
