@@ -30,7 +30,7 @@ type Config struct {
 	Own bool
 	// Reasoning is how reasoning goes back.
 	Reasoning Reasoning
-	// Effort is how a request says how much the model reasons.
+	// Effort is the form in which a request names the effort.
 	Effort EffortStyle
 	// Efforts returns the efforts that a model takes. Nil, or a nil result: all.
 	Efforts func(model string) []harnessv1.Effort
@@ -44,7 +44,7 @@ type Config struct {
 }
 
 // Reasoning is how a server takes back the reasoning of its answers.
-type Reasoning struct {
+type Reasoning struct { // lang: participle — the services call it so
 	// Field is the member in which reasoning goes back: reasoning_content, reasoning or
 	// reasoning_details. Empty: the members in which it came.
 	Field string
@@ -73,7 +73,7 @@ const (
 	BackAlways
 )
 
-// EffortStyle is how a request says how much the model reasons.
+// EffortStyle is the form in which a request names how much the model reasons.
 type EffortStyle string
 
 // The styles of effort.
