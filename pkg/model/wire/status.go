@@ -45,10 +45,12 @@ type Fault struct {
 	Type string
 	// Message is for people.
 	Message string
+	// Param is the member of the request that is wrong, such as reasoning.summary.
+	Param string
 }
 
 // ParseFault reads an error body of any form that services use: an error
-// object, an error text, or code, message and detail at the top. A body that is
+// object, an error text, or code, message, param and detail at the top. A body that is
 // not a JSON object has no fault.
 func ParseFault(body []byte) Fault {
 	var top struct {
@@ -56,6 +58,7 @@ func ParseFault(body []byte) Fault {
 		Message json.RawMessage `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
 		Code    json.RawMessage `json:"code"`
+		Param   json.RawMessage `json:"param"`
 	}
 	if json.Unmarshal(body, &top) != nil {
 		return Fault{}
@@ -64,18 +67,19 @@ func ParseFault(body []byte) Fault {
 		Code    json.RawMessage `json:"code"`
 		Type    json.RawMessage `json:"type"`
 		Message json.RawMessage `json:"message"`
+		Param   json.RawMessage `json:"param"`
 	}
 	switch {
 	case Absent(top.Error):
-		f := Fault{Code: Text(top.Code), Message: Text(top.Message)}
+		f := Fault{Code: Text(top.Code), Message: Text(top.Message), Param: Text(top.Param)}
 		if f.Message == "" {
 			f.Message = Text(top.Detail)
 		}
 		return f
 	case json.Unmarshal(top.Error, &e) == nil:
-		return Fault{Code: Text(e.Code), Type: Text(e.Type), Message: Text(e.Message)}
+		return Fault{Code: Text(e.Code), Type: Text(e.Type), Message: Text(e.Message), Param: Text(e.Param)}
 	default:
-		return Fault{Message: Text(top.Error)}
+		return Fault{Code: Text(top.Code), Message: Text(top.Error)}
 	}
 }
 

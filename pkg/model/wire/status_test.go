@@ -33,13 +33,15 @@ func TestRetryAfter(t *testing.T) {
 
 func TestParseFault(t *testing.T) {
 	for body, want := range map[string]Fault{
-		`{"error":{"code":"c","type":"t","message":"m"}}`: {"c", "t", "m"},
-		`{"error":{"code":400,"message":{"a":1}}}`:        {"400", "", `{"a":1}`},
-		`{"error":"m"}`: {"", "", "m"},
-		`{"error":null,"code":"c","message":"m"}`: {"c", "", "m"},
-		`{"detail":"m"}`:           {"", "", "m"},
-		`{"detail":[{"msg":"x"}]}`: {"", "", `[{"msg":"x"}]`},
-		`{"type":"error","error":{"type":"overloaded_error"}}`: {"", "overloaded_error", ""},
+		`{"error":{"code":"c","type":"t","message":"m","param":"p"}}`: {"c", "t", "m", "p"},
+		`{"error":{"code":400,"message":{"a":1},"param":null}}`:       {"400", "", `{"a":1}`, ""},
+		`{"error":"m"}`:            {"", "", "m", ""},
+		`{"error":"m","code":"c"}`: {"c", "", "m", ""},
+		`{"error":null,"code":"c","message":"m","param":"p"}`:           {"c", "", "m", "p"},
+		`{"type":"error","code":"c","message":"m","sequence_number":3}`: {"c", "", "m", ""},
+		`{"detail":"m"}`:           {"", "", "m", ""},
+		`{"detail":[{"msg":"x"}]}`: {"", "", `[{"msg":"x"}]`, ""},
+		`{"type":"error","error":{"type":"overloaded_error"}}`: {"", "overloaded_error", "", ""},
 		`<html>`: {}, ``: {}, `[]`: {}, `null`: {},
 	} {
 		if got := ParseFault([]byte(body)); got != want {

@@ -78,9 +78,12 @@ func (c *Client) Get(ctx context.Context, path string) (*Response, error) {
 	return c.do(ctx, http.MethodGet, path, nil)
 }
 
-// Post sends body as JSON. Members of type json.RawMessage are sent unchanged,
-// except that insignificant white space is left out.
+// Post sends body as JSON. A body of type json.RawMessage is sent byte for byte; members
+// of that type are sent unchanged, except that insignificant white space is left out.
 func (c *Client) Post(ctx context.Context, path string, body any) (*Response, error) {
+	if raw, ok := body.(json.RawMessage); ok {
+		return c.do(ctx, http.MethodPost, path, raw)
+	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)

@@ -3,6 +3,7 @@ package wire
 import (
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,6 +83,26 @@ func TestPostSendsJSON(t *testing.T) {
 		if fmt.Sprint(got.Header) != fmt.Sprint(want) {
 			t.Errorf("headers %v, want %v", got.Header, want)
 		}
+	}
+}
+
+func TestPostSendsRawJSONByteForByte(t *testing.T) {
+	var got string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got = string(raw)
+	})
+	const body = "{ \"a\" :\n1,\"b\":\"<\u2028>\" }"
+	res, err := client(t, s).Post(t.Context(), "chat", json.RawMessage(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Close()
+	if got != body {
+		t.Errorf("received %q, want %q", got, body)
 	}
 }
 
