@@ -38,7 +38,10 @@ func all() []*harnessv1.Event {
 		event.StepEnd("error", "message"),
 		event.WorkerTakeover(2, "worker"),
 		event.ModelResponse("model", &harnessv1.Usage{InputTokens: 1}, "stop", 1, took),
-		event.ModelRetry(1, "model", "error", took),
+		event.ModelRetry(&harnessv1.ModelRetried{
+			Try: 1, Model: "model", Error: "error", Wait: took,
+			Adjustment: &harnessv1.ModelAdjustment{Adjustment: harnessv1.Adjustment_ADJUSTMENT_WIRE_CHAT},
+		}),
 		event.ContinuationPrompt(1, 2),
 		event.StopRejected("kind", "message", 1, &harnessv1.GapReport{}),
 		event.ContractEvaluated(true, &harnessv1.Coverage{}, []*harnessv1.RequirementCoverage{{}}),
@@ -61,7 +64,7 @@ func all() []*harnessv1.Event {
 
 // onDelivery are the fields that the gateway fills from the record's messages.
 var onDelivery = map[protoreflect.FullName]bool{
-	"harness.v1.ModelResponse.text": true, "harness.v1.ToolResult.result": true, "harness.v1.ToolError.error": true,
+	"harness.v1.ModelResponse.text": true, "harness.v1.ModelResponse.reasoning": true, "harness.v1.ToolResult.result": true, "harness.v1.ToolError.error": true,
 }
 
 func TestEachEventHasOneConstructor(t *testing.T) {

@@ -1,6 +1,8 @@
 package event
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -38,11 +40,13 @@ func ModelResponse(model string, usage *harnessv1.Usage, finishReason string, ca
 	}}}
 }
 
-// ModelRetry reports that a try at the model failed. Another follows after wait.
-func ModelRetry(try uint32, model, message string, wait *durationpb.Duration) *harnessv1.Event {
-	return &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: &harnessv1.ModelRetry{
-		Try: try, Model: model, Error: message, Wait: wait,
-	}}}
+// ModelRetry reports that a request to a model failed. Another follows after its wait.
+func ModelRetry(r *harnessv1.ModelRetried) *harnessv1.Event {
+	retry := &harnessv1.ModelRetry{Try: r.GetTry(), Model: r.GetModel(), Error: r.GetError(), Wait: r.GetWait()}
+	if kind := r.GetAdjustment().GetAdjustment(); kind != harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED {
+		retry.Adjustment = strings.ToLower(strings.TrimPrefix(kind.String(), "ADJUSTMENT_"))
+	}
+	return &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: retry}}
 }
 
 // ContinuationPrompt reports that a silent agent was reminded for the count-th

@@ -87,30 +87,57 @@ func SpillTo(ctx context.Context, m proto.Message, target int, put func(ctx cont
 
 func spill(ctx context.Context, m proto.Message, inline, target int, put func(ctx context.Context, data []byte) (*harnessv1.BlobRef, error)) error {
 	size := proto.Size(m)
-	var contents []*harnessv1.Content
-	collectContents(m.ProtoReflect(), &contents)
-	sort.SliceStable(contents, func(i, j int) bool {
-		return len(contents[i].GetInline()) > len(contents[j].GetInline())
-	})
+	var values []spillable
+	collect(m.ProtoReflect(), &values)
+	sort.SliceStable(values, func(i, j int) bool { return values[i].length() > values[j].length() })
 	saved := 0
-	for _, c := range contents {
-		if c.GetBlob() != nil {
+	for _, v := range values {
+		if v.spilled() {
 			size -= saved // the same content in two fields, moved with the first
 			continue
 		}
-		text := c.GetInline()
-		if len(text) <= inline && (size <= target || len(text) <= content.MaxPreview) {
+		length := v.length()
+		if length <= inline && (size <= target || length <= content.MaxPreview) {
 			break
 		}
-		ref, err := put(ctx, []byte(text))
+		ref, err := put(ctx, v.bytes())
 		if err != nil {
-			return fmt.Errorf("spill %d bytes: %w", len(text), err)
+			return fmt.Errorf("spill %d bytes: %w", length, err)
 		}
-		c.Value = &harnessv1.Content_Blob{Blob: ref}
-		saved = len(text) - proto.Size(ref)
+		v.spill(ref)
+		saved = length - proto.Size(ref)
 		size -= saved
 	}
 	return nil
+}
+
+// spillable is a value of a record that can be moved to a blob.
+type spillable interface {
+	length() int
+	bytes() []byte
+	spilled() bool
+	spill(ref *harnessv1.BlobRef)
+}
+
+type spillableContent struct{ *harnessv1.Content }
+
+func (c spillableContent) length() int   { return len(c.GetInline()) }
+func (c spillableContent) bytes() []byte { return []byte(c.GetInline()) }
+func (c spillableContent) spilled() bool { return c.GetBlob() != nil }
+
+func (c spillableContent) spill(ref *harnessv1.BlobRef) {
+	c.Value = &harnessv1.Content_Blob{Blob: ref}
+}
+
+// spillableOpaque is moved to a blob without a preview: its bytes appear nowhere else.
+type spillableOpaque struct{ *harnessv1.Opaque }
+
+func (o spillableOpaque) length() int   { return len(o.GetInline()) }
+func (o spillableOpaque) bytes() []byte { return o.GetInline() }
+func (o spillableOpaque) spilled() bool { return o.GetBlob() != nil }
+
+func (o spillableOpaque) spill(ref *harnessv1.BlobRef) {
+	o.Value = &harnessv1.Opaque_Blob{Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()}}
 }
 
 // Bounds of Shrink.
@@ -148,10 +175,16 @@ func shorten(m protoreflect.Message) {
 	})
 }
 
-func collectContents(m protoreflect.Message, into *[]*harnessv1.Content) {
-	if c, ok := m.Interface().(*harnessv1.Content); ok {
-		if c.GetBlob() == nil && c.GetInline() != "" {
-			*into = append(*into, c)
+func collect(m protoreflect.Message, into *[]spillable) {
+	switch v := m.Interface().(type) {
+	case *harnessv1.Content:
+		if v.GetInline() != "" {
+			*into = append(*into, spillableContent{v})
+		}
+		return
+	case *harnessv1.Opaque:
+		if len(v.GetInline()) > 0 {
+			*into = append(*into, spillableOpaque{v})
 		}
 		return
 	}
@@ -160,10 +193,10 @@ func collectContents(m protoreflect.Message, into *[]*harnessv1.Content) {
 		case fd.Message() == nil || fd.IsMap():
 		case fd.IsList():
 			for i := range v.List().Len() {
-				collectContents(v.List().Get(i).Message(), into)
+				collect(v.List().Get(i).Message(), into)
 			}
 		default:
-			collectContents(v.Message(), into)
+			collect(v.Message(), into)
 		}
 		return true
 	})

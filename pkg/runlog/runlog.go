@@ -40,7 +40,9 @@ import (
 //   - 2: answers and declared tools in the inbox, calls with deadlines, deleted
 //     runs. A program that reads only schema 1 would ignore such inputs.
 //   - 3: contracts, work items, hooks, modes and rules.
-const Schema = 3
+//   - 4: parts of messages, media, adjustments of requests. A program that reads only
+//     schema 3 would send reasoning back that a provider has refused.
+const Schema = 4
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

@@ -144,6 +144,16 @@ func spentOf(s *harnessv1.Snapshot) *harnessv1.Spent {
 
 // AddUsage adds the usage of a model call. It changes s.
 func AddUsage(s *harnessv1.Snapshot, u *harnessv1.Usage) {
+	AddTokens(s, u)
+	spentOf(s).ModelCalls++
+}
+
+// AddTokens adds the usage of a request that is no model call of the run, such as one
+// that was refused; nil adds nothing. It changes s.
+func AddTokens(s *harnessv1.Snapshot, u *harnessv1.Usage) {
+	if u == nil {
+		return
+	}
 	spent := spentOf(s)
 	if spent.Usage == nil {
 		spent.Usage = &harnessv1.Usage{}
@@ -154,5 +164,4 @@ func AddUsage(s *harnessv1.Snapshot, u *harnessv1.Usage) {
 	spent.Usage.CostMicroUsd += u.GetCostMicroUsd()
 	spent.Usage.ReasoningTokens += u.GetReasoningTokens()
 	spent.Usage.CacheWriteTokens += u.GetCacheWriteTokens()
-	spent.ModelCalls++
 }

@@ -24,7 +24,17 @@ func MessageBytes(m *harnessv1.Message) uint64 {
 	for _, c := range m.GetToolCalls() {
 		n += uint64(len(c.GetName())+len(c.GetId())) + contentBytes(c.GetArguments())
 	}
+	for _, p := range m.GetParts() {
+		n += opaqueBytes(p.GetOpaque())
+	}
 	return n
+}
+
+func opaqueBytes(o *harnessv1.Opaque) uint64 {
+	if b := o.GetBlob(); b != nil {
+		return b.GetSize()
+	}
+	return uint64(len(o.GetInline()))
 }
 
 func contentBytes(c *harnessv1.Content) uint64 {

@@ -35,6 +35,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	s.FirstSequence = d.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
 	s.Workspace = spec.GetWorkspace()
+	s.Reasoning = proto.CloneOf(spec.GetAgent().GetReasoning())
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
 	d.define(spec)
 	for _, f := range environment.GetInstructionFiles() {

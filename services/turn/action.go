@@ -62,6 +62,8 @@ type AskModel struct {
 	// FailedTries are those since the last response, those of earlier steps
 	// included.
 	FailedTries uint32
+	// Adjustments of the requests to the model.
+	Adjustments []*harnessv1.ModelAdjustment
 }
 
 // Wait waits until the next try. Leads to Waited, early if the turn is stopped.

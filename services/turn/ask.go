@@ -32,7 +32,9 @@ func (p *Progress) ask(s *State) Action {
 	case e.wait != nil:
 		return Wait{For: *e.wait}
 	}
-	return AskModel{Ref: c.ref, Try: p.try(), FailedTries: s.Snapshot.GetFailedTries() + p.failedTries()}
+	return AskModel{
+		Ref: c.ref, Try: p.try(), FailedTries: s.Snapshot.GetFailedTries() + p.failedTries(), Adjustments: p.adjustments(s, c.ref),
+	}
 }
 
 // mustStore reports whether a try has a result that is stored even if the turn is
@@ -43,13 +45,20 @@ func (p *Progress) mustStore(s *State) bool {
 	return e.answer != nil || e.failedTry != nil || e.preparation != nil && c.refused != nil
 }
 
-// failedTries returns the number of tries at models that failed in this step.
+// failedTries returns the number of tries at models that failed in this step. A request
+// that is sent again with an adjustment was no try.
 func (p *Progress) failedTries() uint32 {
-	return uint32(len(p.Failures)) //nolint:gosec // a few for each model
+	var n uint32
+	for _, f := range p.Failures {
+		if f.GetAdjustment() == nil {
+			n++
+		}
+	}
+	return n
 }
 
-// try returns the number of the next try in this step, from 1.
-func (p *Progress) try() uint32 { return p.failedTries() + 1 }
+// try returns the number of the next request in this step, from 1.
+func (p *Progress) try() uint32 { return uint32(len(p.Failures)) + 1 } //nolint:gosec // a few for each model
 
 // candidate is the model that is to respond.
 type candidate struct {
@@ -99,7 +108,7 @@ func (p *Progress) refuse(s *State, ref string, fallback bool) *harnessv1.ModelR
 // which it was given up; nil while it may be tried again.
 func (p *Progress) Tries(ref string) (count uint32, last *harnessv1.ModelRetried) {
 	for _, f := range p.Failures {
-		if f.GetModel() == ref {
+		if f.GetModel() == ref && f.GetAdjustment() == nil {
 			count++
 			if f.GetLast() {
 				last = f
@@ -116,6 +125,13 @@ func (p *Progress) failTry(s *State, ref string, failed ModelFailed) {
 	if failure == nil {
 		failure = model.AsError(nil)
 	}
+	if adjustment := p.adjust(s, ref, failure); adjustment != nil {
+		p.execution.failedTry = &harnessv1.ModelRetried{
+			Try: p.try(), Model: ref, Error: content.Cut(failure.Message, content.MaxPreview), Wait: durationpb.New(0),
+			Adjustment: adjustment, Kind: errorKind(failure),
+		}
+		return
+	}
 	count, _ := p.Tries(ref)
 	wait, again := model.Next(s.Snapshot.GetConfig().GetModel(), count+1, failure, failed.Random)
 	p.execution.failedTry = &harnessv1.ModelRetried{
@@ -127,7 +143,7 @@ func (p *Progress) failTry(s *State, ref string, failed ModelFailed) {
 // retry stores a failed try.
 func (p *Progress) retry(s *State, r *harnessv1.ModelRetried) Action {
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ModelRetried{ModelRetried: r}})
-	d.Emit(event.ModelRetry(r.GetTry(), r.GetModel(), r.GetError(), r.GetWait()))
+	d.Emit(event.ModelRetry(r))
 	return Append{Draft: d}
 }
 
@@ -135,8 +151,11 @@ func (p *Progress) retry(s *State, r *harnessv1.ModelRetried) Action {
 func (p *Progress) retried(r *harnessv1.ModelRetried, now time.Time) {
 	e := &p.execution
 	e.failedTry, e.wait = nil, nil
-	if r.GetLast() {
+	switch {
+	case r.GetLast():
 		e.askSince = now
+		return
+	case r.GetAdjustment() != nil:
 		return
 	}
 	wait := r.GetWait().AsDuration()

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -36,12 +37,19 @@ func (p *Progress) claimTurn(s *State) Action {
 	if instructions && !p.execution.inspected {
 		return Inspect{InstructionsOnly: !changes}
 	}
+	first := p.Attempts == 0 && !p.Resumed && p.Skip == ""
+	if first && p.mayFollowAnswer(s) && p.execution.conversation == nil && p.execution.stop == nil {
+		return LoadConversation{}
+	}
 	attempt := p.Attempts + 1
 	started := &harnessv1.TurnStarted{TurnNumber: p.Number, Attempt: attempt}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: started}})
-	if p.Attempts == 0 && !p.Resumed && p.Skip == "" && p.Number > s.Snapshot.GetToldTurn() {
-		g := &guide{s: s, p: p, draft: d, started: started}
+	g := &guide{s: s, p: p, draft: d, started: started}
+	if first && p.Number > s.Snapshot.GetToldTurn() {
 		g.all()
+	}
+	if first && len(d.Appended) == 0 && p.followsAnswer(s) {
+		g.add("continue", "", continuation)
 	}
 	switch {
 	case p.Attempts > 0:
@@ -50,6 +58,25 @@ func (p *Progress) claimTurn(s *State) Action {
 		d.Emit(event.StepStart(attempt, p.Resumed))
 	}
 	return Append{Draft: d, After: "claimed"}
+}
+
+// continuation precedes a request that would otherwise end with an answer, which some
+// wires refuse and some models would write on.
+const continuation = "Continue with the task. If it is done, call work_complete."
+
+// mayFollowAnswer reports whether the conversation may end with an answer.
+func (p *Progress) mayFollowAnswer(s *State) bool {
+	last := s.Snapshot.GetTurn()
+	return last.GetNumber() > 0 && !last.GetCalledTools()
+}
+
+// followsAnswer reports whether the conversation ends with an answer.
+func (p *Progress) followsAnswer(s *State) bool {
+	if !p.mayFollowAnswer(s) || p.execution.conversation == nil {
+		return false
+	}
+	view := conversation.View(p.execution.conversation.Messages)
+	return len(view) > 0 && view[len(view)-1].GetRole() == harnessv1.Role_ROLE_ASSISTANT
 }
 
 // entry returns the draft of a journal entry.

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -48,7 +49,7 @@ func (p *Progress) close(s *State) Action {
 	}
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
-		Interrupted: interrupted, Error: p.noResponse(s), Seen: p.seen(s), Unadmitted: p.unadmitted(s),
+		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Seen: p.seen(s), Unadmitted: p.unadmitted(s),
 		ToolTokens: s.Tools.Tokens, Now: p.execution.now,
 	})
 	if err != nil {
@@ -129,6 +130,12 @@ func (c *completion) afterStep(e hook.Effects) {
 // addResponse adds what the response used and said.
 func (c *completion) addResponse(end End) {
 	s, p := c.s, c.p
+	for _, f := range p.Failures {
+		runstate.AddTokens(s, f.GetUsage())
+		if f.GetAdjustment() != nil {
+			s.ModelAdjustments = runstate.Adjust(s.GetModelAdjustments(), f.GetAdjustment())
+		}
+	}
 	if p.Response == nil {
 		s.FailedTries += p.failedTries()
 		return
@@ -160,7 +167,8 @@ func (c *completion) addResponse(end End) {
 	}
 	s.Turn = &harnessv1.TurnState{
 		Number: p.Number, CalledTools: len(p.Response.GetCalls()) > 0,
-		Calls: uint32(len(p.Response.GetCalls())), //nolint:gosec // bounded by a response
+		Calls:    uint32(len(p.Response.GetCalls())), //nolint:gosec // bounded by a response
+		CutShort: p.Response.GetCutShort(),
 	}
 	if summary := summaryOf(p.Message, p.Prepared); summary != nil {
 		s.Turn.AgentDone, s.Turn.CalledWorkComplete = true, true

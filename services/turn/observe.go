@@ -103,7 +103,7 @@ func (p *Progress) appended(a Append, now time.Time) bool {
 	p.Fold(&harnessv1.Record{Appended: a.Draft.Appended, Body: &harnessv1.Record_Journal{Journal: a.Draft.Entry}})
 	switch entry := a.Draft.Entry.GetEntry().(type) {
 	case *harnessv1.Journal_TurnStarted:
-		e.claimed = true
+		e.claimed, e.conversation = true, nil // it may have appended messages
 	case *harnessv1.Journal_ModelRetried:
 		p.retried(entry.ModelRetried, now)
 	case *harnessv1.Journal_ModelResponded:
@@ -164,6 +164,10 @@ func (p *Progress) asked(s *State, now time.Time, a AskModel, event Event) bool 
 	case ModelAnswered:
 		if got.Response == nil {
 			return false
+		}
+		if got.Response.FinishReason == refused {
+			p.refuseAnswer(a.Ref, got.Response)
+			return true
 		}
 		e.answer = &answer{ref: a.Ref, response: got.Response, latency: durationpb.New(now.Sub(e.askSince))}
 	case ModelFailed:

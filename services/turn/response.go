@@ -18,6 +18,23 @@ const maxCalls = 64
 const cutOff = "Your response was cut off by the length limit, so its tool calls were dropped and nothing of it ran. " +
 	"Answer again in smaller pieces: fewer calls, or less content in each."
 
+// cutShort follows a response that reached the length limit before any text or call.
+const cutShort = "Your response reached the length limit before any text or tool call. " +
+	"Think less this time: decide on one next step and make its tool call."
+
+// cutShortAgain returns the error of a turn whose response reached the length limit
+// before any text or call, like the one before.
+func (p *Progress) cutShortAgain(s *State) *harnessv1.TurnError {
+	if !p.Response.GetCutShort() || !s.Snapshot.GetTurn().GetCutShort() {
+		return nil
+	}
+	return &harnessv1.TurnError{
+		Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR,
+		Message: p.Response.GetModel() + ": two responses in a row reached the length limit before any text or tool call: " +
+			"lower the reasoning effort, or use a model with a larger output",
+	}
+}
+
 // respond returns the record of the model's answer. Whatever the model wrote is
 // data: every call is run, awaited, answered by the harness, or answered with an
 // error that names what is wrong. If calls have subscribers, the calls are judged
@@ -28,18 +45,23 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		Role:    harnessv1.Role_ROLE_ASSISTANT,
 		Content: content.Inline(strings.ToValidUTF8(r.Text, "\uFFFD")),
 	}
+	cut := r.FinishReason == "length"
 	responded := &harnessv1.ModelResponded{
 		Model: a.ref, Usage: r.Usage, FinishReason: r.FinishReason,
 		Preparation: p.execution.preparation, Latency: a.latency,
 	}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: responded}})
 	d.Append(message)
-	if r.FinishReason == "length" && len(r.ToolCalls) > 0 {
+	if responded.CutShort = cut && strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0; responded.GetCutShort() {
+		d.Append(runstate.GuidanceMessage(cutShort))
+	}
+	if cut && len(r.ToolCalls) > 0 {
 		d.Append(runstate.GuidanceMessage(cutOff))
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}
 	message.ToolCalls = p.callsOf()
+	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
 	j := newJudgement(s, p, d)
 	for _, call := range message.ToolCalls {

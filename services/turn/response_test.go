@@ -195,7 +195,7 @@ func TestResponseToGarbage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &model.Response{
 			Text:         garbage.Draw(t, "text"),
-			FinishReason: rapid.SampledFrom([]string{"stop", "tool_calls", "length", "content_filter", ""}).Draw(t, "finish"),
+			FinishReason: rapid.SampledFrom([]string{"stop", "tool_calls", "length", ""}).Draw(t, "finish"),
 		}
 		for range rapid.IntRange(0, 8).Draw(t, "calls") {
 			c := call(garbage.Draw(t, "id"), name.Draw(t, "name"), arguments.Draw(t, "arguments"))

@@ -45,10 +45,12 @@ type worker struct {
 	p       *turn.Progress
 
 	response  *model.Response
-	failures  []*model.Error  // of the first tries at a model
-	unusable  map[string]bool // models without a provider
-	known     []string        // ids of calls in the conversation
-	unknown   map[string]bool // calls that the tool host has no record of
+	responses []*model.Response    // before it
+	failures  []*model.Error       // of the first tries at a model
+	unusable  map[string]bool      // models without a provider
+	known     []string             // ids of calls in the conversation
+	last      []*harnessv1.Message // of the conversation
+	unknown   map[string]bool      // calls that the tool host has no record of
 	cancelled turn.CallsCancelled
 	hook      func(hook.Point) hook.Result
 	dies      int                    // records after which it dies; negative for never
@@ -175,6 +177,11 @@ func (w *worker) ask(a turn.AskModel) turn.Event {
 		w.failures = w.failures[1:]
 		return turn.ModelFailed{Err: failure}
 	}
+	if len(w.responses) > 0 {
+		r := w.responses[0]
+		w.responses = w.responses[1:]
+		return turn.ModelAnswered{Response: r}
+	}
 	return turn.ModelAnswered{Response: w.response}
 }
 
@@ -204,7 +211,7 @@ func (w *worker) conversation() *conversation.Conversation {
 	for _, id := range w.known {
 		m.ToolCalls = append(m.ToolCalls, call(id, "read_file", "{}"))
 	}
-	c.Fold(&harnessv1.Record{Appended: []*harnessv1.Message{m}})
+	c.Fold(&harnessv1.Record{Appended: append([]*harnessv1.Message{m}, w.last...)})
 	return c
 }
 

@@ -31,7 +31,7 @@ import (
 
 // encoding is the version of the form in which requests are encoded. A change of any
 // wire that sends the same conversation as other bytes increments it, so that no part
-// goes back behind bytes that it was not made for.
+// goes back after bytes that it was not made for.
 const encoding = 1
 
 // Target is the model that a request goes to.

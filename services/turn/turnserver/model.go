@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -23,9 +24,18 @@ func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) t
 		Streaming:   cfg.GetModel().GetStreaming(),
 		IdleTimeout: cfg.GetModel().GetIdleTimeout().AsDuration(),
 		Turn:        t.progress.Number,
+		CacheKey:    content.Digest([]byte(t.run.Namespace + "/" + t.run.ID))[:cacheKey],
+		Blob: func(ctx context.Context, digest string) ([]byte, error) {
+			return t.server.blobs.read(ctx, t.run, digest)
+		},
 	}
+	reasoning := t.state.Snapshot.GetReasoning()
+	t.request.Effort, t.request.ShowReasoning = reasoning.GetEffort(), reasoning == nil || reasoning.Show == nil || reasoning.GetShow()
 	return turn.RequestPrepared{}
 }
+
+// cacheKey is the length of the key of the provider's cache.
+const cacheKey = 32
 
 // askModel makes one try at a model, as a span.
 func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
@@ -34,6 +44,7 @@ func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
 		return turn.ModelUnusable{Err: err}
 	}
 	t.request.Model, t.request.FailedTries = p.name, a.FailedTries
+	t.request.Adjustments = a.Adjustments
 	ctx, span := t.startModelSpan(ctx, a)
 	defer span.End()
 	response, err := p.provider.Complete(ctx, t.request, t.publishDeltas(a.Try))

@@ -79,7 +79,7 @@ func (w *Server) text(ctx context.Context, run runlog.Run, c *harnessv1.Content)
 	if c.GetBlob() == nil {
 		return c, nil
 	}
-	data, err := w.cfg.Log.Blob(ctx, run, c.GetBlob().GetDigest())
+	data, err := w.blobs.read(ctx, run, c.GetBlob().GetDigest())
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,7 @@ type Server struct {
 	conversations *conversationcache.Cache
 	active        *interrupt.Watch
 	shown         *shownCache
+	blobs         *blobCache
 	definitions   *agent.Cache
 
 	mu        sync.Mutex
@@ -126,6 +127,7 @@ func New(cfg Config) *Server {
 		conversations: conversations(cfg),
 		active:        interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		shown:         &shownCache{entries: map[shownKey]string{}},
+		blobs:         newBlobCache(cfg.Log, maxBlobs),
 		definitions:   &agent.Cache{Blob: cfg.Log.Blob},
 		providers:     map[string]*provider{},
 	}

@@ -914,7 +914,7 @@ type ReasoningConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How much it reasons. Default: the provider's.
 	Effort Effort `protobuf:"varint,1,opt,name=effort,proto3,enum=harness.v1.Effort" json:"effort,omitempty"`
-	// Whether the provider is asked for a text of it for people. Default true.
+	// Whether a text of it for people is requested. Default true.
 	Show          *bool `protobuf:"varint,2,opt,name=show,proto3,oneof" json:"show,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1612,7 +1612,9 @@ type ModelResponded struct {
 	// Work items as the harness's own tools have left them.
 	WorkItems []*WorkItem `protobuf:"bytes,7,rep,name=work_items,json=workItems,proto3" json:"work_items,omitempty"`
 	// What becomes of the calls is decided once their subscribers have spoken.
-	Unjudged      bool `protobuf:"varint,8,opt,name=unjudged,proto3" json:"unjudged,omitempty"`
+	Unjudged bool `protobuf:"varint,8,opt,name=unjudged,proto3" json:"unjudged,omitempty"`
+	// The answer reached the length limit before any text or call.
+	CutShort      bool `protobuf:"varint,9,opt,name=cut_short,json=cutShort,proto3" json:"cut_short,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1699,6 +1701,13 @@ func (x *ModelResponded) GetWorkItems() []*WorkItem {
 func (x *ModelResponded) GetUnjudged() bool {
 	if x != nil {
 		return x.Unjudged
+	}
+	return false
+}
+
+func (x *ModelResponded) GetCutShort() bool {
+	if x != nil {
+		return x.CutShort
 	}
 	return false
 }
@@ -2069,7 +2078,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	" \x01(\bR\bexplores\x121\n" +
 	"\targuments\x18\v \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x18\n" +
 	"\aoffered\x18\f \x01(\bR\aoffered\x12\x16\n" +
-	"\x06review\x18\r \x01(\bR\x06review\"\xe7\x02\n" +
+	"\x06review\x18\r \x01(\bR\x06review\"\x84\x03\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
@@ -2079,7 +2088,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\vpreparation\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vpreparation\x123\n" +
 	"\n" +
 	"work_items\x18\a \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12\x1a\n" +
-	"\bunjudged\x18\b \x01(\bR\bunjudged\"F\n" +
+	"\bunjudged\x18\b \x01(\bR\bunjudged\x12\x1b\n" +
+	"\tcut_short\x18\t \x01(\bR\bcutShort\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\x12\x1b\n" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xe3\x01\n" +

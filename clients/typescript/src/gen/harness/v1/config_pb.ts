@@ -458,7 +458,7 @@ export type ReasoningConfig = Message<"harness.v1.ReasoningConfig"> & {
   effort: Effort;
 
   /**
-   * Whether the provider is asked for a text of it for people. Default true.
+   * Whether a text of it for people is requested. Default true.
    *
    * @generated from field: optional bool show = 2;
    */

@@ -557,7 +557,7 @@ class ReasoningConfig(_message.Message):
     effort: Global___Effort.ValueType
     """How much it reasons. Default: the provider's."""
     show: _builtins.bool
-    """Whether the provider is asked for a text of it for people. Default true."""
+    """Whether a text of it for people is requested. Default true."""
     def __init__(
         self,
         *,

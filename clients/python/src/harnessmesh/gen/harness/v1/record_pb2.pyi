@@ -769,12 +769,15 @@ class ModelResponded(_message.Message):
     PREPARATION_FIELD_NUMBER: _builtins.int
     WORK_ITEMS_FIELD_NUMBER: _builtins.int
     UNJUDGED_FIELD_NUMBER: _builtins.int
+    CUT_SHORT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """PROVIDER:NAME that answered."""
     finish_reason: _builtins.str
     """The provider's word for why it stopped: stop, tool_calls, length, content_filter."""
     unjudged: _builtins.bool
     """What becomes of the calls is decided once their subscribers have spoken."""
+    cut_short: _builtins.bool
+    """The answer reached the length limit before any text or call."""
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """What it used."""
@@ -806,10 +809,11 @@ class ModelResponded(_message.Message):
         preparation: _duration_pb2.Duration | None = ...,
         work_items: _abc.Iterable[_workitem_pb2.WorkItem] | None = ...,
         unjudged: _builtins.bool = ...,
+        cut_short: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "preparation", b"preparation", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "finish_reason", b"finish_reason", "latency", b"latency", "model", b"model", "preparation", b"preparation", "unjudged", b"unjudged", "usage", b"usage", "work_items", b"work_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "cut_short", b"cut_short", "finish_reason", b"finish_reason", "latency", b"latency", "model", b"model", "preparation", b"preparation", "unjudged", b"unjudged", "usage", b"usage", "work_items", b"work_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

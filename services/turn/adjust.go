@@ -1,0 +1,66 @@
+package turn
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// adjustments returns the adjustments of the requests to a model, those of this step
+// included.
+func (p *Progress) adjustments(s *State, ref string) []*harnessv1.ModelAdjustment {
+	var all, own []*harnessv1.ModelAdjustment
+	all = append(all, s.Snapshot.GetModelAdjustments()...)
+	for _, f := range p.Failures {
+		if f.GetAdjustment() != nil {
+			all = runstate.Adjust(all, f.GetAdjustment())
+		}
+	}
+	for _, a := range all {
+		if a.GetModel() == ref {
+			own = append(own, a)
+		}
+	}
+	return own
+}
+
+// adjust returns the adjustment that a failed try asks for; nil if it asks for none, or
+// for one that the request had.
+func (p *Progress) adjust(s *State, ref string, failure *model.Error) *harnessv1.ModelAdjustment {
+	if failure.Adjustment == harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED {
+		return nil
+	}
+	adjustment := &harnessv1.ModelAdjustment{Model: ref, Adjustment: failure.Adjustment}
+	if failure.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE {
+		for _, m := range p.execution.conversation.Messages {
+			adjustment.ThroughMessage = max(adjustment.ThroughMessage, m.GetId())
+		}
+	}
+	for _, a := range p.adjustments(s, ref) {
+		if a.GetAdjustment() == adjustment.GetAdjustment() && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
+			return nil
+		}
+	}
+	return adjustment
+}
+
+// refuseAnswer notes an answer that is a refusal. The model is given up in this step,
+// because the same request is refused again, and nothing of the answer is appended.
+func (p *Progress) refuseAnswer(ref string, r *model.Response) {
+	why := "the model refused to answer"
+	if category := strings.TrimSpace(content.OneLine(r.Refusal)); category != "" {
+		why += " (" + category + ")"
+	}
+	p.execution.failedTry = &harnessv1.ModelRetried{
+		Try: p.try(), Model: ref, Error: content.Cut(why, content.MaxPreview), Wait: durationpb.New(0), Last: true,
+		Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, Usage: r.Usage,
+	}
+}
+
+// refused is the finish reason of an answer that is a refusal.
+const refused = "content_filter"
