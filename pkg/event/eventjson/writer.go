@@ -33,6 +33,8 @@ const (
 	// controlName is left out if unset: most work items have no audit, and all false
 	// would read as a failed one.
 	controlName = protoreflect.FullName("harness.v1.ControlVerdict")
+	// opaqueName is never written: only the provider that made it can read it.
+	opaqueName = protoreflect.FullName("harness.v1.Opaque")
 )
 
 // writer writes one JSON value and keeps track of commas.
@@ -91,14 +93,14 @@ func (w *writer) fields(m protoreflect.Message, names ...protoreflect.Name) {
 	}
 }
 
-// message writes m as an object of all its fields. Of a oneof it writes only the field
-// that is set.
+// message writes m as an object of all its fields but opaque ones. Of a oneof it writes
+// only the field that is set.
 func (w *writer) message(m protoreflect.Message) {
 	w.open('{')
 	all := m.Descriptor().Fields()
 	for i := range all.Len() {
 		f := all.Get(i)
-		if one := f.ContainingOneof(); one != nil && !one.IsSynthetic() && !m.Has(f) {
+		if one := f.ContainingOneof(); one != nil && !one.IsSynthetic() && !m.Has(f) || isMessage(f, opaqueName) {
 			continue
 		}
 		w.field(m, f)

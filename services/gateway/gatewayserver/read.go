@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -141,7 +142,8 @@ func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*h
 	return resp, nil
 }
 
-// GetConversation returns the conversation of a run up to a version.
+// GetConversation returns the conversation of a run up to a version, without opaque
+// parts.
 func (s *Server) GetConversation(ctx context.Context, r *harnessv1.GetConversationRequest) (*harnessv1.GetConversationResponse, error) {
 	run, err := gateway.Run(r.GetNamespace(), r.GetRunId())
 	if err != nil {
@@ -158,6 +160,7 @@ func (s *Server) GetConversation(ctx context.Context, r *harnessv1.GetConversati
 			return true, nil
 		}
 		for _, m := range slices.Backward(e.Record.GetAppended()) {
+			m = opaque.Without(m)
 			if size += proto.Size(m); size > maxConversation {
 				return false, gateway.TooLarge("conversation", size, maxConversation, "bytes")
 			}

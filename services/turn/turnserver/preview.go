@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -22,8 +23,8 @@ func (p *preview) AppendJournal(_ context.Context, _ *harnessv1.Journal, appende
 	return nil
 }
 
-// Prepare returns what the model would be sent in a turn. It performs the turn up
-// to the request, without subscribers, and stores nothing.
+// Prepare returns what the model would be sent in a turn, without opaque parts. It
+// performs the turn up to the request, without subscribers, and stores nothing.
 func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*harnessv1.PrepareResponse, error) {
 	in := proto.CloneOf(req.GetInput())
 	s := in.GetStep().GetSnapshot()
@@ -54,6 +55,11 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	if err != nil {
 		return nil, err
 	}
+	shown := make([]*harnessv1.Message, 0, len(request.GetMessages()))
+	for _, m := range request.GetMessages() {
+		shown = append(shown, opaque.Without(m))
+	}
+	request.Messages = shown
 	return &harnessv1.PrepareResponse{Request: request}, nil
 }
 
