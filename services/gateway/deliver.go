@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -13,7 +15,8 @@ import (
 )
 
 // Deliver returns the events of a record for observers, with id, version and time, and
-// with the texts that are stored only once, in the conversation.
+// with the texts that are stored only once, in the conversation. Opaque parts of that
+// are in no event.
 func Deliver(e runlog.Entry) []*harnessv1.Event {
 	rec := e.Record
 	if len(rec.GetEvents()) == 0 {
@@ -32,7 +35,10 @@ func Deliver(e runlog.Entry) []*harnessv1.Event {
 		switch body := ev.GetEvent().(type) {
 		case *harnessv1.Event_ModelResponse:
 			if body.ModelResponse.GetText() == nil {
-				body.ModelResponse.Text = spoken(rec)
+				body.ModelResponse.Text = response(rec).GetContent()
+			}
+			if body.ModelResponse.GetReasoning() == nil {
+				body.ModelResponse.Reasoning = reasoning(response(rec))
 			}
 		case *harnessv1.Event_ToolResult:
 			if body.ToolResult.GetResult() == nil {
@@ -48,14 +54,39 @@ func Deliver(e runlog.Entry) []*harnessv1.Event {
 	return events
 }
 
-// spoken returns the text of the model's message in a record.
-func spoken(rec *harnessv1.Record) *harnessv1.Content {
+// response returns the model's message in a record; nil without one.
+func response(rec *harnessv1.Record) *harnessv1.Message {
 	for _, m := range rec.GetAppended() {
 		if m.GetRole() == harnessv1.Role_ROLE_ASSISTANT {
-			return m.GetContent()
+			return m
 		}
 	}
 	return nil
+}
+
+// reasoning returns the reasoning of a message as the provider tells it to people: its
+// texts, separated by blank lines; nil without any. A single text in a blob is returned
+// as the blob; of several texts, one in a blob is represented by its preview.
+func reasoning(m *harnessv1.Message) *harnessv1.Content {
+	var texts []*harnessv1.Content
+	for _, p := range m.GetParts() {
+		if text := p.GetReasoning().GetText(); content.Text(text) != "" {
+			texts = append(texts, text)
+		}
+	}
+	switch len(texts) {
+	case 0:
+		return nil
+	case 1:
+		return texts[0]
+	}
+	shown := make([]string, len(texts))
+	for i, text := range texts {
+		if shown[i] = content.Text(text); text.GetBlob() != nil {
+			shown[i] += "…"
+		}
+	}
+	return content.Inline(strings.Join(shown, "\n\n"))
 }
 
 // answer returns the answer to a call in a record.

@@ -57,6 +57,43 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
+func reasoned(texts ...*harnessv1.Content) []*harnessv1.Part {
+	opaque := &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: []byte(`"secret"`)}}
+	parts := []*harnessv1.Part{{Kind: &harnessv1.Part_Text{Text: 4}}}
+	for _, text := range texts {
+		parts = append(parts, &harnessv1.Part{Kind: &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{Text: text}}, Opaque: opaque})
+	}
+	return parts
+}
+
+func TestDeliverFillsTheReasoning(t *testing.T) {
+	blob := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: content.Ref([]byte("a long text"))}}
+	for name, c := range map[string]struct {
+		parts []*harnessv1.Part
+		want  *harnessv1.Content
+	}{
+		"no parts":               {nil, nil},
+		"none for people":        {reasoned(nil, content.Inline("")), nil},
+		"one":                    {reasoned(content.Inline("hm")), content.Inline("hm")},
+		"one of three":           {reasoned(nil, content.Inline("hm"), content.Inline("")), content.Inline("hm")},
+		"several":                {reasoned(content.Inline("first"), content.Inline("second\n")), content.Inline("first\n\nsecond\n")},
+		"one in a blob":          {reasoned(blob), blob},
+		"several, one in a blob": {reasoned(content.Inline("first"), blob), content.Inline("first\n\na long text…")},
+	} {
+		rec := &harnessv1.Record{
+			Appended: []*harnessv1.Message{{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("text"), Parts: c.parts}},
+			Events:   []*harnessv1.Event{{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{}}}},
+		}
+		got := Deliver(entry(7, rec))[0].GetModelResponse()
+		if !proto.Equal(got.GetReasoning(), c.want) || got.GetText().GetInline() != "text" {
+			t.Errorf("%s: %v", name, got)
+		}
+		if rec.GetEvents()[0].GetModelResponse().GetReasoning() != nil {
+			t.Errorf("%s: the record was changed", name)
+		}
+	}
+}
+
 func TestRunAndResult(t *testing.T) {
 	snapshot := &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, StopReason: &harnessv1.StopReason{Kind: "kind"},
