@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,7 @@ func (s *schemas) all() {
 		d := m.ProtoReflect().Descriptor()
 		s.answer(d, string(d.Name()))
 	}
+	s.delta()
 	s.answer((&harnessv1.HarnessResult{}).ProtoReflect().Descriptor(), "Result")
 	result := s.made["Result"].(schema)
 	result["properties"].(schema)["run_id"] = schema{"type": "string", "description": "The run."}
@@ -79,6 +81,18 @@ func (s *schemas) all() {
 		}},
 	}
 	s.start()
+}
+
+// delta makes the schema of a piece of text or of reasoning, which have the same fields.
+func (s *schemas) delta() {
+	made := s.made["Delta"].(schema)
+	made["description"] = "A piece of the model's text, or of its reasoning, while it is being written. It is not stored; the event model.response has the whole text."
+	properties := made["properties"].(schema)
+	delete(properties, "reasoning")
+	delete(properties, "reasoning_offset")
+	made["required"] = slices.DeleteFunc(made["required"].([]any), func(name any) bool { return properties[name.(string)] == nil })
+	described(properties["offset"].(schema), "Bytes of this try's text, or of its reasoning, that came before.")
+	described(properties["text"].(schema), "The text or the reasoning.")
 }
 
 // start makes the schema of a request to start a run: a spec with ids, whose agent

@@ -31,8 +31,8 @@ func described(s schema, text string) schema {
 }
 
 // answer builds the schema of a message as package eventjson writes it, and of the
-// messages in it. If only is not empty, it names the fields to include; fields of a
-// oneof are not required.
+// messages in it, without opaque fields, which are in no response. If only is not empty,
+// it names the fields to include; fields of a oneof are not required.
 func (s *schemas) answer(m protoreflect.MessageDescriptor, name string, only ...protoreflect.Name) {
 	if s.made[name] != nil {
 		return
@@ -42,7 +42,7 @@ func (s *schemas) answer(m protoreflect.MessageDescriptor, name string, only ...
 	properties, required := schema{}, []any{}
 	for i := range m.Fields().Len() {
 		f := m.Fields().Get(i)
-		if len(only) > 0 && !slices.Contains(only, f.Name()) {
+		if len(only) > 0 && !slices.Contains(only, f.Name()) || is(f, "harness.v1.Opaque") {
 			continue
 		}
 		key := string(f.Name())
@@ -166,6 +166,8 @@ func scalar(f protoreflect.FieldDescriptor) schema {
 		return schema{"type": "string"}
 	case protoreflect.DoubleKind, protoreflect.FloatKind:
 		return schema{"type": "number"}
+	case protoreflect.BytesKind:
+		return schema{"type": "string", "contentEncoding": "base64"}
 	}
 	return schema{"type": "integer", "minimum": 0}
 }

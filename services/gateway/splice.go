@@ -8,11 +8,12 @@ import (
 // maxHeld bounds the deltas that wait for the record before them.
 const maxHeld = 256
 
-// Splice inserts the model's text, which is sent outside the log and may be lost, into a
-// watcher's sequence of records. For each try at the model it delivers an unbroken
-// prefix of the text, each byte once, after the record that claims the turn and before
-// the record with the response. After a loss the rest of the try is left out: the whole
-// text is in the model.response event.
+// Splice inserts what the model writes, which is sent outside the log and may be lost,
+// into a watcher's sequence of records. For each try at the model it delivers an unbroken
+// prefix of the text and one of the reasoning, each byte once, after the record that
+// claims the turn and before the record with the response. After a loss in one of the two
+// the rest of it is left out for this try, and the other continues: both are complete in
+// the model.response event.
 //
 // The zero Splice is for a watcher that continues after records that it received
 // earlier; see NewSplice.
@@ -21,10 +22,10 @@ type Splice struct {
 	open bool
 	// seen: a record was delivered. Before that, deltas are accepted without a check.
 	seen bool
-	// turn, attempt and try identify the text that is being delivered.
+	// turn, attempt and try identify the answer that is being delivered.
 	turn, attempt, try uint32
-	// offset is the number of bytes of it that were delivered.
-	offset uint64
+	// text and reasoning are the numbers of bytes of it that were delivered.
+	text, reasoning uint64
 	// responded is the last turn whose response was delivered.
 	responded uint32
 	// held are deltas that arrived before their record.
@@ -46,12 +47,13 @@ func (s *Splice) Record(e runlog.Entry) []*harnessv1.Delta {
 	case journal.GetTurnStarted() != nil:
 		started := journal.GetTurnStarted()
 		s.open = true
-		s.turn, s.attempt, s.try, s.offset = started.GetTurnNumber(), started.GetAttempt(), 0, 0
+		s.turn, s.attempt = started.GetTurnNumber(), started.GetAttempt()
+		s.restart(0)
 		held := s.held
 		s.held = nil
 		var release []*harnessv1.Delta
 		for _, d := range held {
-			if s.Delta(d) {
+			if d = s.Delta(d); d != nil {
 				release = append(release, d)
 			}
 		}
@@ -65,34 +67,62 @@ func (s *Splice) Record(e runlog.Entry) []*harnessv1.Delta {
 	return nil
 }
 
-// Delta reports whether a delta is to be delivered now.
-func (s *Splice) Delta(d *harnessv1.Delta) bool {
+// Delta returns what of a delta is to be delivered now; nil if nothing is.
+func (s *Splice) Delta(d *harnessv1.Delta) *harnessv1.Delta {
 	if s.late(d) {
-		return false
+		return nil
 	}
 	if !s.seen && (!s.open || s.ahead(d)) {
-		if d.GetOffset() != 0 {
-			return false // joined in the middle: the event has the text
+		if !isFirst(d) {
+			return nil // joined in the middle: the event has everything
 		}
-		s.open, s.turn, s.attempt, s.try, s.offset = true, d.GetTurnNumber(), d.GetAttempt(), 0, 0
+		s.open, s.turn, s.attempt = true, d.GetTurnNumber(), d.GetAttempt()
+		s.restart(d.GetTry())
 	}
 	if !s.open || s.ahead(d) {
 		if len(s.held) < maxHeld {
 			s.held = append(s.held, d)
 		}
-		return false
+		return nil
 	}
 	if d.GetTurnNumber() != s.turn || d.GetAttempt() != s.attempt || d.GetTry() < s.try {
-		return false
+		return nil
 	}
 	if d.GetTry() > s.try {
-		s.try, s.offset = d.GetTry(), 0
+		s.restart(d.GetTry())
 	}
-	if d.GetOffset() != s.offset {
-		return false
+	return s.fitting(d)
+}
+
+// restart begins with another try at the model.
+func (s *Splice) restart(try uint32) { s.try, s.text, s.reasoning = try, 0, 0 }
+
+// isFirst reports whether the text or the reasoning of a try starts with d.
+func isFirst(d *harnessv1.Delta) bool {
+	return d.GetText() != "" && d.GetOffset() == 0 || d.GetReasoning() != "" && d.GetReasoningOffset() == 0
+}
+
+// fitting returns the pieces of d that continue what was delivered of their kind; nil if
+// there are none.
+func (s *Splice) fitting(d *harnessv1.Delta) *harnessv1.Delta {
+	text := d.GetText() != "" && d.GetOffset() == s.text
+	reasoning := d.GetReasoning() != "" && d.GetReasoningOffset() == s.reasoning
+	if !text && !reasoning {
+		return nil
 	}
-	s.offset += uint64(len(d.GetText()))
-	return true
+	fits := &harnessv1.Delta{
+		TurnNumber: d.GetTurnNumber(), Attempt: d.GetAttempt(), Try: d.GetTry(),
+		Offset: s.text, ReasoningOffset: s.reasoning,
+	}
+	if text {
+		fits.Text = d.GetText()
+		s.text += uint64(len(fits.GetText()))
+	}
+	if reasoning {
+		fits.Reasoning = d.GetReasoning()
+		s.reasoning += uint64(len(fits.GetReasoning()))
+	}
+	return fits
 }
 
 // late reports whether the response that d is a part of was delivered.

@@ -13,6 +13,27 @@ func delta(turn, attempt, try uint32, offset uint64, text string) *harnessv1.Del
 	return &harnessv1.Delta{TurnNumber: turn, Attempt: attempt, Try: try, Offset: offset, Text: text}
 }
 
+// thought is a delta of reasoning as a turn publishes it: with the offset of the text
+// that it has written so far.
+func thought(turn, attempt, try uint32, offset, text uint64, reasoning string) *harnessv1.Delta {
+	return &harnessv1.Delta{TurnNumber: turn, Attempt: attempt, Try: try, Offset: text, ReasoningOffset: offset, Reasoning: reasoning}
+}
+
+// both is a delta with text and reasoning.
+func both(offset uint64, reasoning string, text uint64, written string) *harnessv1.Delta {
+	d := thought(1, 1, 1, offset, text, reasoning)
+	d.Text = written
+	return d
+}
+
+// pieces returns a delivered delta with its reasoning in parentheses.
+func pieces(d *harnessv1.Delta) string {
+	if d.GetReasoning() == "" {
+		return d.GetText()
+	}
+	return "(" + d.GetReasoning() + ")" + d.GetText()
+}
+
 func claimed(turn, attempt uint32) *harnessv1.Record {
 	return &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{
 		TurnStarted: &harnessv1.TurnStarted{TurnNumber: turn, Attempt: attempt}}}}}
@@ -48,19 +69,28 @@ func TestSplice(t *testing.T) {
 		"no record, in between":   {[]any{delta(4, 2, 1, 7, "a"), delta(4, 2, 1, 8, "b"), delta(4, 2, 2, 0, "c"), delta(4, 2, 2, 1, "d"), responded()}, "cd|"},
 		"no record, then another": {[]any{delta(4, 1, 3, 0, "a"), delta(4, 2, 1, 0, "b")}, "ab"},
 		"joined after the end":    {[]any{responded(), delta(4, 1, 1, 5, "x"), handed(), claimed(5, 1), delta(5, 1, 1, 0, "a")}, "|||a"},
+		"reasoning and text":      {[]any{claimed(1, 1), thought(1, 1, 1, 0, 0, "hm"), delta(1, 1, 1, 0, "ab"), thought(1, 1, 1, 2, 2, "m"), delta(1, 1, 1, 2, "c"), responded()}, "|(hm)ab(m)c|"},
+		"both in one":             {[]any{claimed(1, 1), both(0, "hm", 0, "ab"), both(2, "m", 2, "c")}, "|(hm)ab(m)c"},
+		"both, reasoning lost":    {[]any{claimed(1, 1), both(0, "hm", 0, "ab"), both(9, "x", 2, "c"), both(10, "x", 3, "d")}, "|(hm)abcd"},
+		"both, text lost":         {[]any{claimed(1, 1), both(0, "hm", 0, "ab"), both(2, "m", 9, "x"), both(3, "m", 10, "x")}, "|(hm)ab(m)(m)"},
+		"reasoning lost":          {[]any{claimed(1, 1), thought(1, 1, 1, 0, 0, "h"), thought(1, 1, 1, 2, 0, "m"), delta(1, 1, 1, 0, "a"), thought(1, 1, 1, 3, 1, "x"), delta(1, 1, 1, 1, "b")}, "|(h)ab"},
+		"text lost":               {[]any{claimed(1, 1), delta(1, 1, 1, 0, "a"), delta(1, 1, 1, 2, "c"), thought(1, 1, 1, 0, 3, "hm"), delta(1, 1, 1, 3, "d"), thought(1, 1, 1, 2, 4, "m")}, "|a(hm)(m)"},
+		"reasoning twice":         {[]any{claimed(1, 1), thought(1, 1, 1, 0, 0, "h"), thought(1, 1, 1, 0, 0, "h"), thought(1, 1, 1, 1, 0, "m")}, "|(h)(m)"},
+		"next try reasons":        {[]any{claimed(1, 1), thought(1, 1, 1, 0, 0, "h"), delta(1, 1, 1, 0, "a"), thought(1, 1, 2, 0, 0, "m"), delta(1, 1, 2, 0, "b")}, "|(h)a(m)b"},
+		"reasoning early":         {[]any{handed(), thought(1, 1, 1, 0, 0, "h"), claimed(1, 1), thought(1, 1, 1, 1, 0, "m")}, "||(h)(m)"},
+		"joined while it reasons": {[]any{thought(4, 1, 1, 5, 0, "x"), delta(4, 1, 1, 0, "a"), thought(4, 1, 1, 6, 1, "y"), delta(4, 1, 1, 1, "b")}, "ab"},
+		"joined while it writes":  {[]any{delta(4, 1, 1, 5, "x"), thought(4, 1, 1, 0, 6, "h"), delta(4, 1, 1, 6, "y"), thought(4, 1, 1, 1, 7, "m")}, "(h)(m)"},
 	} {
 		var s Splice
 		got := ""
 		for n, a := range c.arrivals {
 			switch a := a.(type) {
 			case *harnessv1.Delta:
-				if s.Delta(a) {
-					got += a.GetText()
-				}
+				got += pieces(s.Delta(a))
 			case *harnessv1.Record:
 				got += "|"
 				for _, d := range s.Record(entry(uint64(n+1), a)) {
-					got += d.GetText()
+					got += pieces(d)
 				}
 			}
 		}
@@ -70,25 +100,29 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// TestSplicePrefix: in whatever order records and deltas arrive, the delivered text of a
-// try is a prefix of it, and no text of a turn follows its response.
+// TestSplicePrefix: in whatever order records and deltas arrive, the delivered text and
+// reasoning of a try are prefixes of them, and nothing of a turn follows its response.
 func TestSplicePrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Splice
 		type try struct{ turn, attempt, try uint32 }
-		shown := map[try]uint64{}
+		shown, thought := map[try]uint64{}, map[try]uint64{}
 		var current try
 		done := uint32(0)
 		show := func(d *harnessv1.Delta) {
 			k := try{d.GetTurnNumber(), d.GetAttempt(), d.GetTry()}
 			if k != current {
 				current = k
-				shown[k] = 0
+				shown[k], thought[k] = 0, 0
 			}
-			if d.GetOffset() != shown[k] {
-				t.Fatalf("%v: offset %d is shown after %d bytes", k, d.GetOffset(), shown[k])
+			if d.GetOffset() != shown[k] || d.GetReasoningOffset() != thought[k] {
+				t.Fatalf("%v: offsets %d, %d are shown after %d, %d bytes", k, d.GetOffset(), d.GetReasoningOffset(), shown[k], thought[k])
 			}
 			shown[k] += uint64(len(d.GetText()))
+			thought[k] += uint64(len(d.GetReasoning()))
+			if d.GetText() == "" && d.GetReasoning() == "" {
+				t.Fatalf("%v: nothing is shown", k)
+			}
 			if d.GetTurnNumber() <= done {
 				t.Fatalf("turn %d is shown after its response", d.GetTurnNumber())
 			}
@@ -112,8 +146,10 @@ func TestSplicePrefix(t *testing.T) {
 				s.Record(entry(uint64(i+1), handed()))
 				turn = done // claimed again before it continues
 			default:
-				d := delta(small.Draw(t, "turn"), small.Draw(t, "attempt"), small.Draw(t, "try"), uint64(rapid.IntRange(0, 3).Draw(t, "offset")), "x")
-				if s.Delta(d) {
+				place := rapid.Uint64Range(0, 3)
+				d := delta(small.Draw(t, "turn"), small.Draw(t, "attempt"), small.Draw(t, "try"), place.Draw(t, "offset"), rapid.StringN(0, 1, 1).Draw(t, "text"))
+				d.ReasoningOffset, d.Reasoning = place.Draw(t, "reasoning_offset"), rapid.StringN(0, 1, 1).Draw(t, "reasoning")
+				if d = s.Delta(d); d != nil {
 					show(d)
 				}
 			}
@@ -129,7 +165,7 @@ func TestSplicePrefix(t *testing.T) {
 func TestSpliceFromTheStart(t *testing.T) {
 	early := &harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 1, Text: "hi"}
 	s := NewSplice(0)
-	if s.Delta(early) {
+	if s.Delta(early) != nil {
 		t.Error("text is shown before its turn")
 	}
 	claim := runlog.Entry{Record: &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{
@@ -138,7 +174,7 @@ func TestSpliceFromTheStart(t *testing.T) {
 	if released := s.Record(claim); len(released) != 1 {
 		t.Errorf("the claim released %v", released)
 	}
-	if on := NewSplice(7); !on.Delta(early) {
+	if on := NewSplice(7); on.Delta(early) == nil {
 		t.Error("a watcher that continues is not shown the text of the turn it is in")
 	}
 }

@@ -6,7 +6,7 @@
 // counts are numbers of any size, a duration is a whole number of milliseconds under a
 // key that ends in _ms, a time is an ISO string in UTC, and a content is its text. Every
 // field of a message is always present, so a script never has to check whether a key
-// exists. Objects are encoded by reflection in declaration order: a new proto field
+// exists; only opaque bytes of providers are never written. Objects are encoded by reflection in declaration order: a new proto field
 // appears without a change here. A new event needs its dotted name in the table below; a
 // test demands it.
 //
@@ -15,6 +15,7 @@ package eventjson
 
 import (
 	"errors"
+	"strconv"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -101,17 +102,34 @@ func Event(e *harnessv1.Event) ([]byte, error) {
 	return w.bytes(), nil
 }
 
+// TypeReasoning is the type of the lines of ReasoningDelta.
+const TypeReasoning = "reasoning.delta"
+
 // Delta encodes a piece of the model's text as one object of type delta. It has no
 // version, because it is not stored.
 func Delta(d *harnessv1.Delta) ([]byte, error) {
+	return delta("delta", d, d.GetOffset(), d.GetText())
+}
+
+// ReasoningDelta encodes a piece of the model's reasoning as an object with the keys of
+// Delta, of type TypeReasoning.
+func ReasoningDelta(d *harnessv1.Delta) ([]byte, error) {
+	return delta(TypeReasoning, d, d.GetReasoningOffset(), d.GetReasoning())
+}
+
+func delta(kind string, d *harnessv1.Delta, offset uint64, text string) ([]byte, error) {
 	if d == nil {
 		return nil, errNil
 	}
 	w := newWriter(full)
 	w.open('{')
 	w.key("type")
-	w.str("delta")
-	w.fields(d.ProtoReflect(), "turn_number", "attempt", "try", "offset", "text")
+	w.str(kind)
+	w.fields(d.ProtoReflect(), "turn_number", "attempt", "try")
+	w.key("offset")
+	w.raw(strconv.FormatUint(offset, 10))
+	w.key("text")
+	w.str(text)
 	w.close('}')
 	return w.bytes(), nil
 }

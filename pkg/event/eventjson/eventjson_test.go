@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,7 +189,8 @@ func TestEvents(t *testing.T) {
 	for _, e := range events {
 		lines = append(lines, must(t)(eventjson.Event(e)))
 	}
-	lines = append(lines, must(t)(eventjson.Delta(&harnessv1.Delta{TurnNumber: 2, Attempt: 1, Try: 1, Offset: 7, Text: "wörld"})))
+	piece := &harnessv1.Delta{TurnNumber: 2, Attempt: 1, Try: 1, Offset: 7, Text: "wörld", ReasoningOffset: 9, Reasoning: "hm"}
+	lines = append(lines, must(t)(eventjson.Delta(piece)), must(t)(eventjson.ReasoningDelta(piece)))
 	golden(t, "events.jsonl", lines...)
 }
 
@@ -257,7 +259,10 @@ func TestEveryFieldHasItsJSON(t *testing.T) {
 		line := must(t)(eventjson.Event(e))
 		has(string(f.Name()), object(t, line)["data"], fields(f.Message()))
 	})
-	has("delta", must(t)(eventjson.Delta(&harnessv1.Delta{})), fields((&harnessv1.Delta{}).ProtoReflect().Descriptor()))
+	// The keys of the reasoning are those of the text.
+	pieces := slices.DeleteFunc(fields((&harnessv1.Delta{}).ProtoReflect().Descriptor()), func(key string) bool { return strings.HasPrefix(key, "reasoning") })
+	has("delta", must(t)(eventjson.Delta(&harnessv1.Delta{})), pieces)
+	has("reasoning.delta", must(t)(eventjson.ReasoningDelta(&harnessv1.Delta{})), pieces)
 	has("result", must(t)(eventjson.Result("r", &harnessv1.HarnessResult{})), fields((&harnessv1.HarnessResult{}).ProtoReflect().Descriptor()))
 	has("run", must(t)(eventjson.Run(&harnessv1.Run{})), fields((&harnessv1.Run{}).ProtoReflect().Descriptor()))
 	pending := must(t)(eventjson.Pending([]*harnessv1.PendingCall{{}}))
@@ -306,10 +311,22 @@ func TestRunsAndOtherMessages(t *testing.T) {
 		must(t)(eventjson.Message(&harnessv1.InboxItem{Id: "i", Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: "stop"}}})))
 }
 
+func TestOpaqueBytesAreNotWritten(t *testing.T) {
+	thought := &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{Text: text("hm")}}
+	inline := &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: []byte(`"payload"`)}}
+	line := must(t)(eventjson.Message(&harnessv1.Message{Parts: []*harnessv1.Part{
+		{Kind: thought, Opaque: inline}, {Kind: &harnessv1.Part_Call{Call: 0}, Opaque: &harnessv1.Opaque{Value: &harnessv1.Opaque_Blob{Blob: blob().GetBlob()}}},
+	}}))
+	if got := string(object(t, line)["parts"]); got != `[{"reasoning":{"text":"hm"}},{"call":0}]` {
+		t.Errorf("parts are %s", got)
+	}
+}
+
 func TestNilIsRefused(t *testing.T) {
 	for name, encode := range map[string]func() ([]byte, error){
 		"event":   func() ([]byte, error) { return eventjson.Event(nil) },
 		"delta":   func() ([]byte, error) { return eventjson.Delta(nil) },
+		"thought": func() ([]byte, error) { return eventjson.ReasoningDelta(nil) },
 		"result":  func() ([]byte, error) { return eventjson.Result("r", nil) },
 		"run":     func() ([]byte, error) { return eventjson.Run(nil) },
 		"pending": func() ([]byte, error) { return eventjson.Pending([]*harnessv1.PendingCall{nil}) },

@@ -127,11 +127,7 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 		}
 		return l.event(u.Event.GetId(), name, line)
 	case *harnessv1.RunUpdate_Delta:
-		line, err := eventjson.Delta(u.Delta)
-		if err != nil {
-			return err
-		}
-		return l.event("", "delta", line)
+		return writeDelta(l, u.Delta)
 	case *harnessv1.RunUpdate_Result:
 		line, err := s.resultLine(ctx, w, u.Result)
 		if err != nil || !w.place.rest(line) {
@@ -140,6 +136,24 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 		return l.event(w.place.String(), "result", line)
 	}
 	return nil // of a newer gateway
+}
+
+// writeDelta writes the pieces of a delta, each as an event of its kind.
+func writeDelta(l *lines, d *harnessv1.Delta) error {
+	if d.GetReasoning() != "" {
+		line, err := eventjson.ReasoningDelta(d)
+		if err != nil {
+			return err
+		}
+		if err := l.event("", eventjson.TypeReasoning, line); err != nil || d.GetText() == "" {
+			return err
+		}
+	}
+	line, err := eventjson.Delta(d)
+	if err != nil {
+		return err
+	}
+	return l.event("", "delta", line)
 }
 
 // withType returns an object with its type as the first field.

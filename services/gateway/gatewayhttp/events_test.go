@@ -157,8 +157,22 @@ func TestTextArrivesWhileItIsWritten(t *testing.T) {
 	if e := got[len(got)-1]; e.id != "" || e.data != `{"type":"delta","turn_number":1,"attempt":1,"try":1,"offset":0,"text":"wörld"}` {
 		t.Errorf("%+v", e)
 	}
+	b.must(shared.PublishDelta(h.run, &harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 1, Offset: 6, Text: " peace", Reasoning: "hm"}))
+	got = s.until("delta")
+	if len(got) != 2 || got[0].name != "reasoning.delta" || got[0].id != "" ||
+		got[0].data != `{"type":"reasoning.delta","turn_number":1,"attempt":1,"try":1,"offset":0,"text":"hm"}` ||
+		got[1].data != `{"type":"delta","turn_number":1,"attempt":1,"try":1,"offset":6,"text":" peace"}` {
+		t.Errorf("%+v", got)
+	}
+	b.must(shared.PublishDelta(h.run, &harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 1, Offset: 12, ReasoningOffset: 2, Reasoning: "m"}))
+	if got := named(s.until("reasoning.delta")); got != "reasoning.delta \n" {
+		t.Errorf("%s", got)
+	}
 	h.end("Done.")
-	if got := names(silent.rest()); slices.Contains(got, "delta") {
+	if got := names(s.rest()); slices.Contains(got, "delta") {
+		t.Errorf("%v", got)
+	}
+	if got := names(silent.rest()); slices.Contains(got, "delta") || slices.Contains(got, "reasoning.delta") {
 		t.Errorf("%v", got)
 	}
 }

@@ -166,7 +166,7 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 	case err := <-ended:
 		return false, fmt.Errorf("the log is no longer followed: %w", err)
 	case d := <-deltas:
-		if w.splice.Delta(d) {
+		if d = w.splice.Delta(d); d != nil {
 			return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Delta{Delta: d}})
 		}
 		return false, nil
