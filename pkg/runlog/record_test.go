@@ -124,6 +124,11 @@ func (s store) restore(rec *harnessv1.Record) {
 				c.Value = &harnessv1.Content_Inline{Inline: string(s[ref.GetDigest()])}
 			}
 		}
+		for _, p := range m.GetParts() {
+			if ref := p.GetOpaque().GetBlob(); ref != nil {
+				p.Opaque.Value = &harnessv1.Opaque_Inline{Inline: s[ref.GetDigest()]}
+			}
+		}
 	}
 }
 
@@ -143,6 +148,10 @@ func TestSpill(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "calls") {
 				m.ToolCalls = []*harnessv1.ToolCall{{Id: "c", Arguments: drawContent()}}
+			}
+			if rapid.Bool().Draw(t, "opaque") {
+				bytes := []byte("\xff" + drawContent().GetInline())
+				m.Parts = []*harnessv1.Part{{Opaque: &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: bytes}}}}
 			}
 			rec.Appended = append(rec.Appended, m)
 		}
@@ -176,6 +185,13 @@ func TestSpill(t *testing.T) {
 				}
 				if ref := c.GetBlob(); ref != nil && (ref.GetSize() <= content.MaxPreview || len(ref.GetPreview()) > content.MaxPreview) {
 					t.Fatalf("%d bytes went to a blob with a preview of %d", ref.GetSize(), len(ref.GetPreview()))
+				}
+			}
+		}
+		for _, m := range rec.GetAppended() {
+			for _, p := range m.GetParts() {
+				if len(p.GetOpaque().GetInline()) > MaxInline && len(sizes) > 0 || p.GetOpaque().GetBlob().GetPreview() != "" {
+					t.Fatalf("%d opaque bytes are inline, the preview is %q", len(p.GetOpaque().GetInline()), p.GetOpaque().GetBlob().GetPreview())
 				}
 			}
 		}
