@@ -1,0 +1,183 @@
+package media
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"strings"
+
+	"golang.org/x/image/webp"
+	"golang.org/x/sync/semaphore"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// decoding bounds the pixels that are decoded at the same time: a pixel needs up to 15
+// bytes.
+var decoding = semaphore.NewWeighted(64 << 20)
+
+// checkImage validates an image of m's type and sets its size.
+func checkImage(m *harnessv1.Media, data []byte) (*harnessv1.Media, []byte, error) {
+	kind := m.GetType()
+	if kind == WebP && animated(data) {
+		return nil, nil, errors.New("an animated WebP image is not supported; send one frame of it")
+	}
+	config, err := configOf(kind, data)
+	if err != nil {
+		return nil, nil, damaged(kind, err)
+	}
+	pixels := int64(config.Width) * int64(config.Height)
+	switch {
+	case config.Width <= 0 || config.Height <= 0:
+		return nil, nil, fmt.Errorf("the image has no pixels (%d×%d)", config.Width, config.Height)
+	case pixels > MaxPixels:
+		return nil, nil, fmt.Errorf("the image has %d×%d pixels, %d megapixels; expected at most %d; scale it down first",
+			config.Width, config.Height, (pixels+500_000)/1_000_000, MaxPixels/1_000_000)
+	}
+	_ = decoding.Acquire(context.Background(), pixels) // it waits for other images only
+	defer decoding.Release(pixels)
+
+	info := jpegInfo{orientation: upright}
+	if kind == JPEG {
+		if info, err = readJPEG(data); err != nil {
+			return nil, nil, damaged(kind, err)
+		}
+	}
+	img, err := decode(kind, data, config)
+	if err != nil {
+		return nil, nil, damaged(kind, err)
+	}
+	return m, store(m, img, info), nil
+}
+
+// store sets type and size of m and returns the image as it is stored.
+func store(m *harnessv1.Media, img image.Image, info jpegInfo) []byte {
+	_, ycbcr := img.(*image.YCbCr) // a WebP image that is already lossy
+	lossy := ycbcr || m.GetType() == JPEG
+	img = fit(img, MaxSide, info.orientation)
+	bounds := img.Bounds()
+	m.Width, m.Height = uint32(bounds.Dx()), uint32(bounds.Dy()) //nolint:gosec // at most MaxSide
+	if info.clean != nil && len(info.clean) <= MaxImage && info.width == bounds.Dx() && info.height == bounds.Dy() {
+		return info.clean // encoding it again would lose detail
+	}
+	if !lossy {
+		if data, ok := encodePNG(img); ok {
+			m.Type = PNG
+			return data
+		}
+	}
+	m.Type = JPEG
+	img = flatten(img)
+	for {
+		for _, quality := range []int{90, 80, 65, 50} {
+			var b bytes.Buffer
+			_ = jpeg.Encode(&b, img, &jpeg.Options{Quality: quality}) // a buffer never fails, and the sides are small
+			if b.Len() <= MaxImage {
+				m.Width, m.Height = uint32(img.Bounds().Dx()), uint32(img.Bounds().Dy()) //nolint:gosec // at most MaxSide
+				return b.Bytes()
+			}
+		}
+		img = fit(img, max(img.Bounds().Dx(), img.Bounds().Dy())*3/4, upright)
+	}
+}
+
+func damaged(kind string, err error) error {
+	reason := err.Error()
+	for _, prefix := range []string{"png: ", "jpeg: ", "gif: ", "webp: ", "vp8: ", "vp8l: ", "riff: ", "invalid format: "} {
+		reason = strings.TrimPrefix(reason, prefix)
+	}
+	return fmt.Errorf("the %s image is damaged or truncated: %s", names[kind], reason)
+}
+
+// configOf reads the size of an image from its header.
+func configOf(kind string, data []byte) (config image.Config, err error) {
+	defer recovered(&err)
+	r := bytes.NewReader(data)
+	switch kind {
+	case PNG:
+		return png.DecodeConfig(r)
+	case JPEG:
+		return jpeg.DecodeConfig(r)
+	case GIF:
+		return gif.DecodeConfig(r)
+	}
+	return webp.DecodeConfig(r)
+}
+
+// decode decodes an image, of an animated one the first frame.
+func decode(kind string, data []byte, config image.Config) (img image.Image, err error) {
+	defer recovered(&err)
+	r := bytes.NewReader(data)
+	switch kind {
+	case PNG:
+		return png.Decode(r)
+	case JPEG:
+		return jpeg.Decode(r)
+	case WebP:
+		return webp.Decode(r)
+	}
+	frame, err := gif.Decode(r)
+	screen := image.Rect(0, 0, config.Width, config.Height)
+	if err != nil || frame.Bounds() == screen {
+		return frame, err
+	}
+	whole := image.NewNRGBA(screen)
+	draw.Draw(whole, frame.Bounds(), frame, frame.Bounds().Min, draw.Src)
+	return whole, nil
+}
+
+// recovered turns a panic of a decoder into an error.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%v", p)
+	}
+}
+
+// animated reports whether a WebP image has the flag of an animation.
+func animated(data []byte) bool {
+	const animation = 1 << 1
+	return len(data) > 20 && string(data[12:16]) == "VP8X" && data[20]&animation != 0
+}
+
+// encodePNG returns img as PNG; ok is false if it is larger than MaxImage.
+func encodePNG(img image.Image) (data []byte, ok bool) {
+	w := &smallBuffer{}
+	if png.Encode(w, img) != nil {
+		return nil, false
+	}
+	return w.Bytes(), true
+}
+
+// smallBuffer is a buffer of at most MaxImage bytes.
+type smallBuffer struct{ bytes.Buffer }
+
+var errFull = errors.New("the image is too large")
+
+func (b *smallBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > MaxImage {
+		return 0, errFull
+	}
+	return b.Buffer.Write(p)
+}
+
+func opaqueImage(img image.Image) bool {
+	o, ok := img.(interface{ Opaque() bool })
+	return ok && o.Opaque()
+}
+
+// flatten returns an image without transparency, on white.
+func flatten(img image.Image) image.Image {
+	if opaqueImage(img) {
+		return img
+	}
+	flat := image.NewRGBA(img.Bounds())
+	draw.Draw(flat, flat.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(flat, flat.Bounds(), img, img.Bounds().Min, draw.Over)
+	return flat
+}
