@@ -14,7 +14,7 @@
 //   - A server that sends no event within the idle timeout ends the try. Time that
 //     the caller spends on a delta does not count.
 //   - A request has the opaque parts that package opaque selects for its target, and
-//     no others.
+//     no others. It shows the images and documents that package media selects.
 //   - No error contains the key.
 //
 // How it fails: always with a *model.Error of one line. Statuses 408, 409, 425,
@@ -37,6 +37,7 @@ import (
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
@@ -62,6 +63,8 @@ type Protocol struct {
 	// Reads returns the other models of the provider whose opaque parts a model reads.
 	// Nil: none.
 	Reads func(name string) []string
+	// Takes returns the images and documents that a model takes on this wire. Nil: none.
+	Takes func(name string) media.Takes
 	// ModelsPath and Path are where the models are listed and a response is
 	// requested, relative to the base address.
 	ModelsPath, Path string

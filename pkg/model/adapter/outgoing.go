@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
@@ -19,7 +21,8 @@ type outgoing struct {
 	opaque  bool // it has opaque parts
 }
 
-// outgoing selects the opaque parts that go back to the target, and loads them.
+// outgoing selects the media that are shown and the opaque parts that go back to the
+// target, and loads both.
 func (p *Provider) outgoing(ctx context.Context, req *model.Request, name string) (*outgoing, error) {
 	target := opaque.Target{
 		Wire: p.protocol.Wire, Endpoint: p.endpoint(), Model: name, Bound: p.protocol.Bound,
@@ -28,18 +31,25 @@ func (p *Provider) outgoing(ctx context.Context, req *model.Request, name string
 	if p.protocol.Reads != nil {
 		target.Reads = p.protocol.Reads(name)
 	}
-	sent := *req
-	sent.Messages = make([]*harnessv1.Message, len(req.Messages))
-	for i, m := range req.Messages {
-		sent.Messages[i] = opaque.Without(m)
+	var takes media.Takes
+	if p.protocol.Takes != nil {
+		takes = p.protocol.Takes(name)
 	}
-	selected := opaque.Select(req.Messages, req.Tools, target)
-	for _, i := range selected {
-		m, err := loaded(ctx, req, req.Messages[i])
-		if err != nil {
+	shown := media.Show(req.Messages, takes)
+	selected := opaque.Select(shown, req.Tools, target)
+	rest := selected
+	sent := *req
+	sent.Messages = make([]*harnessv1.Message, len(shown))
+	for i, m := range shown {
+		if len(rest) > 0 && rest[0] == i {
+			rest = rest[1:]
+		} else {
+			m = opaque.Without(m)
+		}
+		var err error
+		if sent.Messages[i], err = loaded(ctx, req, m); err != nil {
 			return nil, err
 		}
-		sent.Messages[i] = m
 	}
 	return &outgoing{request: &sent, target: target, opaque: len(selected) > 0}, nil
 }
@@ -57,25 +67,65 @@ func (o *outgoing) origin() *harnessv1.Origin {
 	}
 }
 
-// loaded returns a message whose opaque parts are inline.
+// loaded returns a message whose opaque parts and media are inline. It shares everything
+// else with m, and is m if nothing of it is in a blob.
 func loaded(ctx context.Context, req *model.Request, m *harnessv1.Message) (*harnessv1.Message, error) {
-	parts := make([]*harnessv1.Part, len(m.GetParts()))
+	var parts []*harnessv1.Part
 	for i, p := range m.GetParts() {
-		parts[i] = p
-		ref := p.GetOpaque().GetBlob()
-		if ref == nil {
-			continue
-		}
-		if req.Blob == nil {
-			return nil, fmt.Errorf("message %d: its opaque part is in a blob, and the request has none", m.GetId())
-		}
-		data, err := req.Blob(ctx, ref.GetDigest())
+		whole, err := loadedPart(ctx, req, p)
 		if err != nil {
-			return nil, Cut(fmt.Sprintf("message %d: read its opaque part", m.GetId()), err)
+			return nil, fmt.Errorf("message %d: %w", m.GetId(), err)
 		}
-		parts[i] = &harnessv1.Part{Kind: p.GetKind(), Opaque: Opaque(data)}
+		if whole != p && parts == nil {
+			parts = slices.Clone(m.GetParts())
+		}
+		if whole != p {
+			parts[i] = whole
+		}
+	}
+	if parts == nil {
+		return m, nil
 	}
 	return opaque.WithParts(m, parts, m.GetOrigin()), nil
+}
+
+// loadedPart returns a part that is inline; p if it is.
+func loadedPart(ctx context.Context, req *model.Request, p *harnessv1.Part) (*harnessv1.Part, error) {
+	opaqueRef, shown := p.GetOpaque().GetBlob(), p.GetMedia()
+	if opaqueRef == nil && (shown == nil || shown.GetBlob() == nil || len(shown.GetData()) > 0) {
+		return p, nil
+	}
+	whole := &harnessv1.Part{Kind: p.GetKind(), Opaque: p.GetOpaque()}
+	if opaqueRef != nil {
+		data, err := blob(ctx, req, opaqueRef, "opaque part")
+		if err != nil {
+			return nil, err
+		}
+		whole.Opaque = Opaque(data)
+	}
+	if shown != nil && shown.GetBlob() != nil {
+		data, err := blob(ctx, req, shown.GetBlob(), "media")
+		if err != nil {
+			return nil, err
+		}
+		whole.Kind = &harnessv1.Part_Media{Media: &harnessv1.Media{
+			Type: shown.GetType(), Blob: shown.GetBlob(), Width: shown.GetWidth(), Height: shown.GetHeight(),
+			Pages: shown.GetPages(), Name: shown.GetName(), Data: data,
+		}}
+	}
+	return whole, nil
+}
+
+// blob reads a blob of the run. what names its content in errors.
+func blob(ctx context.Context, req *model.Request, ref *harnessv1.BlobRef, what string) ([]byte, error) {
+	if req.Blob == nil {
+		return nil, fmt.Errorf("the %s is in a blob, and the request has none", what)
+	}
+	data, err := req.Blob(ctx, ref.GetDigest())
+	if err != nil {
+		return nil, Cut("read the "+what, err)
+	}
+	return data, nil
 }
 
 // Opaque returns bytes that go back to their provider; nil if they are not JSON, which

@@ -28,8 +28,6 @@ type Request struct {
 	// tools[1], system[0] and messages[2].content[1], in the order of the prompt; in the
 	// Messages protocol only.
 	CacheMarks []string
-
-	responses responsesDetails
 }
 
 // Protocol is the protocol of a request.
