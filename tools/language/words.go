@@ -184,7 +184,7 @@ var words = []word{
 	{
 		name: "participle", kinds: typeName, pattern: `^(?:.* )?(?:\w+ed|\w+ing|held|known|given|shown|told|said|sent|gone|kept|left|written|taken|chosen|hidden|seen)$`,
 		except: []string{
-			`(?:bed|feed|seed|speed|need|shed|heading|string|thing|setting|binding|encoding|listing|mapping|meaning|ping|ring|timing|warning|building|padding|spelling|finding|pricing|accounting|embedding|logging|routing|scheduling|tracing|sampling|batching|testing|rendering)$`,
+			`(?:bed|feed|seed|speed|need|shed|heading|string|thing|setting|binding|encoding|listing|mapping|meaning|ping|ring|timing|warning|building|padding|spelling|finding|pricing|accounting|embedding|logging|routing|scheduling|tracing|sampling|batching|testing|rendering|thinking)$`,
 		},
 		instead: "a noun: offered → toolSet, completing → completion, answered → response",
 	},
