@@ -29,6 +29,9 @@ type Refusals struct {
 	ContextPhrases []string
 	// QuotaCodes are the codes and types of quotas that no waiting restores.
 	QuotaCodes []string
+	// QuotaPhrases are parts of a message that reports such a quota without a code and
+	// without a wait, in lower case.
+	QuotaPhrases []string
 	// Adjust returns how a request that was refused must change to succeed; unspecified
 	// if no change is known. Nil: never.
 	Adjust func(status int, fault wire.Fault) harnessv1.Adjustment
@@ -48,7 +51,7 @@ func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 	case r.contextExceeded(status, fault):
 		e.Retryable, e.ContextExceeded = false, true
 		e.Message = "the request exceeds the model's context window: " + fault.Message
-	case r.quotaExhausted(fault):
+	case r.quotaExhausted(fault, e.RetryAfter):
 		e.Retryable = false
 		e.Message = fmt.Sprintf("the provider answered %d: the quota is used up: %s", status, fault.Message)
 	case status == http.StatusUnauthorized:
@@ -71,8 +74,9 @@ func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 }
 
 // quotaExhausted reports whether a quota is used up that no waiting restores.
-func (r *Refusals) quotaExhausted(fault wire.Fault) bool {
-	return slices.Contains(r.QuotaCodes, fault.Code) || slices.Contains(r.QuotaCodes, fault.Type)
+func (r *Refusals) quotaExhausted(fault wire.Fault, wait time.Duration) bool {
+	return slices.Contains(r.QuotaCodes, fault.Code) || slices.Contains(r.QuotaCodes, fault.Type) ||
+		wait < 0 && containsAny(fault.Message, r.QuotaPhrases)
 }
 
 // Reported turns an error that came with status 200, in a stream or instead of
@@ -93,7 +97,7 @@ func (r *Refusals) Reported(data []byte) *model.Error {
 	if r.contextExceeded(max(e.Status, http.StatusBadRequest), fault) {
 		e.Retryable, e.ContextExceeded = false, true
 	}
-	if r.quotaExhausted(fault) {
+	if r.quotaExhausted(fault, e.RetryAfter) {
 		e.Retryable = false
 	}
 	if r.Adjust != nil {
@@ -111,6 +115,12 @@ func (r *Refusals) contextExceeded(status int, fault wire.Fault) bool {
 	if !slices.Contains(r.ContextStatuses, status) {
 		return false
 	}
-	message := strings.ToLower(fault.Message)
-	return slices.ContainsFunc(r.ContextPhrases, func(phrase string) bool { return strings.Contains(message, phrase) })
+	return containsAny(fault.Message, r.ContextPhrases)
+}
+
+// containsAny reports whether a message contains one of the phrases, which are in lower
+// case.
+func containsAny(message string, phrases []string) bool {
+	message = strings.ToLower(message)
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(message, phrase) })
 }

@@ -39,7 +39,8 @@ func refusal(res *http.Response) *StatusError {
 
 // Fault is what a service reports in an error body. Each field may be empty.
 type Fault struct {
-	// Code of the error, such as context_length_exceeded or 400.
+	// Code of the error, such as context_length_exceeded or 400; without one, the code in
+	// its details.
 	Code string
 	// Type of the error, such as invalid_request_error.
 	Type string
@@ -68,6 +69,7 @@ func ParseFault(body []byte) Fault {
 		Type    json.RawMessage `json:"type"`
 		Message json.RawMessage `json:"message"`
 		Param   json.RawMessage `json:"param"`
+		Details json.RawMessage `json:"details"`
 	}
 	switch {
 	case Absent(top.Error):
@@ -77,10 +79,25 @@ func ParseFault(body []byte) Fault {
 		}
 		return f
 	case json.Unmarshal(top.Error, &e) == nil:
-		return Fault{Code: Text(e.Code), Type: Text(e.Type), Message: Text(e.Message), Param: Text(e.Param)}
+		f := Fault{Code: Text(e.Code), Type: Text(e.Type), Message: Text(e.Message), Param: Text(e.Param)}
+		if f.Code == "" {
+			f.Code = detailedCode(e.Details)
+		}
+		return f
 	default:
 		return Fault{Code: Text(top.Code), Message: Text(top.Error)}
 	}
+}
+
+// detailedCode returns the error_code of details that are an object.
+func detailedCode(details json.RawMessage) string {
+	var d struct {
+		Code String `json:"error_code"`
+	}
+	if json.Unmarshal(details, &d) != nil {
+		return ""
+	}
+	return string(d.Code)
 }
 
 // Absent reports whether a member is missing or null.

@@ -41,7 +41,10 @@ func TestParseFault(t *testing.T) {
 		`{"type":"error","code":"c","message":"m","sequence_number":3}`: {"c", "", "m", ""},
 		`{"detail":"m"}`:           {"", "", "m", ""},
 		`{"detail":[{"msg":"x"}]}`: {"", "", `[{"msg":"x"}]`, ""},
-		`{"type":"error","error":{"type":"overloaded_error"}}`: {"", "overloaded_error", "", ""},
+		`{"type":"error","error":{"type":"overloaded_error"}}`:              {"", "overloaded_error", "", ""},
+		`{"error":{"message":"m","details":{"error_code":"d"}}}`:            {"d", "", "m", ""},
+		`{"error":{"message":"m","code":"c","details":{"error_code":"d"}}}`: {"c", "", "m", ""},
+		`{"error":{"message":"m","details":[1]}}`:                           {"", "", "m", ""},
 		`<html>`: {}, ``: {}, `[]`: {}, `null`: {},
 	} {
 		if got := ParseFault([]byte(body)); got != want {
