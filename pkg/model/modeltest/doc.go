@@ -6,7 +6,9 @@
 // to a request whose shape, roles, pairing of calls and results, or tool schemas are
 // wrong, or that has fields which not every compatible server knows. In the
 // Messages protocol it is stricter than the service: roles must alternate, while the
-// service merges messages of one role. It records the bytes of every request.
+// service merges messages of one role. It signs the thinking of its answers, and refuses
+// a block that comes back changed, in another place, or after a changed conversation, as
+// models since Claude Fable 5.1 do. It records the bytes of every request.
 // Replies are scripted or computed. Faults (a cut stream, silence, garbage, an error
 // within the stream) are part of a reply, so that a test reads as a list of events.
 //

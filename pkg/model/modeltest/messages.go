@@ -23,7 +23,12 @@ func ParseMessagesRequest(body []byte) (*Request, error) {
 	if err := json.Unmarshal(body, &o); err != nil {
 		return nil, fmt.Errorf("the request body is not valid JSON: %w", err)
 	}
-	if err := o.extra("", "model", "max_tokens", "system", "messages", "tools", "stream"); err != nil {
+	for _, name := range []string{"temperature", "top_p", "top_k"} {
+		if _, ok := o[name]; ok {
+			return nil, fmt.Errorf("`%s` is deprecated for this model.", name) //nolint:staticcheck // the service's own words
+		}
+	}
+	if err := o.extra("", "model", "max_tokens", "system", "messages", "tools", "stream", "thinking", "output_config"); err != nil {
 		return nil, err
 	}
 	r := &Request{Protocol: ProtocolMessages}
@@ -54,6 +59,9 @@ func ParseMessagesRequest(body []byte) (*Request, error) {
 	}
 	if len(r.CacheMarks) > maxMarks {
 		return nil, fmt.Errorf("A maximum of %d blocks with cache_control may be provided. Found %d", maxMarks, len(r.CacheMarks)) //nolint:staticcheck // the service's own words
+	}
+	if err := r.readThinking(o); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -212,23 +220,21 @@ func (r *Request) messagesTurns(raw json.RawMessage) error {
 }
 
 func (r *Request) userTurn(blocks []object, at string, open map[string]bool) error {
-	texts := false
+	texts := false // or media
 	for i, o := range blocks {
 		at := fmt.Sprintf("%s.content[%d]", at, i)
-		var kind string
-		if o.text("type", &kind) != nil || kind != "text" && kind != "tool_result" {
-			return fmt.Errorf("%s.type: Input should be 'text' or 'tool_result' in a message of the user", at)
+		kind := blockType(o)
+		if !slices.Contains([]string{"text", "image", "document", "tool_result"}, kind) {
+			return fmt.Errorf("%s.type: Input should be 'text', 'image', 'document' or 'tool_result' in a message of the user", at)
 		}
-		if kind == "text" {
-			text, err := r.textBlock(o, at)
-			if err != nil {
-				return err
-			}
+		if kind != "tool_result" {
 			if len(open) > 0 {
 				return missingResult(open, at)
 			}
+			if err := r.userBlock(o, at, texts); err != nil {
+				return err
+			}
 			texts = true
-			r.Messages = append(r.Messages, RequestMessage{Role: "user", Content: text, HasContent: true})
 			continue
 		}
 		if texts {
@@ -242,6 +248,22 @@ func (r *Request) userTurn(blocks []object, at string, open map[string]bool) err
 		return missingResult(open, at)
 	}
 	return nil
+}
+
+// userBlock reads a text of the user, or media, which belong to the text before them.
+func (r *Request) userBlock(o object, at string, follows bool) error {
+	if blockType(o) == "text" {
+		text, err := r.textBlock(o, at)
+		r.Messages = append(r.Messages, RequestMessage{Role: "user", Content: text, HasContent: true})
+		return err
+	}
+	media, err := r.mediaBlock(o, at)
+	if !follows {
+		r.Messages = append(r.Messages, RequestMessage{Role: "user"})
+	}
+	m := &r.Messages[len(r.Messages)-1]
+	m.Media = append(m.Media, media)
+	return err
 }
 
 func (r *Request) result(o object, at string, open map[string]bool) error {
@@ -262,11 +284,9 @@ func (r *Request) result(o object, at string, open map[string]bool) error {
 			return err
 		}
 		for i, b := range blocks {
-			text, err := r.textBlock(b, fmt.Sprintf("%s.content[%d]", at, i))
-			if err != nil {
+			if err := r.resultBlock(&m, b, fmt.Sprintf("%s.content[%d]", at, i)); err != nil {
 				return err
 			}
-			m.Content, m.HasContent = m.Content+text, true
 		}
 	}
 	if m.IsError && !m.HasContent {
@@ -274,6 +294,21 @@ func (r *Request) result(o object, at string, open map[string]bool) error {
 	}
 	r.Messages = append(r.Messages, m)
 	return r.mark(o, at)
+}
+
+// resultBlock reads a block of a result: a text, or media in one that is no error.
+func (r *Request) resultBlock(m *RequestMessage, o object, at string) error {
+	if kind := blockType(o); kind != "image" && kind != "document" {
+		text, err := r.textBlock(o, at)
+		m.Content, m.HasContent = m.Content+text, true
+		return err
+	}
+	if m.IsError {
+		return fmt.Errorf("%s: all content must be type `text` if `is_error` is true", at)
+	}
+	media, err := r.mediaBlock(o, at)
+	m.Media, m.HasContent = append(m.Media, media), true
+	return err
 }
 
 func missingResult(open map[string]bool, at string) error {
@@ -287,9 +322,18 @@ func (r *Request) assistantTurn(blocks []object, at string, open map[string]bool
 	m := RequestMessage{Role: "assistant"}
 	for i, o := range blocks {
 		at := fmt.Sprintf("%s.content[%d]", at, i)
-		var kind string
-		if o.text("type", &kind) != nil || kind != "text" && kind != "tool_use" {
-			return fmt.Errorf("%s.type: Input should be 'text' or 'tool_use' in a message of the assistant", at)
+		kind := blockType(o)
+		if isThinking(o) {
+			if err := thinkingBlock(o, at); err != nil {
+				return err
+			}
+			if i == len(blocks)-1 {
+				return fmt.Errorf("%s: The final block in an assistant message cannot be `%s`.", at, kind) //nolint:staticcheck // the service's own words
+			}
+			continue
+		}
+		if kind != "text" && kind != "tool_use" {
+			return fmt.Errorf("%s.type: Input should be 'text', 'thinking', 'redacted_thinking' or 'tool_use' in a message of the assistant", at)
 		}
 		if kind == "text" {
 			text, err := r.textBlock(o, at)

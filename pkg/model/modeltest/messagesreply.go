@@ -44,49 +44,78 @@ func (r Reply) stopReason() string {
 	return reason
 }
 
+// stopDetails describes a refusal; nil for other ends.
+func (r Reply) stopDetails() any {
+	if r.stopReason() != "refusal" {
+		return nil
+	}
+	return map[string]any{"type": "refusal", "category": nullable(r.Refusal), "explanation": nullable(r.RefusalText)}
+}
+
 // messageUsage returns the usage at the start of a message, without the output,
 // and at its end.
 func (u *Usage) messageUsage() (start, end map[string]any) {
 	return map[string]any{
 		"input_tokens": u.Input - u.Cached - u.Written, "cache_creation_input_tokens": u.Written,
 		"cache_read_input_tokens": u.Cached, "output_tokens": min(u.Output, 1),
-	}, map[string]any{"output_tokens": u.Output}
+	}, map[string]any{"output_tokens": u.Output, "output_tokens_details": map[string]any{"thinking_tokens": u.Reasoning}}
 }
 
-// message returns the plain JSON response of the Messages protocol. The input of a
-// call is in it byte for byte; input that is not JSON is a string, which only
-// compatible servers send.
-func (r Reply) message(model string) []byte {
-	content := []any{}
+// messageParts returns the parts of an answer, with what the quirks add.
+func (r Reply) messageParts() []ReplyPart {
+	parts := r.parts()
 	if r.Quirks.Thinking != "" {
-		content = append(content, map[string]any{"type": "thinking", "thinking": r.Quirks.Thinking, "signature": "c2ln"})
+		parts = append([]ReplyPart{{Thinking: &Thinking{Text: r.Quirks.Thinking}}}, parts...)
 	}
+	return parts
+}
+
+// hologram is a block of an unknown type.
+func hologram() map[string]any { return map[string]any{"type": "hologram", "text": 7} }
+
+// message returns the plain JSON response of the Messages protocol to a request. The
+// input of a call is in it byte for byte; input that is not JSON is a string, which only
+// compatible servers send.
+func (r Reply) message(req *Request, model string) []byte {
+	content := []any{}
 	if r.Quirks.Foreign {
-		content = append(content, map[string]any{"type": "hologram", "text": 7})
-	}
-	if r.Text != "" {
-		content = append(content, map[string]any{"type": "text", "text": r.Text, "citations": nil})
+		content = append(content, hologram())
 	}
 	inputs := map[string][]byte{}
-	for i, c := range r.Calls {
-		var input any = c.Arguments
-		if json.Valid([]byte(c.Arguments)) {
-			place := fmt.Sprintf("\x01input %d\x01", i)
-			inputs[string(mustJSON(place))] = []byte(c.Arguments)
-			input = place
+	parts := r.messageParts()
+	signer := req.signer(parts, r.Quirks.Foreign)
+	calls := 0
+	for _, p := range parts {
+		switch {
+		case p.Thinking != nil:
+			content = append(content, signer.block(p.Thinking))
+		case p.Call != nil:
+			var input any = p.Call.Arguments
+			if json.Valid([]byte(p.Call.Arguments)) {
+				place := fmt.Sprintf("\x01input %d\x01", calls)
+				inputs[string(mustJSON(place))] = []byte(p.Call.Arguments)
+				input = place
+			}
+			content = append(content, map[string]any{"type": "tool_use", "id": messageCallID(*p.Call, calls), "name": p.Call.Name, "input": input})
+			calls++
+			signer.next.Calls++
+		default:
+			content = append(content, map[string]any{"type": "text", "text": p.Text, "citations": nil})
+			signer.addText(p.Text)
 		}
-		content = append(content, map[string]any{"type": "tool_use", "id": r.callID(i), "name": c.Name, "input": input})
 	}
 	body := map[string]any{
 		"id": "msg_test", "type": "message", "role": "assistant", "model": model, "content": content,
-		"stop_reason": r.stopReason(), "stop_sequence": nil,
+		"stop_reason": r.stopReason(), "stop_sequence": nil, "stop_details": r.stopDetails(),
 	}
 	if r.Fault == FaultNoFinish {
 		body["stop_reason"] = nil
 	}
 	if r.Usage != nil {
 		usage, end := r.Usage.messageUsage()
-		usage["output_tokens"] = end["output_tokens"]
+		for name, n := range end {
+			usage[name] = n
+		}
 		body["usage"] = usage
 	}
 	raw := mustJSON(body)
@@ -96,67 +125,119 @@ func (r Reply) message(model string) []byte {
 	return raw
 }
 
-// messageFrames are the events of a streamed message that carry text and calls,
-// then those that end it.
-func (r Reply) messageFrames(model string) (body, tail []frame) {
-	add := func(to *[]frame, kind string, members map[string]any) {
-		members["type"] = kind
-		*to = append(*to, frame{event: kind, data: mustJSON(members)})
+// messageCallID returns the id of the call at an index of an answer.
+func messageCallID(c Call, index int) string {
+	if c.ID != "" {
+		return c.ID
 	}
+	return fmt.Sprintf("call_%d", index)
+}
+
+// messageFrames are the events of a streamed message that carry its parts, then those
+// that end it.
+func (r Reply) messageFrames(req *Request, model string) (body, tail []frame) {
+	f := &messageFrames{reply: r}
 	begin := map[string]any{
 		"id": "msg_test", "type": "message", "role": "assistant", "model": model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil, "usage": map[string]any{"input_tokens": 0, "output_tokens": 0},
 	}
-	end := map[string]any{"delta": map[string]any{"stop_reason": r.stopReason(), "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 0}}
+	end := map[string]any{
+		"delta": map[string]any{"stop_reason": r.stopReason(), "stop_sequence": nil, "stop_details": r.stopDetails()},
+		"usage": map[string]any{"output_tokens": 0},
+	}
 	if r.Usage != nil {
 		begin["usage"], end["usage"] = r.Usage.messageUsage()
 	}
-	add(&body, "message_start", map[string]any{"message": begin})
-	index := 0
-	block := func(start map[string]any, deltas ...map[string]any) {
-		at := index
-		if r.Quirks.SameIndex {
-			at = 0
-		}
-		add(&body, "content_block_start", map[string]any{"index": at, "content_block": start})
-		for _, d := range deltas {
-			add(&body, "content_block_delta", map[string]any{"index": at, "delta": d})
-		}
-		add(&body, "content_block_stop", map[string]any{"index": at})
-		index++
-	}
-	if r.Quirks.Thinking != "" {
-		block(map[string]any{"type": "thinking", "thinking": "", "signature": ""},
-			map[string]any{"type": "thinking_delta", "thinking": r.Quirks.Thinking},
-			map[string]any{"type": "signature_delta", "signature": "c2ln"})
-	}
+	f.add("message_start", map[string]any{"message": begin})
 	if r.Quirks.Foreign {
-		add(&body, "weather", map[string]any{"delta": "sunny", "index": "none"})
-		block(map[string]any{"type": "hologram", "text": ""}, map[string]any{"type": "hologram_delta", "shape": "cube"})
+		f.add("weather", map[string]any{"delta": "sunny", "index": "none"})
+		f.block(hologram(), map[string]any{"type": "hologram_delta", "shape": "cube"})
 	}
-	if r.Text != "" {
-		var deltas []map[string]any
-		for _, piece := range pieces(r.Text, r.Fragment) {
-			deltas = append(deltas, map[string]any{"type": "text_delta", "text": piece})
+	parts := r.messageParts()
+	signer := req.signer(parts, r.Quirks.Foreign)
+	calls := 0
+	for _, p := range parts {
+		switch {
+		case p.Thinking != nil:
+			f.thinking(signer.block(p.Thinking))
+		case p.Call != nil:
+			f.call(*p.Call, messageCallID(*p.Call, calls))
+			calls++
+			signer.next.Calls++
+		default:
+			f.text(p.Text)
+			signer.addText(p.Text)
 		}
-		block(map[string]any{"type": "text", "text": ""}, deltas...)
 	}
-	for i, c := range r.Calls {
-		start := map[string]any{"type": "tool_use", "id": r.callID(i), "name": c.Name, "input": map[string]any{}}
-		if r.Quirks.WholeCalls {
-			start["input"] = r.arguments(c.Arguments)
-			block(start)
-			continue
-		}
-		deltas := []map[string]any{{"type": "input_json_delta", "partial_json": ""}}
-		for _, piece := range pieces(c.Arguments, r.Fragment) {
-			deltas = append(deltas, map[string]any{"type": "input_json_delta", "partial_json": piece})
-		}
-		block(start, deltas...)
-	}
+	body = f.frames
+	f.frames = nil
 	if r.Fault != FaultNoFinish {
-		add(&tail, "message_delta", end)
-		add(&tail, "message_stop", map[string]any{})
+		f.add("message_delta", end)
+		f.add("message_stop", map[string]any{})
 	}
-	return body, tail
+	return body, f.frames
+}
+
+// messageFrames collects the events of a message.
+type messageFrames struct {
+	reply  Reply
+	frames []frame
+	index  int // of the next block
+}
+
+func (f *messageFrames) add(kind string, members map[string]any) {
+	members["type"] = kind
+	f.frames = append(f.frames, frame{event: kind, data: mustJSON(members)})
+}
+
+func (f *messageFrames) block(start map[string]any, deltas ...map[string]any) {
+	at := f.index
+	if f.reply.Quirks.SameIndex {
+		at = 0
+	}
+	f.add("content_block_start", map[string]any{"index": at, "content_block": start})
+	for _, d := range deltas {
+		f.add("content_block_delta", map[string]any{"index": at, "delta": d})
+	}
+	f.add("content_block_stop", map[string]any{"index": at})
+	f.index++
+}
+
+func (f *messageFrames) text(text string) {
+	var deltas []map[string]any
+	for _, piece := range pieces(text, f.reply.Fragment) {
+		deltas = append(deltas, map[string]any{"type": "text_delta", "text": piece})
+	}
+	f.block(map[string]any{"type": "text", "text": ""}, deltas...)
+}
+
+func (f *messageFrames) call(c Call, id string) {
+	start := map[string]any{"type": "tool_use", "id": id, "name": c.Name, "input": map[string]any{}}
+	if f.reply.Quirks.WholeCalls {
+		start["input"] = f.reply.arguments(c.Arguments)
+		f.block(start)
+		return
+	}
+	deltas := []map[string]any{{"type": "input_json_delta", "partial_json": ""}}
+	for _, piece := range pieces(c.Arguments, f.reply.Fragment) {
+		deltas = append(deltas, map[string]any{"type": "input_json_delta", "partial_json": piece})
+	}
+	f.block(start, deltas...)
+}
+
+// thinking sends a block of thinking: its text and its signature in deltas, redacted
+// thinking in one piece.
+func (f *messageFrames) thinking(block map[string]any) {
+	signature, ok := block["signature"].(string)
+	if !ok {
+		f.block(block)
+		return
+	}
+	var deltas []map[string]any
+	for _, piece := range pieces(block["thinking"].(string), f.reply.Fragment) {
+		deltas = append(deltas, map[string]any{"type": "thinking_delta", "thinking": piece})
+	}
+	deltas = append(deltas, map[string]any{"type": "signature_delta", "signature": signature})
+	block["thinking"], block["signature"] = "", ""
+	f.block(block, deltas...)
 }

@@ -91,6 +91,9 @@ type Reply struct {
 	// FinishReason defaults to tool_calls with calls and to stop without. These, length
 	// and content_filter are translated to the protocol, others are sent unchanged.
 	FinishReason string
+	// Refusal and RefusalText are the category and the explanation of a refusal, which is
+	// the finish reason content_filter; in the Messages protocol only.
+	Refusal, RefusalText string
 	// Usage is reported when set, in a stream only if the request includes it.
 	Usage *Usage
 	// Model is the name of the model in the response; the requested one by default.

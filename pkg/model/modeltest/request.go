@@ -28,6 +28,8 @@ type Request struct {
 	// tools[1], system[0] and messages[2].content[1], in the order of the prompt; in the
 	// Messages protocol only.
 	CacheMarks []string
+	// Thinking is the thinking of the request; in the Messages protocol only.
+	Thinking RequestThinking
 }
 
 // Protocol is the protocol of a request.
@@ -57,6 +59,18 @@ type RequestMessage struct {
 	ToolCallID string
 	// IsError of a tool message; in the Messages protocol only.
 	IsError bool
+	// Media are the images and documents of the message, in order.
+	Media []RequestMedia
+}
+
+// RequestMedia is an image or a document of a RequestMessage.
+type RequestMedia struct {
+	// Type is the media type, such as image/png.
+	Type string
+	// Name of a document; may be empty.
+	Name string
+	// Data are the decoded bytes.
+	Data []byte
 }
 
 // RequestTool is one available tool.

@@ -21,6 +21,8 @@ type ReceivedRequest struct {
 	Body []byte
 	// Refused is the reason of a 400 or 401; empty for other responses.
 	Refused string
+	// Thinking is the thinking of a request of the Messages protocol that was not refused.
+	Thinking RequestThinking
 
 	messages bool // it uses the Messages protocol
 }
@@ -35,6 +37,12 @@ type Server struct {
 	OnlyListed bool
 	// Key is required, as bearer token or as x-api-key; empty requires nothing.
 	Key string
+	// Thinking is what each model accepts as the configuration of its thinking; one that
+	// is missing accepts each. In the Messages protocol only.
+	Thinking map[string]ThinkingMode
+	// UnboundThinking accepts blocks of thinking although what precedes them has changed,
+	// as models before Claude Fable 5.1 do.
+	UnboundThinking bool
 
 	t       testing.TB
 	http    *httptest.Server
@@ -130,7 +138,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.chat(w, r, rec, ParseRequest)
 	case "POST /v1/messages":
 		rec.messages = true
-		s.chat(w, r, rec, ParseMessagesRequest)
+		s.chat(w, r, rec, s.parseMessages)
 	default:
 		writeJSON(w, http.StatusNotFound, Reply{Status: 404, ErrorMessage: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"}.errorBodyIn(rec.messages))
 	}
@@ -159,6 +167,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec ReceivedReques
 			fmt.Sprintf("The model %q does not exist or you do not have access to it.", req.Model))
 		return
 	}
+	rec.Thinking = req.Thinking
 	n := s.record(rec, true)
 	reply, ok := s.reply(n, req)
 	select {
@@ -231,7 +240,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request, req *Request, rep
 	messages := req.Protocol == ProtocolMessages
 	body := reply.completion(model)
 	if messages {
-		body = reply.message(model)
+		body = reply.message(req, model)
 	}
 	if reply.Quirks.ContentType != "" {
 		w.Header().Set("Content-Type", reply.Quirks.ContentType)
@@ -275,7 +284,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, re
 	body, tail := reply.frames(model, req.IncludeUsage || reply.Quirks.AlwaysStream)
 	failed := frame{data: Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBodyIn(messages)}
 	if messages {
-		body, tail = reply.messageFrames(model)
+		body, tail = reply.messageFrames(req, model)
 		failed.event = "error"
 	}
 	switch reply.Fault {

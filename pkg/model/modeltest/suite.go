@@ -188,7 +188,9 @@ func Answer(req *model.Request, resp *model.Response, result func(*harnessv1.Too
 		m.Id, m.TurnNumber = uint64(len(req.Messages)+1), req.Turn
 		req.Messages = append(req.Messages, m)
 	}
-	add(&harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: inline(resp.Text), ToolCalls: resp.ToolCalls})
+	add(&harnessv1.Message{
+		Role: harnessv1.Role_ROLE_ASSISTANT, Content: inline(resp.Text), ToolCalls: resp.ToolCalls, Parts: resp.Parts, Origin: resp.Origin,
+	})
 	for _, c := range resp.ToolCalls {
 		add(&harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: c.GetId(), ToolName: c.GetName(), Content: inline(result(c))})
 	}
