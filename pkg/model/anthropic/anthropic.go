@@ -6,13 +6,20 @@
 //   - The bytes of a request are a pure function of the conversation and the
 //     tools. A turn's request begins with the request of the turn before it,
 //     except for the cache marks, which are not part of what is cached.
+//   - Thinking goes back as the JSON that came, where it was, all of an answer or none.
+//     Its text for people is never sent.
 //   - The headers of a request are X-Api-Key (with a key), Anthropic-Version,
 //     Accept, Content-Type and User-Agent.
 //   - Tool arguments are returned as the model wrote them.
 //   - The environment is not read, except for the proxies.
 //
-// Thinking is not requested. Thinking blocks that arrive nevertheless count in
-// the usage, are left out of the response, and are not sent back.
+// Models since Claude Fable 5.1 accept a block of thinking only while the system prompt,
+// the tools and all messages before it are unchanged. A beta header could let the service
+// drop other blocks, and some gateways refuse unknown betas. None is sent: package opaque
+// selects only blocks whose request has the digest under which they were made.
+//
+// Sampling parameters are never sent, and tool use is not forced: newer models refuse
+// both.
 package anthropic
 
 import (
@@ -53,6 +60,10 @@ type Config struct {
 	// MaxOutput returns the most that a model writes in one response, in tokens. 0,
 	// or a nil function, stands for DefaultMaxOutput.
 	MaxOutput func(model string) uint32
+	// Thinking returns how a model thinks; nil: none does.
+	Thinking func(model string) Thinking
+	// Reads returns the other models whose thinking a model reads; nil: none.
+	Reads func(model string) []string
 	// HTTPClient sends the requests; nil is a separate client without a total
 	// timeout. A timeout of the client would cut long streams.
 	HTTPClient *http.Client
@@ -81,14 +92,18 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.APIKey != "" {
 		header.Set("X-Api-Key", cfg.APIKey)
 	}
-	return &Provider{adapter.New(protocol(cfg.MaxOutput), wire.NewClient(u, header, cfg.HTTPClient), cfg.APIKey)}, nil
+	return &Provider{adapter.New(protocol(cfg), wire.NewClient(u, header, cfg.HTTPClient), cfg.APIKey)}, nil
 }
 
-func protocol(maxOutput func(string) uint32) adapter.Protocol {
+func protocol(cfg Config) adapter.Protocol {
 	return adapter.Protocol{
-		Name: "anthropic", Wire: "messages", Bound: true, ModelsPath: "v1/models", Path: "v1/messages",
+		Name: "anthropic", Wire: "messages", Bound: true, Reads: cfg.Reads, ModelsPath: "v1/models", Path: "v1/messages",
 		Encode: func(req *model.Request, name string) (any, error) {
-			return encode(req, name, maxTokens(req, name, maxOutput))
+			var thinking Thinking
+			if cfg.Thinking != nil {
+				thinking = cfg.Thinking(name)
+			}
+			return encode(req, name, maxTokens(req, name, cfg.MaxOutput), thinking)
 		},
 		Decode:    decode,
 		NewStream: func() adapter.Stream { return &stream{} },
@@ -108,16 +123,4 @@ func maxTokens(req *model.Request, name string, maxOutput func(string) uint32) u
 		limit = min(limit, plainMaxOutput)
 	}
 	return limit
-}
-
-// refusals has the type and the phrases of the service, and the phrases of
-// compatible servers.
-var refusals = adapter.Refusals{
-	KeyVariable: "ANTHROPIC_API_KEY", BaseVariable: "ANTHROPIC_BASE_URL", BaseHint: "does not include /v1",
-	ContextCodes:    []string{"request_too_large"},
-	ContextStatuses: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge},
-	ContextPhrases: []string{
-		"prompt is too long", "exceed context limit", "exceeds the context", "context window", "maximum context length",
-		"context length exceeded", "input is too long",
-	},
 }

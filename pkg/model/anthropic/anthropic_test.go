@@ -115,6 +115,10 @@ func TestCutStreams(t *testing.T) {
 		"other form":     {Body: `data: {"type":"message_delta","delta":"end_turn"}` + "\n\n", Quirks: events},
 		"error unnamed":  {Body: `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}` + "\n\n", Quirks: events},
 		"error untyped":  {Body: `data: {"error":"boom"}` + "\n\n", Quirks: events},
+		"error flat":     {Body: "event: error\ndata: " + `{"type":"error","message":"Overloaded"}` + "\n\n", Quirks: events},
+		"error typed":    {Body: "event: error\ndata: " + `{"type":"overloaded_error","message":"Overloaded"}` + "\n\n", Quirks: events},
+		"error as text":  {Body: "event: error\ndata: overloaded\n\n", Quirks: events},
+		"flat with 200":  {Body: `{"type":"error","message":"overloaded"}`},
 		"error with 200": {Body: `{"type":"error","error":{"type":"api_error","message":"overloaded"}}`},
 		"no message":     {Body: `{"type":"message"}`},
 		"not JSON":       {Body: `{"type":`},
@@ -137,6 +141,11 @@ func TestCutStreams(t *testing.T) {
 		if !strings.Contains(err.Error(), "upstream failed") {
 			t.Errorf("error %q does not contain the provider's message", err)
 		}
+	})
+	t.Run("limit in mid-stream", func(t *testing.T) {
+		s := modeltest.NewServer(t, modeltest.Reply{Body: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"billing_error\",\"message\":\"Pay.\"}}\n\n", Quirks: events})
+		resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), nil)
+		modeltest.CheckError(t, resp, err, model.Error{RetryAfter: -1})
 	})
 	t.Run("too long in mid-stream", func(t *testing.T) {
 		s := modeltest.NewServer(t, modeltest.Reply{Body: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long\"}}\n\n", Quirks: events})
@@ -173,22 +182,30 @@ func TestErrors(t *testing.T) {
 		want  model.Error
 		says  string
 	}{
-		"context":         {modeltest.Reply{Status: 400, ErrorMessage: "prompt is too long: 210000 tokens > 200000 maximum"}, model.Error{RetryAfter: -1, Status: 400, ContextExceeded: true}, "210000"},
-		"with its answer": {modeltest.Reply{Status: 400, ErrorMessage: "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000"}, model.Error{RetryAfter: -1, Status: 400, ContextExceeded: true}, "window"},
-		"too many bytes":  {modeltest.Reply{Status: 413}, model.Error{RetryAfter: -1, Status: 413, ContextExceeded: true}, "window"},
-		"overloaded":      {modeltest.Reply{Status: 529, ErrorMessage: "Overloaded", Header: map[string]string{"Retry-After": "3"}}, model.Error{RetryAfter: 3 * time.Second, Status: 529, Retryable: true}, "Overloaded"},
-		"overloaded, how": {modeltest.Reply{Status: 529, Body: "busy"}, model.Error{RetryAfter: -1, Status: 529, Retryable: true}, "overloaded"},
-		"credit":          {modeltest.Reply{Status: 400, ErrorMessage: "Your credit balance is too low"}, model.Error{RetryAfter: -1, Status: 400}, "credit balance"},
-		"billing":         {modeltest.Reply{Status: 402, ErrorMessage: "pay"}, model.Error{RetryAfter: -1, Status: 402}, "pay"},
-		"timeout":         {modeltest.Reply{Status: 504}, model.Error{RetryAfter: -1, Status: 504, Retryable: true}, ""},
-		"error as text":   {modeltest.Reply{Status: 422, Body: `{"error":"no such thing"}`}, model.Error{RetryAfter: -1, Status: 422}, "no such thing"},
-		"detail":          {modeltest.Reply{Status: 400, Body: `{"detail":"bad field"}`}, model.Error{RetryAfter: -1, Status: 400}, "bad field"},
-		"not JSON":        {modeltest.Reply{Status: 502, Body: "<html>Bad gateway</html>"}, model.Error{RetryAfter: -1, Status: 502, Retryable: true}, "502"},
-		"web page":        {modeltest.Reply{Body: "<!doctype html>", Quirks: modeltest.Quirks{ContentType: "text/html"}}, model.Error{RetryAfter: -1, Status: 200}, "/v1"},
-		"401":             {modeltest.Reply{Status: 401, ErrorMessage: "invalid x-api-key " + key}, model.Error{RetryAfter: -1, Status: 401}, "ANTHROPIC_API_KEY"},
-		"403":             {modeltest.Reply{Status: 403, ErrorMessage: key}, model.Error{RetryAfter: -1, Status: 403}, "key"},
-		"404":             {modeltest.Reply{Status: 404, ErrorMessage: "model: x for\n" + key}, model.Error{RetryAfter: -1, Status: 404}, "model: x for [key]"},
-		"key in an error": {modeltest.Reply{Status: 500, ErrorMessage: "I saw " + key}, model.Error{RetryAfter: -1, Status: 500, Retryable: true}, "I saw [key]"},
+		"context":            {modeltest.Reply{Status: 400, ErrorMessage: "prompt is too long: 210000 tokens > 200000 maximum"}, model.Error{RetryAfter: -1, Status: 400, ContextExceeded: true}, "210000"},
+		"with its answer":    {modeltest.Reply{Status: 400, ErrorMessage: "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000"}, model.Error{RetryAfter: -1, Status: 400, ContextExceeded: true}, "window"},
+		"too many bytes":     {modeltest.Reply{Status: 413}, model.Error{RetryAfter: -1, Status: 413, ContextExceeded: true}, "window"},
+		"overloaded":         {modeltest.Reply{Status: 529, ErrorMessage: "Overloaded", Header: map[string]string{"Retry-After": "3"}}, model.Error{RetryAfter: 3 * time.Second, Status: 529, Retryable: true}, "Overloaded"},
+		"overloaded, how":    {modeltest.Reply{Status: 529, Body: "busy"}, model.Error{RetryAfter: -1, Status: 529, Retryable: true}, "overloaded"},
+		"credit":             {modeltest.Reply{Status: 400, ErrorMessage: "Your credit balance is too low to access the API."}, model.Error{RetryAfter: -1, Status: 400}, "credit balance"},
+		"credit, 429":        {modeltest.Reply{Status: 429, ErrorMessage: "Your credit balance is too low to access the API."}, model.Error{RetryAfter: -1, Status: 429}, "used up"},
+		"limit that was set": {modeltest.Reply{Status: 400, ErrorMessage: "You have reached your specified API usage limits. You will regain access on 2026-12-01."}, model.Error{RetryAfter: -1, Status: 400}, "used up"},
+		"workspace limit":    {modeltest.Reply{Status: 429, ErrorMessage: "You have reached your specified workspace API usage limits."}, model.Error{RetryAfter: -1, Status: 429}, "used up"},
+		"limit with wait":    {modeltest.Reply{Status: 429, ErrorMessage: "You have reached your specified workspace API usage limits.", Header: map[string]string{"Retry-After": "5"}}, model.Error{RetryAfter: 5 * time.Second, Status: 429, Retryable: true}, "usage limits"},
+		"tier's cap":         {modeltest.Reply{Status: 429, ErrorMessage: "You have reached your API usage limits: your organization has crossed its threshold."}, model.Error{RetryAfter: -1, Status: 429}, "used up"},
+		"tier's cap, code":   {modeltest.Reply{Status: 429, Body: `{"type":"error","error":{"type":"rate_limit_error","message":"Come back.","details":{"error_code":"enforced_spend_limit_reached"}}}`}, model.Error{RetryAfter: -1, Status: 429}, "used up"},
+		"rate":               {modeltest.Reply{Status: 429, ErrorMessage: "Number of request tokens has exceeded your per-minute rate limit"}, model.Error{RetryAfter: -1, Status: 429, Retryable: true}, "per-minute"},
+		"billing":            {modeltest.Reply{Status: 402, ErrorMessage: "pay"}, model.Error{RetryAfter: -1, Status: 402}, "pay"},
+		"billing, 429":       {modeltest.Reply{Status: 429, ErrorCode: "billing_error", ErrorMessage: "pay"}, model.Error{RetryAfter: -1, Status: 429}, "pay"},
+		"timeout":            {modeltest.Reply{Status: 504}, model.Error{RetryAfter: -1, Status: 504, Retryable: true}, ""},
+		"error as text":      {modeltest.Reply{Status: 422, Body: `{"error":"no such thing"}`}, model.Error{RetryAfter: -1, Status: 422}, "no such thing"},
+		"detail":             {modeltest.Reply{Status: 400, Body: `{"detail":"bad field"}`}, model.Error{RetryAfter: -1, Status: 400}, "bad field"},
+		"not JSON":           {modeltest.Reply{Status: 502, Body: "<html>Bad gateway</html>"}, model.Error{RetryAfter: -1, Status: 502, Retryable: true}, "502"},
+		"web page":           {modeltest.Reply{Body: "<!doctype html>", Quirks: modeltest.Quirks{ContentType: "text/html"}}, model.Error{RetryAfter: -1, Status: 200}, "/v1"},
+		"401":                {modeltest.Reply{Status: 401, ErrorMessage: "invalid x-api-key " + key}, model.Error{RetryAfter: -1, Status: 401}, "ANTHROPIC_API_KEY"},
+		"403":                {modeltest.Reply{Status: 403, ErrorMessage: key}, model.Error{RetryAfter: -1, Status: 403}, "key"},
+		"404":                {modeltest.Reply{Status: 404, ErrorMessage: "model: x for\n" + key}, model.Error{RetryAfter: -1, Status: 404}, "model: x for [key]"},
+		"key in an error":    {modeltest.Reply{Status: 500, ErrorMessage: "I saw " + key}, model.Error{RetryAfter: -1, Status: 500, Retryable: true}, "I saw [key]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := modeltest.NewServer(t, c.reply)

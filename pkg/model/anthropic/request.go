@@ -12,8 +12,11 @@ import (
 )
 
 // continuation is the user text for places where the protocol requires a user
-// message and the conversation has none: before an assistant message that comes
-// first, and after one that comes last, which the model would otherwise continue.
+// message and the conversation has none: before an answer that comes first, after one
+// that comes last, which the model would otherwise continue, and between two answers
+// where the second one was made after the first. Only conversations that earlier
+// releases stored need it: where the model is to continue, the conversation has a
+// message of the user that is stored.
 const continuation = "Go on."
 
 const (
@@ -22,31 +25,27 @@ const (
 )
 
 type messagesRequest struct {
-	MaxTokens uint32           `json:"max_tokens"`
-	Messages  []requestMessage `json:"messages"`
-	Model     string           `json:"model"`
-	System    []*requestBlock  `json:"system,omitempty"`
-	Tools     []tool           `json:"tools,omitempty"`
-	Stream    bool             `json:"stream,omitempty"`
+	MaxTokens uint32
+	Messages  []requestMessage
+	requestRest
+
+	// media of results that are errors, which can only have text, follow all results.
+	media []*requestBlock
+}
+
+// requestRest are the members of a request that follow its messages.
+type requestRest struct {
+	Model        string          `json:"model"`
+	System       []*requestBlock `json:"system,omitempty"`
+	Tools        []tool          `json:"tools,omitempty"`
+	Stream       bool            `json:"stream,omitempty"`
+	Thinking     *thinkingConfig `json:"thinking,omitempty"`
+	OutputConfig *outputConfig   `json:"output_config,omitempty"`
 }
 
 type requestMessage struct {
-	Role    string          `json:"role"`
-	Content []*requestBlock `json:"content"`
-}
-
-// requestBlock is a block of type text, tool_use or tool_result. A pointer tells
-// a member that is left out from an empty one.
-type requestBlock struct {
-	Type         string          `json:"type"`
-	Text         *string         `json:"text,omitempty"`        // of a text
-	ID           string          `json:"id,omitempty"`          // of a tool_use, as are Name and Input
-	Name         string          `json:"name,omitempty"`        //
-	Input        json.RawMessage `json:"input,omitempty"`       //
-	ToolUseID    string          `json:"tool_use_id,omitempty"` // of a tool_result, as are IsError and Content
-	IsError      bool            `json:"is_error,omitempty"`    //
-	Content      []*requestBlock `json:"content,omitempty"`     //
-	CacheControl *cacheControl   `json:"cache_control,omitempty"`
+	Role    string
+	Content []block
 }
 
 type tool struct {
@@ -56,18 +55,11 @@ type tool struct {
 	CacheControl *cacheControl   `json:"cache_control,omitempty"`
 }
 
-// cacheControl is a mark: the provider caches the prompt up to it.
-type cacheControl struct {
-	Type string `json:"type"`
-}
-
-func cacheMark() *cacheControl { return &cacheControl{Type: "ephemeral"} }
-
 // encode returns the body of a request. It fails on what a valid request does
 // not have: an unset role, content that is not inline, a schema that is not a
 // JSON object.
-func encode(req *model.Request, name string, maxTokens uint32) (*messagesRequest, error) {
-	r := &messagesRequest{MaxTokens: maxTokens, Model: name, Stream: req.Streaming}
+func encode(req *model.Request, name string, maxTokens uint32, thinking Thinking) (json.RawMessage, error) {
+	r := &messagesRequest{MaxTokens: maxTokens, requestRest: requestRest{Model: name, Stream: req.Streaming}}
 	for i, t := range req.Tools {
 		tool, err := encodeTool(t, i == len(req.Tools)-1)
 		if err != nil {
@@ -80,8 +72,10 @@ func encode(req *model.Request, name string, maxTokens uint32) (*messagesRequest
 			return nil, fmt.Errorf("message %d: %w", m.GetId(), err)
 		}
 	}
+	r.flushMedia()
 	r.mark()
-	return r, nil
+	thinking.configure(r, req)
+	return r.body()
 }
 
 // add translates a message. The protocol has the system prompt outside of the
@@ -91,6 +85,9 @@ func (r *messagesRequest) add(m *harnessv1.Message) error {
 	text, err := adapter.Inline(m.GetContent())
 	if err != nil {
 		return err
+	}
+	if m.GetRole() != harnessv1.Role_ROLE_TOOL {
+		r.flushMedia()
 	}
 	switch m.GetRole() {
 	case harnessv1.Role_ROLE_SYSTEM:
@@ -103,40 +100,73 @@ func (r *messagesRequest) add(m *harnessv1.Message) error {
 		}
 		return nil
 	case harnessv1.Role_ROLE_USER:
-		if !blank(text) {
-			r.append(user, textBlock(text))
-		}
-		return nil
+		return r.addUser(m, text)
 	case harnessv1.Role_ROLE_TOOL:
-		r.append(user, resultBlock(m, text))
-		return nil
+		return r.addResult(m, text)
 	case harnessv1.Role_ROLE_ASSISTANT:
-		return r.addAssistant(m, text)
+		return r.addAnswer(m, text)
 	case harnessv1.Role_ROLE_UNSPECIFIED:
 	}
 	return fmt.Errorf("role %s", m.GetRole())
 }
 
-func (r *messagesRequest) addAssistant(m *harnessv1.Message, text string) error {
-	if !blank(text) {
-		r.append(assistant, textBlock(text))
+func (r *messagesRequest) addUser(m *harnessv1.Message, text string) error {
+	media, err := mediaBlocks(m)
+	if err != nil {
+		return err
 	}
-	for _, call := range m.GetToolCalls() {
-		arguments, err := adapter.Inline(call.GetArguments())
-		if err != nil {
-			return err
-		}
-		r.append(assistant, &requestBlock{
-			Type: "tool_use", ID: safeID(call.GetId()), Name: model.SendableName(call.GetName()),
-			Input: json.RawMessage(model.SendableArguments(arguments)),
-		})
+	if !blank(text) {
+		r.append(user, textBlock(text))
+	}
+	for _, b := range media {
+		r.append(user, b)
+	}
+	return nil
+}
+
+func (r *messagesRequest) addResult(m *harnessv1.Message, text string) error {
+	media, err := mediaBlocks(m)
+	if err != nil {
+		return err
+	}
+	result := resultBlock(m, text)
+	if result.IsError {
+		r.media = append(r.media, media...)
+	} else {
+		result.Content = append(result.Content, media...)
+	}
+	r.append(user, result)
+	return nil
+}
+
+// flushMedia adds the media of results that are errors.
+func (r *messagesRequest) flushMedia() {
+	media := r.media
+	r.media = nil
+	for _, b := range media {
+		r.append(user, b)
+	}
+}
+
+// addAnswer adds a message of the model. One with parts was made after the answer
+// before it, not as a part of it.
+func (r *messagesRequest) addAnswer(m *harnessv1.Message, text string) error {
+	blocks, err := answerBlocks(m, text)
+	if err != nil {
+		return err
+	}
+	if n := len(r.Messages); n > 0 && len(blocks) > 0 && len(m.GetParts()) > 0 && r.Messages[n-1].Role == assistant {
+		r.append(user, textBlock(continuation))
+	}
+	for _, b := range blocks {
+		r.append(assistant, b)
 	}
 	return nil
 }
 
 // append adds a block to the newest message if that has the role, else to a new
 // message.
-func (r *messagesRequest) append(role string, b *requestBlock) {
+func (r *messagesRequest) append(role string, b block) {
 	if len(r.Messages) == 0 && role != user {
 		r.append(user, textBlock(continuation))
 	}
@@ -144,7 +174,7 @@ func (r *messagesRequest) append(role string, b *requestBlock) {
 		r.Messages[n-1].Content = append(r.Messages[n-1].Content, b)
 		return
 	}
-	r.Messages = append(r.Messages, requestMessage{Role: role, Content: []*requestBlock{b}})
+	r.Messages = append(r.Messages, requestMessage{Role: role, Content: []block{b}})
 }
 
 // mark sets the cache marks, of which a request may have four. One is at the
@@ -163,30 +193,24 @@ func (r *messagesRequest) mark() {
 		if r.Messages[i].Role != user && i < len(r.Messages)-1 {
 			continue
 		}
-		blocks := r.Messages[i].Content
-		blocks[len(blocks)-1].CacheControl = cacheMark()
-		marks--
+		if setLastMark(r.Messages[i].Content) {
+			marks--
+		}
 	}
 	if n := len(r.Messages); n == 0 || r.Messages[n-1].Role != user {
 		r.append(user, textBlock(continuation))
 	}
 }
 
-func textBlock(text string) *requestBlock { return &requestBlock{Type: "text", Text: &text} }
-
-func resultBlock(m *harnessv1.Message, text string) *requestBlock {
-	b := &requestBlock{Type: "tool_result", ToolUseID: safeID(m.GetToolCallId()), IsError: m.GetIsError()}
-	if b.IsError && blank(text) {
-		text = "error" // the service refuses an error without a text
+// setLastMark marks the last block that can have a mark.
+func setLastMark(blocks []block) bool {
+	for i := len(blocks) - 1; i >= 0; i-- {
+		if blocks[i].setMark() {
+			return true
+		}
 	}
-	if !blank(text) {
-		b.Content = []*requestBlock{textBlock(text)}
-	}
-	return b
+	return false
 }
-
-// blank reports whether the service refuses a text as empty.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // escaped is the prefix of an id that safeID has changed.
 const escaped = "x-"

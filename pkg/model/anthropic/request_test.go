@@ -61,6 +61,14 @@ func TestRequestBytes(t *testing.T) {
 		if got := string(indented(t, sent.Body)) + "\n"; got != string(want) {
 			t.Errorf("%s: the request is\n%s\nwant\n%s", file, got, want)
 		}
+		// The same request, byte for byte, as releases without thinking sent it.
+		bytes, err := os.ReadFile(strings.TrimSuffix(path, ".json") + ".bytes.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(sent.Body) + "\n"; got != string(bytes) {
+			t.Errorf("%s: the request is\n%s\nwant\n%s", file, got, bytes)
+		}
 	}
 }
 
@@ -88,9 +96,10 @@ func TestEachTurnReusesTheCacheOfTheTurnBefore(t *testing.T) {
 	const turns, calls = 5, 25
 	replies := make([]modeltest.Reply, turns)
 	for i := range replies {
-		replies[i].Text = fmt.Sprintf("Turn %d.", i+1)
+		replies[i].Parts = []modeltest.ReplyPart{{Thinking: &modeltest.Thinking{Text: "Hm."}}, {Text: fmt.Sprintf("Turn %d.", i+1)}}
 		for n := range calls {
-			replies[i].Calls = append(replies[i].Calls, modeltest.Call{ID: fmt.Sprintf("t%d-%d", i, n), Name: "read_file", Arguments: `{}`})
+			replies[i].Parts = append(replies[i].Parts, modeltest.ReplyPart{Thinking: &modeltest.Thinking{Redacted: n%2 == 0}},
+				modeltest.ReplyPart{Call: &modeltest.Call{ID: fmt.Sprintf("t%d-%d", i, n), Name: "read_file", Arguments: `{}`}})
 		}
 	}
 	s := modeltest.NewServer(t, replies...)
@@ -129,31 +138,25 @@ func TestEachTurnReusesTheCacheOfTheTurnBefore(t *testing.T) {
 	}
 }
 
-// prompt returns the parts of a request that are cached, in their order, and which
-// of them have a cache mark.
+// prompt returns the parts of a request that are cached, in their order and byte for byte
+// but for the cache marks, and which of them have a mark.
 func prompt(t *testing.T, body []byte) (blocks []string, marked []bool) {
 	t.Helper()
-	type part = map[string]any
 	var r struct {
-		Tools    []part `json:"tools"`
-		System   []part `json:"system"`
+		Tools    []json.RawMessage `json:"tools"`
+		System   []json.RawMessage `json:"system"`
 		Messages []struct {
-			Role    string `json:"role"`
-			Content []part `json:"content"`
+			Role    string            `json:"role"`
+			Content []json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
 		t.Fatal(err)
 	}
-	add := func(role string, parts []part) {
+	add := func(role string, parts []json.RawMessage) {
 		for _, p := range parts {
-			_, has := p["cache_control"]
-			delete(p, "cache_control")
-			raw, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			blocks, marked = append(blocks, role+string(raw)), append(marked, has)
+			unmarked := strings.Replace(string(p), `,"cache_control":{"type":"ephemeral"}`, "", 1)
+			blocks, marked = append(blocks, role+unmarked), append(marked, unmarked != string(p))
 		}
 	}
 	add("tools", r.Tools)
