@@ -77,6 +77,7 @@ func TestCheckStart(t *testing.T) {
 			r.Spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{}}}
 		}},
 		{"spec.goal", true, func(r *request) { r.Spec.Goal = content.Inline(strings.Repeat("x", MaxText+1)) }},
+		{"spec.agent.reasoning.effort", false, func(r *request) { r.Spec.Agent.Reasoning = &harnessv1.ReasoningConfig{Effort: 8} }},
 		{"spec.agent.name", true, func(r *request) { r.Spec.Agent.Name = strings.Repeat("x", MaxName+1) }},
 		{"spec.agent.instructions", true, func(r *request) { r.Spec.Agent.Instructions = strings.Repeat("x", MaxInstructions+1) }},
 		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = "gpt-5" }},
