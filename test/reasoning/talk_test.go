@@ -64,7 +64,7 @@ func (m *mesh) newTalk(models ...string) *talk {
 		}, 0),
 	}}
 	k.add(harnessv1.Role_ROLE_SYSTEM, "You are an agent.")
-	k.say("Find the number.")
+	k.send("Find the number.")
 	return k
 }
 
@@ -74,8 +74,8 @@ func (k *talk) add(role harnessv1.Role, text string) {
 	k.state.MessageCount = uint64(len(k.messages))
 }
 
-// say appends a message of the user.
-func (k *talk) say(text string) { k.add(harnessv1.Role_ROLE_USER, text) }
+// send appends a message of the user.
+func (k *talk) send(text string) { k.add(harnessv1.Role_ROLE_USER, text) }
 
 // turn performs a turn and returns its outcome.
 func (k *talk) turn(t failer) *harnessv1.Outcome {
