@@ -146,3 +146,11 @@ func show(messages []*harnessv1.Message) string {
 	}
 	return b.String()
 }
+
+// restart hands the run over as a stored log does: everything is read from its bytes.
+func (k *talk) restart() {
+	for i, m := range k.messages {
+		k.messages[i] = proto.CloneOf(m)
+	}
+	k.state = proto.CloneOf(k.state)
+}
