@@ -73,7 +73,7 @@ func thoughts(messages []*harnessv1.Message) int {
 func TestThinkingComesBackWhole(t *testing.T) {
 	for _, streaming := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streaming %t", streaming), func(t *testing.T) {
-			k, s := onMessages(t, streaming, (&varied{}).reply)
+			k, s := onMessages(t, streaming, (&variation{}).reply)
 			for turn := range 60 {
 				before := thoughts(k.messages)
 				requests := len(s.Requests())
@@ -120,7 +120,7 @@ func TestThinkingBuildsUpAgain(t *testing.T) {
 		"a tool vanishes":       func(k *talk) { k.state.Autonomous = false },
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, s := onMessages(t, true, (&varied{faultless: true}).reply)
+			k, s := onMessages(t, true, (&variation{faultless: true}).reply)
 			for range 12 {
 				k.mustAnswer(t)
 			}
@@ -198,7 +198,7 @@ func TestRefusedThinkingIsNeverSentAgain(t *testing.T) {
 			"These blocks must remain as they were in the original response.",
 	} {
 		t.Run(name, func(t *testing.T) {
-			script := &varied{faultless: true}
+			script := &variation{faultless: true}
 			refusals := 0
 			k, s := onMessages(t, true, func(r *modeltest.Request) modeltest.Reply {
 				if refusals == 0 && r.Thinking.Accepted >= 5 {
@@ -260,7 +260,7 @@ func checkGrowth(t *testing.T, s *modeltest.Server) {
 // TestThinkingWithABudgetAfterAChange: a model that thinks with a budget requires that an
 // open turn begins with thinking, so a request that leaves it out asks for none.
 func TestThinkingWithABudgetAfterAChange(t *testing.T) {
-	s := modeltest.NewServerFunc(t, (&varied{faultless: true}).reply)
+	s := modeltest.NewServerFunc(t, (&variation{faultless: true}).reply)
 	s.Thinking = map[string]modeltest.ThinkingMode{"test-model": modeltest.ThinkingBudget}
 	p, err := anthropic.New(anthropic.Config{
 		BaseURL: s.MessagesURL(), HTTPClient: s.Client(), MaxOutput: func(string) uint32 { return 64000 },

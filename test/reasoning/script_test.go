@@ -7,9 +7,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// varied answers as models do that reason: with several pieces of reasoning, parallel
+// variation answers as models do that reason: with several pieces of reasoning, parallel
 // calls, redacted and omitted texts, silence, streams that break off, and errors in them.
-type varied struct {
+type variation struct {
 	mu       sync.Mutex
 	requests int
 	calls    int
@@ -18,7 +18,7 @@ type varied struct {
 }
 
 // reply returns the reply to the next request.
-func (v *varied) reply(*modeltest.Request) modeltest.Reply {
+func (v *variation) reply(*modeltest.Request) modeltest.Reply {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n := v.requests
