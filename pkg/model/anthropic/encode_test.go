@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,7 @@ func TestAnswersAreSentInTheOrderOfTheirParts(t *testing.T) {
 		"no parts":                          {answer("Hi.", calls(2)), []string{text("Hi."), call0, call1}},
 		"parts that do not cover the text":  {answer("Hi.", calls(1), thinkingPart(thought), textPart(2), callPart(0)), []string{text("Hi."), call0}},
 		"parts that cover more":             {answer("Hi.", calls(1), thinkingPart(thought), textPart(9), callPart(0)), []string{text("Hi."), call0}},
+		"parts whose sum overflows":         {answer("Hi.", calls(1), thinkingPart(thought), textPart(9), textPart(math.MaxUint64-5), callPart(0)), []string{text("Hi."), call0}},
 		"parts without a call":              {answer("Hi.", calls(2), thinkingPart(thought), textPart(3), callPart(0)), []string{text("Hi."), call0, call1}},
 		"a call twice":                      {answer("", calls(2), thinkingPart(thought), callPart(0), callPart(0)), []string{call0, call1}},
 		"a call that there is not":          {answer("", calls(1), thinkingPart(thought), callPart(3)), []string{call0}},
