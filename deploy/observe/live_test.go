@@ -144,7 +144,7 @@ func (l *live) scrape() (cut time.Time) {
 	return cut
 }
 
-// service is an OpenAI-compatible server that completes the work at once, and reports
+// service is an OpenAI-compatible server that completes the work in one turn, and reports
 // what is left of its quotas.
 func service(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

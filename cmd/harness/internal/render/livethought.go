@@ -51,8 +51,12 @@ func (l *Live) endThought() {
 		return
 	}
 	lines := l.thought.md.Render(l.thought.open)
-	if more := len(lines) - maxThought; more > 1 {
-		lines = append(lines[:maxThought:maxThought], fmt.Sprintf("%s %d more lines", l.cfg.Style.mark("…", "..."), more))
+	if len(lines) > maxThought+1 {
+		first := lines[:maxThought:maxThought]
+		for len(first) > 1 && first[len(first)-1] == "" {
+			first = first[:len(first)-1]
+		}
+		lines = append(first, fmt.Sprintf("%s %d more lines", l.cfg.Style.mark("…", "..."), len(lines)-len(first)))
 	}
 	l.up(sortText, l.cfg.Style.thought(lines)...)
 	l.thought.open = ""

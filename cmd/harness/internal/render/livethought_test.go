@@ -95,7 +95,17 @@ func TestLongReasoningIsShort(t *testing.T) {
 	if live := strings.Join(s.terminal.Screen(), "\n"); !strings.Contains(live, "writing") {
 		t.Errorf("while the text is written:\n%s", live)
 	}
-	if got, want := s.rest(t), "┊ 0 is a line.\n┊\n┊ 1 is a line.\n┊\n┊ 2 is a line.\n┊\n┊ … 73 more lines\n\nYes."; got != want {
+	if got, want := s.rest(t), "┊ 0 is a line.\n┊\n┊ 1 is a line.\n┊\n┊ 2 is a line.\n┊ … 74 more lines\n\nYes."; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Blank lines at the end of what stays are left out.
+func TestReasoningOfBlankLines(t *testing.T) {
+	s := newStage(80, 24, Style{UTF8: true})
+	s.after(0, 1, begun(1))
+	s.Delta(thought(1, 1, 1, 0, "```\na"+strings.Repeat("\n", 20)+"b\n```\n"))
+	if got, want := s.rest(t), "┊   a\n┊ … 20 more lines"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
