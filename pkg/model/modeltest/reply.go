@@ -28,8 +28,6 @@ const (
 	FaultGarbage
 	// FaultDrop closes the connection without an answer.
 	FaultDrop
-	// FaultFailed ends the stream with a failed response; in the Responses protocol only.
-	FaultFailed
 )
 
 // Quirks are habits of compatible servers that are no faults: they do not change
@@ -68,11 +66,6 @@ type Quirks struct {
 	// Thinking sends a block of thinking before the text; in the Messages protocol
 	// only.
 	Thinking string
-	// OmitOutput leaves the output out of the last event; in the Responses protocol only.
-	OmitOutput bool
-	// FlatErrors sends the members of an error in mid-stream without an object around
-	// them; in the Responses protocol only.
-	FlatErrors bool
 }
 
 // Usage is the consumption that a reply reports.
