@@ -198,7 +198,7 @@ func (p *Provider) forget(err error) {
 }
 
 func (p *Provider) request(ctx context.Context, req *model.Request, name string, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
-	out, err := p.outgoing(ctx, req, name)
+	out, err := p.prepare(ctx, req, name)
 	if err != nil {
 		return nil, err
 	}
