@@ -177,6 +177,9 @@ func TestMediaAreSentWhereTheyBelong(t *testing.T) {
 		}
 	}
 	complete(req.Messages[:withErrors])
+	if last := seen.Messages[len(seen.Messages)-1]; last.Role != "user" || len(last.Media) != 1 {
+		t.Errorf("the request ends with %+v, want the image of the error", last)
+	}
 	complete(req.Messages)
 	var got []string
 	for _, m := range seen.Messages {
