@@ -28,6 +28,8 @@ const (
 	FaultGarbage
 	// FaultDrop closes the connection without an answer.
 	FaultDrop
+	// FaultFailed ends the stream with a failed response; in the Responses protocol only.
+	FaultFailed
 )
 
 // Quirks are habits of compatible servers that are no faults: they do not change
@@ -66,6 +68,11 @@ type Quirks struct {
 	// Thinking sends a block of thinking before the text; in the Messages protocol
 	// only.
 	Thinking string
+	// OmitOutput leaves the output out of the last event; in the Responses protocol only.
+	OmitOutput bool
+	// FlatErrors sends the members of an error in mid-stream without an object around
+	// them; in the Responses protocol only.
+	FlatErrors bool
 }
 
 // Usage is the consumption that a reply reports.
@@ -92,7 +99,8 @@ type Reply struct {
 	// and content_filter are translated to the protocol, others are sent unchanged.
 	FinishReason string
 	// Refusal and RefusalText are the category and the explanation of a refusal, which is
-	// the finish reason content_filter; in the Messages protocol only.
+	// the finish reason content_filter; in the Messages protocol. In the Responses protocol,
+	// RefusalText is what the model wrote instead of an answer.
 	Refusal, RefusalText string
 	// Usage is reported when set, in a stream only if the request includes it.
 	Usage *Usage
