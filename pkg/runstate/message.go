@@ -1,9 +1,6 @@
 package runstate
 
-import (
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/media"
-)
+import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 
 // AppendMessages numbers messages and counts their bytes against the model's
 // window. It changes s and the messages, and returns them.
@@ -20,13 +17,8 @@ func AppendMessages(s *harnessv1.Snapshot, turn uint32, messages ...*harnessv1.M
 	return messages
 }
 
-// mediaBytes is how many bytes of text weigh as much as a token of an image or document:
-// the usual ratio, with which bytes become an estimate of tokens.
-const mediaBytes = 4
-
 // MessageBytes returns the size of a message in bytes as the model receives it: an
-// upper bound of its tokens, except for the few that frame a message. Images and
-// documents count as text of the same number of tokens, by the usual estimate.
+// upper bound of its tokens, except for the few that frame a message.
 func MessageBytes(m *harnessv1.Message) uint64 {
 	n := contentBytes(m.GetContent())
 	for _, c := range m.GetToolCalls() {
@@ -35,7 +27,7 @@ func MessageBytes(m *harnessv1.Message) uint64 {
 	for _, p := range m.GetParts() {
 		n += opaqueBytes(p.GetOpaque())
 	}
-	return n + mediaBytes*media.MessageTokens(m, nil)
+	return n
 }
 
 func opaqueBytes(o *harnessv1.Opaque) uint64 {

@@ -21,12 +21,8 @@ import (
 
 // checkSpecSize bounds the spec in the first record; a large goal is stored separately.
 func checkSpecSize(s *harnessv1.RunSpec) error {
-	n := proto.Size(s) - proto.Size(s.GetGoal())
-	for _, m := range s.GetMedia() {
-		n -= proto.Size(m)
-	}
-	if n > MaxSpec {
-		return TooLarge("spec", n, MaxSpec, "bytes without its goal and media")
+	if n := proto.Size(s) - proto.Size(s.GetGoal()); n > MaxSpec {
+		return TooLarge("spec", n, MaxSpec, "bytes without its goal")
 	}
 	return nil
 }

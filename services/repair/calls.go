@@ -13,7 +13,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -129,10 +128,10 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 		result = content.Inline("")
 	}
 	if question, ok := runstate.QuestionOf(call); ok {
-		d.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: result, Declined: a.GetIsError()}, a.GetMedia()...)
+		d.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: result, Declined: a.GetIsError()})
 		return "", nil
 	}
-	if err := d.answerFromOutside(call, result, a); err != nil {
+	if err := d.answerFromOutside(call, result, a.GetIsError()); err != nil {
 		return "", err
 	}
 	d.resumeIfAnswered("answer")
@@ -140,10 +139,9 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 }
 
 // answerFromOutside gives a call its result, after the hooks on_error and
-// after_tool_call. answer is the text of a. A text of the hooks replaces its media too.
-func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnessv1.Content, a *harnessv1.ToolAnswer) error {
-	arguments, text, failed := "", "", a.GetIsError()
-	parts := media.Parts(a.GetMedia())
+// after_tool_call.
+func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnessv1.Content, failed bool) error {
+	arguments, text := "", ""
 	if d.subscribed(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR) || d.subscribed(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL) {
 		var err error
 		if arguments, err = d.text(call.GetArguments()); err != nil {
@@ -171,13 +169,13 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 		return err
 	}
 	if text, ok := after.Text("result"); ok {
-		answer, parts = content.Inline(text), nil
+		answer = content.Inline(text)
 	}
 	if after.Abort != "" {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, after.Abort)
 	}
 	d.AppendTo(call.GetTurnNumber(), &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed, Parts: parts,
+		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed,
 	})
 	d.Emit(event.ToolEnded(call.GetCallId(), call.GetTool(), failed, nil))
 	effects.Merge(after)
@@ -196,7 +194,7 @@ func (d *decision) recordOutcome(call *harnessv1.PendingCall, result *harnessv1.
 
 // answerQuestion records the user's answer to a question of the contract. A nil
 // answer leaves the question open, so that it is put again.
-func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, answer *harnessv1.QuestionAnswer, files ...*harnessv1.Media) {
+func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, answer *harnessv1.QuestionAnswer) {
 	asked := call.GetWhy()
 	if c := d.made.Contract; c != nil {
 		for _, q := range c.Proto().GetQuestions() {
@@ -216,10 +214,7 @@ func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, 
 			text = "The user was asked: " + asked + "\nThe user does not want to answer; the next message says why. Go on as well as you can without."
 		}
 		d.Append(runstate.GuidanceMessage(text),
-			&harnessv1.Message{
-				Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true,
-				Content: proto.CloneOf(answer.GetAnswer()), Parts: media.Parts(files),
-			})
+			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: proto.CloneOf(answer.GetAnswer())})
 	}
 	runstate.RemovePending(d.s, call.GetCallId())
 	d.resumeIfAnswered("answer")

@@ -1,5 +1,5 @@
 // Package modeltest is the test kit of model providers: a strict server that
-// speaks the OpenAI chat-completion protocol and the Anthropic Messages protocol
+// speaks OpenAI's chat completions and responses and the Anthropic Messages protocol
 // over loopback HTTP, and the suite that every Provider passes.
 //
 // The server rejects what the real services reject: it answers 400 with the reason

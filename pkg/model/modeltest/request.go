@@ -30,6 +30,8 @@ type Request struct {
 	CacheMarks []string
 	// Thinking is the thinking of the request; in the Messages protocol only.
 	Thinking RequestThinking
+
+	responses responsesDetails
 }
 
 // Protocol is the protocol of a request.

@@ -28,7 +28,7 @@ type ReceivedRequest struct {
 }
 
 // Server is a strict server on loopback that is compatible with OpenAI's chat
-// completions and with Anthropic's messages; the path of a request determines its
+// completions and responses, and with Anthropic's messages; the path of a request determines its
 // protocol. The fields may be set before the first request.
 type Server struct {
 	// Models are listed under /models; default test-model.
@@ -43,6 +43,8 @@ type Server struct {
 	// UnboundThinking accepts blocks of thinking although what precedes them has changed,
 	// as models before Claude Fable 5.1 do.
 	UnboundThinking bool
+	// Responses is how the server speaks the Responses protocol.
+	Responses ResponsesOptions
 
 	t       testing.TB
 	http    *httptest.Server
@@ -139,6 +141,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case "POST /v1/messages":
 		rec.messages = true
 		s.chat(w, r, rec, s.parseMessages)
+	case "POST /v1/responses":
+		s.serveResponses(w, r, rec)
 	default:
 		writeJSON(w, http.StatusNotFound, Reply{Status: 404, ErrorMessage: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"}.errorBodyIn(rec.messages))
 	}
@@ -242,6 +246,9 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request, req *Request, rep
 	if messages {
 		body = reply.message(req, model)
 	}
+	if req.Protocol == ProtocolResponses {
+		body = s.responseBody(req, reply, model)
+	}
 	if reply.Quirks.ContentType != "" {
 		w.Header().Set("Content-Type", reply.Quirks.ContentType)
 	}
@@ -287,13 +294,16 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, re
 		body, tail = reply.messageFrames(req, model)
 		failed.event = "error"
 	}
+	if req.Protocol == ProtocolResponses {
+		body, tail, failed = s.responseFrames(req, reply, model)
+	}
 	switch reply.Fault {
-	case FaultCut, FaultSilence, FaultError, FaultGarbage:
+	case FaultCut, FaultSilence, FaultError, FaultFailed, FaultGarbage:
 		for _, f := range body[:(len(body)+1)/2] {
 			send(f)
 		}
 		switch reply.Fault {
-		case FaultError:
+		case FaultError, FaultFailed:
 			send(failed)
 		case FaultGarbage:
 			send(frame{data: []byte("{\"choices\": [{]")})

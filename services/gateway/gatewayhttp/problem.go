@@ -153,10 +153,7 @@ var httpNames = map[string]string{
 func ownNames(message, field string) (string, string) {
 	own, ok := httpNames[field]
 	if !ok {
-		own = field
-		for _, message := range []string{"spec.", "user_message.", "tool_answer."} {
-			own = strings.TrimPrefix(own, message)
-		}
+		own = strings.TrimPrefix(field, "spec.")
 	}
 	if rest, found := strings.CutPrefix(message, field+":"); found && field != "" {
 		return own + ":" + rest, own
