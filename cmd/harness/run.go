@@ -20,19 +20,20 @@ import (
 
 // runCmd starts a run, or continues an existing one with a message, and follows it.
 type runCmd struct {
-	specFlags `embed:""`
-	target    `embed:""`
-	RunID     string   `placeholder:"ID" help:"Id of the run. Repeating the command with the same id follows the existing run."`
-	Continue  string   `placeholder:"RUN" help:"Continue an existing run instead of starting one."`
-	Catalogue string   `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue."`
-	Output    string   `enum:"text,json,jsonl" default:"text" help:"Format of stdout: the answer (text), one object (json), or one line per event (jsonl)."`
-	Render    string   `enum:"auto,markdown,plain" default:"auto" help:"How text output shows the run: live with rendered Markdown (markdown), or line by line (plain). auto: markdown on a terminal."`
-	NoStream  bool     `help:"Request complete responses from the model instead of a stream."`
-	Goal      []string `arg:"" optional:"" help:"The task for the agent; - reads it from stdin."`
+	specFlags   `embed:""`
+	attachFlags `embed:""`
+	target      `embed:""`
+	RunID       string   `placeholder:"ID" help:"Id of the run. Repeating the command with the same id follows the existing run."`
+	Continue    string   `placeholder:"RUN" help:"Continue an existing run instead of starting one."`
+	Catalogue   string   `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue."`
+	Output      string   `enum:"text,json,jsonl" default:"text" help:"Format of stdout: the answer (text), one object (json), or one line per event (jsonl)."`
+	Render      string   `enum:"auto,markdown,plain" default:"auto" help:"How text output shows the run: live with rendered Markdown (markdown), or line by line (plain). auto: markdown on a terminal."`
+	NoStream    bool     `help:"Request complete responses from the model instead of a stream."`
+	Goal        []string `arg:"" optional:"" help:"The task for the agent; - reads it from stdin."`
 }
 
 // startFlags do not apply to an existing run: its spec never changes.
-var startFlags = []string{"agent", "contract", "mode", "model", "effort", "workspace", "workflow", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
+var startFlags = []string{"agent", "contract", "mode", "model", "workspace", "workflow", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {
@@ -60,12 +61,19 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 			return follow.ExitError, err
 		}
 	}
-	goal, err := a.said(c.Goal, "GOAL")
+	var goal string
+	if len(c.Goal) > 0 || c.Continue == "" || len(c.Attach) == 0 {
+		var err error
+		if goal, err = a.said(c.Goal, "GOAL"); err != nil {
+			return follow.ExitError, err
+		}
+	}
+	files, err := c.attachments()
 	if err != nil {
 		return follow.ExitError, err
 	}
 	if c.Continue != "" {
-		return c.continueRun(ctx, a, goal)
+		return c.continueRun(ctx, a, goal, files)
 	}
 	if c.RunID != "" {
 		if err := runName("--run-id", c.RunID); err != nil {
@@ -81,6 +89,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 			return before(err)
 		}
 	}
+	spec.Media = files
 	if c.NoStream {
 		spec.Config.Model = &harnessv1.ModelConfig{Streaming: new(bool)}
 	}
@@ -175,7 +184,7 @@ func requestID(request *harnessv1.StartRunRequest) string {
 }
 
 // continueRun sends an existing run a message and follows it.
-func (c *runCmd) continueRun(ctx context.Context, a *app, text string) (int, error) {
+func (c *runCmd) continueRun(ctx context.Context, a *app, text string, files []*harnessv1.Media) (int, error) {
 	f := &runFollower{target: &c.target, run: c.Continue, output: c.Output, render: c.Render, noDeltas: c.NoStream, goal: text}
 	defer func() { a.disconnect(ctx, f.session) }()
 	current, err := f.drive(ctx, a)
@@ -184,7 +193,7 @@ func (c *runCmd) continueRun(ctx context.Context, a *app, text string) (int, err
 	}
 	f.after = current.GetRun().GetVersion()
 	id := follow.NewID()
-	if err := sendMessage(ctx, f.session, c.Namespace, c.Continue, id, text); err != nil {
+	if err := sendMessage(ctx, f.session, c.Namespace, c.Continue, id, text, files); err != nil {
 		return follow.ExitError, err
 	}
 	f.sent = []string{id}
@@ -205,10 +214,10 @@ func (f *runFollower) current(ctx context.Context) (*harnessv1.GetRunResponse, e
 }
 
 // sendMessage sends a user message to a run.
-func sendMessage(ctx context.Context, s *backend.Session, namespace, run, id, text string) error {
+func sendMessage(ctx context.Context, s *backend.Session, namespace, run, id, text string, files []*harnessv1.Media) error {
 	_, err := s.Client.SendInput(ctx, &harnessv1.SendInputRequest{
 		Namespace: namespace, RunId: run, RequestId: id,
-		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: inline(text)}},
+		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: inline(text), Media: files}},
 	})
 	if err != nil {
 		return fmt.Errorf("the message was not accepted: %w", err)

@@ -13,10 +13,11 @@ import (
 
 // sendCmd sends a run a message, a change of mode, or a request for a new plan.
 type sendCmd struct {
-	oneRun `embed:""`
-	Text   []string `arg:"" optional:"" help:"The message; - reads it from stdin. Optional with --mode or --replan."`
-	Mode   string   `placeholder:"NAME" help:"Change the mode first: plan, execute, or a custom mode of the agent."`
-	Replan bool     `help:"Request a new plan before the next turn; TEXT is the reason, not a message."`
+	oneRun      `embed:""`
+	attachFlags `embed:""`
+	Text        []string `arg:"" optional:"" help:"The message; - reads it from stdin. Optional with --mode, --replan or --attach."`
+	Mode        string   `placeholder:"NAME" help:"Change the mode first: plan, execute, or a custom mode of the agent."`
+	Replan      bool     `help:"Request a new plan before the next turn; TEXT is the reason, not a message."`
 }
 
 func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
@@ -33,19 +34,26 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Mode == "" && a.given["mode"] {
 		return follow.ExitError, errors.New("--mode: must not be empty")
 	}
+	if c.Replan && len(c.Attach) > 0 {
+		return follow.ExitError, errors.New("--attach: not supported with --replan, which sends no message")
+	}
 	var text string
-	if len(c.Text) > 0 || c.Mode == "" && !c.Replan {
+	if len(c.Text) > 0 || c.Mode == "" && !c.Replan && len(c.Attach) == 0 {
 		var err error
 		if text, err = a.said(c.Text, "TEXT"); err != nil {
 			return follow.ExitError, err
 		}
+	}
+	files, err := c.attachments()
+	if err != nil {
+		return follow.ExitError, err
 	}
 	session, err := c.connect(ctx, a, backend.Store)
 	if err != nil {
 		return follow.ExitError, err
 	}
 	defer a.disconnect(ctx, session)
-	sent, err := c.send(ctx, session, text)
+	sent, err := c.send(ctx, session, text, files)
 	if err != nil {
 		if len(sent) > 0 {
 			a.printNote("%s is stored; no process is working on the run", sent[0])
@@ -62,19 +70,20 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 
 // send stores the inputs: the mode first, so that the message is processed in it. An
 // ended run accepts a mode only after a message has reopened it.
-func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string) (sent []string, err error) {
+func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string, files []*harnessv1.Media) (sent []string, err error) {
 	mode := func() error {
 		return c.give(ctx, s, &harnessv1.SendInputRequest{
 			Input: &harnessv1.SendInputRequest_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: c.Mode}},
 		})
 	}
-	said := func() error { return sendMessage(ctx, s, c.Namespace, c.RunID, follow.NewID(), text) }
+	said := func() error { return sendMessage(ctx, s, c.Namespace, c.RunID, follow.NewID(), text, files) }
+	hasMessage := text != "" || len(files) > 0
 	const theMode, theMessage = "the mode", "the message"
 	if c.Mode != "" {
 		err := mode()
 		ended := fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED)
 		switch {
-		case ended && text != "" && !c.Replan:
+		case ended && hasMessage && !c.Replan:
 			if err := said(); err != nil {
 				return nil, err
 			}
@@ -95,7 +104,7 @@ func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string) (se
 		if err == nil {
 			sent = append(sent, "the wish for another plan")
 		}
-	case text != "":
+	case hasMessage:
 		if err = said(); err == nil {
 			sent = append(sent, theMessage)
 		}

@@ -7,6 +7,7 @@
 package conversation
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -121,13 +122,14 @@ func (c *Conversation) HasCall(id string) bool {
 const (
 	unanswered = "No result of this call was recorded."
 	noOutput   = "(no output)"
+	mediaOnly  = "(the output is attached)"
 )
 
 // View returns messages as a model can be sent them: results directly after their
 // calls, in the order of the calls; a placeholder for a missing and for an empty
-// result. Results without a call, second results and blank messages are left out.
-// Messages between a call and its result follow the result. The view of a view is the
-// same.
+// result. Results without a call, second results and blank messages are left out; one
+// with an image or a document is not blank. Messages between a call and its result
+// follow the result. The view of a view is the same.
 func View(messages []*harnessv1.Message) []*harnessv1.Message {
 	results := make(map[string]*harnessv1.Message, len(messages)/2)
 	for _, m := range messages {
@@ -140,7 +142,7 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 		switch {
 		case m.GetRole() == harnessv1.Role_ROLE_TOOL:
 			continue // follows its call
-		case len(m.GetToolCalls()) == 0 && empty(m.GetContent()):
+		case len(m.GetToolCalls()) == 0 && empty(m.GetContent()) && !hasMedia(m):
 			continue
 		}
 		view = append(view, m)
@@ -157,8 +159,12 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 					IsError:    true,
 				}
 			case empty(result.GetContent()):
+				text := noOutput
+				if hasMedia(result) {
+					text = mediaOnly
+				}
 				result = proto.CloneOf(result)
-				result.Content = content.Inline(noOutput)
+				result.Content = content.Inline(text)
 			}
 			view = append(view, result)
 		}
@@ -169,4 +175,9 @@ func View(messages []*harnessv1.Message) []*harnessv1.Message {
 // empty reports whether a content is blank: providers refuse blank messages.
 func empty(c *harnessv1.Content) bool {
 	return c.GetBlob() == nil && strings.TrimSpace(c.GetInline()) == ""
+}
+
+// hasMedia reports whether a message has an image or a document.
+func hasMedia(m *harnessv1.Message) bool {
+	return slices.ContainsFunc(m.GetParts(), func(p *harnessv1.Part) bool { return p.GetMedia() != nil })
 }

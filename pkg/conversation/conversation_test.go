@@ -38,7 +38,22 @@ func check(view []*harnessv1.Message) error {
 }
 
 func blank(m *harnessv1.Message) bool {
+	for _, p := range m.GetParts() {
+		if p.GetMedia() != nil {
+			return m.GetRole() == harnessv1.Role_ROLE_TOOL && noText(m)
+		}
+	}
+	return noText(m)
+}
+
+func noText(m *harnessv1.Message) bool {
 	return m.GetContent().GetBlob() == nil && strings.TrimSpace(m.GetContent().GetInline()) == ""
+}
+
+// with returns a message with an image.
+func with(m *harnessv1.Message) *harnessv1.Message {
+	m.Parts = []*harnessv1.Part{{Kind: &harnessv1.Part_Media{Media: &harnessv1.Media{Type: "image/png", Width: 1, Height: 1}}}}
+	return m
 }
 
 func user(text string) *harnessv1.Message {
@@ -86,6 +101,9 @@ func TestView(t *testing.T) {
 		{"a result before its call", []*harnessv1.Message{result("a", "1"), assistant("", "a")}, "a(a): ta:1"},
 		{"silence", []*harnessv1.Message{user("go"), assistant(""), assistant(" \n"), user("well?")}, "u:go u:well?"},
 		{"a result that says nothing", []*harnessv1.Message{assistant("", "a"), result("a", "")}, "a(a): ta:(no output)"},
+		{"an image alone", []*harnessv1.Message{user("go"), with(user(" ")), user("")}, "u:go u:"},
+		{"a result that is an image", []*harnessv1.Message{assistant("", "a"), with(result("a", ""))}, "a(a): ta:(the output is attached)"},
+		{"parts without an image", []*harnessv1.Message{user("go"), {Role: harnessv1.Role_ROLE_ASSISTANT, Parts: []*harnessv1.Part{{}}}}, "u:go"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := conversation.View(c.in)
@@ -110,7 +128,11 @@ func TestViewOfGarbage(t *testing.T) {
 		case 0:
 			return &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Content: content.Inline(text.Draw(t, "text"))}
 		case 1, 2:
-			return user(text.Draw(t, "text"))
+			m := user(text.Draw(t, "text"))
+			if rapid.Bool().Draw(t, "image") {
+				with(m)
+			}
+			return m
 		case 3:
 			return &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Content: &harnessv1.Content{Value: &harnessv1.Content_Blob{
 				Blob: content.Ref([]byte("in a blob " + text.Draw(t, "text"))),
@@ -120,7 +142,11 @@ func TestViewOfGarbage(t *testing.T) {
 		case 7:
 			return &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT}
 		}
-		return result(id.Draw(t, "answers"), text.Draw(t, "text"))
+		m := result(id.Draw(t, "answers"), text.Draw(t, "text"))
+		if rapid.Bool().Draw(t, "image") {
+			with(m)
+		}
+		return m
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.SliceOfN(message, 0, 20).Draw(t, "messages")

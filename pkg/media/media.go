@@ -114,6 +114,16 @@ func checkPDF(data []byte) (int, error) {
 	return pages, nil
 }
 
+// Parts returns the parts of a message of the user or of a tool with images and documents;
+// nil without any.
+func Parts(list []*harnessv1.Media) []*harnessv1.Part {
+	var parts []*harnessv1.Part
+	for _, m := range list {
+		parts = append(parts, &harnessv1.Part{Kind: &harnessv1.Part_Media{Media: m}})
+	}
+	return parts
+}
+
 // IsDocument reports whether m is a document and not an image.
 func IsDocument(m *harnessv1.Media) bool { return m.GetType() == PDF }
 

@@ -1,6 +1,9 @@
 package runstate
 
-import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+import (
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
+)
 
 // AppendMessages numbers messages and counts their bytes against the model's
 // window. It changes s and the messages, and returns them.
@@ -17,8 +20,13 @@ func AppendMessages(s *harnessv1.Snapshot, turn uint32, messages ...*harnessv1.M
 	return messages
 }
 
+// mediaBytes is how many bytes of text weigh as much as a token of an image or document:
+// the usual ratio, with which bytes become an estimate of tokens.
+const mediaBytes = 4
+
 // MessageBytes returns the size of a message in bytes as the model receives it: an
-// upper bound of its tokens, except for the few that frame a message.
+// upper bound of its tokens, except for the few that frame a message. Images and
+// documents count as text of the same number of tokens, by the usual estimate.
 func MessageBytes(m *harnessv1.Message) uint64 {
 	n := contentBytes(m.GetContent())
 	for _, c := range m.GetToolCalls() {
@@ -27,7 +35,7 @@ func MessageBytes(m *harnessv1.Message) uint64 {
 	for _, p := range m.GetParts() {
 		n += opaqueBytes(p.GetOpaque())
 	}
-	return n
+	return n + mediaBytes*media.MessageTokens(m, nil)
 }
 
 func opaqueBytes(o *harnessv1.Opaque) uint64 {

@@ -83,6 +83,10 @@ func TestWeight(t *testing.T) {
 		{&harnessv1.Message{Content: content.Inline("ab"), ToolCalls: []*harnessv1.ToolCall{
 			{Id: "1", Name: "read", Arguments: content.Inline("{}")}, {Id: "2", Name: "w", Arguments: blob},
 		}}, 2 + 5 + 2 + 2 + 70_000},
+		{&harnessv1.Message{Content: content.Inline("ab"), Parts: []*harnessv1.Part{
+			{Kind: &harnessv1.Part_Media{Media: &harnessv1.Media{Type: "image/png", Width: 1000, Height: 750, Blob: &harnessv1.BlobRef{Size: 3_000_000}}}},
+			{Kind: &harnessv1.Part_Media{Media: &harnessv1.Media{Type: "application/pdf", Pages: 10, Data: []byte("%PDF")}}},
+		}}, 2 + 4*1000 + 4*24_000},
 	} {
 		if got := runstate.MessageBytes(c.m); got != c.want {
 			t.Errorf("weight %d, want %d", got, c.want)

@@ -57,7 +57,7 @@ const (
 	MaxName = 256
 	// MaxPath bounds a workspace's path, in bytes.
 	MaxPath = 4096
-	// MaxSpec bounds the spec of a run without its goal, as encoded protobuf, in bytes;
+	// MaxSpec bounds the spec of a run without its goal and media, as encoded protobuf, in bytes;
 	// it is part of the first record.
 	MaxSpec = 192 << 10
 	// MaxProviders bounds the context providers of an agent, MaxContextText the text

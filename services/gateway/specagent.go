@@ -21,8 +21,12 @@ import (
 
 // checkSpecSize bounds the spec in the first record; a large goal is stored separately.
 func checkSpecSize(s *harnessv1.RunSpec) error {
-	if n := proto.Size(s) - proto.Size(s.GetGoal()); n > MaxSpec {
-		return TooLarge("spec", n, MaxSpec, "bytes without its goal")
+	n := proto.Size(s) - proto.Size(s.GetGoal())
+	for _, m := range s.GetMedia() {
+		n -= proto.Size(m)
+	}
+	if n > MaxSpec {
+		return TooLarge("spec", n, MaxSpec, "bytes without its goal and media")
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func CheckInput(item *harnessv1.InboxItem) error {
 	}
 	switch in := item.GetInput().(type) {
 	case *harnessv1.InboxItem_UserMessage:
-		return checkText("user_message.content", in.UserMessage.GetContent())
+		return checkMessage(in.UserMessage)
 	case *harnessv1.InboxItem_Approval:
 		return checkApproval(in.Approval)
 	case *harnessv1.InboxItem_ToolAnswer:
@@ -153,7 +153,22 @@ func checkAnswer(a *harnessv1.ToolAnswer) error {
 	case a.GetResult().GetBlob() != nil:
 		return fault.Invalid(field+"result", "send the text itself, not a reference to a blob")
 	}
-	return checkSize(field+"result", a.GetResult().GetInline(), MaxText)
+	if err := checkSize(field+"result", a.GetResult().GetInline(), MaxText); err != nil {
+		return err
+	}
+	return checkMedia(field+"media", a.GetMedia())
+}
+
+// checkMessage accepts a blank text with images or documents.
+func checkMessage(m *harnessv1.UserMessage) error {
+	const field = "user_message."
+	if err := checkMedia(field+"media", m.GetMedia()); err != nil {
+		return err
+	}
+	if len(m.GetMedia()) > 0 && m.GetContent().GetBlob() == nil && strings.TrimSpace(m.GetContent().GetInline()) == "" {
+		return checkSize(field+"content", m.GetContent().GetInline(), MaxText)
+	}
+	return checkText(field+"content", m.GetContent())
 }
 
 // checkMode validates the name of a mode.

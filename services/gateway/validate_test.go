@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
@@ -31,6 +32,15 @@ func validStart() *harnessv1.StartRunRequest {
 			Budgets: &harnessv1.Budgets{CostUsd: proto.Float64(0.01)},
 		},
 	}}
+}
+
+// files returns images or documents with data.
+func files(data ...string) []*harnessv1.Media {
+	var list []*harnessv1.Media
+	for _, d := range data {
+		list = append(list, &harnessv1.Media{Data: []byte(d)})
+	}
+	return list
 }
 
 // refusedAt fails the test unless err names the field; size: the error is TOO_LARGE.
@@ -56,6 +66,11 @@ func TestCheckStart(t *testing.T) {
 	if err := CheckStart(validStart()); err != nil {
 		t.Fatal(err)
 	}
+	full := validStart()
+	full.Spec.Media = files(strings.Repeat("x", media.MaxData), "y") // the files do not count for the size of the spec
+	if err := CheckStart(full); err != nil {
+		t.Error(err)
+	}
 	least := &harnessv1.StartRunRequest{Spec: &harnessv1.RunSpec{Goal: content.Inline("x"), Workspace: "/"}}
 	if err := CheckStart(least); err != nil {
 		t.Fatal(err)
@@ -77,7 +92,10 @@ func TestCheckStart(t *testing.T) {
 			r.Spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{}}}
 		}},
 		{"spec.goal", true, func(r *request) { r.Spec.Goal = content.Inline(strings.Repeat("x", MaxText+1)) }},
-		{"spec.agent.reasoning.effort", false, func(r *request) { r.Spec.Agent.Reasoning = &harnessv1.ReasoningConfig{Effort: 8} }},
+		{"spec.media", true, func(r *request) { r.Spec.Media = slices.Repeat(files("x"), media.MaxParts+1) }},
+		{"spec.media[1].data", false, func(r *request) { r.Spec.Media = files("x", "") }},
+		{"spec.media[0].data", true, func(r *request) { r.Spec.Media = files(strings.Repeat("x", media.MaxData+1)) }},
+		{"spec.media[0].blob", false, func(r *request) { r.Spec.Media = []*harnessv1.Media{{Blob: &harnessv1.BlobRef{}}} }},
 		{"spec.agent.name", true, func(r *request) { r.Spec.Agent.Name = strings.Repeat("x", MaxName+1) }},
 		{"spec.agent.instructions", true, func(r *request) { r.Spec.Agent.Instructions = strings.Repeat("x", MaxInstructions+1) }},
 		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = "gpt-5" }},
@@ -135,6 +153,12 @@ func TestCheckInput(t *testing.T) {
 	approval := func(a *harnessv1.Approval) *harnessv1.InboxItem {
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Approval{Approval: a}}
 	}
+	message := func(text string, list ...*harnessv1.Media) *harnessv1.InboxItem {
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text), Media: list}}}
+	}
+	answer := func(list ...*harnessv1.Media) *harnessv1.InboxItem {
+		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: "c", Media: list}}}
+	}
 	long := strings.Repeat("x", MaxReason+1)
 	once := harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE
 	for _, c := range []struct {
@@ -146,6 +170,10 @@ func TestCheckInput(t *testing.T) {
 		{"input", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_TimerFired{}}},
 		{"request_id", false, &harnessv1.InboxItem{Id: "a b"}},
 		{"user_message.content", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{}}},
+		{"user_message.content", true, message(strings.Repeat(" ", MaxText+1), files("x")...)},
+		{"user_message.media[0].data", false, message("look", files("")...)},
+		{"tool_answer.media", true, answer(slices.Repeat(files("x"), media.MaxParts+1)...)},
+		{"tool_answer.media[0].blob", false, answer(&harnessv1.Media{Data: []byte("x"), Blob: &harnessv1.BlobRef{}})},
 		{"approval.call_id", false, approval(&harnessv1.Approval{Decision: once})},
 		{"approval.call_id", true, approval(&harnessv1.Approval{CallId: long, Decision: once})},
 		{"approval.decision", false, approval(&harnessv1.Approval{CallId: "c"})},
@@ -164,6 +192,9 @@ func TestCheckInput(t *testing.T) {
 		approval(&harnessv1.Approval{CallId: "c", Decision: once}),
 		{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: runstate.ContractCallID("q.1", 9), Result: content.Inline("blue")}}},
 		{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}},
+		message("", files("x")...),
+		message("look", slices.Repeat(files("x"), media.MaxParts)...),
+		answer(files("x")...),
 		{Input: &harnessv1.InboxItem_Replan{}},
 		{Input: &harnessv1.InboxItem_Resume{}},
 		{Input: &harnessv1.InboxItem_Interrupt{}},

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -128,10 +129,10 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 		result = content.Inline("")
 	}
 	if question, ok := runstate.QuestionOf(call); ok {
-		d.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: result, Declined: a.GetIsError()})
+		d.answerQuestion(call, question, &harnessv1.QuestionAnswer{QuestionId: question, Answer: result, Declined: a.GetIsError()}, a.GetMedia()...)
 		return "", nil
 	}
-	if err := d.answerFromOutside(call, result, a.GetIsError()); err != nil {
+	if err := d.answerFromOutside(call, result, a); err != nil {
 		return "", err
 	}
 	d.resumeIfAnswered("answer")
@@ -139,9 +140,10 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 }
 
 // answerFromOutside gives a call its result, after the hooks on_error and
-// after_tool_call.
-func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnessv1.Content, failed bool) error {
-	arguments, text := "", ""
+// after_tool_call. answer is the text of a. A text of the hooks replaces its media too.
+func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnessv1.Content, a *harnessv1.ToolAnswer) error {
+	arguments, text, failed := "", "", a.GetIsError()
+	parts := media.Parts(a.GetMedia())
 	if d.subscribed(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR) || d.subscribed(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL) {
 		var err error
 		if arguments, err = d.text(call.GetArguments()); err != nil {
@@ -169,13 +171,13 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 		return err
 	}
 	if text, ok := after.Text("result"); ok {
-		answer = content.Inline(text)
+		answer, parts = content.Inline(text), nil
 	}
 	if after.Abort != "" {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, after.Abort)
 	}
 	d.AppendTo(call.GetTurnNumber(), &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed,
+		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed, Parts: parts,
 	})
 	d.Emit(event.ToolEnded(call.GetCallId(), call.GetTool(), failed, nil))
 	effects.Merge(after)
@@ -194,7 +196,7 @@ func (d *decision) recordOutcome(call *harnessv1.PendingCall, result *harnessv1.
 
 // answerQuestion records the user's answer to a question of the contract. A nil
 // answer leaves the question open, so that it is put again.
-func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, answer *harnessv1.QuestionAnswer) {
+func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, answer *harnessv1.QuestionAnswer, files ...*harnessv1.Media) {
 	asked := call.GetWhy()
 	if c := d.made.Contract; c != nil {
 		for _, q := range c.Proto().GetQuestions() {
@@ -214,7 +216,10 @@ func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, 
 			text = "The user was asked: " + asked + "\nThe user does not want to answer; the next message says why. Go on as well as you can without."
 		}
 		d.Append(runstate.GuidanceMessage(text),
-			&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true, Content: proto.CloneOf(answer.GetAnswer())})
+			&harnessv1.Message{
+				Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true,
+				Content: proto.CloneOf(answer.GetAnswer()), Parts: media.Parts(files),
+			})
 	}
 	runstate.RemovePending(d.s, call.GetCallId())
 	d.resumeIfAnswered("answer")

@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -87,6 +88,7 @@ func (d *decision) applyMessage(m *harnessv1.UserMessage) error {
 		Kind:    harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT,
 		Kept:    true,
 		Content: proto.CloneOf(m.GetContent()),
+		Parts:   media.Parts(m.GetMedia()),
 	})
 	d.interrupt, d.resumed = nil, causeMessage
 	if t := d.s.GetTurn(); t.GetOpen() {
@@ -94,9 +96,22 @@ func (d *decision) applyMessage(m *harnessv1.UserMessage) error {
 		t.AgentDone, t.CalledWorkComplete, d.s.Summary = false, false, nil
 	}
 	if runstate.Ended(d.s) {
-		return d.reopen(content.Text(m.GetContent()))
+		return d.reopen(goalOf(m))
 	}
 	return nil
+}
+
+// goalOf returns the goal of a segment that a message opens: its text, or the names of its
+// files if it has no text.
+func goalOf(m *harnessv1.UserMessage) string {
+	if text := content.Text(m.GetContent()); strings.TrimSpace(text) != "" {
+		return text
+	}
+	names := make([]string, 0, len(m.GetMedia()))
+	for _, file := range m.GetMedia() {
+		names = append(names, cmp.Or(file.GetName(), file.GetType()))
+	}
+	return "Look at the attached files: " + strings.Join(names, ", ")
 }
 
 // reopen opens another segment of an ended run.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -15,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -32,9 +32,6 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s := d.s
 	s.Config = runstate.Resolve(spec.GetConfig(), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
-	if spec.GetConfig().GetModel().GetIdleTimeout() == nil && reasons(spec.GetAgent()) {
-		s.Config.Model.IdleTimeout = durationpb.New(runstate.ReasoningIdleTimeout)
-	}
 	s.Workflow = workflow.Of(spec.GetWorkflow())
 	s.FirstSequence = d.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
@@ -56,7 +53,10 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 			Role: harnessv1.Role_ROLE_SYSTEM, Kept: true,
 			Content: content.Inline(SystemPrompt(spec.GetAgent(), environment, d.contexts(spec), spec.GetClientTools())),
 		},
-		&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: proto.CloneOf(spec.GetGoal())},
+		&harnessv1.Message{
+			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true,
+			Content: proto.CloneOf(spec.GetGoal()), Parts: media.Parts(spec.GetMedia()),
+		},
 	)
 	if err := d.openSegment(content.Text(spec.GetGoal())); err != nil {
 		return err
@@ -68,11 +68,6 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.Emit(event.GuidanceInjected("contract", "", text))
 	}
 	return nil
-}
-
-// reasons reports whether the model of an agent may be silent for long.
-func reasons(spec *harnessv1.AgentSpec) bool {
-	return catalogue.Default().Reasons(spec.GetModel()) || spec.GetReasoning().GetEffort() > harnessv1.Effort_EFFORT_NONE
 }
 
 // define stores in the first state what the agent is made of and what it has to

@@ -20,7 +20,6 @@ export type {
   EventName,
   EventOf,
   PendingCall,
-  ReasoningDelta,
   Result,
   Status,
   UnknownEvent,

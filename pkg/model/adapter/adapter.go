@@ -198,7 +198,7 @@ func (p *Provider) forget(err error) {
 }
 
 func (p *Provider) request(ctx context.Context, req *model.Request, name string, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
-	out, err := p.outgoing(ctx, req, name)
+	out, err := p.prepare(ctx, req, name)
 	if err != nil {
 		return nil, err
 	}
@@ -260,8 +260,7 @@ func (p *Provider) plain(res *wire.Response, delta func(model.Delta)) (*model.Re
 	return resp, nil
 }
 
-// reasoningText returns the text of reasoning for people, as observers get it: a blank
-// line separates the texts of two parts.
+// reasoningText returns the text of reasoning for people.
 func reasoningText(parts []*harnessv1.Part) string {
 	var texts []string
 	for _, p := range parts {
@@ -269,7 +268,7 @@ func reasoningText(parts []*harnessv1.Part) string {
 			texts = append(texts, text)
 		}
 	}
-	return strings.Join(texts, "\n\n")
+	return strings.Join(texts, "\n")
 }
 
 // stream reads a response that comes as events.

@@ -14,16 +14,16 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// outgoing is a request as it is sent to its target.
-type outgoing struct {
+// preparedRequest is a request as it is sent to its target.
+type preparedRequest struct {
 	request *model.Request
 	target  opaque.Target
 	opaque  bool // it has opaque parts
 }
 
-// outgoing selects the media that are shown and the opaque parts that go back to the
+// prepare selects the media that are shown and the opaque parts that go back to the
 // target, and loads both.
-func (p *Provider) outgoing(ctx context.Context, req *model.Request, name string) (*outgoing, error) {
+func (p *Provider) prepare(ctx context.Context, req *model.Request, name string) (*preparedRequest, error) {
 	target := opaque.Target{
 		Wire: p.protocol.Wire, Endpoint: p.endpoint(), Model: name, Bound: p.protocol.Bound,
 		Refused: req.Adjusted(harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE).GetThroughMessage(),
@@ -51,7 +51,7 @@ func (p *Provider) outgoing(ctx context.Context, req *model.Request, name string
 			return nil, err
 		}
 	}
-	return &outgoing{request: &sent, target: target, opaque: len(selected) > 0}, nil
+	return &preparedRequest{request: &sent, target: target, opaque: len(selected) > 0}, nil
 }
 
 // endpoint identifies the provider and its address.
@@ -60,7 +60,7 @@ func (p *Provider) endpoint() string {
 }
 
 // origin returns the origin of the response to the request.
-func (o *outgoing) origin() *harnessv1.Origin {
+func (o *preparedRequest) origin() *harnessv1.Origin {
 	return &harnessv1.Origin{
 		Wire: o.target.Wire, Endpoint: o.target.Endpoint, Model: o.target.Model,
 		RequestDigest: opaque.Digest(o.request.Messages, o.request.Tools),
@@ -101,8 +101,7 @@ func loadedPart(ctx context.Context, req *model.Request, p *harnessv1.Part) (*ha
 		if err != nil {
 			return nil, err
 		}
-		// They were valid when they were stored, and a blob is checked by its digest.
-		whole.Opaque = &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: data}}
+		whole.Opaque = Opaque(data)
 	}
 	if shown != nil && shown.GetBlob() != nil {
 		data, err := blob(ctx, req, shown.GetBlob(), "media")
@@ -140,7 +139,7 @@ func Opaque(data []byte) *harnessv1.Opaque {
 
 // refused classifies the error of a request. Opaque parts can be refused only in a
 // request that has some.
-func (p *Provider) refused(o *outgoing, err error) error {
+func (p *Provider) refused(o *preparedRequest, err error) error {
 	var status *wire.StatusError
 	var failed *model.Error
 	switch {

@@ -10,24 +10,17 @@ import (
 // leave out white space.
 func (r *messagesRequest) body() (json.RawMessage, error) {
 	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	write := func(v any) error {
-		if err := encoder.Encode(v); err != nil {
-			return err
-		}
-		b.Truncate(b.Len() - 1) // the line feed
-		return nil
-	}
 	fmt.Fprintf(&b, `{"max_tokens":%d,"messages":`, r.MaxTokens)
 	for i, m := range r.Messages {
-		b.WriteByte(opening(i))
-		b.WriteString(`{"role":"` + m.Role + `","content":`)
+		fmt.Fprintf(&b, `%c{"role":%q,"content":`, opening(i), m.Role)
 		for n, part := range m.Content {
 			b.WriteByte(opening(n))
-			if raw, is := part.(thinkingBlock); is {
+			raw, is := part.(thinkingBlock)
+			if is {
 				b.Write(raw)
-			} else if err := write(part); err != nil {
+				continue
+			}
+			if err := writeJSON(&b, part); err != nil {
 				return nil, err
 			}
 		}
@@ -35,7 +28,7 @@ func (r *messagesRequest) body() (json.RawMessage, error) {
 	}
 	b.WriteByte(']')
 	start := b.Len()
-	if err := write(r.requestRest); err != nil {
+	if err := writeJSON(&b, r.requestRest); err != nil {
 		return nil, err
 	}
 	b.Bytes()[start] = ',' // instead of its brace
@@ -48,4 +41,15 @@ func opening(index int) byte {
 		return '['
 	}
 	return ','
+}
+
+// writeJSON writes a value without escaping what only HTML needs escaped.
+func writeJSON(b *bytes.Buffer, v any) error {
+	encoder := json.NewEncoder(b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // the line feed
+	return nil
 }

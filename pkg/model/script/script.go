@@ -69,15 +69,13 @@ type Script struct {
 
 // turn is one entry: a response, or an error if fail is set.
 type turn struct {
-	text string
-	// reasoning is text for people. It never goes back to the script.
-	reasoning string
-	calls     []call
-	usage     usage
-	finish    string
-	delay     time.Duration
-	when      *condition
-	fail      *failure
+	text   string
+	calls  []call
+	usage  usage
+	finish string
+	delay  time.Duration
+	when   *condition
+	fail   *failure
 }
 
 type call struct {
@@ -85,7 +83,7 @@ type call struct {
 }
 
 type usage struct {
-	input, output, cached, reasoning uint64
+	input, output, cached uint64
 }
 
 type condition struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
@@ -72,7 +73,7 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 			if err != nil {
 				return nil, err
 			}
-			count += tokens.Message(snapshot.GetModel(), whole)
+			count += tokens.Message(snapshot.GetModel(), whole) + int(media.MessageTokens(whole, nil)) //nolint:gosec // of at most 256 parts
 		}
 		before := runlog.TowardsAppended(e.Record)
 		if before == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -62,10 +63,12 @@ func TestCompactionCountsUnreportedMessages(t *testing.T) {
 	b.PutJournal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 1}}},
 		user(1, content.Inline(long)), user(2, content.Inline(long)), user(3, b.Blob(long)))
 	b.PutJournal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 2}}})
-	b.Put(step(5, uint64(len(long)+len(arguments))), call(4, b.Blob(arguments)), user(5, content.Inline("And now?")))
+	picture := user(5, content.Inline("And now?"))
+	picture.Parts = []*harnessv1.Part{{Kind: &harnessv1.Part_Media{Media: &harnessv1.Media{Type: media.PNG, Width: 300, Height: 250}}}}
+	b.Put(step(5, uint64(len(long)+len(arguments))), call(4, b.Blob(arguments)), picture)
 	b.Start(compactionserver.New(b.Log).Run)
 
-	want := reported
+	want := reported + 300*250/750
 	for _, m := range []*harnessv1.Message{user(3, content.Inline(long)), call(4, content.Inline(arguments)), user(5, content.Inline("And now?"))} {
 		want += tokens.Message(model, m)
 	}

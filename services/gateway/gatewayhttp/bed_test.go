@@ -92,7 +92,7 @@ func newBed(t testing.TB, change ...func(*gatewayhttp.Config)) *bed {
 	b.server.Start(ctx)
 	b.eventually("the gateway is ready", func() bool { return b.server.Ready() == nil })
 	pipe := bufconn.Listen(1 << 20)
-	rpc := grpc.NewServer(fault.ServerOptions(slog.New(slog.DiscardHandler))...)
+	rpc := grpc.NewServer(append(fault.ServerOptions(slog.New(slog.DiscardHandler)), grpc.MaxRecvMsgSize(32<<20))...)
 	harnessv1.RegisterGatewayServiceServer(rpc, b.server)
 	served := make(chan struct{})
 	go func() {

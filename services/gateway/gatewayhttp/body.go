@@ -16,9 +16,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// maxBody bounds the body of a request, in bytes: more than all inputs of one request
-// with every character escaped.
-const maxBody = 16 << 20
+// maxBody bounds the body of a request, in bytes: more than all texts of one request with
+// every character escaped, and more than the largest file in base64.
+const maxBody = 32 << 20
 
 // idempotencyKey is the header that sets the request id.
 const idempotencyKey = "Idempotency-Key"

@@ -2,6 +2,7 @@ package gatewayhttp
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"math"
 	"slices"
@@ -114,6 +115,12 @@ func one(f protoreflect.FieldDescriptor, fresh func() protoreflect.Message, valu
 	case protoreflect.StringKind:
 		s, err := text(value, path)
 		return protoreflect.ValueOfString(s), err
+	case protoreflect.BytesKind:
+		s, err := text(value, path)
+		data, berr := base64.StdEncoding.DecodeString(s)
+		if v = protoreflect.ValueOfBytes(data); err != nil || berr != nil {
+			want = "base64"
+		}
 	case protoreflect.Uint32Kind:
 		n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 32)
 		if v = protoreflect.ValueOfUint32(uint32(n)); err != nil {

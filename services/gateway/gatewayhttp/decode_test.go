@@ -88,6 +88,9 @@ func drawValue(t *rapid.T, f protoreflect.FieldDescriptor, fresh func() protoref
 		}
 		return protoreflect.ValueOfMessage(m)
 	}
+	if f.Kind() == protoreflect.BytesKind {
+		return protoreflect.ValueOfBytes(rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, name))
+	}
 	t.Fatalf("%s: clients cannot send a %s", name, f.Kind())
 	return protoreflect.Value{}
 }

@@ -153,7 +153,10 @@ var httpNames = map[string]string{
 func ownNames(message, field string) (string, string) {
 	own, ok := httpNames[field]
 	if !ok {
-		own = strings.TrimPrefix(field, "spec.")
+		own = field
+		for _, message := range []string{"spec.", "user_message.", "tool_answer."} {
+			own = strings.TrimPrefix(own, message)
+		}
 	}
 	if rest, found := strings.CutPrefix(message, field+":"); found && field != "" {
 		return own + ":" + rest, own

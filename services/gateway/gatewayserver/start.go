@@ -52,7 +52,9 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	if err := s.startable(ctx, r.GetSpec()); err != nil {
 		return run, false, err
 	}
-	r = s.withWindow(r)
+	if r, err = acceptMedia(s.withWindow(r)); err != nil {
+		return run, false, err
+	}
 	for i := 1; ; i++ {
 		var generated bool
 		run.ID, generated = gateway.RunID(r, s.now(), s.random())
@@ -157,14 +159,15 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 // record.
 func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartRunRequest) (existed bool, err error) {
 	caller := ctx
+	spec, err := s.storeMedia(ctx, run, r.GetSpec())
+	if err != nil {
+		return false, failure(caller, "start", run, err)
+	}
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
 	failpoint.Hit(gateway.Writer, "start_received")
-	spec := r.GetSpec()
 	if len(spec.GetGoal().GetInline()) > runlog.MaxInline || len(spec.GetClientTools()) > 0 {
-		// Blobs that are stored before the log begins must not be deleted with a run of
-		// the same name that is being erased.
-		if _, err := s.view(ctx, run); isExpired(err) {
+		if err := s.refuseErased(ctx, run); err != nil {
 			return false, err
 		}
 	}
@@ -212,6 +215,17 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 			"run "+run.String()+" was started by another request; choose another run_id", "namespace", run.Namespace, "run_id", run.ID)
 	}
 	return true, nil
+}
+
+// refuseErased returns an error for the name of a run that is being erased: blobs that are
+// stored before the log of a new run begins would be deleted with the former one.
+func (s *Server) refuseErased(ctx context.Context, run runlog.Run) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	if _, err := s.view(ctx, run); isExpired(err) {
+		return err
+	}
+	return nil
 }
 
 // readCreated reads the first record of a run whose creation was refused or got no answer. If

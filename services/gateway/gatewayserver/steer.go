@@ -80,6 +80,9 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 	if err := gateway.CheckInput(item); err != nil {
 		return "", 0, err
 	}
+	if item, err = acceptInput(item); err != nil {
+		return "", 0, err
+	}
 	if item.GetId() == "" {
 		item.Id = gateway.InputID(s.random())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
@@ -93,9 +92,16 @@ func (b *submitter) readState(ctx context.Context, view runlog.View) (gateway.Su
 	return gateway.RunRead{RunState: state}, err
 }
 
-// append stores the input, with a text over runlog.MaxInline in a blob.
+// append stores the input, with media and a text over runlog.MaxInline in blobs.
 func (b *submitter) append(ctx context.Context, after uint64) (gateway.SubmissionResult, error) {
-	item := proto.CloneOf(b.item)
+	_, files := gateway.MediaOf(b.item)
+	stored, err := b.s.putMedia(ctx, b.run, files)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := b.s.committing(ctx)
+	defer cancel()
+	item := gateway.WithMedia(b.item, stored)
 	item.Time, item.Traceparent = timestamppb.New(b.s.now()), b.s.sender(ctx)
 	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult()} {
 		if len(content.GetInline()) <= runlog.MaxInline {

@@ -21,9 +21,9 @@ import (
 // events are streamed for as long as a run takes.
 const (
 	httpHeaderTime = 10 * time.Second
-	// httpReadTime bounds the time to receive a request with its body; it does not apply
-	// to the response of a stream.
-	httpReadTime   = 30 * time.Second
+	// httpReadTime bounds the time to receive a request with its body, which may have files
+	// of 20 MB; it does not apply to the response of a stream.
+	httpReadTime   = 2 * time.Minute
 	httpIdleTime   = 2 * time.Minute
 	httpHeaderSize = 64 << 10
 	// httpStop is how long requests may take to end once the gateway is closed.

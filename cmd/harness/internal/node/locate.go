@@ -131,9 +131,9 @@ func notStarted(text string) error {
 	return st.Err()
 }
 
-// onlyMeant refuses calls that are meant for another process. The caller looks that
+// onlyAddressed refuses calls that are addressed to another process. The caller looks that
 // process up again.
-func onlyMeant(instance string) grpc.UnaryServerInterceptor {
+func onlyAddressed(instance string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if other := metadata.ValueFromIncomingContext(ctx, instanceKey); len(other) > 0 && other[0] != instance {
 			return nil, notStarted(fmt.Sprintf("this is %s, and the call is meant for %s", instance, other[0]))

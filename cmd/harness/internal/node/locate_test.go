@@ -41,9 +41,9 @@ func listening(t *testing.T, instance string, host bool) (address string) {
 	return l.Addr().String()
 }
 
-// TestOnlyWhoIsMeantAnswers: an address that another process has by now, of any
+// TestOnlyTheAddressedProcessAnswers: an address that another process has by now, of any
 // kind, is given up for the one that the role is found at next.
-func TestOnlyWhoIsMeantAnswers(t *testing.T) {
+func TestOnlyTheAddressedProcessAnswers(t *testing.T) {
 	mine, others, another := listening(t, "mine", true), listening(t, "others", true), listening(t, "another", false)
 	for name, address := range map[string]string{"a tool host of others": others, "no tool host": another} {
 		t.Run(name, func(t *testing.T) {

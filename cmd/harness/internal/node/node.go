@@ -116,7 +116,7 @@ const maxMessage = 64 << 20
 // Limits on clients of a gateway over the network: the bytes of a request, and the
 // concurrent calls of one connection. Responses may be larger.
 const (
-	maxRequest = 16 << 20
+	maxRequest = 32 << 20
 	maxStreams = 1000
 )
 

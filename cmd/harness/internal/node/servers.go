@@ -52,7 +52,7 @@ func newRoleServer(logger *slog.Logger, instance string, m *telemetry.Metrics, m
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		},
 		m.ServerOptions(), fault.ServerOptions(logger), more, // of a bound that is set twice the later one counts
-		[]grpc.ServerOption{grpc.ChainUnaryInterceptor(onlyMeant(instance))},
+		[]grpc.ServerOption{grpc.ChainUnaryInterceptor(onlyAddressed(instance))},
 	)
 	s := &roleServer{grpc: grpc.NewServer(options...), health: health.NewServer(), served: make(chan struct{})}
 	healthv1.RegisterHealthServer(s.grpc, s.health)

@@ -41,7 +41,7 @@ func (l *Live) Header(run, model, workspace, goal string) {
 
 // head shows the heading of a turn.
 func (l *Live) head(turn, limit uint32) {
-	l.endAnswer()
+	l.endText()
 	l.flush(true)
 	s := l.cfg.Style
 	title := fmt.Sprintf("turn %d", turn)
@@ -76,12 +76,9 @@ func (l *Live) Lines(lines ...string) {
 
 // Event shows an event.
 func (l *Live) Event(e *harnessv1.Event) {
-	text, reasoning := "", ""
-	if r := e.GetModelResponse(); r != nil { // may take seconds, while frames are drawn
-		text = l.cfg.Fetch(r.GetText())
-		if !l.cfg.Still {
-			reasoning = l.cfg.Fetch(r.GetReasoning())
-		}
+	text := ""
+	if r := e.GetModelResponse(); r != nil {
+		text = l.cfg.Fetch(r.GetText()) // may take seconds, while frames are drawn
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +86,7 @@ func (l *Live) Event(e *harnessv1.Event) {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ModelResponse:
 		l.plain.heading(e.GetTurnNumber(), e.GetMaxTurns())
-		l.commit(e.GetTurnNumber(), text, reasoning, v.ModelResponse.GetUsage().GetReasoningTokens())
+		l.commit(e.GetTurnNumber(), text)
 	case *harnessv1.Event_ToolCall:
 		l.toolCall(e, v.ToolCall)
 	case *harnessv1.Event_ToolResult:
@@ -130,7 +127,7 @@ func (l *Live) other(e *harnessv1.Event) {
 		l.take()
 		return
 	case *harnessv1.Event_StepEnd:
-		l.endAnswer()
+		l.endText()
 		l.flush(true)
 	case *harnessv1.Event_GuidanceInjected: // at most one line
 		for _, line := range l.plain.guideLines(e) {

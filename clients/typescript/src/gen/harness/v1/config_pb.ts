@@ -416,8 +416,7 @@ export type ModelConfig = Message<"harness.v1.ModelConfig"> & {
   backoffMax?: Duration | undefined;
 
   /**
-   * Silence on the stream after which it counts as cut. Default 120 s, and 300 s for a
-   * model that reasons.
+   * Silence on the stream after which it counts as cut. Default 120 s.
    *
    * @generated from field: google.protobuf.Duration idle_timeout = 4;
    */

@@ -515,9 +515,7 @@ class ModelConfig(_message.Message):
 
     @_builtins.property
     def idle_timeout(self) -> _duration_pb2.Duration:
-        """Silence on the stream after which it counts as cut. Default 120 s, and 300 s for a
-        model that reasons.
-        """
+        """Silence on the stream after which it counts as cut. Default 120 s."""
 
     @_builtins.property
     def outage_retry(self) -> _duration_pb2.Duration:
