@@ -51,14 +51,20 @@ type Fault struct {
 }
 
 // ParseFault reads an error body of any form that services use: an error
-// object, an error text, or code, message, param and detail at the top. A body that is
-// not a JSON object has no fault.
+// object, an error text, or code, type, message, param and detail at the top. A body that is
+// not a JSON object has no fault; of an array, which Gemini's compatible address sends, the
+// first element counts.
 func ParseFault(body []byte) Fault {
+	var elements []json.RawMessage
+	if json.Unmarshal(body, &elements) == nil && len(elements) > 0 {
+		body = elements[0]
+	}
 	var top struct {
 		Error   json.RawMessage `json:"error"`
 		Message json.RawMessage `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
 		Code    json.RawMessage `json:"code"`
+		Type    json.RawMessage `json:"type"`
 		Param   json.RawMessage `json:"param"`
 	}
 	if json.Unmarshal(body, &top) != nil {
@@ -73,9 +79,12 @@ func ParseFault(body []byte) Fault {
 	}
 	switch {
 	case Absent(top.Error):
-		f := Fault{Code: Text(top.Code), Message: Text(top.Message), Param: Text(top.Param)}
+		f := Fault{Code: Text(top.Code), Type: Text(top.Type), Message: Text(top.Message), Param: Text(top.Param)}
 		if f.Message == "" {
 			f.Message = Text(top.Detail)
+		}
+		if f.Type == "error" { // the type of the event
+			f.Type = ""
 		}
 		return f
 	case json.Unmarshal(top.Error, &e) == nil:
