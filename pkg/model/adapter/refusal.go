@@ -32,6 +32,9 @@ type Refusals struct {
 	// QuotaPhrases are parts of a message that reports such a quota without a code and
 	// without a wait, in lower case.
 	QuotaPhrases []string
+	// Filtered returns the category of a request that a filter of the service has refused;
+	// empty for other errors. Nil: none.
+	Filtered func(body []byte) string
 	// Adjust returns how a request that was refused must change to succeed; unspecified
 	// if no change is known. Nil: never.
 	Adjust func(status int, fault wire.Fault) harnessv1.Adjustment
@@ -54,6 +57,9 @@ func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 	case r.quotaExhausted(fault, e.RetryAfter):
 		e.Retryable = false
 		e.Message = fmt.Sprintf("the provider answered %d: the quota is used up: %s", status, fault.Message)
+	case r.filtered(refused.Body) != "":
+		e.Retryable = false
+		e.Message = filteredMessage(r.filtered(refused.Body), fault)
 	case status == http.StatusUnauthorized:
 		e.Message = "the provider refused the API key (401): check " + r.KeyVariable
 	case status == http.StatusForbidden:
@@ -79,9 +85,22 @@ func (r *Refusals) quotaExhausted(fault wire.Fault, wait time.Duration) bool {
 		wait < 0 && containsAny(fault.Message, r.QuotaPhrases)
 }
 
+// filtered returns the category of a request that a filter has refused.
+func (r *Refusals) filtered(body []byte) string {
+	if r.Filtered == nil {
+		return ""
+	}
+	return r.Filtered(body)
+}
+
+func filteredMessage(category string, fault wire.Fault) string {
+	return fmt.Sprintf("the provider refused the request (%s): %s", category, fault.Message)
+}
+
 // Reported turns an error that came with status 200, in a stream or instead of
 // a response, into a *model.Error. It is retryable whatever the service reports,
-// unless the request exceeds the context window.
+// unless the request exceeds the context window, the quota is used up, or a filter has
+// refused the request.
 func (r *Refusals) Reported(data []byte) *model.Error {
 	fault := wire.ParseFault(data)
 	e := Cut("the provider reported an error in its response", nil)
@@ -99,6 +118,9 @@ func (r *Refusals) Reported(data []byte) *model.Error {
 	}
 	if r.quotaExhausted(fault, e.RetryAfter) {
 		e.Retryable = false
+	}
+	if category := r.filtered(data); category != "" {
+		e.Retryable, e.Message = false, filteredMessage(category, fault)
 	}
 	if r.Adjust != nil {
 		e.Adjustment = r.Adjust(max(e.Status, http.StatusBadRequest), fault)
