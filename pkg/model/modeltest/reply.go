@@ -65,6 +65,8 @@ type Quirks struct {
 	// SameIndex gives every block of a message the index 0; in the Messages protocol
 	// only.
 	SameIndex bool
+	// BothMembers sends reasoning as reasoning and as reasoning_content.
+	BothMembers bool
 	// Thinking sends a block of thinking before the text; in the Messages protocol
 	// only.
 	Thinking string
@@ -78,8 +80,7 @@ type Quirks struct {
 // Usage is the consumption that a reply reports.
 type Usage struct {
 	// Input counts tokens sent, Output tokens received, Cached those of Input that
-	// came from the cache, Written those of Input that were written to it, which only
-	// the Messages protocol reports.
+	// came from the cache, Written those of Input that were written to it.
 	Input, Output, Cached, Written uint64
 	// Reasoning are those of Output that were reasoning.
 	Reasoning uint64
@@ -99,8 +100,8 @@ type Reply struct {
 	// and content_filter are translated to the protocol, others are sent unchanged.
 	FinishReason string
 	// Refusal and RefusalText are the category and the explanation of a refusal, which is
-	// the finish reason content_filter; in the Messages protocol. In the Responses protocol,
-	// RefusalText is what the model wrote instead of an answer.
+	// the finish reason content_filter; in the Messages protocol. In the others, RefusalText
+	// is what the model wrote instead of an answer.
 	Refusal, RefusalText string
 	// Usage is reported when set, in a stream only if the request includes it.
 	Usage *Usage
@@ -194,8 +195,8 @@ func (r Reply) finishReason() string {
 }
 
 func (r Reply) callID(i int) string {
-	if r.Calls[i].ID != "" {
-		return r.Calls[i].ID
+	if id := r.calls()[i].ID; id != "" {
+		return id
 	}
 	return fmt.Sprintf("call_%d", i)
 }
@@ -208,10 +209,17 @@ func (r Reply) arguments(text string) any {
 }
 
 func (u *Usage) json() map[string]any {
-	return map[string]any{
-		"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
-		"prompt_tokens_details": map[string]any{"cached_tokens": u.Cached},
+	details := map[string]any{"cached_tokens": u.Cached}
+	if u.Written > 0 {
+		details["cache_write_tokens"] = u.Written
 	}
+	usage := map[string]any{
+		"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output, "prompt_tokens_details": details,
+	}
+	if u.Reasoning > 0 {
+		usage["completion_tokens_details"] = map[string]any{"reasoning_tokens": u.Reasoning}
+	}
+	return usage
 }
 
 // errorBody is the body of an error reply in the service's form.
@@ -225,86 +233,6 @@ func (r Reply) errorBody() []byte {
 	}})
 }
 
-// completion is the plain JSON answer.
-func (r Reply) completion(model string) []byte {
-	message := map[string]any{"role": "assistant", "content": nullable(r.Text), "refusal": nil}
-	if len(r.Calls) > 0 {
-		calls := make([]any, len(r.Calls))
-		for i, c := range r.Calls {
-			calls[i] = map[string]any{"id": r.callID(i), "type": "function",
-				"function": map[string]any{"name": c.Name, "arguments": r.arguments(c.Arguments)}}
-		}
-		message["tool_calls"] = calls
-	}
-	finish := any(r.finishReason())
-	if r.Fault == FaultNoFinish {
-		finish = nil
-	}
-	body := map[string]any{
-		"id": "chatcmpl-test", "object": "chat.completion", "created": 1, "model": model,
-		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish, "logprobs": nil}},
-	}
-	if r.Usage != nil {
-		body["usage"] = r.Usage.json()
-	}
-	return mustJSON(body)
-}
-
-// chunks are the data of the events that carry text and calls, then those that
-// end the stream.
-func (r Reply) chunks(model string, usage bool) (body, tail [][]byte) {
-	chunk := func(choices []any, more map[string]any) []byte {
-		c := map[string]any{"id": "chatcmpl-test", "object": "chat.completion.chunk", "created": 1, "model": model, "choices": choices}
-		if r.Quirks.NullErrors {
-			c["error"] = nil
-		}
-		for k, v := range more {
-			c[k] = v
-		}
-		return mustJSON(c)
-	}
-	delta := func(d map[string]any) []byte {
-		return chunk([]any{map[string]any{"index": 0, "delta": d, "finish_reason": nil}}, nil)
-	}
-	body = append(body, delta(map[string]any{"role": "assistant", "content": ""}))
-	for _, piece := range pieces(r.Text, r.Fragment) {
-		body = append(body, delta(map[string]any{"content": piece}))
-	}
-	for i := range r.Calls {
-		for _, d := range r.callDeltas(i) {
-			body = append(body, delta(map[string]any{"tool_calls": []any{d}}))
-		}
-	}
-	var last map[string]any
-	reportUsage := usage && r.Usage != nil
-	if reportUsage && r.Quirks.UsageInLastChoice {
-		last = map[string]any{"usage": r.Usage.json()}
-	}
-	if r.Fault != FaultNoFinish {
-		tail = append(tail, chunk([]any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": r.finishReason()}}, last))
-	}
-	if reportUsage && !r.Quirks.UsageInLastChoice {
-		tail = append(tail, chunk([]any{}, map[string]any{"usage": r.Usage.json()}))
-	}
-	return body, tail
-}
-
-// frames are the events of a streamed chat completion, those of chunks, and what
-// closes the stream.
-func (r Reply) frames(model string, usage bool) (body, tail []frame) {
-	chunks, ends := r.chunks(model, usage)
-	for _, c := range chunks {
-		body = append(body, frame{data: c})
-	}
-	for _, c := range ends {
-		tail = append(tail, frame{data: c})
-	}
-	if !r.Quirks.NoDone {
-		tail = append(tail, frame{data: []byte("[DONE]")})
-	}
-	return body, tail
-}
-
 // frame is one server-sent event; the event is not named in every protocol.
 type frame struct {
 	event string
@@ -316,33 +244,6 @@ func (f frame) String() string {
 		return "data: " + string(f.data)
 	}
 	return "event: " + f.event + "\ndata: " + string(f.data)
-}
-
-func (r Reply) callDeltas(i int) []map[string]any {
-	c := r.Calls[i]
-	full := func(arguments any) map[string]any {
-		return map[string]any{"index": i, "id": r.callID(i), "type": "function",
-			"function": map[string]any{"name": c.Name, "arguments": arguments}}
-	}
-	var deltas []map[string]any
-	if r.Quirks.WholeCalls {
-		deltas = append(deltas, full(r.arguments(c.Arguments)))
-	} else {
-		deltas = append(deltas, full(""))
-		for _, piece := range pieces(c.Arguments, r.Fragment) {
-			d := map[string]any{"index": i, "function": map[string]any{"arguments": piece}}
-			if r.Quirks.RepeatIDs {
-				d = full(piece)
-			}
-			deltas = append(deltas, d)
-		}
-	}
-	if r.Quirks.OmitIndex {
-		for _, d := range deltas {
-			delete(d, "index")
-		}
-	}
-	return deltas
 }
 
 // pieces cuts text into runs of about size bytes, at rune borders.

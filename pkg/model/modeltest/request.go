@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"strings"
 )
 
 // Request is a valid request for a chat completion, or one of the Messages protocol
@@ -30,7 +29,10 @@ type Request struct {
 	CacheMarks []string
 	// Thinking is the thinking of the request; in the Messages protocol only.
 	Thinking RequestThinking
+	// Returned counts what has come back with the answers; in the chat protocol only.
+	Returned ReturnCount
 
+	number    int // of the reply, from 0
 	responses responsesDetails
 }
 
@@ -63,6 +65,9 @@ type RequestMessage struct {
 	IsError bool
 	// Media are the images and documents of the message, in order.
 	Media []RequestMedia
+
+	reasoning json.RawMessage // what came back in the server's member; nil: absent
+	extra     json.RawMessage // extra_content of the first call, or of the message
 }
 
 // RequestMedia is an image or a document of a RequestMessage.
@@ -105,15 +110,22 @@ type object map[string]json.RawMessage
 
 // ParseRequest validates the body of a chat-completion request as the real
 // service does. The error is the text of its 400.
-func ParseRequest(body []byte) (*Request, error) {
+func ParseRequest(body []byte) (*Request, error) { return (&Temper{}).parse(body) }
+
+// parse validates the body of a request to a server of a temper.
+func (t *Temper) parse(body []byte) (*Request, error) {
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
 		return nil, fmt.Errorf("we could not parse the JSON body of your request: %w", err)
 	}
-	if err := o.only("", "model", "messages", "tools", "stream", "stream_options"); err != nil {
+	known := append([]string{"model", "messages", "tools", "stream"}, t.Members...)
+	if !t.NoStreamOptions {
+		known = append(known, "stream_options")
+	}
+	if err := t.only(o, "", "", known...); err != nil {
 		return nil, err
 	}
-	r := &Request{Protocol: ProtocolChat}
+	r := &Request{Protocol: ProtocolChat, IncludeUsage: t.NoStreamOptions}
 	if err := o.text("model", &r.Model); err != nil || r.Model == "" {
 		return nil, fmt.Errorf("you must provide a model parameter")
 	}
@@ -123,7 +135,7 @@ func ParseRequest(body []byte) (*Request, error) {
 		}
 	}
 	if raw, ok := o["stream_options"]; ok {
-		if err := parseStreamOptions(raw, r); err != nil {
+		if err := t.parseStreamOptions(raw, r); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +144,7 @@ func ParseRequest(body []byte) (*Request, error) {
 		return nil, fmt.Errorf("invalid 'messages': expected a non-empty array")
 	}
 	for i, m := range messages {
-		message, err := parseMessage(m, fmt.Sprintf("messages[%d]", i))
+		message, err := t.parseMessage(m, fmt.Sprintf("messages[%d]", i))
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +154,7 @@ func ParseRequest(body []byte) (*Request, error) {
 		return nil, err
 	}
 	if raw, ok := o["tools"]; ok {
-		tools, err := parseTools(raw)
+		tools, err := t.parseTools(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +163,7 @@ func ParseRequest(body []byte) (*Request, error) {
 	return r, nil
 }
 
-func parseStreamOptions(raw json.RawMessage, r *Request) error {
+func (t *Temper) parseStreamOptions(raw json.RawMessage, r *Request) error {
 	if !r.Stream {
 		return fmt.Errorf("the 'stream_options' parameter is only allowed when 'stream' is enabled")
 	}
@@ -159,7 +171,7 @@ func parseStreamOptions(raw json.RawMessage, r *Request) error {
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return fmt.Errorf("invalid type for 'stream_options': expected an object")
 	}
-	if err := o.only("stream_options.", "include_usage"); err != nil {
+	if err := t.only(o, "stream_options.", "", "include_usage"); err != nil {
 		return err
 	}
 	if usage, ok := o["include_usage"]; ok {
@@ -170,7 +182,7 @@ func parseStreamOptions(raw json.RawMessage, r *Request) error {
 	return nil
 }
 
-func parseMessage(o object, at string) (RequestMessage, error) {
+func (t *Temper) parseMessage(o object, at string) (RequestMessage, error) {
 	var m RequestMessage
 	if err := o.text("role", &m.Role); err != nil {
 		return m, fmt.Errorf("invalid '%s.role': %w", at, err)
@@ -179,22 +191,21 @@ func parseMessage(o object, at string) (RequestMessage, error) {
 		"system":    {"role", "content", "name"},
 		"developer": {"role", "content", "name"},
 		"user":      {"role", "content", "name"},
-		"assistant": {"role", "content", "name", "refusal", "tool_calls"},
+		"assistant": append([]string{"role", "content", "name", "refusal", "tool_calls"}, t.messageMembers()...),
 		"tool":      {"role", "content", "tool_call_id"},
 	}
 	known, ok := fields[m.Role]
 	if !ok {
 		return m, fmt.Errorf("invalid value %q for '%s.role'", m.Role, at)
 	}
-	if err := o.only(at+".", known...); err != nil {
+	if err := t.only(o, at+".", m.Role, known...); err != nil {
 		return m, err
 	}
-	var err error
-	if m.Content, m.HasContent, err = parseContent(o["content"]); err != nil {
+	if err := t.parseContent(o["content"], &m); err != nil {
 		return m, fmt.Errorf("invalid '%s.content': %w", at, err)
 	}
-	if raw, ok := o["tool_calls"]; ok {
-		if m.ToolCalls, err = parseCalls(raw, at+".tool_calls"); err != nil {
+	if m.Role == "assistant" {
+		if err := t.parseAssistant(o, at, &m); err != nil {
 			return m, err
 		}
 	}
@@ -209,76 +220,55 @@ func parseMessage(o object, at string) (RequestMessage, error) {
 	return m, nil
 }
 
-func parseContent(raw json.RawMessage) (text string, has bool, err error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return "", false, nil
-	}
-	if err := json.Unmarshal(raw, &text); err == nil {
-		return text, true, nil
-	}
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if err := json.Unmarshal(raw, &parts); err != nil || len(parts) == 0 {
-		return "", false, fmt.Errorf("expected a string or an array of parts")
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		if p.Type != "text" || p.Text == nil {
-			return "", false, fmt.Errorf("expected parts of type text")
-		}
-		b.WriteString(*p.Text)
-	}
-	return b.String(), true, nil
-}
-
-func parseCalls(raw json.RawMessage, at string) ([]Call, error) {
+// parseCalls reads the calls of a message and the extra_content of the first one.
+func (t *Temper) parseCalls(raw json.RawMessage, at string) (calls []Call, extra json.RawMessage, err error) {
 	var list []object
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("invalid type for '%s': expected an array", at)
+		return nil, nil, fmt.Errorf("invalid type for '%s': expected an array", at)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("invalid '%s': empty array. Expected an array with minimum length 1", at)
+		return nil, nil, fmt.Errorf("invalid '%s': empty array. Expected an array with minimum length 1", at)
 	}
-	var calls []Call
 	seen := map[string]bool{}
 	for i, o := range list {
 		at := fmt.Sprintf("%s[%d]", at, i)
-		if err := o.only(at+".", "id", "type", "function"); err != nil {
-			return nil, err
+		if err := t.only(o, at+".", "", append([]string{"id", "type", "function"}, t.callMembers()...)...); err != nil {
+			return nil, nil, err
 		}
 		var c Call
 		var kind string
 		if err := o.text("id", &c.ID); err != nil || c.ID == "" {
-			return nil, fmt.Errorf("missing required parameter: '%s.id'", at)
+			return nil, nil, fmt.Errorf("missing required parameter: '%s.id'", at)
 		}
 		if len(c.ID) > maxCallID {
-			return nil, fmt.Errorf("invalid '%s.id': string too long. Expected a string with maximum length %d", at, maxCallID)
+			return nil, nil, fmt.Errorf("invalid '%s.id': string too long. Expected a string with maximum length %d", at, maxCallID)
 		}
 		if seen[c.ID] {
-			return nil, fmt.Errorf("duplicate value for '%s.id': %q", at, c.ID)
+			return nil, nil, fmt.Errorf("duplicate value for '%s.id': %q", at, c.ID)
 		}
 		seen[c.ID] = true
 		if err := o.text("type", &kind); err != nil || kind != "function" {
-			return nil, fmt.Errorf("invalid '%s.type': expected \"function\"", at)
+			return nil, nil, fmt.Errorf("invalid '%s.type': expected \"function\"", at)
 		}
 		var f object
 		if err := json.Unmarshal(o["function"], &f); err != nil {
-			return nil, fmt.Errorf("missing required parameter: '%s.function'", at)
+			return nil, nil, fmt.Errorf("missing required parameter: '%s.function'", at)
 		}
-		if err := f.only(at+".function.", "name", "arguments"); err != nil {
-			return nil, err
+		if err := t.only(f, at+".function.", "", "name", "arguments"); err != nil {
+			return nil, nil, err
 		}
 		if err := f.text("name", &c.Name); err != nil || !functionName.MatchString(c.Name) {
-			return nil, fmt.Errorf("invalid '%s.function.name': string does not match pattern", at)
+			return nil, nil, fmt.Errorf("invalid '%s.function.name': string does not match pattern", at)
 		}
 		if err := f.text("arguments", &c.Arguments); err != nil {
-			return nil, fmt.Errorf("invalid type for '%s.function.arguments': expected a string", at)
+			return nil, nil, fmt.Errorf("invalid type for '%s.function.arguments': expected a string", at)
+		}
+		if i == 0 && o[memberExtra] != nil {
+			extra = compact(o[memberExtra], false)
 		}
 		calls = append(calls, c)
 	}
-	return calls, nil
+	return calls, extra, nil
 }
 
 // checkPairing checks that each call has exactly one result, directly after the
@@ -315,7 +305,7 @@ func unanswered(open map[string]bool, at int) error {
 	return nil
 }
 
-func parseTools(raw json.RawMessage) ([]RequestTool, error) {
+func (t *Temper) parseTools(raw json.RawMessage) ([]RequestTool, error) {
 	var list []object
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) == 0 {
 		return nil, fmt.Errorf("invalid 'tools': expected an array with minimum length 1")
@@ -324,7 +314,7 @@ func parseTools(raw json.RawMessage) ([]RequestTool, error) {
 	seen := map[string]bool{}
 	for i, o := range list {
 		at := fmt.Sprintf("tools[%d]", i)
-		if err := o.only(at+".", "type", "function"); err != nil {
+		if err := t.only(o, at+".", "", "type", "function"); err != nil {
 			return nil, err
 		}
 		var kind string
@@ -335,25 +325,25 @@ func parseTools(raw json.RawMessage) ([]RequestTool, error) {
 		if err := json.Unmarshal(o["function"], &f); err != nil {
 			return nil, fmt.Errorf("missing required parameter: '%s.function'", at)
 		}
-		if err := f.only(at+".function.", "name", "description", "parameters"); err != nil {
+		if err := t.only(f, at+".function.", "", "name", "description", "parameters"); err != nil {
 			return nil, err
 		}
-		var t RequestTool
-		if err := f.text("name", &t.Name); err != nil || !functionName.MatchString(t.Name) {
+		var tool RequestTool
+		if err := f.text("name", &tool.Name); err != nil || !functionName.MatchString(tool.Name) {
 			return nil, fmt.Errorf("invalid '%s.function.name': string does not match pattern", at)
 		}
-		if seen[t.Name] {
-			return nil, fmt.Errorf("invalid '%s.function.name': %q is there twice", at, t.Name)
+		if seen[tool.Name] {
+			return nil, fmt.Errorf("invalid '%s.function.name': %q is there twice", at, tool.Name)
 		}
-		seen[t.Name] = true
-		if raw, ok := f["description"]; ok && json.Unmarshal(raw, &t.Description) != nil {
+		seen[tool.Name] = true
+		if raw, ok := f["description"]; ok && json.Unmarshal(raw, &tool.Description) != nil {
 			return nil, fmt.Errorf("invalid type for '%s.function.description': expected a string", at)
 		}
 		if err := checkSchema(f["parameters"]); err != nil {
-			return nil, fmt.Errorf("invalid schema for function %q: %w", t.Name, err)
+			return nil, fmt.Errorf("invalid schema for function %q: %w", tool.Name, err)
 		}
-		t.Parameters = f["parameters"]
-		tools = append(tools, t)
+		tool.Parameters = f["parameters"]
+		tools = append(tools, tool)
 	}
 	return tools, nil
 }
@@ -370,20 +360,6 @@ func checkSchema(raw json.RawMessage) error {
 	var properties object
 	if json.Unmarshal(schema["properties"], &properties) != nil || properties == nil {
 		return fmt.Errorf("object schema missing properties")
-	}
-	return nil
-}
-
-// only refuses members that are not in known.
-func (o object) only(at string, known ...string) error {
-next:
-	for name := range o {
-		for _, k := range known {
-			if name == k {
-				continue next
-			}
-		}
-		return fmt.Errorf("unknown parameter: '%s%s'", at, name)
 	}
 	return nil
 }

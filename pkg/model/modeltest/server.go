@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,10 +20,12 @@ type ReceivedRequest struct {
 	Header http.Header
 	// Body is all of its bytes.
 	Body []byte
-	// Refused is the reason of a 400 or 401; empty for other responses.
+	// Refused is the reason of a 400, 401 or 422; empty for other responses.
 	Refused string
 	// Thinking is the thinking of a request of the Messages protocol that was not refused.
 	Thinking RequestThinking
+	// Returned counts what has come back with the answers; in the chat protocol only.
+	Returned ReturnCount
 
 	messages bool // it uses the Messages protocol
 }
@@ -45,6 +48,8 @@ type Server struct {
 	UnboundThinking bool
 	// Responses is how the server speaks the Responses protocol.
 	Responses ResponsesOptions
+	// Temper is how the server treats reasoning; in the chat protocol only.
+	Temper Temper
 
 	t       testing.TB
 	http    *httptest.Server
@@ -55,6 +60,7 @@ type Server struct {
 	mu       sync.Mutex
 	requests []ReceivedRequest
 	answered int
+	sent     map[string][]payload // by answer
 	arrived  chan struct{}
 }
 
@@ -137,7 +143,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.models(w)
 	case "POST /v1/chat/completions":
 		rec.messages = false
-		s.chat(w, r, rec, ParseRequest)
+		s.chat(w, r, rec, s.parseChat)
 	case "POST /v1/messages":
 		rec.messages = true
 		s.chat(w, r, rec, s.parseMessages)
@@ -159,9 +165,13 @@ func (s *Server) models(w http.ResponseWriter) {
 
 func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec ReceivedRequest, parse func([]byte) (*Request, error)) {
 	req, err := parse(rec.Body)
+	var refused *refusal
 	switch {
 	case rec.messages && r.Header.Get("Anthropic-Version") == "":
 		s.refuse(w, rec, http.StatusBadRequest, "", "anthropic-version: header is required")
+		return
+	case errors.As(err, &refused):
+		s.refuseAs(w, rec, refused)
 		return
 	case err != nil:
 		s.refuse(w, rec, http.StatusBadRequest, map[bool]string{false: "invalid_request"}[rec.messages], err.Error())
@@ -172,7 +182,9 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec ReceivedReques
 		return
 	}
 	rec.Thinking = req.Thinking
+	rec.Returned = req.Returned
 	n := s.record(rec, true)
+	req.number = n
 	reply, ok := s.reply(n, req)
 	select {
 	case s.arrived <- struct{}{}:
@@ -189,6 +201,39 @@ func (s *Server) refuse(w http.ResponseWriter, rec ReceivedRequest, status int, 
 	rec.Refused = message
 	s.record(rec, false)
 	writeJSON(w, status, Reply{Status: status, ErrorCode: code, ErrorMessage: message}.errorBodyIn(rec.messages))
+}
+
+// refuseAs refuses a request in the words of the server's temper.
+func (s *Server) refuseAs(w http.ResponseWriter, rec ReceivedRequest, r *refusal) {
+	if r.body == nil {
+		s.refuse(w, rec, r.status, r.code, r.message)
+		return
+	}
+	rec.Refused = r.message
+	s.record(rec, false)
+	writeJSON(w, r.status, r.body)
+}
+
+// parseChat validates a request of the chat protocol, and what comes back in it.
+func (s *Server) parseChat(body []byte) (*Request, error) {
+	req, err := s.Temper.parse(body)
+	if err != nil {
+		return nil, err
+	}
+	return req, s.checkChatReturned(req)
+}
+
+// chatReply returns a reply in the chat protocol. One that arrives whole is remembered.
+func (s *Server) chatReply(req *Request, reply Reply, model string) chatReply {
+	r := chatReply{Reply: reply, temper: &s.Temper, model: model, n: req.number}
+	if reply.Fault == FaultNone && req.Protocol == ProtocolChat {
+		calls := r.calls()
+		for i := range calls {
+			calls[i].ID = r.callID(i)
+		}
+		s.remember(sentKey(r.text(), calls), r.sent())
+	}
+	return r
 }
 
 // record stores rec and returns the number of replies before it.
@@ -242,7 +287,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, re
 
 func (s *Server) plain(w http.ResponseWriter, r *http.Request, req *Request, reply Reply, model string) {
 	messages := req.Protocol == ProtocolMessages
-	body := reply.completion(model)
+	body := s.chatReply(req, reply, model).completion()
 	if messages {
 		body = reply.message(req, model)
 	}
@@ -288,7 +333,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, re
 		_, _ = fmt.Fprintf(w, "%s\n\n", f)
 		w.(http.Flusher).Flush()
 	}
-	body, tail := reply.frames(model, req.IncludeUsage || reply.Quirks.AlwaysStream)
+	body, tail := s.chatReply(req, reply, model).frames(req.IncludeUsage || reply.Quirks.AlwaysStream)
 	failed := frame{data: Reply{Status: 502, ErrorMessage: "upstream failed"}.errorBodyIn(messages)}
 	if messages {
 		body, tail = reply.messageFrames(req, model)
