@@ -1,19 +1,25 @@
 // Package openai is the provider for OpenAI's chat completions and for any server
 // that is compatible with them. The try, its timeouts and its errors are those
-// of package adapter; this package encodes requests and decodes responses.
+// of package adapter; this package encodes requests and decodes responses. Compatible
+// servers differ in what becomes of reasoning and in how a request names an effort: the
+// Config has what a server takes.
 //
 // Invariants:
-//   - A request has only what every compatible server knows: model, messages,
-//     tools, stream, stream_options.
-//   - The headers of a request are Authorization (with a key), Accept,
+//   - With the zero Config, a request has only what every compatible server knows: model,
+//     messages, tools, stream, stream_options. Sampling parameters and tool_choice are
+//     never set.
+//   - The headers of a request are the one of the key, those of the Config, Accept,
 //     Content-Type and User-Agent.
+//   - A request begins with the former one of its conversation, byte for byte.
+//   - Reasoning goes back in the member, and in the answers, that the Config names; its
+//     JSON is the one that came. Where it never goes back, none of it is kept but the text
+//     for people. What came as extra_content goes back in any case.
 //   - Tool arguments are returned as the model wrote them.
 //   - The environment is not read, except for the proxies.
 package openai
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -33,6 +39,9 @@ var _ model.Provider = (*Provider)(nil)
 // or https address.
 func New(cfg Config) (*Provider, error) {
 	cfg.fill()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(cfg.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the base URL must be an http or https address that includes the version path, such as https://api.openai.com/v1")
@@ -44,24 +53,12 @@ func New(cfg Config) (*Provider, error) {
 func (c *Config) protocol() adapter.Protocol {
 	errs := refusals
 	errs.KeyVariable, errs.BaseVariable = c.KeyVariable, c.BaseVariable
+	d := decoder{reasoning: &c.Reasoning, refusals: &errs}
 	return adapter.Protocol{
 		Name: c.Name, Wire: "chat", ModelsPath: "models", Path: "chat/completions",
-		Encode:    encode,
-		Decode:    decode,
-		NewStream: func() adapter.Stream { return &stream{} },
+		Encode:    c.encode,
+		Decode:    d.decode,
+		NewStream: func() adapter.Stream { return d.stream() },
 		Refusals:  errs,
 	}
-}
-
-// refusals has the code of the service, and the phrases of compatible servers
-// (vLLM, llama.cpp, LM Studio and gateways to other models).
-var refusals = adapter.Refusals{
-	BaseHint:        "includes /v1",
-	ContextCodes:    []string{"context_length_exceeded", "exceed_context_size_error"},
-	ContextStatuses: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
-	ContextPhrases: []string{
-		"maximum context length", "context_length_exceeded", "context length exceeded", "exceeds the context",
-		"exceeds the available context", "exceed context", "context window", "prompt is too long", "input is too long",
-		"context size has been exceeded",
-	},
 }

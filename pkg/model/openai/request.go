@@ -13,31 +13,8 @@ import (
 // emptySchema is the schema of a tool without parameters.
 const emptySchema = `{"type":"object","properties":{}}`
 
-type chatRequest struct {
-	Messages      []message      `json:"messages,omitempty"`
-	Model         string         `json:"model"`
-	Tools         []tool         `json:"tools,omitempty"`
-	Stream        bool           `json:"stream,omitempty"`
-	StreamOptions *streamOptions `json:"stream_options,omitempty"`
-}
-
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
-}
-
-// message is a message of a request. A pointer tells a member that is left out
-// from an empty one.
-type message struct {
-	Role       string     `json:"role"`
-	Content    *string    `json:"content,omitempty"`
-	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
-	ToolCallID *string    `json:"tool_call_id,omitempty"`
-}
-
-type toolCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function functionCall `json:"function"`
 }
 
 type functionCall struct {
@@ -56,68 +33,152 @@ type function struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
+// encoder writes requests to one server.
+type encoder struct {
+	*body
+	reasoning *Reasoning
+}
+
 // encode returns the body of a request. It fails on what a valid request does
-// not have: an unset role, content that is not inline, a schema that is not
-// JSON.
-func encode(req *model.Request, name string) (any, error) {
-	r := &chatRequest{Model: name}
-	for _, m := range req.Messages {
-		message, err := encodeMessage(m)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", m.GetId(), err)
-		}
-		r.Messages = append(r.Messages, message)
+// not have: an unset role, content or media that are not inline, a schema that is
+// not JSON. The messages come first, so that a request begins with the former one.
+func (c *Config) encode(req *model.Request, name string) (any, error) {
+	e := &encoder{body: newBody(), reasoning: &c.Reasoning}
+	e.open('{')
+	if err := e.messages(req.Messages); err != nil {
+		return nil, err
 	}
-	for _, t := range req.Tools {
-		tool, err := encodeTool(t)
-		if err != nil {
-			return nil, fmt.Errorf("tool %s: %w", t.GetName(), err)
-		}
-		r.Tools = append(r.Tools, tool)
+	e.member("model", name)
+	if err := e.tools(req.Tools); err != nil {
+		return nil, err
 	}
 	if req.Streaming {
-		r.Stream, r.StreamOptions = true, &streamOptions{IncludeUsage: true}
+		e.member("stream", true)
+		if !c.NoStreamOptions {
+			e.member("stream_options", streamOptions{IncludeUsage: true})
+		}
 	}
-	return r, nil
+	c.settings(e.body, req, name)
+	e.end('}')
+	return json.RawMessage(e.buf.Bytes()), e.err
 }
 
-func encodeMessage(m *harnessv1.Message) (message, error) {
+func (e *encoder) messages(messages []*harnessv1.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	e.name("messages")
+	e.open('[')
+	var shown []*harnessv1.Message // results whose media are not written yet
+	for _, m := range messages {
+		if m.GetRole() != harnessv1.Role_ROLE_TOOL {
+			e.resultMedia(shown)
+			shown = nil
+		}
+		if err := e.message(m); err != nil {
+			return fmt.Errorf("message %d: %w", m.GetId(), err)
+		}
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL && len(mediaOf(m)) > 0 {
+			shown = append(shown, m)
+		}
+	}
+	e.resultMedia(shown)
+	e.end(']')
+	return nil
+}
+
+func (e *encoder) message(m *harnessv1.Message) error {
 	text, err := adapter.Inline(m.GetContent())
 	if err != nil {
-		return message{}, err
+		return err
 	}
+	if err := checkMedia(m); err != nil {
+		return err
+	}
+	e.next()
+	e.open('{')
 	switch m.GetRole() {
 	case harnessv1.Role_ROLE_SYSTEM:
-		return message{Role: "system", Content: &text}, nil
+		e.member("role", "system")
+		e.member("content", text)
 	case harnessv1.Role_ROLE_USER:
-		return message{Role: "user", Content: &text}, nil
+		e.member("role", "user")
+		e.userContent(text, mediaOf(m))
 	case harnessv1.Role_ROLE_TOOL:
-		id := m.GetToolCallId()
-		return message{Role: "tool", Content: &text, ToolCallID: &id}, nil
+		e.member("role", "tool")
+		e.member("content", text)
+		e.member("tool_call_id", m.GetToolCallId())
 	case harnessv1.Role_ROLE_ASSISTANT:
-		return encodeAssistant(m, text)
-	case harnessv1.Role_ROLE_UNSPECIFIED:
+		err = e.assistant(m, text)
+	default:
+		err = fmt.Errorf("role %s", m.GetRole())
 	}
-	return message{}, fmt.Errorf("role %s", m.GetRole())
+	e.end('}')
+	return err
 }
 
-// encodeAssistant leaves out an empty content next to calls: the service wants
+// assistant leaves out an empty content next to calls: the service expects
 // null or nothing there, and some servers refuse an empty text.
-func encodeAssistant(m *harnessv1.Message, text string) (message, error) {
-	a := message{Role: "assistant"}
-	if text != "" || len(m.GetToolCalls()) == 0 {
-		a.Content = &text
+func (e *encoder) assistant(m *harnessv1.Message, text string) error {
+	e.member("role", "assistant")
+	switch {
+	case e.hasChunks(m):
+		e.chunks(m, text)
+	case text != "" || len(m.GetToolCalls()) == 0:
+		e.member("content", text)
 	}
-	for _, c := range m.GetToolCalls() {
+	if err := e.calls(m); err != nil {
+		return err
+	}
+	e.returned(m)
+	return nil
+}
+
+func (e *encoder) calls(m *harnessv1.Message) error {
+	calls := m.GetToolCalls()
+	if len(calls) == 0 {
+		return nil
+	}
+	extras := e.callExtras(m)
+	e.name("tool_calls")
+	e.open('[')
+	for i, c := range calls {
 		arguments, err := adapter.Inline(c.GetArguments())
 		if err != nil {
-			return message{}, err
+			return err
 		}
-		a.ToolCalls = append(a.ToolCalls, toolCall{ID: c.GetId(), Type: "function", Function: functionCall{
+		e.next()
+		e.open('{')
+		e.member("id", c.GetId())
+		e.member("type", "function")
+		e.member("function", functionCall{
 			Name: model.SendableName(c.GetName()), Arguments: model.SendableArguments(arguments),
-		}})
+		})
+		if extra := extras[i]; extra != nil {
+			e.members(extra)
+		}
+		e.end('}')
 	}
-	return a, nil
+	e.end(']')
+	return nil
+}
+
+func (e *encoder) tools(specs []*harnessv1.ToolSpec) error {
+	if len(specs) == 0 {
+		return nil
+	}
+	e.name("tools")
+	e.open('[')
+	for _, t := range specs {
+		tool, err := encodeTool(t)
+		if err != nil {
+			return fmt.Errorf("tool %s: %w", t.GetName(), err)
+		}
+		e.next()
+		e.value(tool)
+	}
+	e.end(']')
+	return nil
 }
 
 // encodeTool sends the schema as it is written: it is part of the prefix that

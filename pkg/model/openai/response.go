@@ -2,9 +2,7 @@ package openai
 
 import (
 	"encoding/json"
-	"strings"
 
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
@@ -17,6 +15,9 @@ type completion struct {
 	Choices wire.List[choice] `json:"choices"`
 	Usage   *usage            `json:"usage"`
 	Error   json.RawMessage   `json:"error"`
+	// Of an error object that has status 200: its message instead of choices.
+	Object  wire.String `json:"object"`
+	Message wire.String `json:"message"`
 }
 
 type choice struct {
@@ -24,11 +25,24 @@ type choice struct {
 	Message      reply       `json:"message"` // of a whole response
 	Delta        reply       `json:"delta"`   // of a chunk
 	FinishReason wire.String `json:"finish_reason"`
+	// Usage is here at Moonshot.
+	Usage *usage `json:"usage"`
+	// Error is here at OpenRouter, with the finish reason error.
+	Error json.RawMessage `json:"error"`
+	// Filters are Azure's categories of a filtered response.
+	Filters json.RawMessage `json:"content_filter_results"`
 }
 
+// reply is an answer or a piece of one. Members that are often of another type than
+// documented are decoded later.
 type reply struct {
-	Content   wire.String          `json:"content"`
-	ToolCalls wire.List[callDelta] `json:"tool_calls"`
+	Content          json.RawMessage      `json:"content"`
+	Refusal          json.RawMessage      `json:"refusal"`
+	ReasoningContent json.RawMessage      `json:"reasoning_content"`
+	Reasoning        json.RawMessage      `json:"reasoning"`
+	ReasoningDetails json.RawMessage      `json:"reasoning_details"`
+	ExtraContent     json.RawMessage      `json:"extra_content"`
+	ToolCalls        wire.List[callDelta] `json:"tool_calls"`
 }
 
 // callDelta is a tool call or a part of one.
@@ -40,56 +54,42 @@ type callDelta struct {
 		// Arguments may also be an object, whose JSON is kept.
 		Arguments wire.String `json:"arguments"`
 	} `json:"function"`
+	ExtraContent json.RawMessage `json:"extra_content"`
 }
 
-type usage struct {
-	PromptTokens        wire.Int `json:"prompt_tokens"`
-	CompletionTokens    wire.Int `json:"completion_tokens"`
-	PromptTokensDetails struct {
-		CachedTokens wire.Int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
+// decoder reads the responses of one server.
+type decoder struct {
+	reasoning *Reasoning
+	refusals  *adapter.Refusals
 }
 
-func (u *usage) proto() *harnessv1.Usage {
-	if u == nil {
-		return &harnessv1.Usage{}
-	}
-	return &harnessv1.Usage{
-		InputTokens: adapter.Count(int64(u.PromptTokens)), OutputTokens: adapter.Count(int64(u.CompletionTokens)),
-		CachedInputTokens: adapter.Count(int64(u.PromptTokensDetails.CachedTokens)),
-	}
-}
-
-// stream builds a response from chunks. The zero value is ready.
+// stream builds a response from chunks.
 type stream struct {
-	text   strings.Builder
-	calls  []*call
+	decoder
+
+	answer answer
 	usage  *usage
-	finish string
+	ending conclusion
 	model  string
 	done   bool // the server sent [DONE]
 }
 
-// call is a tool call as far as it has arrived.
-type call struct {
-	index     wire.Int // -1: the server gave none
-	id, name  string
-	arguments strings.Builder
+func (d decoder) stream() *stream {
+	return &stream{decoder: d, answer: answer{reasoning: d.reasoning}}
 }
 
 // Add implements adapter.Stream. An error object, or an event that is not a
 // chunk, counts as a cut stream.
 func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
-	var text string
 	if string(data) == "[DONE]" {
 		s.done = true
 		return model.Delta{}, nil
 	}
 	if kind == "error" {
-		return model.Delta{}, refusals.Reported(data)
+		return model.Delta{}, s.refusals.Reported(data)
 	}
 	var chunk completion
-	if err := unmarshal(data, &chunk, "the stream has an event that is not a chunk"); err != nil {
+	if err := s.unmarshal(data, &chunk, "the stream has an event that is not a chunk"); err != nil {
 		return model.Delta{}, err
 	}
 	if chunk.Model != "" {
@@ -98,115 +98,78 @@ func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
 	if chunk.Usage != nil {
 		s.usage = chunk.Usage
 	}
+	var delta model.Delta
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
 			continue
 		}
-		text += string(choice.Delta.Content)
-		for _, d := range choice.Delta.ToolCalls {
-			s.addCall(d)
+		if err := s.end(&choice); err != nil {
+			return model.Delta{}, err
 		}
-		if choice.FinishReason != "" {
-			s.finish = string(choice.FinishReason)
+		piece := s.answer.add(&choice.Delta)
+		delta.Text += piece.Text
+		delta.Reasoning += piece.Reasoning
+		for _, d := range choice.Delta.ToolCalls {
+			s.answer.addCall(d)
 		}
 	}
-	s.text.WriteString(text)
-	return model.Delta{Text: text}, nil
+	return delta, nil
+}
+
+// end reads how a choice has ended.
+func (s *stream) end(c *choice) error {
+	if !wire.Absent(c.Error) {
+		return s.refusals.Reported([]byte(`{"error":` + string(c.Error) + `}`))
+	}
+	if c.Usage != nil {
+		s.usage = c.Usage
+	}
+	if c.FinishReason == "" {
+		return nil
+	}
+	ending, err := readEnding(string(c.FinishReason), c.Filters)
+	s.ending = ending
+	return err
 }
 
 // unmarshal reads JSON that may be an error object instead.
-func unmarshal(data []byte, c *completion, what string) error {
+func (d decoder) unmarshal(data []byte, c *completion, what string) error {
 	if err := wire.Unmarshal(data, c); err != nil {
 		return adapter.Cut(what, err)
 	}
-	if !wire.Absent(c.Error) {
-		return refusals.Reported(data)
+	if !wire.Absent(c.Error) || len(c.Choices) == 0 && (c.Message != "" || c.Object == "error") {
+		return d.refusals.Reported(data)
 	}
 	return nil
 }
 
-// addCall appends a delta to the call that it belongs to. With an index that is
-// the newest call of that index. A server that sends no index starts a call with
-// a new id, or, without ids, with a name; other deltas continue the last call.
-// Some servers give each whole call of a response the index 0; there too a new id
-// starts a call.
-func (s *stream) addCall(d callDelta) {
-	var c *call
-	if d.Index != nil {
-		for _, have := range s.calls {
-			if have.index == *d.Index {
-				c = have
-			}
-		}
-		if c != nil && d.ID != "" && c.id != "" && string(d.ID) != c.id {
-			c = nil
-		}
-	} else if n := len(s.calls); n > 0 {
-		last := s.calls[n-1]
-		newID := d.ID != "" && string(d.ID) != last.id
-		newName := d.ID == "" && d.Function.Name != ""
-		if !newID && !newName {
-			c = last
-		}
-	}
-	if c == nil {
-		c = &call{index: -1}
-		if d.Index != nil {
-			c.index = *d.Index
-		}
-		s.calls = append(s.calls, c)
-	}
-	if c.id == "" {
-		c.id = string(d.ID)
-	}
-	if c.name == "" {
-		c.name = string(d.Function.Name)
-	}
-	c.arguments.WriteString(string(d.Function.Arguments))
-}
-
 // Complete implements adapter.Stream.
-func (s *stream) Complete() bool { return s.finish != "" }
+func (s *stream) Complete() bool { return s.ending.reason != "" }
 
 // Ended implements adapter.Stream.
 func (s *stream) Ended() bool { return s.done }
 
 // Response implements adapter.Stream.
-func (s *stream) Response() *model.Response {
-	r := &model.Response{Text: s.text.String(), Usage: s.usage.proto(), Model: s.model}
-	for _, c := range s.calls {
-		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.id, c.name, c.arguments.String()))
-	}
-	r.FinishReason = finishReason(s.finish, r.ToolCalls)
-	return r
-}
+func (s *stream) Response() *model.Response { return s.answer.response(s.ending, s.usage, s.model) }
 
 // decode reads a response that is one JSON object.
-func decode(body []byte) (*model.Response, error) {
+func (d decoder) decode(body []byte) (*model.Response, error) {
 	var c completion
-	if err := unmarshal(body, &c, "the response is not JSON"); err != nil {
+	if err := d.unmarshal(body, &c, "the response is not JSON"); err != nil {
 		return nil, err
 	}
 	if len(c.Choices) == 0 {
 		return nil, adapter.Cut("the response has no choice", nil)
 	}
-	first := c.Choices[0]
-	r := &model.Response{Text: string(first.Message.Content), Model: string(c.Model), Usage: c.Usage.proto()}
-	for _, t := range first.Message.ToolCalls {
-		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(string(t.ID), string(t.Function.Name), string(t.Function.Arguments)))
+	s := d.stream()
+	s.usage = c.Usage
+	first := &c.Choices[0]
+	if err := s.end(first); err != nil {
+		return nil, err
 	}
-	r.FinishReason = finishReason(string(first.FinishReason), r.ToolCalls)
-	return r, nil
-}
-
-// finishReason returns the reason as the loop names it.
-func finishReason(reason string, calls []*harnessv1.ToolCall) string {
-	switch reason {
-	case "stop", "tool_calls", "length", "content_filter":
-		return reason
-	case "max_tokens":
-		return "length"
-	default:
-		return adapter.FinishReason(calls)
+	s.answer.add(&first.Message)
+	for _, call := range first.Message.ToolCalls {
+		s.answer.newCall(call)
 	}
+	return s.answer.response(s.ending, s.usage, string(c.Model)), nil
 }

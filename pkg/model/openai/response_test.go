@@ -15,7 +15,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{"}}]}}]}` + "\n" + `{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":{"a":1}}}]}}]}`)
 	f.Add(`{"error":"x"}` + "\n" + `{"error":{"code":400,"message":7}}` + "\n" + `null` + "\n" + `[]`)
 	f.Fuzz(func(t *testing.T, events string) {
-		var s stream
+		s := (decoder{reasoning: &Reasoning{}, refusals: &refusals}).stream()
 		var text strings.Builder
 		for line := range strings.Lines(events) {
 			piece, err := s.Add("", []byte(line))
@@ -41,7 +41,7 @@ func FuzzCompletion(f *testing.F) {
 	f.Add([]byte(`{"error":{"code":"context_length_exceeded","type":1,"message":"m"}}`))
 	f.Add([]byte(`{"detail":[{"msg":"x"}],"code":{}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := decode(body)
+		r, err := (decoder{reasoning: &Reasoning{}, refusals: &refusals}).decode(body)
 		if (r == nil) == (err == nil) {
 			t.Errorf("%v and %v: want a response or an error", r, err)
 		}

@@ -1,0 +1,72 @@
+package openai
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
+)
+
+// refusals has the code of the service, and the phrases of compatible servers
+// (vLLM, llama.cpp, LM Studio and gateways to other models).
+var refusals = adapter.Refusals{
+	BaseHint:        "includes /v1",
+	ContextCodes:    []string{"context_length_exceeded", "exceed_context_size_error"},
+	ContextStatuses: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
+	ContextPhrases: []string{
+		"maximum context length", "context_length_exceeded", "context length exceeded", "exceeds the context",
+		"exceeds the available context", "exceed context", "context window", "prompt is too long", "input is too long",
+		"context size has been exceeded",
+	},
+	// The first two are OpenAI's, the third is Moonshot's.
+	QuotaCodes: []string{"insufficient_quota", "credit_balance_exhausted", "exceeded_current_quota_error"},
+	Filtered:   filtered,
+	Adjust:     adjust,
+}
+
+// responsesPath is in the text of a refusal that asks for the other wire, such as
+// "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+const responsesPath = "/v1/responses"
+
+// adjust returns how a request that was refused must change.
+func adjust(status int, fault wire.Fault) harnessv1.Adjustment {
+	message := strings.ToLower(fault.Message)
+	switch {
+	case status == http.StatusBadRequest && strings.Contains(message, responsesPath):
+		return harnessv1.Adjustment_ADJUSTMENT_WIRE_RESPONSES
+	case badRequest(status) && blamesReasoning(message):
+		return harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE
+	}
+	return harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED
+}
+
+// What a refusal says of the reasoning in a request.
+var (
+	// signatures are words of Gemini, and of others through gateways: "Function call is
+	// missing a thought_signature", "Corrupted thought signature", "The encrypted content
+	// for item rs_… could not be verified".
+	signatures = []string{"thought_signature", "thought signature", "encrypted content", "invalid_encrypted_content"}
+	// members name only reasoning that has gone back, and messageMembers only if the text
+	// is about messages.
+	members        = []string{memberContent, memberDetails}
+	messageMembers = []string{"'reasoning'", "\"reasoning\"", "`reasoning`", "thinking"}
+	// complaints are those of DeepSeek and Moonshot (missing, must be passed back),
+	// Mistral (extra_forbidden), Groq (unsupported) and of others.
+	complaints = []string{
+		"missing", "must be passed back", "extra_forbidden", "not permitted", "unsupported", "not supported", "unknown",
+		"unrecognized", "unexpected", "not allowed", "empty", "invalid", "cannot be modified",
+	}
+)
+
+// blamesReasoning reports whether a message blames reasoning that has gone back, or that
+// is missing.
+func blamesReasoning(message string) bool {
+	has := func(words []string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(message, word) })
+	}
+	named := has(members) || strings.Contains(message, "messages") && has(messageMembers)
+	return has(signatures) || named && has(complaints)
+}
