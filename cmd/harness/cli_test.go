@@ -122,6 +122,8 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"run", "--max-tool-calls", "0", "go"}, "--max-tool-calls"},
 		{[]string{"run", "--timeout", "5", "go"}, "--timeout"},
 		{[]string{"run", "--timeout", "-5s", "go"}, "--timeout"},
+		{[]string{"run", "--effort", "huge", "go"}, `--effort: "huge": expected one of none, minimal, low, medium, high, xhigh, max`},
+		{[]string{"run", "--continue", "r", "--effort", "low", "go"}, "--continue and --effort"},
 		{[]string{"run", "--output", "xml", "go"}, "--output"},
 		{[]string{"run", "--run-id", "a b", "go"}, "--run-id"},
 		{[]string{"run", "--namespace", "a b", "go"}, "--namespace"},

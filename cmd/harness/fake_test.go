@@ -460,6 +460,10 @@ func (f *fake) GetBlob(q *harnessv1.GetBlobRequest, stream grpc.ServerStreamingS
 	return nil
 }
 
+func reasoningPart(text string) *harnessv1.Part_Reasoning {
+	return &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{Text: inline(text)}}
+}
+
 func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationRequest) (*harnessv1.GetConversationResponse, error) {
 	return &harnessv1.GetConversationResponse{Messages: []*harnessv1.Message{
 		{Id: 1, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: inline("Mend it.")},
@@ -467,6 +471,14 @@ func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationReques
 			{Id: "c1", Name: "read_file", Arguments: inline(`{"path":"a.txt"}`)},
 		}},
 		{Id: 3, Role: harnessv1.Role_ROLE_TOOL, TurnNumber: 1, ToolCallId: "c1", ToolName: "read_file", IsError: true, Content: inline("no such file")},
+		{
+			Id: 4, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 2, Content: inline("It is gone. I look around."),
+			ToolCalls: []*harnessv1.ToolCall{{Id: "c2", Name: "list_directory", Arguments: inline(`{}`)}, {Id: "c3", Name: "find_files", Arguments: inline(`{"pattern":"*.txt"}`)}},
+			Parts: []*harnessv1.Part{
+				{Kind: reasoningPart("No file.\nIs it\x1b[2J elsewhere?")}, {Kind: &harnessv1.Part_Text{Text: 12}}, {Kind: &harnessv1.Part_Call{Call: 0}},
+				{Kind: reasoningPart("")}, {Kind: &harnessv1.Part_Text{Text: 14}}, {Kind: &harnessv1.Part_Call{Call: 1}},
+			},
+		},
 	}}, nil
 }
 

@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"syscall"
-	"time"
-
 	"io"
 	"strings"
+	"syscall"
+	"time"
 	"unicode/utf8"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // durationFlag is a duration above zero.
@@ -24,6 +26,27 @@ func (f *durationFlag) UnmarshalText(text []byte) error {
 	}
 	f.d = d
 	return nil
+}
+
+// effortFlag is how much the model reasons.
+type effortFlag struct{ effort harnessv1.Effort }
+
+// UnmarshalText parses the name of an effort, in lower case.
+func (f *effortFlag) UnmarshalText(text []byte) error {
+	var known []string
+	for i := range harnessv1.Effort(0).Descriptor().Values().Len() {
+		v := harnessv1.Effort(0).Descriptor().Values().Get(i)
+		if v.Number() == 0 {
+			continue
+		}
+		name := agentfile.EnumName(v)
+		if name == string(text) {
+			f.effort = harnessv1.Effort(v.Number())
+			return nil
+		}
+		known = append(known, name)
+	}
+	return fmt.Errorf("%q: expected one of %s", text, strings.Join(known, ", "))
 }
 
 // maxSaid bounds a goal or message, in bytes.

@@ -169,6 +169,8 @@ func (a *app) style(stream any) render.Style {
 		Width:  a.width(stream),
 		Colour: isTerminal(stream) && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb",
 		UTF8:   strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8"),
+
+		Terminal: isTerminal(stream),
 	}
 }
 

@@ -27,10 +27,12 @@ func story(r *fakeRun) {
 	delta(1, 1, 1, 0, "I'll lo")
 	delta(1, 1, 1, 0, "I'll lo") // delivered twice
 	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: &harnessv1.ModelRetry{Try: 1, Error: "the stream was cut", Wait: durationpb.New(500 * time.Millisecond)}}})
-	delta(1, 1, 2, 0, "I will look\n")
+	r.delta(&harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 2, Reasoning: "Where is"})
+	r.delta(&harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 2, ReasoningOffset: 8, Reasoning: " it?", Text: "I"})
+	delta(1, 1, 2, 1, " will look\n")
 	delta(1, 1, 2, 12, "around\x1b[2J.")
 	delta(1, 1, 1, 7, "an old try")
-	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{Text: inline("I will look\naround\x1b[2J. Now."), ToolCalls: 2}}})
+	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{Text: inline("I will look\naround\x1b[2J. Now."), Reasoning: inline("Where is it?"), ToolCalls: 2, Usage: &harnessv1.Usage{ReasoningTokens: 1200}}}})
 	delta(1, 1, 2, 12, "late")
 	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c1", Tool: "read_file", Arguments: inline(`{"path":"a.txt","limit":3}`)}}})
 	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c2", Tool: "run_command", Arguments: inline(`{"command":"go test ./..."}`)}}})
@@ -53,7 +55,7 @@ func story(r *fakeRun) {
 	r.rest(&harnessv1.HarnessResult{
 		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, TurnCount: 2, ToolCalls: 4,
 		Answer: inline("Not streamed."), Summary: inline("It is mended."),
-		Usage:    &harnessv1.Usage{InputTokens: 12345, OutputTokens: 67, CostMicroUsd: 12300},
+		Usage:    &harnessv1.Usage{InputTokens: 12345, OutputTokens: 1267, CostMicroUsd: 12300, ReasoningTokens: 1200, CacheWriteTokens: 9000},
 		Reason:   &harnessv1.StopReason{Kind: "agent_done", Message: "The agent is done."},
 		Duration: durationpb.New(65 * time.Second),
 	})

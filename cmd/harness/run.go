@@ -33,7 +33,7 @@ type runCmd struct {
 }
 
 // startFlags do not apply to an existing run: its spec never changes.
-var startFlags = []string{"agent", "contract", "mode", "model", "workspace", "workflow", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
+var startFlags = []string{"agent", "contract", "mode", "model", "effort", "workspace", "workflow", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {

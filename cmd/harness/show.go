@@ -43,7 +43,7 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 	var out []byte
 	switch {
 	case c.Conversation:
-		out, err = c.conversation(ctx, session)
+		out, err = c.conversation(ctx, a, session)
 	case c.State != nil:
 		out, err = c.state(ctx, session)
 	default:
@@ -68,50 +68,6 @@ func (c *showCmd) state(ctx context.Context, s *backend.Session) ([]byte, error)
 	var text bytes.Buffer
 	err = json.Indent(&text, line, "", "  ")
 	return text.Bytes(), err
-}
-
-func (c *showCmd) conversation(ctx context.Context, s *backend.Session) ([]byte, error) {
-	answer, err := s.Client.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: c.Namespace, RunId: c.RunID})
-	if err != nil {
-		return nil, err
-	}
-	if c.Output == "json" {
-		return eventjson.Message(answer)
-	}
-	var text strings.Builder
-	for _, m := range answer.GetMessages() {
-		who := strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_"))
-		if kind := strings.TrimPrefix(m.GetKind().String(), "MESSAGE_KIND_"); kind != "UNSPECIFIED" && kind != "USER_INPUT" {
-			who += " (" + strings.ToLower(kind) + ")"
-		}
-		if m.GetToolName() != "" {
-			who += " " + m.GetToolName()
-		}
-		if m.GetIsError() {
-			who += " (error)"
-		}
-		fmt.Fprintf(&text, "[%d] turn %d, %s:\n", m.GetId(), m.GetTurnNumber(), render.Clean(who))
-		whole, err := backend.Text(ctx, s.Client, c.Namespace, c.RunID, m.GetContent())
-		if err != nil {
-			return nil, err
-		}
-		if whole != "" {
-			text.WriteString(indent(whole))
-		}
-		for _, call := range m.GetToolCalls() {
-			fmt.Fprintf(&text, "  -> %s\n", render.Call(call.GetName(), call.GetArguments()))
-		}
-		text.WriteString("\n")
-	}
-	return []byte(text.String()), nil
-}
-
-func indent(text string) string {
-	var out strings.Builder
-	for line := range strings.Lines(render.Clean(text)) {
-		out.WriteString("  " + strings.TrimSuffix(line, "\n") + "\n")
-	}
-	return out.String()
 }
 
 // overview returns the run, its spec, and its result.
@@ -143,6 +99,9 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	line("status", render.StatusName(run.GetStatus()))
 	line("goal", render.Short(run.GetGoal(), 300))
 	line("model", render.Clean(run.GetModel()))
+	if effort := spec.GetAgent().GetReasoning().GetEffort(); effort != harnessv1.Effort_EFFORT_UNSPECIFIED {
+		line("effort", strings.ToLower(strings.TrimPrefix(effort.String(), "EFFORT_")))
+	}
 	line("agent", render.Clean(spec.GetAgent().GetName()))
 	line("workspace", render.Clean(spec.GetWorkspace()))
 	line("workflow", render.Clean(strings.Join(spec.GetWorkflow(), ", ")))

@@ -17,6 +17,7 @@ import (
 // specFlags define a run.
 type specFlags struct {
 	Model        string        `placeholder:"PROVIDER:NAME" help:"Model, such as openai:gpt-5, anthropic:claude-sonnet-5-5 or script:FILE. Default: the provider whose API key is set."`
+	Effort       *effortFlag   `placeholder:"LEVEL" help:"How much the model reasons: none, minimal, low, medium, high, xhigh or max. Default: the provider's."`
 	Workspace    string        `placeholder:"DIR" help:"Directory in which the agent works. Default: the current directory."`
 	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets, contract, hooks."`
 	Contract     string        `placeholder:"FILE" help:"Contract file: what must exist before the run counts as done."`
@@ -49,6 +50,13 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 			return nil, nil, fmt.Errorf("--model: %w", err)
 		}
 		agent.Model = model
+	}
+	if c.Effort != nil {
+		if agent.Reasoning == nil {
+			agent.Reasoning = &harnessv1.ReasoningConfig{}
+		}
+		agent.Reasoning.Effort = c.Effort.effort
+		file.Forget("spec.agent.reasoning.effort")
 	}
 	if agent.GetModel() == "" && local {
 		model, err := provider.Default(a.env)

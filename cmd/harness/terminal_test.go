@@ -139,3 +139,27 @@ func TestRenderFlagSelectsPlainOrMarkdown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Reasoning is on the terminal, not in the answer.
+func TestReasoningOnATerminal(t *testing.T) {
+	f := serveFake(t)
+	f.started = story
+	for variable, want := range map[string]string{"": "\x1b[2m┊ Where is it?\x1b[0m", "NO_COLOR=1": "┊ Where is it?"} {
+		for _, style := range []string{"markdown", "plain"} {
+			cmd := capable(program(t, "run", "--server", f.address, "--render", style, "Mend it."))
+			cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", variable)
+			screen, _ := onTerminal(t, cmd)
+			if code := exitCode(t, cmd); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			screen.expect(t, "(1,200 reasoning)", 1)
+			written := strings.NewReplacer("\x1b[0m\x1b[2m", "").Replace(screen.String())
+			if !strings.Contains(written, want) || strings.Contains(written, "thought for") {
+				t.Errorf("%s %s: %q is not in %q", variable, style, want, written)
+			}
+			if colours := strings.Contains(written, "\x1b[2m"); colours == (variable != "") {
+				t.Errorf("%s %s: colours are %v", variable, style, colours)
+			}
+		}
+	}
+}

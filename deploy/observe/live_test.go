@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,9 @@ func startLive(t *testing.T) *live {
 			t.Fatal(err)
 		}
 	}
+	provider := service(t)
 	serve := l.command(context.Background(), "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", filepath.Join(l.dir, "data"), "--sync", "interval")
+	serve.Env = append(serve.Env, "OPENAI_BASE_URL="+provider.URL+"/v1")
 	errs, err := serve.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +144,25 @@ func (l *live) scrape() (cut time.Time) {
 	return cut
 }
 
+// service is an OpenAI-compatible server that completes the work in one turn, and reports
+// what is left of its quotas.
+func service(t *testing.T) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/chat/completions" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Ratelimit-Limit-Tokens", "90000")
+		w.Header().Set("X-Ratelimit-Remaining-Tokens", "80000")
+		_, _ = io.WriteString(w, `{"model":"quota","choices":[{"finish_reason":"tool_calls","message":{"role":"assistant","tool_calls":[`+
+			`{"id":"c1","type":"function","function":{"name":"work_complete","arguments":"{\"summary\":\"done\"}"}}]}}],`+
+			`"usage":{"prompt_tokens":900,"completion_tokens":20,"completion_tokens_details":{"reasoning_tokens":12}}}`)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
 // park starts a run, which parks at the command that needs an approval; finish
 // approves it and waits for the end.
 func (l *live) park(run string) {
@@ -167,6 +189,7 @@ func TestALiveMesh(t *testing.T) {
 		}
 	}
 	l.park("one")
+	l.do(0, "run", "--server", l.gateway, "--no-stream", "--model", "openai:quota", "--workspace", l.dir, "go")
 	l.scrape()
 	l.finish("one")
 	l.scrape()

@@ -31,6 +31,9 @@ const (
 	defaultAnswerTimeout  = 7 * 24 * time.Hour
 )
 
+// ReasoningIdleTimeout is the idle timeout of a model that reasons.
+const ReasoningIdleTimeout = 300 * time.Second
+
 // Resolve returns c with every unset field at its default. window is that of the
 // model in tokens, 0 if it is not known.
 func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {

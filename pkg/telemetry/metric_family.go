@@ -96,3 +96,12 @@ type upDown struct {
 func (u *upDown) add(ctx context.Context, n int64, labels ...string) {
 	u.to.Add(ctx, n, u.with(labels...))
 }
+
+type gauge struct {
+	family
+	to metric.Int64Gauge
+}
+
+func (g *gauge) set(ctx context.Context, value int64, labels ...string) {
+	g.to.Record(ctx, value, g.with(labels...))
+}

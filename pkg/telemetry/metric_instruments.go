@@ -88,10 +88,18 @@ var (
 		Description: "Tokens of an answer as the provider reports them, cached input included.", Attributes: []string{attrOperation, attrProvider, attrModel, attrTokenType}}
 	modelCached = Instrument{Name: "harness.model.cached_tokens", Kind: Counter, Unit: "{token}",
 		Description: "Input tokens that the provider served from its cache.", Attributes: []string{attrProvider, attrModel}}
+	modelCacheWrites = Instrument{Name: "harness.model.cache_write_tokens", Kind: Counter, Unit: "{token}",
+		Description: "Input tokens that the provider wrote to its cache.", Attributes: []string{attrProvider, attrModel}}
+	modelReasoning = Instrument{Name: "harness.model.reasoning_tokens", Kind: Counter, Unit: "{token}",
+		Description: "Output tokens of the model's reasoning.", Attributes: []string{attrProvider, attrModel}}
+	modelLimit = Instrument{Name: "harness.model.rate_limit", Kind: Gauge, Unit: "{unit}",
+		Description: "Rate limit that the provider last reported to this process. kind: requests, tokens, input_tokens, output_tokens.", Attributes: []string{attrProvider, attrModel, "kind"}}
+	modelRemaining = Instrument{Name: "harness.model.rate_limit_remaining", Kind: Gauge, Unit: "{unit}",
+		Description: "What was left of that limit after the last answer.", Attributes: []string{attrProvider, attrModel, "kind"}}
 	modelCost = Instrument{Name: "harness.model.cost_usd", Kind: Counter, Unit: "{USD}",
 		Description: "Price of the answers; nothing for models without a known price.", Attributes: []string{attrProvider, attrModel}}
 	modelRetries = Instrument{Name: "harness.model.retries", Kind: Counter, Unit: "{try}",
-		Description: "Failed tries at a model. outcome: retried, or given_up if the next model is used or the turn fails.", Attributes: []string{attrProvider, attrModel, attrError, "outcome"}}
+		Description: "Failed tries at a model. outcome: retried, adjusted if the provider asked for another form of request, or given_up if the next model is used or the turn fails.", Attributes: []string{attrProvider, attrModel, attrError, "outcome"}}
 
 	toolDuration = Instrument{Name: "gen_ai.execute_tool.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time that a tool ran. error.type: error, cancelled or unknown.", Attributes: []string{attrTool, attrError}}
@@ -147,7 +155,7 @@ func Instruments() []Instrument {
 	all := []Instrument{
 		stepDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
 		runsStarted, runsEnded, runsParked, runs,
-		modelDuration, modelTokens, modelCached, modelCost, modelRetries, toolDuration, toolUnknown, toolCalls,
+		modelDuration, modelTokens, modelCached, modelCacheWrites, modelReasoning, modelCost, modelRetries, modelLimit, modelRemaining, toolDuration, toolUnknown, toolCalls,
 		appends, unsettled, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
 		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
 	}

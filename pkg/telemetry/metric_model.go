@@ -9,7 +9,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
-// Provider returns p with its tries counted under ref. A nil m returns p.
+// Provider returns p with its tries counted and its rate limits shown under ref. A nil m
+// returns p.
 func (m *Metrics) Provider(ref string, p model.Provider) model.Provider {
 	if m == nil {
 		return p
@@ -29,7 +30,20 @@ func (p *countedProvider) Complete(ctx context.Context, req *model.Request, delt
 	began := time.Now()
 	response, err := p.Provider.Complete(ctx, req, delta)
 	p.m.modelDuration.record(ctx, time.Since(began).Seconds(), chat, p.provider, p.model, failureOf(ctx, err))
+	for _, limit := range limitsOf(response, err) {
+		p.m.modelLimit.set(ctx, limit.Limit, p.provider, p.model, limit.Kind)
+		p.m.modelRemaining.set(ctx, limit.Remaining, p.provider, p.model, limit.Kind)
+	}
 	return response, err
+}
+
+// limitsOf returns the rate limits that the provider reported with an answer or an
+// error.
+func limitsOf(response *model.Response, err error) []model.RateLimit {
+	if err != nil {
+		return model.AsError(err).Limits
+	}
+	return response.Limits
 }
 
 // failureOf returns the label of a failed try: its HTTP status, or what prevented one.

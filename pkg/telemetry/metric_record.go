@@ -30,13 +30,7 @@ func (m *Metrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	journal := rec.GetJournal()
 	switch {
 	case journal.GetModelRetried() != nil:
-		r := journal.GetModelRetried()
-		outcome := "retried"
-		if r.GetLast() {
-			outcome = "given_up"
-		}
-		provider, model := named(r.GetModel())
-		m.modelRetries.add(ctx, 1, provider, model, runstate.ErrorKind(r.GetKind()), outcome)
+		m.retried(ctx, journal.GetModelRetried())
 	case journal.GetModelResponded() != nil:
 		r := journal.GetModelResponded()
 		m.answered(ctx, r.GetModel(), r.GetUsage())
@@ -111,11 +105,29 @@ func named(ref string) (provider, model string) {
 	return provider, model
 }
 
+// retried counts a failed try, with what it used if it is charged.
+func (m *Metrics) retried(ctx context.Context, r *harnessv1.ModelRetried) {
+	outcome := "retried"
+	switch {
+	case r.GetAdjustment() != nil:
+		outcome = "adjusted"
+	case r.GetLast():
+		outcome = "given_up"
+	}
+	provider, model := named(r.GetModel())
+	m.modelRetries.add(ctx, 1, provider, model, runstate.ErrorKind(r.GetKind()), outcome)
+	if r.GetUsage() != nil {
+		m.answered(ctx, r.GetModel(), r.GetUsage())
+	}
+}
+
 func (m *Metrics) answered(ctx context.Context, ref string, u *harnessv1.Usage) {
 	provider, model := named(ref)
 	m.modelTokens.record(ctx, float64(u.GetInputTokens()), chat, provider, model, "input")
 	m.modelTokens.record(ctx, float64(u.GetOutputTokens()), chat, provider, model, "output")
 	m.modelCached.add(ctx, u.GetCachedInputTokens(), provider, model)
+	m.modelCacheWrites.add(ctx, u.GetCacheWriteTokens(), provider, model)
+	m.modelReasoning.add(ctx, u.GetReasoningTokens(), provider, model)
 	m.modelCost.add(ctx, float64(u.GetCostMicroUsd())/micros, provider, model)
 }
 

@@ -84,11 +84,15 @@ func TestRecordsAreCounted(t *testing.T) {
 		s.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{Reason: &harnessv1.StopReason{Kind: "approval"}}}
 	}
 	answer := responded(time.Second, 0)
-	answer.GetModelResponded().Usage = &harnessv1.Usage{InputTokens: 900, OutputTokens: 20, CachedInputTokens: 300, CostMicroUsd: 2_500_000}
+	answer.GetModelResponded().Usage = &harnessv1.Usage{InputTokens: 900, OutputTokens: 20, CachedInputTokens: 300, CostMicroUsd: 2_500_000, ReasoningTokens: 12, CacheWriteTokens: 40}
 	answer.GetModelResponded().Calls = []*harnessv1.PreparedCall{
 		{Tool: "read_file", Offered: true, Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN},
 		{Tool: "made_up", Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_INVALID},
 	}
+	adjusted := givenUp()
+	adjusted.GetModelRetried().Adjustment = &harnessv1.ModelAdjustment{Adjustment: harnessv1.Adjustment_ADJUSTMENT_WIRE_CHAT}
+	refused := givenUp()
+	refused.GetModelRetried().Last, refused.GetModelRetried().Usage = false, &harnessv1.Usage{InputTokens: 900, OutputTokens: 20}
 	unjudged := responded(time.Second, 0)
 	unjudged.GetModelResponded().Unjudged = true
 	unjudged.GetModelResponded().Calls = answer.GetModelResponded().GetCalls()
@@ -121,9 +125,11 @@ func TestRecordsAreCounted(t *testing.T) {
 		"the same park once more":   {handed("repair", "park", &harnessv1.Snapshot{ParkVersion: 3}, parked), nil},
 		"an end":                    {handed(workflow.StopDecision, "end", &harnessv1.Snapshot{}, result), []string{"harness_run_ended_total{reason=agent_done,status=done} 1"}},
 		"the same end once more":    {handed("repair", "end", &harnessv1.Snapshot{}, result), nil},
-		"a model's answer":          {at(0, answer), append([]string{"harness_model_cached_tokens_total{provider_name=openai,request_model=m} 300", "harness_model_cost_usd_total{provider_name=openai,request_model=m} 2.5", "harness_tool_calls_total{disposition=invalid,tool_name=other} 1", "harness_tool_calls_total{disposition=run,tool_name=read_file} 1"}, tokens...)},
+		"a model's answer":          {at(0, answer), append([]string{"harness_model_cache_write_tokens_total{provider_name=openai,request_model=m} 40", "harness_model_cached_tokens_total{provider_name=openai,request_model=m} 300", "harness_model_reasoning_tokens_total{provider_name=openai,request_model=m} 12", "harness_model_cost_usd_total{provider_name=openai,request_model=m} 2.5", "harness_tool_calls_total{disposition=invalid,tool_name=other} 1", "harness_tool_calls_total{disposition=run,tool_name=read_file} 1"}, tokens...)},
 		"an answer to be judged":    {at(0, unjudged), []string{"gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=input} 1 0", "gen_ai_client_token_usage{operation_name=chat,provider_name=openai,request_model=m,token_type=output} 1 0"}},
 		"a model that was given up": {at(0, givenUp()), []string{"harness_model_retries_total{error_type=failed,provider_name=openai,request_model=m,outcome=given_up} 1"}},
+		"a request in another form": {at(0, adjusted), []string{"harness_model_retries_total{error_type=failed,provider_name=openai,request_model=m,outcome=adjusted} 1"}},
+		"a refusal that is charged": {at(0, refused), append([]string{"harness_model_retries_total{error_type=failed,provider_name=openai,request_model=m,outcome=retried} 1"}, tokens...)},
 		"a tool's end":              {withMessage(finished(2*time.Second), false), []string{"gen_ai_execute_tool_duration_seconds{tool_name=read_file} 1 2"}},
 		"a tool's error":            {withMessage(finished(2*time.Second), true), []string{"gen_ai_execute_tool_duration_seconds{error_type=error,tool_name=read_file} 1 2"}},
 		"an end that nobody knows":  {at(0, unknown), []string{"gen_ai_execute_tool_duration_seconds{error_type=unknown,tool_name=other} 1 2", "harness_tool_unknown_ends_total{} 1"}},
@@ -292,5 +298,42 @@ func TestFailedTryIsCountedByCause(t *testing.T) {
 		if got := shown(t, registry); len(got) != 1 || !strings.Contains(got[0], "error_type="+want+",") {
 			t.Errorf("%s: got %v", want, got)
 		}
+	}
+}
+
+// answersWith is a provider that reports rate limits.
+type answersWith []model.RateLimit
+
+func (a answersWith) Complete(context.Context, *model.Request, func(model.Delta)) (*model.Response, error) {
+	return &model.Response{Limits: a}, nil
+}
+
+func TestRateLimitsAreThoseOfTheLastAnswer(t *testing.T) {
+	m, registry := measured(t)
+	ask := func(p model.Provider) {
+		_, _ = m.Provider("openai:m", p).Complete(t.Context(), &model.Request{}, nil)
+	}
+	limits := func() (got []string) {
+		for _, line := range shownAll(t, registry) {
+			if strings.HasPrefix(line, "harness_model_rate_limit") {
+				got = append(got, line)
+			}
+		}
+		return got
+	}
+	ask(answersWith(nil))
+	if got := limits(); got != nil {
+		t.Errorf("without limits: %v", got)
+	}
+	ask(answersWith{{Kind: "requests", Limit: 500, Remaining: 499}, {Kind: "tokens", Limit: 90000, Remaining: 80000}})
+	ask(fails{&model.Error{Status: 429, Limits: []model.RateLimit{{Kind: "tokens", Limit: 90000, Remaining: 0}}}})
+	want := []string{
+		"harness_model_rate_limit_remaining{provider_name=openai,request_model=m,kind=requests} 499",
+		"harness_model_rate_limit_remaining{provider_name=openai,request_model=m,kind=tokens} 0",
+		"harness_model_rate_limit{provider_name=openai,request_model=m,kind=requests} 500",
+		"harness_model_rate_limit{provider_name=openai,request_model=m,kind=tokens} 90000",
+	}
+	if got := limits(); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

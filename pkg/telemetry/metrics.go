@@ -26,7 +26,9 @@ type Metrics struct {
 	redeliveries, takeovers, deadLetters, failures       counter
 	turns, runsStarted, runsEnded, runsParked            counter
 	modelCached, modelRetries, toolCalls, rpcStreams     counter
+	modelCacheWrites, modelReasoning                     counter
 	toolUnknown, unsettled                               counter
+	modelLimit, modelRemaining                           gauge
 	modelCost                                            sum
 	rpcOpen                                              upDown
 }
@@ -56,11 +58,20 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		{redeliveries, &m.redeliveries}, {takeovers, &m.takeovers}, {deadLetters, &m.deadLetters}, {failures, &m.failures},
 		{turns, &m.turns}, {runsStarted, &m.runsStarted}, {runsEnded, &m.runsEnded}, {runsParked, &m.runsParked},
 		{modelCached, &m.modelCached}, {modelRetries, &m.modelRetries}, {toolCalls, &m.toolCalls}, {rpcStreams, &m.rpcStreams},
-		{toolUnknown, &m.toolUnknown}, {unsettled, &m.unsettled},
+		{modelCacheWrites, &m.modelCacheWrites}, {modelReasoning, &m.modelReasoning}, {toolUnknown, &m.toolUnknown}, {unsettled, &m.unsettled},
 	} {
 		var err error
 		c.to.keys = c.of.Attributes
 		c.to.to, err = meter.Int64Counter(c.of.Name, metric.WithUnit(c.of.Unit), metric.WithDescription(c.of.Description))
+		errs = append(errs, err)
+	}
+	for _, g := range []struct {
+		of Instrument
+		to *gauge
+	}{{modelLimit, &m.modelLimit}, {modelRemaining, &m.modelRemaining}} {
+		var err error
+		g.to.keys = g.of.Attributes
+		g.to.to, err = meter.Int64Gauge(g.of.Name, metric.WithUnit(g.of.Unit), metric.WithDescription(g.of.Description))
 		errs = append(errs, err)
 	}
 	var err error

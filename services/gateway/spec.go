@@ -40,6 +40,7 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 		func() error { return checkSize("spec.agent.name", a.GetName(), MaxName) },
 		func() error { return checkSize("spec.agent.instructions", a.GetInstructions(), MaxInstructions) },
 		func() error { return checkModel("spec.agent.model", a.GetModel()) },
+		func() error { return checkEffort(a.GetReasoning().GetEffort()) },
 	); err != nil {
 		return err
 	}
@@ -77,6 +78,13 @@ func checkModel(field, model string) error {
 	}
 	if provider, _, found := strings.Cut(model, ":"); !found || !runlog.Name.MatchString(provider) {
 		return fault.Invalid(field, "%q: must be PROVIDER:NAME, such as openai:gpt-5", model)
+	}
+	return nil
+}
+
+func checkEffort(effort harnessv1.Effort) error {
+	if _, ok := harnessv1.Effort_name[int32(effort)]; !ok {
+		return fault.Invalid("spec.agent.reasoning.effort", "unknown effort %d: must be NONE, MINIMAL, LOW, MEDIUM, HIGH, XHIGH or MAX", int32(effort))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -32,6 +33,9 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s := d.s
 	s.Config = runstate.Resolve(spec.GetConfig(), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
+	if spec.GetConfig().GetModel().GetIdleTimeout() == nil && reasons(spec.GetAgent()) {
+		s.Config.Model.IdleTimeout = durationpb.New(runstate.ReasoningIdleTimeout)
+	}
 	s.Workflow = workflow.Of(spec.GetWorkflow())
 	s.FirstSequence = d.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
@@ -68,6 +72,11 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.Emit(event.GuidanceInjected("contract", "", text))
 	}
 	return nil
+}
+
+// reasons reports whether the model of an agent may be silent for long.
+func reasons(spec *harnessv1.AgentSpec) bool {
+	return catalogue.Default().Reasons(spec.GetModel()) || spec.GetReasoning().GetEffort() > harnessv1.Effort_EFFORT_NONE
 }
 
 // define stores in the first state what the agent is made of and what it has to

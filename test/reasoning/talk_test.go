@@ -64,7 +64,7 @@ func (m *mesh) newTalk(models ...string) *talk {
 		}, 0),
 	}}
 	k.add(harnessv1.Role_ROLE_SYSTEM, "You are an agent.")
-	k.say("Find the number.")
+	k.send("Find the number.")
 	return k
 }
 
@@ -74,8 +74,8 @@ func (k *talk) add(role harnessv1.Role, text string) {
 	k.state.MessageCount = uint64(len(k.messages))
 }
 
-// say appends a message of the user.
-func (k *talk) say(text string) { k.add(harnessv1.Role_ROLE_USER, text) }
+// send appends a message of the user.
+func (k *talk) send(text string) { k.add(harnessv1.Role_ROLE_USER, text) }
 
 // turn performs a turn and returns its outcome.
 func (k *talk) turn(t failer) *harnessv1.Outcome {
@@ -145,4 +145,12 @@ func show(messages []*harnessv1.Message) string {
 		fmt.Fprintf(&b, "%d %s %q %d calls, %d parts\n", m.GetId(), m.GetRole(), m.GetContent().GetInline(), len(m.GetToolCalls()), len(m.GetParts()))
 	}
 	return b.String()
+}
+
+// restart hands the run over as a stored log does: everything is read from its bytes.
+func (k *talk) restart() {
+	for i, m := range k.messages {
+		k.messages[i] = proto.CloneOf(m)
+	}
+	k.state = proto.CloneOf(k.state)
 }

@@ -17,6 +17,7 @@ from harnessmesh import (
     InvalidError,
     NotFoundError,
     PreconditionError,
+    ReasoningDelta,
     Result,
     Run,
     Status,
@@ -30,6 +31,7 @@ Script = Callable[[str], str]
 
 DONE = "  - {calls: [{name: work_complete, arguments: {summary: finished}}]}\n"
 TALK = "turns:\n  - {text: I look around first., calls: [{name: list_directory}]}\n" + DONE
+THINK = "turns:\n  - {reasoning: 'Where does it belong?', text: Here., calls: [{name: list_directory}]}\n" + DONE
 COMMAND = "turns:\n  - {text: A command., calls: [{name: run_command, arguments: {command: echo it ran}}]}\n" + DONE
 
 
@@ -62,6 +64,19 @@ async def test_a_run_is_followed_from_its_start_to_its_result(client: Client, sc
     )
     assert await run.result() == result
     assert run.position == ids(updates)[-1]
+
+
+async def test_reasoning_is_followed_and_ends_in_its_response(client: Client, script: Script, workspace: Path) -> None:
+    run = await client.start("look", model=script(THINK), workspace=workspace)
+    for updates in await gather(run), await gather(run):  # while it runs, and from what is stored
+        first = next(u for u in updates if isinstance(u, ReasoningDelta | Delta))
+        assert isinstance(first, ReasoningDelta)
+        assert "".join(u.text for u in updates if isinstance(u, ReasoningDelta)) == "Where does it belong?"
+        assert texts(updates) == "Here."
+        response = next(u.data for u in updates if isinstance(u, Event) and u.name == "model.response")
+        assert isinstance(response, pb.ModelResponse)
+        assert await run.text(response.reasoning) == "Where does it belong?"
+    assert not [u async for u in run.events(deltas=False) if isinstance(u, ReasoningDelta)]
 
 
 async def test_events_have_the_names_and_ids_that_the_command_line_prints(

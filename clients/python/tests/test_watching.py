@@ -1,13 +1,15 @@
 """What is new of what a gateway delivers, without one."""
 
 import random
+from typing import Any
 
-from harnessmesh import Delta, pb
+from harnessmesh import Delta, ReasoningDelta, pb
 from harnessmesh.watching import Seen
 
 
 def delta(turn: int, attempt: int, try_number: int, offset: int, text: str) -> pb.Delta:
-    return pb.Delta(turn_number=turn, attempt=attempt, offset=offset, text=text, **{"try": try_number})
+    by: dict[str, Any] = {"turn_number": turn, "attempt": attempt, "try": try_number}
+    return pb.Delta(offset=offset, text=text, **by)
 
 
 def test_a_watch_goes_on_behind_the_version_before_the_last_event() -> None:
@@ -59,6 +61,33 @@ def test_the_pieces_of_a_turn_add_up_to_its_response() -> None:
     assert seen.response(3, "All of it.") is None
     assert seen.delta(delta(4, 1, 1, 0, "One try")) == Delta(4, 1, 1, 0, "One try")
     assert seen.response(4, "Another") == Delta(4, 0, 0, 0, "Another", rewinds=True)
+
+
+def thought(turn: int, attempt: int, try_number: int, offset: int, reasoning: str) -> pb.Delta:
+    by: dict[str, Any] = {"turn_number": turn, "attempt": attempt, "try": try_number}
+    return pb.Delta(reasoning_offset=offset, reasoning=reasoning, **by)
+
+
+def test_reasoning_and_text_are_counted_separately() -> None:
+    seen = Seen.after(0)
+    assert seen.reasoning(thought(1, 1, 1, 0, "Grüße ")) == ReasoningDelta(1, 1, 1, 0, "Grüße ")
+    assert seen.delta(thought(1, 1, 1, 0, "Grüße ")) is None
+    assert seen.reasoning(delta(1, 1, 1, 0, "Yes")) is None
+    assert seen.delta(delta(1, 1, 1, 0, "Yes")) == Delta(1, 1, 1, 0, "Yes")
+    assert seen.reasoning(thought(1, 1, 1, 0, "Grüße ")) is None
+    assert seen.reasoning(thought(1, 1, 1, 40, "nach einer Lücke")) is None
+    assert seen.delta(delta(1, 1, 1, 3, ".")) == Delta(1, 1, 1, 3, ".")
+    assert seen.reasoning(thought(1, 1, 2, 0, "Noch")) == ReasoningDelta(1, 1, 2, 0, "Noch", rewinds=True)
+    assert seen.delta(delta(1, 1, 2, 0, "No.")) == Delta(1, 1, 2, 0, "No.", rewinds=True)
+    assert seen.reasoned(1, "Noch etwas") == ReasoningDelta(1, 0, 0, 4, " etwas")
+    assert seen.response(1, "No.") is None
+    assert seen.reasoning(thought(1, 1, 2, 4, " etwas")) is None
+    assert seen.reasoned(2, "Not streamed") == ReasoningDelta(2, 0, 0, 0, "Not streamed")
+    assert seen.reasoned(3, "") is None
+    both = thought(4, 1, 1, 0, "hm")
+    both.text = "ja"
+    assert seen.reasoning(both) == ReasoningDelta(4, 1, 1, 0, "hm")
+    assert seen.delta(both) == Delta(4, 1, 1, 0, "ja")
 
 
 def test_a_result_that_is_told_again_is_not_new_until_something_happens() -> None:

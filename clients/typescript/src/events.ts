@@ -1,4 +1,4 @@
-/** What an iteration over a run yields: events, pieces of the model's text, and the run's results. */
+/** What an iteration over a run yields: events, pieces of the model's text and reasoning, and the run's results. */
 
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import * as pb from "./gen/pb.js";
@@ -65,6 +65,13 @@ export interface Delta {
   readonly rewinds: boolean;
 }
 
+/**
+ * A piece of the model's reasoning, as the provider tells it to people, with the fields of a Delta.
+ * The pieces of a turn, from the last that `rewinds` on, add up to `reasoning` of its event
+ * `model.response`, which follows them.
+ */
+export type ReasoningDelta = Omit<Delta, "name"> & { readonly name: "reasoning.delta" };
+
 /** The status of a run. */
 export type Status = Exclude<keyof typeof pb.RunStatus, "UNSPECIFIED">;
 
@@ -118,7 +125,7 @@ export interface Result {
 }
 
 /** What `run.events` yields, distinguished by `name`. */
-export type Update = Event | Delta | Result;
+export type Update = Event | Delta | ReasoningDelta | Result;
 
 /** Fetches a text that may be stored in a blob. */
 export type Texts = (content: pb.Content | undefined) => Promise<string>;

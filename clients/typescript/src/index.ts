@@ -20,6 +20,7 @@ export type {
   EventName,
   EventOf,
   PendingCall,
+  ReasoningDelta,
   Result,
   Status,
   UnknownEvent,

@@ -30,8 +30,8 @@ export interface EventsOptions extends Signal {
    */
   until?: Until;
   /**
-   * Also yield the model's text, while it is written; default true. Before its `model.response` the
-   * deltas of a turn have added up to the complete text, also where it was not streamed.
+   * Also yield the model's text and reasoning, while they are written; default true. Before its `model.response` the
+   * deltas of a turn have added up to the complete text and reasoning, also where they were not streamed.
    */
   deltas?: boolean;
 }
@@ -61,7 +61,7 @@ export class Run {
 
   /**
    * Yields what happens in the run: stored events from `after` on, then live ones, with the model's
-   * text between them, and a Result whenever the run is parked or has ended.
+   * text and reasoning between them, and a Result whenever the run is parked or has ended.
    *
    * A connection that breaks is reopened, and the iteration continues where it was: each event is
    * yielded once and in order. No part of a text is yielded twice, unless the model rewrites it: then
@@ -247,9 +247,13 @@ export class Run {
     }
     const { event, id, turnNumber } = update.value;
     if (deltas && event.case === "modelResponse") {
-      const rest = seen.response(turnNumber, await this.text(event.value.text, { signal }));
-      if (rest) {
-        yield rest;
+      const { reasoning, text } = event.value;
+      const thought = seen.reasoned(turnNumber, await this.text(reasoning, { signal }));
+      const rest = seen.response(turnNumber, await this.text(text, { signal }));
+      for (const piece of [thought, rest]) {
+        if (piece) {
+          yield piece;
+        }
       }
     }
     this.position = id;

@@ -9,26 +9,84 @@
 import { create, equals } from "@bufbuild/protobuf";
 import { type Connection, Retry } from "./connection.js";
 import { invalid } from "./errors.js";
-import type { Delta } from "./events.js";
+import type { Delta, ReasoningDelta } from "./events.js";
 import * as pb from "./gen/pb.js";
 
 /** Turn, attempt and try that wrote a text. */
 type Try = readonly [turn: number, attempt: number, number: number];
 
+/** A piece of text or of reasoning. */
+type Piece<Name> = Omit<Delta, "name"> & { readonly name: Name };
+
 /** What a watch yields. */
 export type Watched =
   | { case: "event"; value: pb.Event }
-  | { case: "delta"; value: Delta }
+  | { case: "delta"; value: Delta | ReasoningDelta }
   | { case: "result"; value: pb.HarnessResult };
+
+/** What was delivered of the text that the model writes in a turn, or of its reasoning. */
+class Written<Name extends "delta" | "reasoning.delta"> {
+  /** The try that wrote the text that was delivered last, and how much of it. */
+  #try: Try = [0, 0, 0];
+  #shown = "";
+  #shownBytes = 0;
+
+  constructor(private readonly name: Name) {}
+
+  /** Records a piece and returns the new part. Undefined if nothing is new, or if text before it is missing. */
+  piece(at: Try, offset: number, text: string): Piece<Name> | undefined {
+    const order = compare(at, this.#try);
+    if (text === "" || order < 0) {
+      return undefined;
+    }
+    let rewinds = false;
+    if (order > 0) {
+      if (offset !== 0) {
+        return undefined;
+      }
+      rewinds = at[0] === this.#try[0] && this.#shown !== "";
+      this.#try = at;
+      this.#forget();
+    }
+    if (offset > this.#shownBytes) {
+      return undefined;
+    }
+    return this.#add(at, skip(text, this.#shownBytes - offset), rewinds);
+  }
+
+  /** Records the complete text of a turn and returns the part that was not delivered piece by piece. */
+  whole(turnNumber: number, text: string): Piece<Name> | undefined {
+    if (turnNumber !== this.#try[0]) {
+      this.#forget();
+    }
+    const rewinds = !text.startsWith(this.#shown);
+    if (rewinds) {
+      this.#forget();
+    }
+    const rest = this.#add([turnNumber, 0, 0], text.slice(this.#shown.length), rewinds);
+    this.#try = [turnNumber, Infinity, Infinity]; // pieces of this turn that arrive late are not new
+    return rest;
+  }
+
+  #add([turnNumber, attempt, number]: Try, text: string, rewinds: boolean): Piece<Name> | undefined {
+    const offset = this.#shownBytes;
+    this.#shown += text;
+    this.#shownBytes += Buffer.byteLength(text);
+    return text === "" ? undefined : { name: this.name, turnNumber, attempt, try: number, offset, text, rewinds };
+  }
+
+  #forget(): void {
+    this.#shown = "";
+    this.#shownBytes = 0;
+  }
+}
 
 /** What was delivered of a run. */
 export class Seen {
   /** Version of the log when the watch started or was resumed; 0 before. Events up to it are history. */
   attached = 0;
-  // The text that was delivered last, and how much of it.
-  #try: Try = [0, 0, 0];
-  #shown = "";
-  #shownBytes = 0;
+  readonly #text = new Written("delta");
+  readonly #reasoning = new Written("reasoning.delta");
   /** The result that was delivered last; undefined after a later event. */
   #result: pb.HarnessResult | undefined;
 
@@ -78,39 +136,22 @@ export class Seen {
 
   /** Records a piece of text and returns the new part. Undefined if nothing is new, or if text before it is missing. */
   delta(delta: pb.Delta): Delta | undefined {
-    const at: Try = [delta.turnNumber, delta.attempt, delta.try];
-    const offset = Number(delta.offset);
-    const order = compare(at, this.#try);
-    if (order < 0) {
-      return undefined;
-    }
-    let rewinds = false;
-    if (order > 0) {
-      if (offset !== 0) {
-        return undefined;
-      }
-      rewinds = at[0] === this.#try[0] && this.#shown !== "";
-      this.#try = at;
-      this.#forget();
-    }
-    if (offset > this.#shownBytes) {
-      return undefined;
-    }
-    return this.#add(at, skip(delta.text, this.#shownBytes - offset), rewinds);
+    return this.#text.piece(tryOf(delta), Number(delta.offset), delta.text);
+  }
+
+  /** Records a piece of reasoning and returns the new part, as `delta` does for text. */
+  reasoning(delta: pb.Delta): ReasoningDelta | undefined {
+    return this.#reasoning.piece(tryOf(delta), Number(delta.reasoningOffset), delta.reasoning);
   }
 
   /** Records the complete text of a turn and returns the part that was not delivered piece by piece. */
   response(turnNumber: number, text: string): Delta | undefined {
-    if (turnNumber !== this.#try[0]) {
-      this.#forget();
-    }
-    const rewinds = !text.startsWith(this.#shown);
-    if (rewinds) {
-      this.#forget();
-    }
-    const rest = this.#add([turnNumber, 0, 0], text.slice(this.#shown.length), rewinds);
-    this.#try = [turnNumber, Infinity, Infinity]; // pieces of this turn that arrive late are not new
-    return rest;
+    return this.#text.whole(turnNumber, text);
+  }
+
+  /** Records the complete reasoning of a turn, as `response` does for the text. */
+  reasoned(turnNumber: number, text: string): ReasoningDelta | undefined {
+    return this.#reasoning.whole(turnNumber, text);
   }
 
   /** Records a result. Returns false if the same result was delivered before. */
@@ -120,18 +161,6 @@ export class Seen {
     }
     this.#result = result;
     return true;
-  }
-
-  #add([turnNumber, attempt, number]: Try, text: string, rewinds: boolean): Delta | undefined {
-    const offset = this.#shownBytes;
-    this.#shown += text;
-    this.#shownBytes += Buffer.byteLength(text);
-    return text === "" ? undefined : { name: "delta", turnNumber, attempt, try: number, offset, text, rewinds };
-  }
-
-  #forget(): void {
-    this.#shown = "";
-    this.#shownBytes = 0;
   }
 }
 
@@ -165,9 +194,10 @@ export async function* watch(
         } else if (what?.case === "event" && seen.event(what.value)) {
           yield what;
         } else if (what?.case === "delta") {
-          const piece = seen.delta(what.value);
-          if (piece) {
-            yield { case: "delta", value: piece };
+          for (const piece of [seen.reasoning(what.value), seen.delta(what.value)]) {
+            if (piece) {
+              yield { case: "delta", value: piece };
+            }
           }
         } else if (what?.case === "result") {
           const current = seen.reaches(attached) || (await isCurrent(connection, request, what.value, signal));
@@ -203,6 +233,10 @@ async function isCurrent(
 /** Returns a text without its first bytes of UTF-8. */
 function skip(text: string, bytes: number): string {
   return bytes === 0 ? text : Buffer.from(text).subarray(bytes).toString();
+}
+
+function tryOf(delta: pb.Delta): Try {
+  return [delta.turnNumber, delta.attempt, delta.try];
 }
 
 function compare(a: Try, b: Try): number {

@@ -10,6 +10,7 @@ import { type HarnessClient, pb, type Status, type StartOptions } from "harnessm
 import { eventOf } from "../src/events.js";
 import { cleanEnvironment, DONE, gather, HARNESS, ids, Server, TALK } from "./server.js";
 
+const THINK = `turns:\n  - {reasoning: "Where does it belong?", text: Here., calls: [{name: list_directory}]}\n${DONE}`;
 const COMMAND = `turns:\n  - {text: A command., calls: [{name: run_command, arguments: {command: echo it ran}}]}\n${DONE}`;
 
 let server: Server;
@@ -44,6 +45,22 @@ test("a run is followed from its start to its result", async () => {
   );
   assert.deepEqual(await run.result(), result);
   assert.equal(run.position, ids(updates).at(-1));
+});
+
+test("reasoning is followed, and ends in its response", async () => {
+  const run = await start(THINK);
+  for (let round = 0; round < 2; round++) { // while it runs, and from what is stored
+    const updates = await gather(run.events());
+    const written = updates.filter((update) => update.name === "delta" || update.name === "reasoning.delta");
+    const text = (name: string): string => written.map((update) => (update.name === name ? update.text : "")).join("");
+    assert.equal(written[0]?.name, "reasoning.delta");
+    assert.equal(text("reasoning.delta"), "Where does it belong?");
+    assert.equal(text("delta"), "Here.");
+    const response = updates.find((update) => update.name === "model.response");
+    assert.ok(response?.name === "model.response");
+    assert.equal(await run.text(response.data.reasoning), "Where does it belong?");
+  }
+  assert.ok((await gather(run.events({ deltas: false }))).every((update) => update.name !== "reasoning.delta"));
 });
 
 test("events have the names, ids and times that the command line prints", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { type Delta, pb } from "harnessmesh";
+import { type Delta, type ReasoningDelta, pb } from "harnessmesh";
 import { Seen } from "../src/watching.js";
 
 function event(version: number, index: number): pb.Event {
@@ -70,6 +70,31 @@ test("the pieces of a turn add up to its response", () => {
   assert.equal(seen.response(3, "All of it."), undefined);
   assert.deepEqual(seen.delta(delta(4, 1, 1, 0, "One try")), piece(4, 1, 1, 0, "One try"));
   assert.deepEqual(seen.response(4, "Another"), piece(4, 0, 0, 0, "Another", true));
+});
+
+test("reasoning and text are counted separately", () => {
+  const thought = (turnNumber: number, attempt: number, number: number, offset: number, reasoning: string): pb.Delta =>
+    create(pb.DeltaSchema, { turnNumber, attempt, try: number, reasoningOffset: BigInt(offset), reasoning });
+  const reasoned = (...fields: Parameters<typeof piece>): ReasoningDelta => ({ ...piece(...fields), name: "reasoning.delta" });
+  const seen = Seen.after(0);
+  assert.deepEqual(seen.reasoning(thought(1, 1, 1, 0, "Grüße ")), reasoned(1, 1, 1, 0, "Grüße "));
+  assert.equal(seen.delta(thought(1, 1, 1, 0, "Grüße ")), undefined);
+  assert.equal(seen.reasoning(delta(1, 1, 1, 0, "Yes")), undefined);
+  assert.deepEqual(seen.delta(delta(1, 1, 1, 0, "Yes")), piece(1, 1, 1, 0, "Yes"));
+  assert.equal(seen.reasoning(thought(1, 1, 1, 0, "Grüße ")), undefined);
+  assert.equal(seen.reasoning(thought(1, 1, 1, 40, "nach einer Lücke")), undefined);
+  assert.deepEqual(seen.delta(delta(1, 1, 1, 3, ".")), piece(1, 1, 1, 3, "."));
+  assert.deepEqual(seen.reasoning(thought(1, 1, 2, 0, "Noch")), reasoned(1, 1, 2, 0, "Noch", true));
+  assert.deepEqual(seen.delta(delta(1, 1, 2, 0, "No.")), piece(1, 1, 2, 0, "No.", true));
+  assert.deepEqual(seen.reasoned(1, "Noch etwas"), reasoned(1, 0, 0, 4, " etwas"));
+  assert.equal(seen.response(1, "No."), undefined);
+  assert.equal(seen.reasoning(thought(1, 1, 2, 4, " etwas")), undefined);
+  assert.deepEqual(seen.reasoned(2, "Not streamed"), reasoned(2, 0, 0, 0, "Not streamed"));
+  assert.equal(seen.reasoned(3, ""), undefined);
+  const both = thought(4, 1, 1, 0, "hm");
+  both.text = "ja";
+  assert.deepEqual(seen.reasoning(both), reasoned(4, 1, 1, 0, "hm"));
+  assert.deepEqual(seen.delta(both), piece(4, 1, 1, 0, "ja"));
 });
 
 test("a result that is told again is not new until something happens", () => {

@@ -260,7 +260,8 @@ func (p *Provider) plain(res *wire.Response, delta func(model.Delta)) (*model.Re
 	return resp, nil
 }
 
-// reasoningText returns the text of reasoning for people.
+// reasoningText returns the text of reasoning for people, as observers get it: a blank
+// line separates the texts of two parts.
 func reasoningText(parts []*harnessv1.Part) string {
 	var texts []string
 	for _, p := range parts {
@@ -268,7 +269,7 @@ func reasoningText(parts []*harnessv1.Part) string {
 			texts = append(texts, text)
 		}
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(texts, "\n\n")
 }
 
 // stream reads a response that comes as events.

@@ -101,7 +101,8 @@ func loadedPart(ctx context.Context, req *model.Request, p *harnessv1.Part) (*ha
 		if err != nil {
 			return nil, err
 		}
-		whole.Opaque = Opaque(data)
+		// They were valid when they were stored, and a blob is checked by its digest.
+		whole.Opaque = &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: data}}
 	}
 	if shown != nil && shown.GetBlob() != nil {
 		data, err := blob(ctx, req, shown.GetBlob(), "media")

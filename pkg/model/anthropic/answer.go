@@ -115,15 +115,15 @@ func (a *answer) addThinking(index int, member string, value json.RawMessage) mo
 	return model.Delta{}
 }
 
-// addReasoning appends to the text for people. The texts of two blocks are on separate
-// lines.
+// addReasoning appends to the text for people. A blank line separates the texts of two
+// blocks.
 func (a *answer) addReasoning(t *thinking, text string) model.Delta {
 	if text == "" {
 		return model.Delta{}
 	}
 	separator := ""
 	if t.text.Len() == 0 && a.reasoning {
-		separator = "\n"
+		separator = "\n\n"
 	}
 	a.reasoning = true
 	t.text.WriteString(text)

@@ -29,6 +29,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
@@ -64,6 +65,8 @@ type Config struct {
 	Thinking func(model string) Thinking
 	// Reads returns the other models whose thinking a model reads; nil: none.
 	Reads func(model string) []string
+	// Takes returns the images and documents that a model takes; nil: none.
+	Takes func(model string) media.Takes
 	// HTTPClient sends the requests; nil is a separate client without a total
 	// timeout. A timeout of the client would cut long streams.
 	HTTPClient *http.Client
@@ -97,7 +100,7 @@ func New(cfg Config) (*Provider, error) {
 
 func protocol(cfg Config) adapter.Protocol {
 	return adapter.Protocol{
-		Name: "anthropic", Wire: "messages", Bound: true, Reads: cfg.Reads, ModelsPath: "v1/models", Path: "v1/messages",
+		Name: "anthropic", Wire: "messages", Bound: true, Reads: cfg.Reads, Takes: cfg.Takes, ModelsPath: "v1/models", Path: "v1/messages",
 		Encode: func(req *model.Request, name string) (any, error) {
 			var thinking Thinking
 			if cfg.Thinking != nil {

@@ -84,6 +84,26 @@ func TestCallInOnePiece(t *testing.T) {
 	}
 }
 
+// TestArgumentsOfAnotherBlockAreIgnored has those of a tool that the server runs.
+func TestArgumentsOfAnotherBlockAreIgnored(t *testing.T) {
+	resp, _ := complete(t, streamOf(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"b","name":"search","input":{}}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"query\":1}"}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"n\":1}"}}`))
+	if len(resp.ToolCalls) != 1 || resp.ToolCalls[0].GetArguments().GetInline() != `{"n":1}` {
+		t.Errorf("calls %v", resp.ToolCalls)
+	}
+}
+
+// TestCallWhoseDeltasAreEmpty has its arguments in the start of the block.
+func TestCallWhoseDeltasAreEmpty(t *testing.T) {
+	resp, _ := complete(t, streamOf(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"n":1}}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":""}}`))
+	if len(resp.ToolCalls) != 1 || resp.ToolCalls[0].GetArguments().GetInline() != `{"n":1}` {
+		t.Errorf("calls %v", resp.ToolCalls)
+	}
+}
+
 func TestStopReasons(t *testing.T) {
 	for said, want := range map[string]string{
 		"end_turn": "stop", "stop_sequence": "stop", "pause_turn": "stop", "tool_use": "tool_calls",

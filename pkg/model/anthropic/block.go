@@ -114,19 +114,33 @@ func mediaBlocks(m *harnessv1.Message) ([]*requestBlock, error) {
 // answerBlocks returns the blocks of an answer, in the order of its parts, if it has
 // some that cover it, else its text followed by its calls.
 func answerBlocks(m *harnessv1.Message, text string) ([]block, error) {
-	parts := m.GetParts()
-	if !covers(parts, m, text) {
-		parts = wholeAnswer(m, text)
+	if covers(m.GetParts(), m, text) {
+		return partBlocks(m, text)
 	}
-	var blocks []block
-	for _, p := range parts {
+	blocks := make([]block, 0, 1+len(m.GetToolCalls()))
+	if !blank(text) {
+		blocks = append(blocks, textBlock(text))
+	}
+	for _, call := range m.GetToolCalls() {
+		b, err := callBlock(call)
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks, nil
+}
+
+// partBlocks returns the blocks of an answer whose parts cover it.
+func partBlocks(m *harnessv1.Message, text string) ([]block, error) {
+	blocks := make([]block, 0, len(m.GetParts()))
+	for _, p := range m.GetParts() {
 		switch kind := p.GetKind().(type) {
 		case *harnessv1.Part_Text:
-			piece := text[:kind.Text]
-			text = text[kind.Text:]
-			if !blank(piece) {
+			if piece := text[:kind.Text]; !blank(piece) {
 				blocks = append(blocks, textBlock(piece))
 			}
+			text = text[kind.Text:]
 		case *harnessv1.Part_Call:
 			b, err := callBlock(m.GetToolCalls()[kind.Call])
 			if err != nil {
@@ -165,15 +179,6 @@ func covers(parts []*harnessv1.Part, m *harnessv1.Message, text string) bool {
 		}
 	}
 	return rest == 0 && calls == len(m.GetToolCalls())
-}
-
-// wholeAnswer returns the parts of an answer that has none.
-func wholeAnswer(m *harnessv1.Message, text string) []*harnessv1.Part {
-	parts := []*harnessv1.Part{{Kind: &harnessv1.Part_Text{Text: uint64(len(text))}}}
-	for i := range m.GetToolCalls() {
-		parts = append(parts, &harnessv1.Part{Kind: &harnessv1.Part_Call{Call: uint32(i)}})
-	}
-	return parts
 }
 
 // withSendableThinking returns blocks without their thinking if the service refuses it:

@@ -10,17 +10,24 @@ import (
 // leave out white space.
 func (r *messagesRequest) body() (json.RawMessage, error) {
 	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	write := func(v any) error {
+		if err := encoder.Encode(v); err != nil {
+			return err
+		}
+		b.Truncate(b.Len() - 1) // the line feed
+		return nil
+	}
 	fmt.Fprintf(&b, `{"max_tokens":%d,"messages":`, r.MaxTokens)
 	for i, m := range r.Messages {
-		fmt.Fprintf(&b, `%c{"role":%q,"content":`, opening(i), m.Role)
+		b.WriteByte(opening(i))
+		b.WriteString(`{"role":"` + m.Role + `","content":`)
 		for n, part := range m.Content {
 			b.WriteByte(opening(n))
-			raw, is := part.(thinkingBlock)
-			if is {
+			if raw, is := part.(thinkingBlock); is {
 				b.Write(raw)
-				continue
-			}
-			if err := writeJSON(&b, part); err != nil {
+			} else if err := write(part); err != nil {
 				return nil, err
 			}
 		}
@@ -28,7 +35,7 @@ func (r *messagesRequest) body() (json.RawMessage, error) {
 	}
 	b.WriteByte(']')
 	start := b.Len()
-	if err := writeJSON(&b, r.requestRest); err != nil {
+	if err := write(r.requestRest); err != nil {
 		return nil, err
 	}
 	b.Bytes()[start] = ',' // instead of its brace
@@ -41,15 +48,4 @@ func opening(index int) byte {
 		return '['
 	}
 	return ','
-}
-
-// writeJSON writes a value without escaping what only HTML needs escaped.
-func writeJSON(b *bytes.Buffer, v any) error {
-	encoder := json.NewEncoder(b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return err
-	}
-	b.Truncate(b.Len() - 1) // the line feed
-	return nil
 }

@@ -2,12 +2,14 @@ package anthropic_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
@@ -34,7 +36,7 @@ func thinkingPart(block string) *harnessv1.Part {
 	return p
 }
 
-func media(parts ...*harnessv1.Media) (list []*harnessv1.Part) {
+func mediaParts(parts ...*harnessv1.Media) (list []*harnessv1.Part) {
 	for _, m := range parts {
 		list = append(list, &harnessv1.Part{Kind: &harnessv1.Part_Media{Media: m}})
 	}
@@ -97,6 +99,7 @@ func TestAnswersAreSentInTheOrderOfTheirParts(t *testing.T) {
 		"no parts":                          {answer("Hi.", calls(2)), []string{text("Hi."), call0, call1}},
 		"parts that do not cover the text":  {answer("Hi.", calls(1), thinkingPart(thought), textPart(2), callPart(0)), []string{text("Hi."), call0}},
 		"parts that cover more":             {answer("Hi.", calls(1), thinkingPart(thought), textPart(9), callPart(0)), []string{text("Hi."), call0}},
+		"parts whose sum overflows":         {answer("Hi.", calls(1), thinkingPart(thought), textPart(9), textPart(math.MaxUint64-5), callPart(0)), []string{text("Hi."), call0}},
 		"parts without a call":              {answer("Hi.", calls(2), thinkingPart(thought), textPart(3), callPart(0)), []string{text("Hi."), call0, call1}},
 		"a call twice":                      {answer("", calls(2), thinkingPart(thought), callPart(0), callPart(0)), []string{call0, call1}},
 		"a call that there is not":          {answer("", calls(1), thinkingPart(thought), callPart(3)), []string{call0}},
@@ -154,21 +157,21 @@ func TestMediaAreSentWhereTheyBelong(t *testing.T) {
 	pdf := &harnessv1.Media{Type: "application/pdf", Name: "a <b>.pdf", Data: []byte("pdf")}
 	unnamed := &harnessv1.Media{Type: "application/pdf", Data: []byte("pdf")}
 	req := modeltest.Conversation(true)
-	req.Messages[1].Parts = media(png, pdf)
+	req.Messages[1].Parts = mediaParts(png, pdf)
 	result := func(id, text string, isError bool, parts []*harnessv1.Part) *harnessv1.Message {
 		return &harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: id, Content: inline(text), IsError: isError, Parts: parts}
 	}
 	calls := []*harnessv1.ToolCall{{Id: "a", Name: "f"}, {Id: "b", Name: "f"}, {Id: "c", Name: "f"}}
-	req.Messages = append(req.Messages, answer("", calls), result("a", "A picture.", false, media(png)), result("b", "It failed.", true, media(png)), result("c", " ", false, media(unnamed)))
+	req.Messages = append(req.Messages, answer("", calls), result("a", "A picture.", false, mediaParts(png)), result("b", "It failed.", true, mediaParts(png)), result("c", " ", false, mediaParts(unnamed)))
 	withErrors := len(req.Messages)
 	addUser(req, "And?")
-	req.Messages = append(req.Messages, &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Parts: media(png)})
+	req.Messages = append(req.Messages, &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Parts: mediaParts(png)})
 	var seen *modeltest.Request
 	s := modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
 		seen = r
 		return modeltest.Reply{}
 	})
-	p := open(t, s, anthropic.Config{})
+	p := open(t, s, anthropic.Config{Takes: func(string) media.Takes { return media.Takes{Images: true, Documents: true} }})
 	complete := func(messages []*harnessv1.Message) {
 		sent := *req
 		sent.Messages = messages

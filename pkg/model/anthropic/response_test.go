@@ -100,7 +100,7 @@ func reasoningOf(r *model.Response) string {
 			texts = append(texts, text)
 		}
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(texts, "\n\n")
 }
 
 func checkUsage(t *testing.T, r *model.Response) {

@@ -91,8 +91,9 @@ func (p *parser) turn(n *yaml.Node) (turn, error) {
 		return func(n *yaml.Node) error { answers = append(answers, name); return f(n) }
 	}
 	err := p.mapping(n, "an entry of turns", fields{
-		"text":  answer("text", func(n *yaml.Node) error { return p.text(n, "text", &t.text) }),
-		"usage": answer("usage", func(n *yaml.Node) error { return p.usage(n, &t.usage) }),
+		"text":      answer("text", func(n *yaml.Node) error { return p.text(n, "text", &t.text) }),
+		"reasoning": answer("reasoning", func(n *yaml.Node) error { return p.text(n, "reasoning", &t.reasoning) }),
+		"usage":     answer("usage", func(n *yaml.Node) error { return p.usage(n, &t.usage) }),
 		"calls": answer("calls", func(n *yaml.Node) error {
 			return p.sequence(n, "calls", func(n *yaml.Node) error {
 				c, err := p.call(n)
@@ -166,6 +167,7 @@ func (p *parser) usage(n *yaml.Node, u *usage) error {
 		"input_tokens":        func(n *yaml.Node) error { return p.count(n, "input_tokens", &u.input) },
 		"output_tokens":       func(n *yaml.Node) error { return p.count(n, "output_tokens", &u.output) },
 		"cached_input_tokens": func(n *yaml.Node) error { return p.count(n, "cached_input_tokens", &u.cached) },
+		"reasoning_tokens":    func(n *yaml.Node) error { return p.count(n, "reasoning_tokens", &u.reasoning) },
 	})
 }
 

@@ -57,6 +57,9 @@ func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(
 		return nil, t.fail.error()
 	}
 	if req.Streaming && delta != nil {
+		for _, piece := range pieces(t.reasoning) {
+			delta(model.Delta{Reasoning: piece})
+		}
 		for _, piece := range pieces(t.text) {
 			if err := wait(ctx, 0); err != nil {
 				return nil, err
@@ -138,7 +141,13 @@ func (t *turn) response(name string) *model.Response {
 	}
 	r := &model.Response{
 		Text: t.text, FinishReason: t.finish, Model: name,
-		Usage: &harnessv1.Usage{InputTokens: t.usage.input, OutputTokens: t.usage.output, CachedInputTokens: t.usage.cached},
+		Usage: &harnessv1.Usage{InputTokens: t.usage.input, OutputTokens: t.usage.output, CachedInputTokens: t.usage.cached,
+			ReasoningTokens: t.usage.reasoning},
+	}
+	if t.reasoning != "" {
+		r.Parts = []*harnessv1.Part{{Kind: &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{
+			Text: &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: t.reasoning}},
+		}}}}
 	}
 	for _, c := range t.calls {
 		r.ToolCalls = append(r.ToolCalls, &harnessv1.ToolCall{Id: c.id, Name: c.name,

@@ -69,13 +69,15 @@ type Script struct {
 
 // turn is one entry: a response, or an error if fail is set.
 type turn struct {
-	text   string
-	calls  []call
-	usage  usage
-	finish string
-	delay  time.Duration
-	when   *condition
-	fail   *failure
+	text string
+	// reasoning is text for people. It never goes back to the script.
+	reasoning string
+	calls     []call
+	usage     usage
+	finish    string
+	delay     time.Duration
+	when      *condition
+	fail      *failure
 }
 
 type call struct {
@@ -83,7 +85,7 @@ type call struct {
 }
 
 type usage struct {
-	input, output, cached uint64
+	input, output, cached, reasoning uint64
 }
 
 type condition struct {

@@ -26,6 +26,7 @@ const (
 	OutputTokens     = attribute.Key("gen_ai.usage.output_tokens")
 	CacheReadTokens  = attribute.Key("gen_ai.usage.cache_read.input_tokens")
 	CacheWriteTokens = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
+	ReasoningTokens  = attribute.Key("gen_ai.usage.reasoning.output_tokens")
 	ToolName         = attribute.Key("gen_ai.tool.name")
 	ToolCallID       = attribute.Key("gen_ai.tool.call.id")
 	ToolType         = attribute.Key("gen_ai.tool.type")
@@ -76,16 +77,22 @@ func RunAttributes(run runlog.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{RunID.String(run.ID), Namespace.String(run.Namespace), ConversationID.String(run.ID)}
 }
 
-// Usage returns the attributes of a usage.
+// Usage returns the attributes of a usage: the tokens sent and received, and all other
+// figures that are not 0.
 func Usage(u *harnessv1.Usage) []attribute.KeyValue {
 	out := []attribute.KeyValue{
 		InputTokens.Int64(int64(u.GetInputTokens())), OutputTokens.Int64(int64(u.GetOutputTokens())), //nolint:gosec // far below
 	}
-	if n := u.GetCachedInputTokens(); n > 0 {
-		out = append(out, CacheReadTokens.Int64(int64(n))) //nolint:gosec // far below
-	}
-	if n := u.GetCostMicroUsd(); n > 0 {
-		out = append(out, CostMicroUSD.Int64(int64(n))) //nolint:gosec // far below
+	for _, part := range []struct {
+		key attribute.Key
+		n   uint64
+	}{
+		{CacheReadTokens, u.GetCachedInputTokens()}, {CacheWriteTokens, u.GetCacheWriteTokens()},
+		{ReasoningTokens, u.GetReasoningTokens()}, {CostMicroUSD, u.GetCostMicroUsd()},
+	} {
+		if part.n > 0 {
+			out = append(out, part.key.Int64(int64(part.n))) //nolint:gosec // far below
+		}
 	}
 	return out
 }

@@ -85,6 +85,9 @@ type Config struct {
 	// others may not; 0 otherwise. It is added to a spec that does not set it. Nil means
 	// that no window is known.
 	Window func(model string) uint32
+	// Effort returns an error if a model is known not to take an effort; its text names
+	// those that the model takes. Nil disables the check.
+	Effort func(model string, effort harnessv1.Effort) error
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Instance is this process's name in the records that it writes; unique across
@@ -113,6 +116,7 @@ type Server struct {
 	tools      func(ctx context.Context) ([]string, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
 	window     func(model string) uint32
+	effort     func(model string, effort harnessv1.Effort) error
 	logger     *slog.Logger
 	instance   string
 	now        func() time.Time
@@ -156,6 +160,7 @@ func New(cfg Config) *Server {
 		workspaces: cfg.Workspaces,
 		tools:      cfg.Tools,
 		window:     cfg.Window,
+		effort:     cfg.Effort,
 		hooks:      cfg.Hooks,
 		logger:     cfg.Logger,
 		instance:   cfg.Instance,

@@ -93,6 +93,9 @@ func (s *Server) withWindow(r *harnessv1.StartRunRequest) *harnessv1.StartRunReq
 
 // startable refuses a run that the mesh could not carry out.
 func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
+	if err := s.checkEffort(spec.GetAgent()); err != nil {
+		return err
+	}
 	caller := ctx
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -153,6 +156,19 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 		return because(err, codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE,
 			"spec.workspace: "+strconv.Quote(spec.GetWorkspace())+" cannot be used: "+status.Convert(err).Message(), "workspace", spec.GetWorkspace())
 	}
+}
+
+// checkEffort refuses an effort that the agent's model does not take. A fallback model
+// gets the nearest one that it takes.
+func (s *Server) checkEffort(agent *harnessv1.AgentSpec) error {
+	effort := agent.GetReasoning().GetEffort()
+	if s.effort == nil || agent.GetModel() == "" || effort == harnessv1.Effort_EFFORT_UNSPECIFIED {
+		return nil
+	}
+	if err := s.effort(agent.GetModel(), effort); err != nil {
+		return fault.Invalid("spec.agent.reasoning.effort", "%v", err)
+	}
+	return nil
 }
 
 // create appends the first record of run. It compares the request with an existing first

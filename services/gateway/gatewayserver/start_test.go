@@ -151,6 +151,43 @@ func TestStartRunRefusals(t *testing.T) {
 	}
 }
 
+// An effort that the model does not take refuses the start; the model's own default and
+// a model that is not named yet are not checked.
+func TestStartRunWithAnEffort(t *testing.T) {
+	b := newBed(t, func(c *gatewayserver.Config) {
+		c.Effort = func(model string, effort harnessv1.Effort) error {
+			if model == "script:x" && effort == harnessv1.Effort_EFFORT_LOW {
+				return nil
+			}
+			return errors.New(model + " takes the efforts low, high")
+		}
+	})
+	for id, c := range map[string]struct {
+		model   string
+		effort  harnessv1.Effort
+		refused bool
+	}{
+		"taken":   {"script:x", harnessv1.Effort_EFFORT_LOW, false},
+		"refused": {"script:x", harnessv1.Effort_EFFORT_MAX, true},
+		"default": {"script:x", harnessv1.Effort_EFFORT_UNSPECIFIED, false},
+		"unnamed": {"", harnessv1.Effort_EFFORT_MAX, false},
+	} {
+		r := b.start(id, "do it")
+		r.Spec.Agent.Model = c.model
+		r.Spec.Agent.FallbackModels = []string{"script:other"}
+		r.Spec.Agent.Reasoning = &harnessv1.ReasoningConfig{Effort: c.effort}
+		_, err := b.client.StartRun(b.ctx, r)
+		if !c.refused {
+			b.must(err)
+			continue
+		}
+		b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
+		if text := status.Convert(err).Message(); text != "spec.agent.reasoning.effort: script:x takes the efforts low, high" {
+			t.Errorf("%s: %s", id, text)
+		}
+	}
+}
+
 func TestStartRunRace(t *testing.T) {
 	b := newBed(t)
 	var created atomic.Int64

@@ -54,9 +54,6 @@ func (t *execution) describeResponse(ctx context.Context, span trace.Span, ref s
 	if cost := t.server.cfg.Price(ref, r); cost > 0 {
 		span.SetAttributes(spans.CostMicroUSD.Int64(int64(cost))) //nolint:gosec // far below
 	}
-	if n := usage.GetCacheWriteTokens(); n > 0 {
-		span.SetAttributes(spans.CacheWriteTokens.Int64(int64(n))) //nolint:gosec // far below
-	}
 	span.SetAttributes(spans.FinishReasons.StringSlice([]string{r.FinishReason}))
 	if r.Model != "" {
 		span.SetAttributes(spans.ResponseModel.String(r.Model))

@@ -26,7 +26,7 @@ from harnessmesh.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from harnessmesh.events import Deliverable, Delta, Event, PendingCall, Result, Status, Update
+from harnessmesh.events import Deliverable, Delta, Event, PendingCall, ReasoningDelta, Result, Status, Update
 from harnessmesh.gen import pb
 from harnessmesh.run import Run
 from harnessmesh.tools import Tool, ToolFailed, tool
@@ -43,6 +43,7 @@ __all__ = [
     "NotFoundError",
     "PendingCall",
     "PreconditionError",
+    "ReasoningDelta",
     "Result",
     "Run",
     "Status",

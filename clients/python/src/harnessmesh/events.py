@@ -1,4 +1,4 @@
-"""What an iteration over a run yields: events, pieces of the model's text, and the run's results."""
+"""What an iteration over a run yields: events, pieces of the model's text and reasoning, and the run's results."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -71,6 +71,21 @@ class Delta:
     offset: bytes (UTF-8) of the text that came before.
     rewinds: what was yielded of this turn's text before is void, and this piece starts it again: an
         earlier try broke off, or another worker took over the turn.
+    """
+
+    turn_number: int
+    attempt: int
+    try_number: int
+    offset: int
+    text: str
+    rewinds: bool = False
+
+
+@dataclass(frozen=True)
+class ReasoningDelta:
+    """A piece of the model's reasoning, as the provider tells it to people. The fields are those of
+    `Delta`. The pieces of a turn, from the last that `rewinds` on, add up to `reasoning` of its event
+    `model.response`, which follows them.
     """
 
     turn_number: int
@@ -192,7 +207,7 @@ class Result:
 
 
 #: What `Run.events` yields.
-Update: TypeAlias = Event | Delta | Result
+Update: TypeAlias = Event | Delta | ReasoningDelta | Result
 
 
 def name_of(case: str) -> str:

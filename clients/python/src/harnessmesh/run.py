@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from harnessmesh.connection import Connection
 from harnessmesh.errors import HarnessError, UnavailableError
-from harnessmesh.events import Delta, Event, PendingCall, Result, Update
+from harnessmesh.events import Delta, Event, PendingCall, ReasoningDelta, Result, Update
 from harnessmesh.gen import pb
 from harnessmesh.messages import message
 from harnessmesh.serving import Serving
@@ -46,13 +46,14 @@ class Run:
         self, after: int | str = 0, *, until: Until = "end", deltas: bool = True
     ) -> AsyncGenerator[Update, None]:
         """Yields what happens in the run: stored events from `after` on, then live ones, with the model's
-        text between them, and a Result whenever the run is parked or has ended.
+        text and reasoning between them, and a Result whenever the run is parked or has ended.
 
         after: an event's id, such as "14-0", or a version that was seen in full. 0 is the start.
         until: "end": when the run has ended; a run that is parked is waited for. "rest": when it has
             ended or is parked. "now": when all that is stored has been yielded.
-        deltas: also yield the model's text, while it is written. Before its `model.response`
-            the Deltas of a turn have added up to the complete text, also where it was not streamed.
+        deltas: also yield the model's text and reasoning, while they are written. Before its
+            `model.response` the Deltas and ReasoningDeltas of a turn have added up to the complete text
+            and reasoning, also where they were not streamed.
 
         A connection that breaks is reopened, and the iteration continues where it was: each event is
         yielded once and in order. No part of a text is yielded twice, unless the model rewrites it:
@@ -75,16 +76,17 @@ class Run:
         try:
             async with aclosing(_run_tools_during(watch(self._connection, request, seen), serving)) as updates:
                 async for update in updates:
-                    if isinstance(update, Delta):
+                    if isinstance(update, Delta | ReasoningDelta):
                         yield update
                     elif isinstance(update, pb.Event):
                         if serving and update.version > seen.attached:
                             serving.announced(update)
                         if deltas and update.HasField("model_response"):
-                            whole = await self.text(update.model_response.text)
-                            rest = seen.response(update.turn_number, whole)
-                            if rest is not None:
-                                yield rest
+                            response, turn = update.model_response, update.turn_number
+                            thought, text = await self.text(response.reasoning), await self.text(response.text)
+                            for rest in (seen.reasoned(turn, thought), seen.response(turn, text)):
+                                if rest is not None:
+                                    yield rest
                         self.position = update.id
                         yield Event.of(update)
                     elif not (serving and serving.parked(update)):

@@ -12,7 +12,7 @@ import grpc
 
 from harnessmesh.connection import Connection, Retry
 from harnessmesh.errors import InvalidError, from_rpc, is_passing
-from harnessmesh.events import Delta
+from harnessmesh.events import Delta, ReasoningDelta
 from harnessmesh.gen import pb
 
 #: An index after the last event of any version.
@@ -21,7 +21,50 @@ _ALL = 1 << 30
 #: Turn, attempt and try that wrote a text.
 _Try: TypeAlias = tuple[int, int, int]
 #: What a watch yields.
-Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta
+Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta | ReasoningDelta
+
+
+@dataclass
+class _Text:
+    """What was delivered of the text that the model writes in a turn, or of its reasoning.
+
+    by: the try that wrote the text that was delivered last.
+    shown: what of it.
+    """
+
+    by: _Try = (0, 0, 0)
+    shown: bytes = b""
+
+    def piece(self, at: _Try, offset: int, text: str) -> tuple[int, str, bool] | None:
+        """Records a piece and returns the offset and the text of its new part, and whether it rewinds. None
+        if nothing is new, or if text before it is missing."""
+        if not text or at < self.by:
+            return None
+        rewinds = False
+        if at > self.by:
+            if offset != 0:
+                return None
+            rewinds = at[0] == self.by[0] and self.shown != b""
+            self.by, self.shown = at, b""
+        if offset > len(self.shown):
+            return None
+        return self._add(text.encode()[len(self.shown) - offset :], rewinds)
+
+    def whole(self, turn_number: int, text: str) -> tuple[int, str, bool] | None:
+        """Records the complete text of a turn and returns the part that was not delivered piece by piece."""
+        if turn_number != self.by[0]:
+            self.shown = b""
+        whole, rewinds = text.encode(), False
+        if not whole.startswith(self.shown):
+            self.shown, rewinds = b"", True
+        rest = self._add(whole[len(self.shown) :], rewinds)
+        self.by = (turn_number, _ALL, _ALL)  # pieces of this turn that arrive late are not new
+        return rest
+
+    def _add(self, new: bytes, rewinds: bool) -> tuple[int, str, bool] | None:
+        offset = len(self.shown)
+        self.shown += new
+        return (offset, new.decode(), rewinds) if new else None
 
 
 @dataclass
@@ -31,15 +74,15 @@ class Seen:
     version, index: the last event; index _ALL when the version was delivered completely.
     attached: version of the log when the current connection started to watch, 0 before the first.
         Events up to there are history, which other clients may have handled.
-    _try, _shown: the text that was delivered last, and what of it.
+    _text, _reasoning: the text and the reasoning that were delivered last.
     _result: the result that was delivered last, None after a later event.
     """
 
     version: int = 0
     index: int = _ALL
     attached: int = 0
-    _try: _Try = (0, 0, 0)
-    _shown: bytes = b""
+    _text: _Text = field(default_factory=_Text, repr=False)
+    _reasoning: _Text = field(default_factory=_Text, repr=False)
     _result: bytes | None = field(default=None, repr=False)
 
     @staticmethod
@@ -71,34 +114,25 @@ class Seen:
     def delta(self, delta: pb.Delta) -> Delta | None:
         """Records a piece of text and returns the new part of it. None if nothing is new, or if text
         before it is missing."""
-        at = (delta.turn_number, delta.attempt, getattr(delta, "try"))
-        if at < self._try:
-            return None
-        rewinds = False
-        if at > self._try:
-            if delta.offset != 0:
-                return None
-            rewinds = at[0] == self._try[0] and self._shown != b""
-            self._try, self._shown = at, b""
-        if delta.offset > len(self._shown):
-            return None
-        return self._add(at, delta.text.encode()[len(self._shown) - delta.offset :], rewinds)
+        at = _try_of(delta)
+        new = self._text.piece(at, delta.offset, delta.text)
+        return Delta(*at, *new) if new else None
+
+    def reasoning(self, delta: pb.Delta) -> ReasoningDelta | None:
+        """Records a piece of reasoning and returns the new part of it, as `delta` does for text."""
+        at = _try_of(delta)
+        new = self._reasoning.piece(at, delta.reasoning_offset, delta.reasoning)
+        return ReasoningDelta(*at, *new) if new else None
 
     def response(self, turn_number: int, text: str) -> Delta | None:
         """Records the complete text of a turn and returns the part that was not delivered piece by piece."""
-        if turn_number != self._try[0]:
-            self._shown = b""
-        whole, rewinds = text.encode(), False
-        if not whole.startswith(self._shown):
-            self._shown, rewinds = b"", True
-        rest = self._add((turn_number, 0, 0), whole[len(self._shown) :], rewinds)
-        self._try = (turn_number, _ALL, _ALL)  # pieces of this turn that arrive late are not new
-        return rest
+        new = self._text.whole(turn_number, text)
+        return Delta(turn_number, 0, 0, *new) if new else None
 
-    def _add(self, at: _Try, new: bytes, rewinds: bool) -> Delta | None:
-        offset = len(self._shown)
-        self._shown += new
-        return Delta(*at, offset=offset, text=new.decode(), rewinds=rewinds) if new else None
+    def reasoned(self, turn_number: int, text: str) -> ReasoningDelta | None:
+        """Records the complete reasoning of a turn, as `response` does for the text."""
+        new = self._reasoning.whole(turn_number, text)
+        return ReasoningDelta(turn_number, 0, 0, *new) if new else None
 
     def result(self, result: pb.HarnessResult) -> bool:
         """Records a result. Returns False if the same result was delivered before."""
@@ -107,6 +141,10 @@ class Seen:
             return False
         self._result = raw
         return True
+
+
+def _try_of(delta: pb.Delta) -> _Try:
+    return delta.turn_number, delta.attempt, getattr(delta, "try")
 
 
 async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen) -> AsyncGenerator[Watched, None]:
@@ -132,9 +170,9 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
                 elif case == "event" and seen.event(update.event):
                     yield update.event
                 elif case == "delta":
-                    piece = seen.delta(update.delta)
-                    if piece is not None:
-                        yield piece
+                    for piece in (seen.reasoning(update.delta), seen.delta(update.delta)):
+                        if piece is not None:
+                            yield piece
                 elif case == "result":
                     current = await _is_current(connection, request, seen, attached, update.result)
                     if current and seen.result(update.result):

@@ -81,7 +81,7 @@ func init() {
 		return own(name, protoreflect.FullName("AgentSpec."+name), (*decoder).listOrFile, "spec.agent."+name)
 	}
 	sections = []section{
-		inAgent("name"), inAgent("instructions"), inAgent("model"), inAgent("fallback_models"), inAgent("tools"),
+		inAgent("name"), inAgent("instructions"), inAgent("model"), inAgent("fallback_models"), inAgent("reasoning"), inAgent("tools"),
 		own("client_tools", "ClientTools.tools", (*decoder).clientTools, "spec.client_tools"),
 		inAgent("autonomous"), inTools("approval_timeout"), inTools("answer_timeout"),
 		own("contract", "RunSpec.contract", (*decoder).contract, "spec.contract"),

@@ -35,6 +35,7 @@ context: {max_input_tokens: 64000, soft_threshold: 0.8}
 jit: [{id: test-first, when: "turn == 2 && writes > 0", text: "Run the tests before you go on."}]
 hooks: [{topic: before_tool_call, cel: "tool == 'run_command' && args.command.contains('rm -rf')", action: deny, reason: "not here"}]
 contract: contract.yaml
+reasoning: {effort: high}
 `
 )
 
@@ -56,6 +57,7 @@ func TestAgentReadsTheContractNextToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, file.Agent, `name: "coder" instructions: "You fix bugs.\n" model: "openai:gpt-5" mode: "execute"
+		reasoning { effort: EFFORT_HIGH }
 		tools { name: "run_command" policy: TOOL_DECISION_ASK }
 		jit { id: "test-first" when: "turn == 2 && writes > 0" text: "Run the tests before you go on." }
 		hooks { topic: HOOK_TOPIC_BEFORE_TOOL_CALL cel: "tool == 'run_command' && args.command.contains('rm -rf')"
@@ -97,6 +99,7 @@ work_items:
   enabled: true
   templates: [{id: audit, title: Check it, priority: high, role: control, notes: all of it}]
 context_providers: [{name: House rules, text: Be kind.}, {name: Team, grpc: "127.0.0.1:7"}]
+reasoning: {effort: none, show: false}
 stall: {threshold: 5}
 doom_loop: {enabled: false, max_corrections: 1}
 guidance: {enabled: false, jit: false}
@@ -121,7 +124,7 @@ contract:
 	}
 	holds(t, file.Agent, `tools { name: "*" policy: TOOL_DECISION_DENY when: "tool == \"x\"" pattern: "^a" reason: "no" }
 		work_item_templates { id: "audit" title: "Check it" priority: WORK_ITEM_PRIORITY_HIGH role: ARTIFACT_ROLE_CONTROL notes: "all of it" }
-		context_providers { name: "House rules" text: "Be kind." } context_providers { name: "Team" grpc: "127.0.0.1:7" }`)
+		context_providers { name: "House rules" text: "Be kind." } context_providers { name: "Team" grpc: "127.0.0.1:7" } reasoning { effort: EFFORT_NONE show: false }`)
 	holds(t, file.Config, `work_items { enabled: true } stall { threshold: 5 } doom_loop { enabled: false max_corrections: 1 }
 		guidance { enabled: false jit: false }`)
 	holds(t, file.Contract, `required_outputs { id: "doc" predicate { type: PREDICATE_TYPE_JSON_SCHEMA_VALID in: "file:out.json"

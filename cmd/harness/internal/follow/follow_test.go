@@ -177,6 +177,12 @@ func (b *bed) delta(attempt uint32, offset uint64, text string) {
 	b.must(b.log.PublishDelta(b.run, &harnessv1.Delta{TurnNumber: 1, Attempt: attempt, Try: 1, Offset: offset, Text: text}))
 }
 
+// thought publishes a piece of reasoning.
+func (b *bed) thought(attempt uint32, offset uint64, text string) {
+	b.t.Helper()
+	b.must(b.log.PublishDelta(b.run, &harnessv1.Delta{TurnNumber: 1, Attempt: attempt, Try: 1, ReasoningOffset: offset, Reasoning: text}))
+}
+
 // watch is a Follow call that runs in the background.
 type watch struct {
 	out, notes *paper
@@ -216,7 +222,11 @@ func (f *watch) check(t *testing.T, newest uint64) {
 	t.Helper()
 	seen := map[string]bool{}
 	var last, version uint64
-	shown := map[uint32]uint64{}
+	type kind struct {
+		name    string
+		attempt uint32
+	}
+	shown := map[kind]uint64{}
 	for line := range strings.Lines(f.out.String()) {
 		var l struct {
 			Type, ID, Text string
@@ -227,11 +237,12 @@ func (f *watch) check(t *testing.T, newest uint64) {
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
 		}
-		if l.Type == "delta" {
-			if l.Offset != shown[l.Attempt] {
-				t.Errorf("attempt %d: text at %d after %d: %s", l.Attempt, l.Offset, shown[l.Attempt], line)
+		if l.Type == "delta" || l.Type == "reasoning.delta" {
+			of := kind{l.Type, l.Attempt}
+			if l.Offset != shown[of] {
+				t.Errorf("%v: text at %d after %d: %s", of, l.Offset, shown[of], line)
 			}
-			shown[l.Attempt] = l.Offset + uint64(len(l.Text))
+			shown[of] = l.Offset + uint64(len(l.Text))
 			continue
 		}
 		if version = l.Version; seen[l.ID] || version < last || version > last+1 {
@@ -266,6 +277,7 @@ func TestFollowThroughRestarts(t *testing.T) {
 	b.delta(1, 24, "nor knows where this belongs")
 	b.claim(2)
 	f.out.expect(t, `"4-0"`, 1)
+	b.thought(2, 0, "Hm")
 	b.delta(2, 0, "Anew")
 	f.out.expect(t, `"Anew"`, 1)
 
@@ -279,6 +291,9 @@ func TestFollowThroughRestarts(t *testing.T) {
 	})
 	f.out.expect(t, `"5-0"`, 1)
 	b.delta(2, 0, "Anew") // the same text, sent again
+	b.thought(2, 0, "Hm")
+	b.thought(2, 2, ", yes")
+	f.out.expect(t, `", yes"`, 1)
 	b.delta(2, 4, ", at last")
 	f.out.expect(t, `", at last"`, 1)
 

@@ -57,12 +57,12 @@ func (s *stream) stop() {
 	}
 }
 
-// textPosition is how much of the model's text was printed. On one stream a gateway
-// repeats nothing; a reopened stream may.
+// textPosition is how much of the model's text and reasoning was printed. On one stream
+// a gateway repeats nothing; a reopened stream may.
 type textPosition struct {
 	turn, attempt, try uint32
-	// end is the offset after the text of that try.
-	end uint64
+	// text and reasoning are the offsets after those of that try.
+	text, reasoning uint64
 	// old is the position of earlier streams.
 	old *textPosition
 }
@@ -70,8 +70,13 @@ type textPosition struct {
 // rejoin is called when a stream starts.
 func (s *textPosition) rejoin() {
 	before := *s
-	if before.old != nil && before.old.compare(&before) > 0 {
-		before = *before.old
+	if old := before.old; old != nil {
+		switch c := old.compare(&before); {
+		case c > 0:
+			before = *old
+		case c == 0:
+			before.text, before.reasoning = max(before.text, old.text), max(before.reasoning, old.reasoning)
+		}
 	}
 	before.old = nil
 	s.old = &before
@@ -80,18 +85,33 @@ func (s *textPosition) rejoin() {
 // add records a piece and reports whether to print it: it does if no earlier stream
 // had it or a later try.
 func (s *textPosition) add(d *harnessv1.Delta) bool {
-	at := textPosition{turn: d.GetTurnNumber(), attempt: d.GetAttempt(), try: d.GetTry(), end: d.GetOffset()}
-	if s.old != nil && at.compare(s.old) < 0 {
-		return false
+	at := textPosition{turn: d.GetTurnNumber(), attempt: d.GetAttempt(), try: d.GetTry()}
+	if s.old != nil {
+		if c := at.compare(s.old); c < 0 || c == 0 && !s.old.lacks(d) {
+			return false
+		}
 	}
-	at.end += uint64(len(d.GetText()))
-	if at.compare(s) > 0 {
+	if c := at.compare(s); c > 0 {
 		at.old = s.old
 		*s = at
+	} else if c < 0 {
+		return true
+	}
+	if text := d.GetText(); text != "" {
+		s.text = max(s.text, d.GetOffset()+uint64(len(text)))
+	}
+	if text := d.GetReasoning(); text != "" {
+		s.reasoning = max(s.reasoning, d.GetReasoningOffset()+uint64(len(text)))
 	}
 	return true
 }
 
+// lacks reports whether d has a piece that follows what was printed of its try.
+func (s *textPosition) lacks(d *harnessv1.Delta) bool {
+	return d.GetText() != "" && d.GetOffset() >= s.text || d.GetReasoning() != "" && d.GetReasoningOffset() >= s.reasoning
+}
+
+// compare compares the tries of two positions.
 func (s *textPosition) compare(t *textPosition) int {
-	return cmp.Or(cmp.Compare(s.turn, t.turn), cmp.Compare(s.attempt, t.attempt), cmp.Compare(s.try, t.try), cmp.Compare(s.end, t.end))
+	return cmp.Or(cmp.Compare(s.turn, t.turn), cmp.Compare(s.attempt, t.attempt), cmp.Compare(s.try, t.try))
 }

@@ -28,8 +28,15 @@ func (l *Lines) Asking(bool) {}
 // Event writes an event.
 func (l *Lines) Event(e *harnessv1.Event) { l.write(eventjson.Event(e)) }
 
-// Delta writes a piece of the model's text.
-func (l *Lines) Delta(d *harnessv1.Delta) { l.write(eventjson.Delta(d)) }
+// Delta writes a piece of the model's reasoning and one of its text.
+func (l *Lines) Delta(d *harnessv1.Delta) {
+	if d.GetReasoning() != "" {
+		l.write(eventjson.ReasoningDelta(d))
+	}
+	if d.GetText() != "" || d.GetReasoning() == "" {
+		l.write(eventjson.Delta(d))
+	}
+}
 
 func (l *Lines) write(line []byte, err error) {
 	if err == nil {

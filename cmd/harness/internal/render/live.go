@@ -33,8 +33,8 @@ type LiveConfig struct {
 }
 
 // Live shows a run on a terminal. Finished lines go up into the scrollback. Below are
-// live lines: the text that the model writes, the calls that run, and a status line
-// with gauges. It draws at most one frame per Frame.
+// live lines: the end of what the model thinks, the text that it writes, the calls that
+// run, and a status line with gauges. It draws at most one frame per Frame.
 type Live struct {
 	cfg  LiveConfig
 	stop chan struct{}
@@ -49,9 +49,12 @@ type Live struct {
 	// above are lines that go up with the next frame; ended is the sort of the last.
 	above []string
 	ended sort
-	text  openText
-	calls calls
-	gauge gauges
+	// current is what the model writes in the current turn.
+	current answer
+	thought openThought
+	text    openText
+	calls   calls
+	gauge   gauges
 	// asking reports whether a prompt is open below: no live lines are drawn.
 	asking bool
 	closed bool
@@ -136,7 +139,7 @@ func (l *Live) Close() {
 
 // finish writes all that is open.
 func (l *Live) finish() {
-	l.endText()
+	l.endAnswer()
 	l.flush(true)
 	l.draw()
 }
@@ -159,7 +162,7 @@ func (l *Live) Asking(asking bool) {
 		return
 	}
 	if asking {
-		l.endText()
+		l.endAnswer()
 		l.flush(true)
 	}
 	l.asking = asking
@@ -185,6 +188,7 @@ func (l *Live) measure() {
 	if l.md == nil || !l.md.HasLook(look) {
 		l.md = markdown.New(look)
 		l.text.rendered = nil
+		l.thought.measure(look, ansi.StringWidth(l.cfg.Style.bar()))
 	}
 }
 
@@ -232,13 +236,14 @@ func (l *Live) live() []string {
 	}
 	calls := l.calls.lines(l.cfg.Style, l.width-1, now)
 	room := l.height - 1 - len(status) - len(calls) - 3
+	thought := l.thought.lines(l.cfg.Style, room)
 	text := l.openLines(room)
 	var live []string
 	prev := l.ended
 	for _, part := range []struct {
 		sort  sort
 		lines []string
-	}{{sortText, text}, {sortCall, calls}} {
+	}{{sortText, thought}, {sortText, text}, {sortCall, calls}} {
 		if len(part.lines) == 0 {
 			continue
 		}

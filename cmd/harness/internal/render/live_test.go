@@ -80,6 +80,10 @@ func stepEnded(outcome string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_StepEnd{StepEnd: &harnessv1.StepEnd{Outcome: outcome}}}
 }
 
+const firstThought = "**Reading the program**\n\nThe tests of till fail. Either the test is wrong or the sum is; the names of the tests say that a sum of no amounts is expected to be 0.\n\n" +
+	"I should read both files before I run anything, because a test that fails to compile looks like one that fails.\n\n" +
+	"- till.go has the function\n- till_test.go has three cases\n\nThen I run the tests once."
+
 const firstText = "I'll look around first, **before** I change anything:\n\n- what the `till` does\n- what the test says of it, and where the two do not agree with each other\n"
 
 // play shows a run with many kinds of events; scene is called where the terminal is
@@ -92,12 +96,20 @@ func (s *stage) play(scene func(string)) {
 	s.now = s.now.Add(3 * time.Second)
 	s.Tick()
 	scene("thinking")
+	for i := 0; i < len(firstThought); i += 9 {
+		s.Delta(thought(1, 1, 1, i, firstThought[i:min(len(firstThought), i+9)]))
+		s.Tick()
+	}
+	scene("reasoning")
 	for i := 0; i < len(firstText)-40; i += 7 {
 		s.Delta(piece(1, 1, 1, i, firstText[i:i+7]))
 		s.Tick()
 	}
 	scene("writing")
-	s.after(time.Second, 1, responded(firstText, 3, 41000, 310, 54000))
+	first := responded(firstText, 3, 41000, 310, 54000)
+	first.GetModelResponse().Reasoning = inline(firstThought)
+	first.GetModelResponse().Usage.ReasoningTokens, first.GetModelResponse().Usage.CacheWriteTokens = 120, 2000
+	s.after(time.Second, 1, first)
 	s.after(0, 1, calling("c1", "read_file", `{"path":"till.go"}`, ""))
 	s.after(0, 1, calling("c2", "run_command", `{"command":"go test -count=1 ./... && go vet ./... && echo a long command whose middle says least"}`, ""))
 	s.after(0, 1, calling("c3", "read_file", `{"path":"till_test.go","limit":200}`, ""))
@@ -113,7 +125,9 @@ func (s *stage) play(scene func(string)) {
 	s.after(0, 2, begun(1))
 	s.after(time.Second, 2, &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: &harnessv1.ModelRetry{Try: 1, Error: "429 too many requests", Wait: durationpb.New(4 * time.Second)}}})
 	scene("retrying")
-	s.after(4*time.Second, 2, responded("", 2, 104000, 60, 380000))
+	second := responded("", 2, 104000, 60, 380000)
+	second.GetModelResponse().Usage.ReasoningTokens = 40
+	s.after(4*time.Second, 2, second)
 	s.after(0, 2, calling("d1", "run_command", `{"command":"make deploy"}`, "approval"))
 	s.after(0, 2, &harnessv1.Event{Event: &harnessv1.Event_ApprovalRequested{ApprovalRequested: &harnessv1.ApprovalRequested{CallId: "d1", Tool: "run_command", Arguments: inline(`{"command":"make deploy"}`), Why: "it runs commands"}}})
 	s.after(0, 2, &harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{CallId: "d2", Tool: "write_file", Reason: "the policy denies it"}}})
@@ -130,7 +144,7 @@ func (s *stage) play(scene func(string)) {
 	s.after(0, 2, &harnessv1.Event{Event: &harnessv1.Event_WorkerTakeover{WorkerTakeover: &harnessv1.WorkerTakeover{Attempt: 2}}})
 	s.Result(&harnessv1.HarnessResult{
 		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, TurnCount: 2, ToolCalls: 4,
-		Usage:  &harnessv1.Usage{InputTokens: 145000, OutputTokens: 370, CostMicroUsd: 434000},
+		Usage:  &harnessv1.Usage{InputTokens: 145000, OutputTokens: 370, CostMicroUsd: 434000, ReasoningTokens: 160, CacheWriteTokens: 2000},
 		Reason: &harnessv1.StopReason{Kind: "agent_done", Message: "The agent completed the work."}, Duration: durationpb.New(75 * time.Second),
 		Deliverables: []*harnessv1.Deliverable{{ItemId: "w1", Title: "The report", Content: inline("text")}},
 		Coverage:     &harnessv1.Coverage{Met: 2, Total: 2},
@@ -255,6 +269,8 @@ func TestNothingThatOthersWriteReachesTheTerminalAsControl(t *testing.T) {
 		s := newStage(100, 30, style)
 		s.Header(evil, evil, evil, evil)
 		s.after(0, 1, begun(1))
+		s.Delta(thought(1, 1, 1, 0, evil))
+		s.Tick()
 		s.Delta(piece(1, 1, 1, 0, evil))
 		s.Tick()
 		s.after(0, 1, responded(evil+"\n\n```"+evil+"\n"+evil+"\n```\n", 1, 1, 1, 0))

@@ -41,7 +41,7 @@ func (l *Live) Header(run, model, workspace, goal string) {
 
 // head shows the heading of a turn.
 func (l *Live) head(turn, limit uint32) {
-	l.endText()
+	l.endAnswer()
 	l.flush(true)
 	s := l.cfg.Style
 	title := fmt.Sprintf("turn %d", turn)
@@ -76,9 +76,12 @@ func (l *Live) Lines(lines ...string) {
 
 // Event shows an event.
 func (l *Live) Event(e *harnessv1.Event) {
-	text := ""
-	if r := e.GetModelResponse(); r != nil {
-		text = l.cfg.Fetch(r.GetText()) // may take seconds, while frames are drawn
+	text, reasoning := "", ""
+	if r := e.GetModelResponse(); r != nil { // may take seconds, while frames are drawn
+		text = l.cfg.Fetch(r.GetText())
+		if !l.cfg.Still {
+			reasoning = l.cfg.Fetch(r.GetReasoning())
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +89,7 @@ func (l *Live) Event(e *harnessv1.Event) {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ModelResponse:
 		l.plain.heading(e.GetTurnNumber(), e.GetMaxTurns())
-		l.commit(e.GetTurnNumber(), text)
+		l.commit(e.GetTurnNumber(), text, reasoning, v.ModelResponse.GetUsage().GetReasoningTokens())
 	case *harnessv1.Event_ToolCall:
 		l.toolCall(e, v.ToolCall)
 	case *harnessv1.Event_ToolResult:
@@ -127,7 +130,7 @@ func (l *Live) other(e *harnessv1.Event) {
 		l.take()
 		return
 	case *harnessv1.Event_StepEnd:
-		l.endText()
+		l.endAnswer()
 		l.flush(true)
 	case *harnessv1.Event_GuidanceInjected: // at most one line
 		for _, line := range l.plain.guideLines(e) {

@@ -64,6 +64,8 @@ func (g *gauges) add(u *harnessv1.Usage) {
 	g.usage.OutputTokens += u.GetOutputTokens()
 	g.usage.CachedInputTokens += u.GetCachedInputTokens()
 	g.usage.CostMicroUsd += u.GetCostMicroUsd()
+	g.usage.ReasoningTokens += u.GetReasoningTokens()
+	g.usage.CacheWriteTokens += u.GetCacheWriteTokens()
 }
 
 // event applies an event.
@@ -89,6 +91,10 @@ func (g *gauges) event(e *harnessv1.Event, now time.Time) {
 	case *harnessv1.Event_StepStart, *harnessv1.Event_WorkerTakeover:
 		g.does("thinking", at)
 	case *harnessv1.Event_ModelRetry:
+		if v.ModelRetry.GetAdjustment() != "" {
+			g.does("thinking", at)
+			break
+		}
 		g.does("model failed, tries again", at)
 		g.until = at.Add(v.ModelRetry.GetWait().AsDuration())
 	case *harnessv1.Event_ModelResponse:
@@ -117,10 +123,13 @@ func (g *gauges) does(what string, at time.Time) {
 	}
 }
 
-// writes sets the activity when text of the model arrives.
-func (g *gauges) writes() {
+// writes sets the activity when the model writes text, or else reasoning.
+func (g *gauges) writes(text bool) {
 	g.fill()
-	g.doing, g.until, g.idle = "writing", time.Time{}, false
+	g.doing, g.until, g.idle = "thinking", time.Time{}, false
+	if text {
+		g.doing = "writing"
+	}
 }
 
 func (g *gauges) pause(at time.Time) {
@@ -207,6 +216,12 @@ func (g *gauges) right(s Style, width int, now time.Time) []part {
 	if in+out > 0 {
 		tokens := s.mark("↑", "in ") + brief(in) + " " + s.mark("↓", "out ") + brief(out)
 		parts = append(parts, part{s.against(tokens, float64(in+out), float64(budgets.GetTokens())), 3})
+	}
+	if n := g.usage.GetReasoningTokens(); n > 0 {
+		parts = append(parts, part{s.dim("thought " + brief(n)), 5})
+	}
+	if n := g.usage.GetCacheWriteTokens(); n > 0 {
+		parts = append(parts, part{s.dim("cache +" + brief(n)), 6})
 	}
 	if cost := float64(g.usage.GetCostMicroUsd()) / 1e6; cost > 0 {
 		text := money(cost)

@@ -13,7 +13,6 @@ var sequences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 // openText is the text that the model is writing.
 type openText struct {
-	stream stream
 	// open is the part that has not gone up.
 	open string
 	// above reports whether blocks of this text have gone up.
@@ -27,21 +26,45 @@ type openText struct {
 // It is more than fits on a terminal.
 const maxOpen = 16 << 10
 
-// Delta shows a piece of the model's text.
+// Delta shows a piece of the model's text and of its reasoning.
 func (l *Live) Delta(d *harnessv1.Delta) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	restarted, text := l.text.stream.add(d)
-	if restarted {
-		l.again()
+	next := l.current.add(d)
+	l.drop(next)
+	if l.cfg.Still {
+		next.reasoning = ""
 	}
-	if text == "" {
+	if next.text == "" && next.reasoning == "" {
 		return
 	}
 	l.plain.heading(d.GetTurnNumber(), 0)
-	l.gauge.writes()
-	l.write(text)
+	l.gauge.writes(next.text != "")
+	l.show(next)
 	l.drawIfIdle()
+}
+
+// show adds to the reasoning and to the text. Each ends where the other continues.
+func (l *Live) show(next addition) {
+	if next.reasoning != "" {
+		l.put(markdown.Blocks(l.text.open))
+		l.text.open = ""
+		l.thought.add(next.reasoning)
+	}
+	if next.text != "" {
+		l.endThought()
+		l.write(next.text)
+	}
+}
+
+// drop removes what is void.
+func (l *Live) drop(next addition) {
+	if next.voidReasoning {
+		l.thought.open = ""
+	}
+	if next.voidText {
+		l.again()
+	}
 }
 
 // write adds to the text. Whole blocks go up.
@@ -77,17 +100,26 @@ func (l *Live) again() {
 	l.text.open, l.text.above = "", false
 }
 
-// commit takes the committed text.
-func (l *Live) commit(turn uint32, text string) {
-	restarted, rest := l.text.stream.commit(turn, text)
-	if restarted {
-		l.again()
+// commit takes the committed text and reasoning. A line reports the tokens of reasoning
+// that is not shown.
+func (l *Live) commit(turn uint32, text, reasoning string, tokens uint64) {
+	silent := tokens > 0 && reasoning == "" && (l.cfg.Still || !l.current.spoke(turn))
+	next := l.current.commit(turn, text, reasoning)
+	l.drop(next)
+	if silent {
+		l.up(sortLine, l.cfg.Style.thought([]string{thoughtFor(tokens)})...)
 	}
-	l.write(rest)
-	l.endText()
+	l.show(next)
+	l.endAnswer()
 	if text != "" {
 		l.plain.answer = text
 	}
+}
+
+// endAnswer sends up the rest of the reasoning and of the text.
+func (l *Live) endAnswer() {
+	l.endThought()
+	l.endText()
 }
 
 // openLines returns the last lines of the part that has not gone up.

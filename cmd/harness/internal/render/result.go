@@ -51,7 +51,7 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 	facts := []string{
 		plural(uint64(r.GetTurnCount()), "turn"),
 		plural(uint64(r.GetToolCalls()), "tool call"),
-		fmt.Sprintf("%s tokens in, %s out", count(usage.GetInputTokens()), count(usage.GetOutputTokens())),
+		tokens(usage),
 	}
 	if cost := usage.GetCostMicroUsd(); cost > 0 {
 		facts = append(facts, fmt.Sprintf("$%.4f", float64(cost)/1e6))
@@ -65,6 +65,20 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 		lines = append(append(lines, "deliverables:"), made...)
 	}
 	return lines
+}
+
+// tokens returns the tokens of a usage, with those written to the provider's cache and
+// those of reasoning if there are any.
+func tokens(u *harnessv1.Usage) string {
+	text := count(u.GetInputTokens()) + " tokens in"
+	if n := u.GetCacheWriteTokens(); n > 0 {
+		text += " (" + count(n) + " to the cache)"
+	}
+	text += ", " + count(u.GetOutputTokens()) + " out"
+	if n := u.GetReasoningTokens(); n > 0 {
+		text += " (" + count(n) + " reasoning)"
+	}
+	return text
 }
 
 func plural(n uint64, what string) string {

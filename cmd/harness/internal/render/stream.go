@@ -6,9 +6,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// stream decides which part of the model's text is printed next. It repeats no byte
-// unless it reports that the text restarted: another try or attempt writes it, or the
-// committed text differs.
+// stream decides which part of the model's text, or of its reasoning, is printed next.
+// It repeats no byte unless it reports that the text restarted: another try or attempt
+// writes it, or the committed text differs.
 type stream struct {
 	turn, attempt, try uint32
 	// text is the received text of this try, all of it printed.
@@ -19,9 +19,10 @@ type stream struct {
 	committed uint32
 }
 
-// add takes a piece and returns the text to print. restarted reports whether the text
-// printed for this turn is void.
-func (s *stream) add(d *harnessv1.Delta) (restarted bool, show string) {
+// add takes a piece of a delta at its offset and returns the text to print. restarted
+// reports whether the text printed for this turn is void. The piece is empty in a delta
+// of another kind, which may start another try.
+func (s *stream) add(d *harnessv1.Delta, offset uint64, piece string) (restarted bool, show string) {
 	turn := d.GetTurnNumber()
 	if turn <= s.committed || s.older(d) {
 		return false, ""
@@ -30,20 +31,22 @@ func (s *stream) add(d *harnessv1.Delta) (restarted bool, show string) {
 		restarted = turn == s.turn && s.text != ""
 		*s = stream{turn: turn, attempt: d.GetAttempt(), try: d.GetTry(), committed: s.committed}
 	}
-	offset, have := d.GetOffset(), uint64(len(s.text))
+	have := uint64(len(s.text))
 	switch {
+	case piece == "":
+		return restarted, ""
 	case s.gap || offset > have:
 		s.gap = true
 		return restarted, ""
-	case strings.HasPrefix(s.text[offset:], d.GetText()):
+	case strings.HasPrefix(s.text[offset:], piece):
 		return restarted, "" // shown before
-	case strings.HasPrefix(d.GetText(), s.text[offset:]):
-		show = d.GetText()[have-offset:]
+	case strings.HasPrefix(piece, s.text[offset:]):
+		show = piece[have-offset:]
 		s.text += show
 		return restarted, show
 	}
 	// The same try has another text from here on.
-	s.text = s.text[:offset] + d.GetText()
+	s.text = s.text[:offset] + piece
 	return true, s.text
 }
 
@@ -70,3 +73,36 @@ func (s *stream) commit(turn uint32, text string) (restarted bool, show string) 
 	}
 	return shown != "", text
 }
+
+// answer is what the model writes in a turn: a stream of text and one of reasoning.
+type answer struct{ text, reasoning stream }
+
+// addition is what a delta or a response adds to an answer.
+type addition struct {
+	// reasoning and text are printed next, in this order.
+	reasoning, text string
+	// voidReasoning and voidText report whether what was printed before is void.
+	voidReasoning, voidText bool
+}
+
+// add takes a delta.
+func (a *answer) add(d *harnessv1.Delta) (s addition) {
+	s.voidReasoning, s.reasoning = a.reasoning.add(d, d.GetReasoningOffset(), d.GetReasoning())
+	s.voidText, s.text = a.text.add(d, d.GetOffset(), d.GetText())
+	return s
+}
+
+// commit takes the text and the reasoning of a response. Reasoning is added only where
+// it belongs, before the text: what was lost of it while it was written stays out.
+func (a *answer) commit(turn uint32, text, reasoning string) (s addition) {
+	spoke := a.spoke(turn)
+	s.voidText, s.text = a.text.commit(turn, text)
+	void, rest := a.reasoning.commit(turn, reasoning)
+	if !void && !spoke {
+		s.reasoning = rest
+	}
+	return s
+}
+
+// spoke reports whether text of a turn was printed while it was written.
+func (a *answer) spoke(turn uint32) bool { return a.text.turn == turn && a.text.text != "" }

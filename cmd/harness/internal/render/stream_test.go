@@ -13,6 +13,11 @@ func piece(turn, attempt, try uint32, offset int, text string) *harnessv1.Delta 
 	return &harnessv1.Delta{TurnNumber: turn, Attempt: attempt, Try: try, Offset: uint64(offset), Text: text}
 }
 
+// thought is a piece of reasoning.
+func thought(turn, attempt, try uint32, offset int, text string) *harnessv1.Delta {
+	return &harnessv1.Delta{TurnNumber: turn, Attempt: attempt, Try: try, ReasoningOffset: uint64(offset), Reasoning: text}
+}
+
 // shown plays pieces and a commit, with | where the text starts again.
 func shown(commit string, pieces ...*harnessv1.Delta) string {
 	var s stream
@@ -24,10 +29,10 @@ func shown(commit string, pieces ...*harnessv1.Delta) string {
 		out.WriteString(text)
 	}
 	for _, d := range pieces {
-		put(s.add(d))
+		put(s.add(d, d.GetOffset(), d.GetText()))
 	}
 	put(s.commit(1, commit))
-	put(s.add(piece(1, 9, 9, 0, "after the commit")))
+	put(s.add(piece(1, 9, 9, 0, "x"), 0, "after the commit"))
 	return out.String()
 }
 

@@ -22,6 +22,9 @@ type Style struct {
 	UTF8 bool
 	// Width is the maximum width of a line, in runes; 0 means no limit.
 	Width int
+	// Terminal reports whether people read the lines while they are written: reasoning
+	// is shown. Elsewhere a line reports its tokens.
+	Terminal bool
 }
 
 func (s Style) paint(code, text string) string {
@@ -47,6 +50,7 @@ func (s Style) mark(utf8, ascii string) string {
 func (s Style) tick() string  { return s.mark("✓", "ok") }
 func (s Style) cross() string { return s.mark("✗", "x") }
 func (s Style) arrow() string { return s.mark("→", ">") }
+func (s Style) bar() string   { return s.mark("┊ ", ": ") }
 func (s Style) dot() string   { return s.mark(" · ", " - ") }
 
 // sink keeps the first error of a writer and writes nothing after it.

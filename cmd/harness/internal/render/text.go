@@ -19,10 +19,11 @@ type Text struct {
 	out   sink
 	// fetch returns the whole text of a content.
 	fetch func(*harnessv1.Content) string
-	// stream is the model's text of the current turn.
-	stream stream
-	// midline reports whether the cursor follows text of the model.
-	midline bool
+	// current is what the model writes in the current turn.
+	current answer
+	// midline reports whether the cursor follows text of the model; reasoning, whether
+	// that text is reasoning.
+	midline, reasoning bool
 	// answer is the last whole text of the model that was shown.
 	answer string
 	// goal is the goal in the header.
@@ -88,8 +89,8 @@ func (t *Text) line(s string) {
 func (t *Text) endText() {
 	if t.midline {
 		t.out.print("\n")
-		t.midline = false
 	}
+	t.midline, t.reasoning = false, false
 }
 
 // write prints a part of the model's text.
@@ -97,20 +98,45 @@ func (t *Text) write(text string) {
 	if text == "" {
 		return
 	}
+	if t.reasoning {
+		t.endText()
+	}
 	t.out.print(clean(text))
 	t.midline = !strings.HasSuffix(text, "\n")
 }
 
-// Delta prints a piece of the model's text.
+// think prints a part of the model's reasoning, with a bar before each line.
+func (t *Text) think(text string) {
+	if text == "" || !t.style.Terminal {
+		return
+	}
+	if !t.reasoning {
+		t.endText()
+		t.reasoning = true
+	}
+	for line := range strings.Lines(clean(text)) {
+		if !t.midline {
+			t.out.print(t.style.dim(t.style.bar()))
+		}
+		words, ended := strings.CutSuffix(line, "\n")
+		t.out.print(t.style.dim(words))
+		if t.midline = !ended; ended {
+			t.out.print("\n")
+		}
+	}
+}
+
+// Delta prints a piece of the model's text and of its reasoning.
 func (t *Text) Delta(d *harnessv1.Delta) {
-	restarted, text := t.stream.add(d)
-	if restarted {
+	next := t.current.add(d)
+	if next.voidText {
 		t.again()
 	}
-	if text != "" {
+	if next.text != "" || next.reasoning != "" && t.style.Terminal {
 		t.heading(d.GetTurnNumber(), 0)
 	}
-	t.write(text)
+	t.think(next.reasoning)
+	t.write(next.text)
 }
 
 func (t *Text) again() { t.Remark("starting the answer again") }
@@ -161,8 +187,7 @@ func (t *Text) Event(e *harnessv1.Event) {
 	case *harnessv1.Event_ModelResponse:
 		t.modelResponse(e, v.ModelResponse)
 	case *harnessv1.Event_ModelRetry:
-		r := v.ModelRetry
-		t.line(t.style.warn(fmt.Sprintf("model: try %d failed: %s; next try in %s", r.GetTry(), shorten(r.GetError(), 200), span(r.GetWait().AsDuration()))))
+		t.line(t.retryLine(v.ModelRetry))
 	case *harnessv1.Event_SessionResume:
 		t.line(t.style.dim("resumed (" + clean(v.SessionResume.GetCause()) + ")"))
 	default:
@@ -176,6 +201,14 @@ func (t *Text) Event(e *harnessv1.Event) {
 	}
 }
 
+func (t *Text) retryLine(r *harnessv1.ModelRetry) string {
+	why := shorten(r.GetError(), 200)
+	if adjustment := r.GetAdjustment(); adjustment != "" {
+		return t.style.dim("model: " + why + "; asked again with " + shorten(adjustment, 40))
+	}
+	return t.style.warn(fmt.Sprintf("model: try %d failed: %s; next try in %s", r.GetTry(), why, span(r.GetWait().AsDuration())))
+}
+
 func (t *Text) stepStart(e *harnessv1.Event, s *harnessv1.StepStart) {
 	t.heading(e.GetTurnNumber(), e.GetMaxTurns())
 	switch {
@@ -187,18 +220,29 @@ func (t *Text) stepStart(e *harnessv1.Event, s *harnessv1.StepStart) {
 }
 
 func (t *Text) modelResponse(e *harnessv1.Event, r *harnessv1.ModelResponse) {
-	t.heading(e.GetTurnNumber(), e.GetMaxTurns())
-	text := t.fetch(r.GetText())
-	restarted, rest := t.stream.commit(e.GetTurnNumber(), text)
-	if restarted {
+	turn := e.GetTurnNumber()
+	t.heading(turn, e.GetMaxTurns())
+	text, reasoning := t.fetch(r.GetText()), ""
+	if t.style.Terminal {
+		reasoning = t.fetch(r.GetReasoning())
+	}
+	next := t.current.commit(turn, text, reasoning)
+	if next.voidText {
 		t.again()
 	}
-	t.write(rest)
+	t.think(next.reasoning)
+	t.write(next.text)
 	t.endText()
+	if tokens := r.GetUsage().GetReasoningTokens(); tokens > 0 && reasoning == "" {
+		t.line(t.style.dim(thoughtFor(tokens)))
+	}
 	if text != "" {
 		t.answer = text
 	}
 }
+
+// thoughtFor returns the line for reasoning whose text is not shown.
+func thoughtFor(tokens uint64) string { return "thought for " + plural(tokens, "token") }
 
 // toolLine returns the line for an event about a call, empty for others.
 func (t *Text) toolLine(e *harnessv1.Event) string {

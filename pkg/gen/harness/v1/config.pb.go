@@ -827,7 +827,8 @@ type ModelConfig struct {
 	BackoffInitial *durationpb.Duration `protobuf:"bytes,2,opt,name=backoff_initial,json=backoffInitial,proto3" json:"backoff_initial,omitempty"`
 	// Longest wait between tries. Default 30 s.
 	BackoffMax *durationpb.Duration `protobuf:"bytes,3,opt,name=backoff_max,json=backoffMax,proto3" json:"backoff_max,omitempty"`
-	// Silence on the stream after which it counts as cut. Default 120 s.
+	// Silence on the stream after which it counts as cut. Default 120 s, and 300 s for a
+	// model that reasons.
 	IdleTimeout *durationpb.Duration `protobuf:"bytes,4,opt,name=idle_timeout,json=idleTimeout,proto3" json:"idle_timeout,omitempty"`
 	// Whether responses are streamed. Default true.
 	Streaming *bool `protobuf:"varint,5,opt,name=streaming,proto3,oneof" json:"streaming,omitempty"`

@@ -416,7 +416,8 @@ export type ModelConfig = Message<"harness.v1.ModelConfig"> & {
   backoffMax?: Duration | undefined;
 
   /**
-   * Silence on the stream after which it counts as cut. Default 120 s.
+   * Silence on the stream after which it counts as cut. Default 120 s, and 300 s for a
+   * model that reasons.
    *
    * @generated from field: google.protobuf.Duration idle_timeout = 4;
    */

@@ -515,7 +515,9 @@ class ModelConfig(_message.Message):
 
     @_builtins.property
     def idle_timeout(self) -> _duration_pb2.Duration:
-        """Silence on the stream after which it counts as cut. Default 120 s."""
+        """Silence on the stream after which it counts as cut. Default 120 s, and 300 s for a
+        model that reasons.
+        """
 
     @_builtins.property
     def outage_retry(self) -> _duration_pb2.Duration:

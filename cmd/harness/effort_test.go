@@ -1,0 +1,45 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+func TestEffortOfARun(t *testing.T) {
+	f := serveFake(t)
+	file := write(t, filepath.Join(t.TempDir(), "a.yaml"), "reasoning: {effort: low, show: false}\n")
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		want string
+	}{
+		{nil, nil, ""},
+		{[]string{"--agent", file}, nil, "LOW false"},
+		{[]string{"--agent", file, "--effort", "xhigh"}, nil, "XHIGH false"},
+		{[]string{"--effort", "none"}, nil, "NONE default"},
+		{nil, map[string]string{"HARNESS_EFFORT": "max"}, "MAX default"},
+	} {
+		if got := call(t, c.env, "", append(append([]string{"run", "--server", f.address}, c.args...), "go")...); got.code != 0 {
+			t.Errorf("%q: %+v", c.args, got)
+		}
+		got := ""
+		if r := f.starts[len(f.starts)-1].GetSpec().GetAgent().GetReasoning(); r != nil {
+			got = strings.TrimPrefix(r.GetEffort().String(), "EFFORT_") + " default"
+			if r.Show != nil && !r.GetShow() {
+				got = strings.TrimSuffix(got, "default") + "false"
+			}
+		}
+		if got != c.want {
+			t.Errorf("%q: reasoning is %q, want %q", c.args, got, c.want)
+		}
+	}
+	spec := aSpec()
+	spec.Agent.Reasoning = &harnessv1.ReasoningConfig{Effort: harnessv1.Effort_EFFORT_XHIGH}
+	f.add("a", "default", spec).done()
+	if got := call(t, nil, "", "show", "a", "--server", f.address); got.code != 0 || !strings.Contains(got.out, "\neffort      xhigh\n") {
+		t.Errorf("%+v", got)
+	}
+}
