@@ -147,7 +147,7 @@ func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, c comma
 func executed(r tools.Result, duration time.Duration) *harnessv1.ExecuteToolResponse {
 	return &harnessv1.ExecuteToolResponse{
 		Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: r.Text, IsError: r.IsError,
-		Duration: durationpb.New(duration), ExitCode: r.ExitCode, FilesChanged: r.Changed,
+		Duration: durationpb.New(duration), ExitCode: r.ExitCode, FilesChanged: r.Changed, Media: r.Media,
 	}
 }
 

@@ -21,6 +21,7 @@ func init() {
 		Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 		Description: "Read a text file of the workspace. Without offset and limit you get the file from its first line, " +
 			"up to a size limit; a note at the end says when the file goes on and which offset to continue with. " +
+			"Images (PNG, JPEG, GIF, WebP) and PDF documents are shown to you. " +
 			"Use it rather than cat or sed. Read several files with several calls in one response.",
 		ParametersSchema: `{"type":"object","properties":{` +
 			`"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},` +
@@ -49,7 +50,11 @@ func readFile(ctx context.Context, env *Environment, a readFileArguments) Result
 	}
 	defer func() { _ = f.Close() }()
 	r := bufio.NewReaderSize(f, int(min(max(info.Size(), 512), 64<<10)))
-	if head, _ := r.Peek(min(textPrefix, r.Size())); isBinary(head) {
+	head, _ := r.Peek(min(textPrefix, r.Size()))
+	if isMedia(head) {
+		return readMedia(ctx, a.Path, r)
+	}
+	if isBinary(head) {
 		return Failed(fmt.Sprintf("%s: is a binary file of %d bytes; look at it with a command such as file or xxd.", a.Path, info.Size()))
 	}
 	first := max(int(a.Offset), 1)

@@ -55,6 +55,8 @@ type Result struct {
 	Interrupted bool
 	// ExitCode of a command; nil for other tools.
 	ExitCode *int32
+	// Media are images and documents for the model, with their data; at most 20.
+	Media []*harnessv1.Media
 	// Changed has the changed paths, relative to the workspace.
 	Changed []string
 	// TimeoutHint is advice for the model, added to Text if the call ran out of time.
