@@ -85,7 +85,7 @@ func Check(name string, data []byte) (*harnessv1.Media, []byte, error) {
 	case len(data) > MaxData:
 		return nil, nil, fmt.Errorf("the file is larger than %s", Size(MaxData))
 	}
-	m := &harnessv1.Media{Type: TypeOf(data), Name: content.Cut(content.OneLine(name), MaxName)}
+	m := &harnessv1.Media{Type: TypeOf(data), Name: cleanName(name)}
 	switch m.GetType() {
 	case "":
 		return nil, nil, errors.New("unknown type; expected a PNG, JPEG, GIF, WebP or PDF file")
@@ -100,6 +100,9 @@ func Check(name string, data []byte) (*harnessv1.Media, []byte, error) {
 	return checkImage(m, data)
 }
 
+// cleanName returns a name that fits into a line.
+func cleanName(name string) string { return content.Cut(content.OneLine(name), MaxName) }
+
 // checkPDF returns the number of pages.
 func checkPDF(data []byte) (int, error) {
 	pages, err := pdf.Pages(data, MaxPages)
@@ -112,6 +115,34 @@ func checkPDF(data []byte) (int, error) {
 		return 0, fmt.Errorf("the PDF has more than %d pages; split it", MaxPages)
 	}
 	return pages, nil
+}
+
+// Accepted reports whether m is as Check returns it, with its data, as far as can be seen
+// without decoding an image.
+func Accepted(m *harnessv1.Media) bool {
+	data := m.GetData()
+	if TypeOf(data) != m.GetType() {
+		return false
+	}
+	switch m.GetType() {
+	case PDF:
+		pages, err := checkPDF(data)
+		return err == nil && len(data) <= MaxData && uint64(m.GetPages()) == uint64(pages) //nolint:gosec // at least 1
+	case PNG, JPEG:
+		config, err := configOf(m.GetType(), data)
+		return err == nil && len(data) <= MaxImage && max(config.Width, config.Height) <= MaxSide &&
+			int64(m.GetWidth()) == int64(config.Width) && int64(m.GetHeight()) == int64(config.Height)
+	}
+	return false
+}
+
+// Stored returns m as records contain it: with the blob that has its data, without a
+// preview, which would be some of its bytes.
+func Stored(m *harnessv1.Media, ref *harnessv1.BlobRef) *harnessv1.Media {
+	return &harnessv1.Media{
+		Type: m.GetType(), Width: m.GetWidth(), Height: m.GetHeight(), Pages: m.GetPages(), Name: cleanName(m.GetName()),
+		Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()},
+	}
 }
 
 // Parts returns the parts of a message of the user or of a tool with images and documents;

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/test/kit/mediatest"
@@ -52,6 +54,16 @@ func TestCheckAcceptsByContent(t *testing.T) {
 			if got := media.TypeOf(data); got != c.kind {
 				t.Errorf("the stored bytes are %q, want %q", got, c.kind)
 			}
+			m.Data = data
+			if !media.Accepted(m) || media.Accepted(&harnessv1.Media{Data: data}) {
+				t.Errorf("%v is not accepted, or accepted without its size", m.GetType())
+			}
+			ref := &harnessv1.BlobRef{Digest: "d", Size: uint64(len(data)), Preview: "x"}
+			want.Blob = &harnessv1.BlobRef{Digest: "d", Size: ref.Size}
+			if stored := media.Stored(m, ref); !proto.Equal(stored, want) {
+				t.Errorf("stored %v, want %v without data and preview", stored, want)
+			}
+			m.Data = nil
 			again, same, err := media.Check(name, data)
 			if err != nil || again.String() != m.String() || !bytes.Equal(same, data) {
 				t.Errorf("a second check returns %v and %d bytes (%v), want %v and the same %d", again, len(same), err, m, len(data))
@@ -246,6 +258,25 @@ func TestMetadataIsDropped(t *testing.T) {
 	}
 	if _, stored, _ := media.Check("x", mediatest.WithOrientation(photo, 1, secret)); !bytes.Equal(stored, photo) {
 		t.Errorf("an upright JPEG of a fitting size was encoded again")
+	}
+}
+
+func TestAcceptedComparesWithTheHeader(t *testing.T) {
+	small, wide := mediatest.PNG(mediatest.Noise(9, 7)), mediatest.PNG(mediatest.Plain(4000, 7, blue))
+	for name, m := range map[string]*harnessv1.Media{
+		"another width":  {Type: media.PNG, Width: 8, Height: 7, Data: small},
+		"another height": {Type: media.PNG, Width: 9, Height: 8, Data: small},
+		"another type":   {Type: media.JPEG, Width: 9, Height: 7, Data: small},
+		"too wide":       {Type: media.PNG, Width: 4000, Height: 7, Data: wide},
+		"another format": {Type: media.GIF, Width: 9, Height: 7, Data: mediatest.GIF(9, 7, blue)},
+		"too large":      {Type: media.PNG, Width: 9, Height: 7, Data: append(small[:len(small):len(small)], make([]byte, media.MaxImage)...)},
+		"other pages":    {Type: media.PDF, Pages: 2, Data: mediatest.PDF(3)},
+		"encrypted":      {Type: media.PDF, Pages: 3, Data: mediatest.EncryptedPDF(3)},
+		"no data":        {},
+	} {
+		if media.Accepted(m) {
+			t.Errorf("%s is accepted", name)
+		}
 	}
 }
 

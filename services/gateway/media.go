@@ -65,12 +65,3 @@ func WithMedia(item *harnessv1.InboxItem, list []*harnessv1.Media) *harnessv1.In
 	}
 	return item
 }
-
-// StoredMedia returns an accepted image or document as records contain it: the blob that
-// has its data, without a preview, which would be some of its bytes.
-func StoredMedia(m *harnessv1.Media, ref *harnessv1.BlobRef) *harnessv1.Media {
-	return &harnessv1.Media{
-		Type: m.GetType(), Width: m.GetWidth(), Height: m.GetHeight(), Pages: m.GetPages(), Name: m.GetName(),
-		Blob: &harnessv1.BlobRef{Digest: ref.GetDigest(), Size: ref.GetSize()},
-	}
-}

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/test/kit/mediatest"
@@ -31,15 +30,6 @@ func TestAcceptMediaReadsTheFiles(t *testing.T) {
 	}
 	_, err = AcceptMedia("user_message.media", []*harnessv1.Media{{Data: wide}, {Data: []byte("text")}})
 	refusedAt(t, err, "user_message.media[1].data", false)
-}
-
-func TestStoredMediaHasNoBytes(t *testing.T) {
-	data := mediatest.PDF(1)
-	got := StoredMedia(&harnessv1.Media{Type: media.PDF, Pages: 1, Name: "a.pdf", Data: data}, content.Ref(data))
-	want := &harnessv1.Media{Type: media.PDF, Pages: 1, Name: "a.pdf", Blob: &harnessv1.BlobRef{Digest: content.Digest(data), Size: uint64(len(data))}}
-	if !proto.Equal(got, want) {
-		t.Errorf("stored %v, want %v", got, want)
-	}
 }
 
 func TestWithMediaChangesACopy(t *testing.T) {

@@ -3,13 +3,12 @@ package turn
 import (
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -112,9 +111,9 @@ func (p *Progress) finish(s *State, ended *endedCall) Action {
 // finished returns the record of a call's end, with its result. A call whose end
 // is unknown has no result: repair answers it.
 func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, e hook.Effects) *runstate.Draft {
-	if text, ok := e.Text("result"); ok {
-		r = proto.CloneOf(r)
-		r.Result = text
+	text, files := r.GetResult(), r.GetMedia()
+	if replaced, ok := e.Text("result"); ok {
+		text, files = replaced, nil // what subscribers hide must not remain in an image
 	}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
 		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(), Hooks: e.Wants(),
@@ -122,7 +121,9 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 	}}})
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
-		d.Append(resultMessage(c.ID, c.Tool, r.GetResult(), failed))
+		result := resultMessage(c.ID, c.Tool, text, failed)
+		result.Parts = media.Parts(files[:min(len(files), media.MaxParts)])
+		d.Append(result)
 		d.Emit(event.ToolEnded(c.ID, c.Tool, failed, r.GetDuration()))
 	}
 	d.Apply(e)

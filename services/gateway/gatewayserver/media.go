@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
@@ -66,7 +67,7 @@ func (s *Server) putMedia(ctx context.Context, run runlog.Run, list []*harnessv1
 		if err != nil {
 			return nil, err
 		}
-		stored = append(stored, gateway.StoredMedia(m, ref))
+		stored = append(stored, media.Stored(m, ref))
 	}
 	return stored, nil
 }

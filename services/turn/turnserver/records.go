@@ -16,6 +16,9 @@ func (t *execution) append(ctx context.Context, a turn.Append) turn.Event {
 	if err := t.storeArtifacts(ctx, a.Draft.Entry); err != nil {
 		return turn.Failed{Err: err}
 	}
+	if err := t.storeMedia(ctx, a.Draft.Appended); err != nil {
+		return turn.Failed{Err: err}
+	}
 	if a.Before != "" {
 		failpoint.Hit(turn.Name, a.Before)
 	}
