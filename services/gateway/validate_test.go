@@ -92,6 +92,7 @@ func TestCheckStart(t *testing.T) {
 			r.Spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{}}}
 		}},
 		{"spec.goal", true, func(r *request) { r.Spec.Goal = content.Inline(strings.Repeat("x", MaxText+1)) }},
+		{"spec.agent.reasoning.effort", false, func(r *request) { r.Spec.Agent.Reasoning = &harnessv1.ReasoningConfig{Effort: 8} }},
 		{"spec.media", true, func(r *request) { r.Spec.Media = slices.Repeat(files("x"), media.MaxParts+1) }},
 		{"spec.media[1].data", false, func(r *request) { r.Spec.Media = files("x", "") }},
 		{"spec.media[0].data", true, func(r *request) { r.Spec.Media = files(strings.Repeat("x", media.MaxData+1)) }},
