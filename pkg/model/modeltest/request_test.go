@@ -82,6 +82,7 @@ func TestParseRejects(t *testing.T) {
 func FuzzParseRequest(f *testing.F) {
 	f.Add([]byte(body(user, calls, a, b)))
 	f.Add([]byte(with(`"tools":[` + tool + `],"stream":true`)))
+	f.Add([]byte(body(`{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,UE5H"}}]}`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := modeltest.ParseRequest(text)
 		if err == nil && (r.Model == "" || len(r.Messages) == 0) {

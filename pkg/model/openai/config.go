@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
 // Config is the server, how to reach it, and what it takes. The zero value is the
@@ -38,6 +39,8 @@ type Config struct {
 	Effort EffortStyle
 	// Efforts returns the efforts that a model takes. Nil, or a nil result: all.
 	Efforts func(model string) []harnessv1.Effort
+	// Takes returns the images and documents that a model takes. Nil: none.
+	Takes func(model string) media.Takes
 	// NoStreamOptions leaves stream_options out, for a server that refuses it and reports
 	// the usage of a stream unasked (Mistral).
 	NoStreamOptions bool

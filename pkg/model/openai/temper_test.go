@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
@@ -62,6 +64,7 @@ func (s service) start(t *testing.T, replies ...modeltest.Reply) (*modeltest.Ser
 	server.Temper = s.temper
 	config := s.config
 	config.BaseURL, config.HTTPClient = server.BaseURL(), server.Client()
+	config.Takes = func(name string) media.Takes { return media.Takes{Images: name == "test-model", Documents: true} }
 	p, err := openai.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +73,18 @@ func (s service) start(t *testing.T, replies ...modeltest.Reply) (*modeltest.Ser
 }
 
 const turns = 60
+
+// TestSuiteOfServices has a server of each service.
+func TestSuiteOfServices(t *testing.T) {
+	for name, service := range services() {
+		t.Run(name, func(t *testing.T) {
+			modeltest.Suite(t, func(t *testing.T, replies ...modeltest.Reply) model.Provider {
+				_, p := service.start(t, replies...)
+				return p
+			})
+		})
+	}
+}
 
 // script returns the replies of a talk: parallel calls, texts alone, calls alone, answers
 // without reasoning, and faults, after which the same reply comes whole.
@@ -132,7 +147,11 @@ func (k *talk) ask(turn int) *model.Response {
 		if k.req.Streaming && said.String() != reasoning(resp) {
 			k.Errorf("turn %d: deltas %q of the reasoning %q", turn, said.String(), reasoning(resp))
 		}
+		first := len(k.req.Messages) + 1
 		modeltest.Answer(k.req, resp, func(c *harnessv1.ToolCall) string { return "result of " + c.GetId() })
+		if m := k.req.Messages[first]; turn%5 == 0 && m.GetRole() == harnessv1.Role_ROLE_TOOL { // what a tool shows
+			m.Parts = []*harnessv1.Part{screenshot()}
+		}
 		if turn%7 == 0 { // what the user sends in between
 			k.append(&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Content: inline(fmt.Sprint("Message ", turn))})
 		}
@@ -149,6 +168,11 @@ func (k *talk) ask(turn int) *model.Response {
 		}
 		return resp
 	}
+}
+
+// screenshot is an image without an image in it.
+func screenshot() *harnessv1.Part {
+	return &harnessv1.Part{Kind: &harnessv1.Part_Media{Media: &harnessv1.Media{Type: "image/png", Data: []byte("PNG"), Width: 10, Height: 10, Name: "a.png"}}}
 }
 
 func (k *talk) append(m *harnessv1.Message) {
@@ -298,6 +322,43 @@ func TestRefusalOfTheModel(t *testing.T) {
 		}
 		if resp.FinishReason != "content_filter" || resp.Refusal != "refusal" || !strings.HasSuffix(resp.Text, "I cannot help with that.") {
 			t.Errorf("finish reason %q, refusal %q, text %q", resp.FinishReason, resp.Refusal, resp.Text)
+		}
+	}
+}
+
+// TestMediaReachModelsThatTakeThem has an image of the user and one of a tool.
+func TestMediaReachModelsThatTakeThem(t *testing.T) {
+	for _, takes := range []bool{true, false} {
+		var received *modeltest.Request
+		server := modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
+			received = r
+			return modeltest.Reply{}
+		})
+		p, err := openai.New(openai.Config{
+			BaseURL: server.BaseURL(), HTTPClient: server.Client(), Takes: func(string) media.Takes { return media.Takes{Images: takes} },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := modeltest.Conversation(false)
+		req.Messages[1].Parts = []*harnessv1.Part{screenshot()}
+		modeltest.Answer(req, &model.Response{ToolCalls: []*harnessv1.ToolCall{{Id: "a", Name: "read_file"}}}, func(*harnessv1.ToolCall) string { return "shown" })
+		req.Messages[3].Parts = []*harnessv1.Part{screenshot()}
+		if _, err := p.Complete(t.Context(), req, nil); err != nil {
+			t.Fatal(err)
+		}
+		var images []string
+		for i, m := range received.Messages {
+			for _, one := range m.Media {
+				images = append(images, fmt.Sprintf("%d %s %s", i, m.Role, one.Data))
+			}
+		}
+		want := []string{"1 user PNG", "4 user PNG"}
+		if !takes {
+			want = nil
+		}
+		if !slices.Equal(images, want) {
+			t.Errorf("a model that takes images, %t, gets %q, want %q", takes, images, want)
 		}
 	}
 }
