@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	defaultText = regexp.MustCompile(`Default (\S+(?: (?:ms|s|min|days))?)[.;](?: |$)`)
+	defaultText = regexp.MustCompile(`Default (\S+(?: (?:ms|s|min|days))?)[.,;](?: |$)`)
 	units       = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "days": 24 * time.Hour}
 )
 
