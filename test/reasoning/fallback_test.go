@@ -136,7 +136,7 @@ func (k *talk) checkOwners(t *rapid.T, all map[string]*service, before map[strin
 			}
 		}
 		if missing > k.piecesOfLast(ref) {
-			t.Fatalf("the last request to %s misses %d of %d pieces of its reasoning", ref, missing, len(made[ref]))
+			t.Fatalf("the last request to %s misses %d of the %d pieces that it made", ref, missing, len(made[ref]))
 		}
 	}
 }
