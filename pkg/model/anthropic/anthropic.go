@@ -8,8 +8,8 @@
 //     except for the cache marks, which are not part of what is cached.
 //   - Thinking goes back as the JSON that came, where it was, all of an answer or none.
 //     Its text for people is never sent.
-//   - The headers of a request are X-Api-Key (with a key), Anthropic-Version,
-//     Accept, Content-Type and User-Agent.
+//   - The headers of a request are that of the key, Anthropic-Version, Accept,
+//     Content-Type and User-Agent, and those of the configuration.
 //   - Tool arguments are returned as the model wrote them.
 //   - The environment is not read, except for the proxies.
 //
@@ -25,11 +25,9 @@ package anthropic
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
@@ -50,28 +48,6 @@ const (
 	plainMaxOutput = 16384
 )
 
-// Config is the server and how to reach it. The zero value is the service
-// without a key.
-type Config struct {
-	// BaseURL is the address without the version path, such as
-	// http://127.0.0.1:8000; default DefaultBaseURL.
-	BaseURL string
-	// APIKey is sent as x-api-key; empty sends none.
-	APIKey string
-	// MaxOutput returns the most that a model writes in one response, in tokens. 0,
-	// or a nil function, stands for DefaultMaxOutput.
-	MaxOutput func(model string) uint32
-	// Thinking returns how a model thinks; nil: none does.
-	Thinking func(model string) Thinking
-	// Reads returns the other models whose thinking a model reads; nil: none.
-	Reads func(model string) []string
-	// Takes returns the images and documents that a model takes; nil: none.
-	Takes func(model string) media.Takes
-	// HTTPClient sends the requests; nil is a separate client without a total
-	// timeout. A timeout of the client would cut long streams.
-	HTTPClient *http.Client
-}
-
 // Provider is a model.Provider. It is safe for concurrent use.
 type Provider struct{ *adapter.Provider }
 
@@ -80,37 +56,40 @@ var _ model.Provider = (*Provider)(nil)
 // New returns a Provider. It sends nothing. It fails if BaseURL is not an http
 // or https address, or includes the version path.
 func New(cfg Config) (*Provider, error) {
-	base := cfg.BaseURL
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	u, err := url.Parse(base)
+	cfg.fill()
+	u, err := url.Parse(cfg.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the base URL must be an http or https address without the version path, such as https://api.anthropic.com")
 	}
 	if path := strings.TrimRight(u.Path, "/"); strings.HasSuffix(path, "/v1") {
 		return nil, fmt.Errorf("the base URL must not include the version path /v1: use %s://%s%s", u.Scheme, u.Host, strings.TrimSuffix(path, "/v1"))
 	}
-	header := http.Header{"Anthropic-Version": {version}}
-	if cfg.APIKey != "" {
-		header.Set("X-Api-Key", cfg.APIKey)
+	if err := cfg.checkBody(); err != nil {
+		return nil, err
 	}
-	return &Provider{adapter.New(protocol(cfg), wire.NewClient(u, header, cfg.HTTPClient), cfg.APIKey)}, nil
+	return &Provider{adapter.New(cfg.protocol(), wire.NewClient(u, cfg.header(), cfg.HTTPClient), cfg.APIKey)}, nil
 }
 
-func protocol(cfg Config) adapter.Protocol {
+// protocol returns the wire with the settings of the server.
+func (c *Config) protocol() adapter.Protocol {
+	errs := refusals
+	errs.KeyVariable, errs.BaseVariable = c.KeyVariable, c.BaseVariable
 	return adapter.Protocol{
-		Name: "anthropic", Wire: "messages", Bound: true, Reads: cfg.Reads, Takes: cfg.Takes, ModelsPath: "v1/models", Path: "v1/messages",
+		Name: c.Name, Wire: "messages", Bound: true, Reads: c.Reads, Takes: c.Takes, ModelsPath: "v1/models", Path: "v1/messages",
 		Encode: func(req *model.Request, name string) (any, error) {
 			var thinking Thinking
-			if cfg.Thinking != nil {
-				thinking = cfg.Thinking(name)
+			if c.Thinking != nil {
+				thinking = c.Thinking(name)
 			}
-			return encode(req, name, maxTokens(req, name, cfg.MaxOutput), thinking)
+			body, err := encode(req, name, maxTokens(req, name, c.MaxOutput), thinking)
+			if err != nil {
+				return nil, err
+			}
+			return c.withMembers(body), nil
 		},
 		Decode:    decode,
 		NewStream: func() adapter.Stream { return &stream{} },
-		Refusals:  refusals,
+		Refusals:  errs,
 	}
 }
 
