@@ -1,28 +1,26 @@
-// Package provider opens a model from its reference: a prefix that names the
-// provider, a colon, and what the provider calls the model.
+// Package provider opens a model from its reference: the name of a provider, a colon,
+// and the provider's name of the model, such as anthropic:claude-sonnet-5-5. The
+// catalogue describes the providers. script:FILE is a scripted model.
 //
-//	openai:NAME      an OpenAI-compatible server; openai: alone takes the first of its list
-//	anthropic:NAME   Anthropic, or a server that speaks its Messages protocol; anthropic: alone likewise
-//	script:FILE      a scripted model
+// A provider that has two wires uses the one of the model's catalogue entry, or its
+// first. A refusal can switch it to the other one for the rest of the run, once.
 //
-// Opening sends nothing. Its error is one line with what to set, and never contains
-// a key.
+// Opening sends nothing and starts no program. Its error is one line with what to set,
+// and never contains a key.
 package provider
 
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
 )
 
-// The variables of the environment that Open reads.
+// The variables of the environment that Default reads.
 const (
 	// EnvOpenAIKey is the key; required for the provider's own address only.
 	EnvOpenAIKey = "OPENAI_API_KEY"
@@ -40,12 +38,16 @@ const (
 	keys = EnvOpenAIKey + " or " + EnvAnthropicKey + ", or " + EnvOpenAIBaseURL + " or " + EnvAnthropicBaseURL + " for a compatible server"
 )
 
+// scripted is the prefix of scripted models.
+const scripted = "script"
+
 // ErrNoModel is returned if no model is named and the environment has none.
 var ErrNoModel = errors.New("no model: name one (" + ways + "), or set " + keys)
 
 // Default returns the reference of the model that is used if none is named: the
-// provider whose key or address is set, without a name, which stands for the first
-// model of its list. If both are set it is openai:. The error is ErrNoModel.
+// provider whose key or address is set, openai or anthropic, without a name, which
+// stands for the first model of its list. If both are set it is openai:. The error is
+// ErrNoModel.
 func Default(env func(string) string) (ref string, err error) {
 	set := func(name string) bool { return strings.TrimSpace(env(name)) != "" }
 	switch {
@@ -65,77 +67,49 @@ func Open(ref string, env func(string) string) (p model.Provider, name string, e
 // OpenWith resolves ref. name is the provider's name of the model, for
 // model.Request.Model; it may be empty, and is the file of a script. An empty ref
 // means Default. env reads the environment, such as os.Getenv; spaces around a value
-// are ignored. The catalogue has the maximum output of a model, which some protocols
-// require.
+// are ignored. The catalogue has the providers, and what their models take.
 func OpenWith(c *catalogue.Catalogue, ref string, env func(string) string) (p model.Provider, name string, err error) {
-	get := func(name string) string { return strings.TrimSpace(env(name)) }
 	if ref == "" {
 		if ref, err = Default(env); err != nil {
 			return nil, "", err
 		}
 	}
 	prefix, name, ok := strings.Cut(ref, ":")
-	switch {
-	case ok && prefix == "openai":
-		p, err = openOpenAI(get(EnvOpenAIBaseURL), get(EnvOpenAIKey))
-	case ok && prefix == "anthropic":
-		p, err = openAnthropic(get(EnvAnthropicBaseURL), get(EnvAnthropicKey), c)
-	case ok && prefix == "script":
+	if ok && prefix == scripted {
 		p, err = openScript(name)
-	case ok:
-		err = fmt.Errorf("model %q: there is no provider %q; a model is %s", ref, prefix, ways)
-	case strings.HasPrefix(ref, "claude"):
-		err = fmt.Errorf("model %q names no provider; a model is %s, such as anthropic:%s", ref, ways, ref)
-	default:
-		err = fmt.Errorf("model %q names no provider; a model is %s, such as openai:%s", ref, ways, ref)
+		return p, name, err
 	}
+	described, _ := c.ProviderOf(ref)
+	if described == nil {
+		return nil, "", unknown(c, ref)
+	}
+	p, err = open(c, described, func(name string) string { return strings.TrimSpace(env(name)) })
 	if err != nil {
 		return nil, "", err
 	}
 	return p, name, nil
 }
 
-func openAnthropic(base, key string, c *catalogue.Catalogue) (model.Provider, error) {
-	if base == "" {
-		base = anthropic.DefaultBaseURL
+// unknown returns the error for a reference whose provider the catalogue does not have.
+func unknown(c *catalogue.Catalogue, ref string) error {
+	names := []string{}
+	for _, p := range c.Providers() {
+		names = append(names, p.Name)
 	}
-	if err := checkKey(EnvAnthropicKey, key, EnvAnthropicBaseURL, base, "anthropic.com"); err != nil {
-		return nil, err
+	all := strings.Join(names, ", ")
+	prefix, _, ok := strings.Cut(ref, ":")
+	if !ok {
+		example := "openai:" + ref
+		if strings.HasPrefix(ref, "claude") {
+			example = "anthropic:" + ref
+		}
+		return fmt.Errorf("model %q names no provider; a model is PROVIDER:NAME, such as %s, or script:FILE; the providers are %s", ref, example, all)
 	}
-	p, err := anthropic.New(anthropic.Config{
-		BaseURL: base, APIKey: key,
-		MaxOutput: func(name string) uint32 { return c.Lookup("anthropic:" + name).MaxOutput },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", EnvAnthropicBaseURL, err)
+	hint := ""
+	if near := fault.Nearest(prefix, names); near != "" {
+		hint = " (did you mean " + near + "?)"
 	}
-	return p, nil
-}
-
-// checkKey returns an error if the key is missing for an address in the domain own,
-// or does not fit in a header.
-func checkKey(keyName, key, baseName, base, own string) error {
-	if strings.ContainsAny(key, "\r\n") {
-		return fmt.Errorf("%s contains a line break: set it to the key alone", keyName)
-	}
-	if u, err := url.Parse(base); key == "" && err == nil && (u.Hostname() == own || strings.HasSuffix(u.Hostname(), "."+own)) {
-		return fmt.Errorf("%s is not set: set it, or %s for a compatible server that needs no key", keyName, baseName)
-	}
-	return nil
-}
-
-func openOpenAI(base, key string) (model.Provider, error) {
-	if base == "" {
-		base = openai.DefaultBaseURL
-	}
-	if err := checkKey(EnvOpenAIKey, key, EnvOpenAIBaseURL, base, "openai.com"); err != nil {
-		return nil, err
-	}
-	p, err := openai.New(openai.Config{BaseURL: base, APIKey: key})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", EnvOpenAIBaseURL, err)
-	}
-	return p, nil
+	return fmt.Errorf("model %q: unknown provider %q%s; expected script or one of %s; add others with a catalogue file", ref, prefix, hint, all)
 }
 
 func openScript(file string) (model.Provider, error) {
