@@ -66,10 +66,8 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 		agent.Model = model
 	}
 	if local {
-		for i, model := range append([]string{agent.GetModel()}, agent.GetFallbackModels()...) {
-			if _, _, err := provider.Open(model, a.env); err != nil {
-				return nil, nil, badModel(file, i, err)
-			}
+		if err := openModels(a, file, agent); err != nil {
+			return nil, nil, err
 		}
 	}
 	workspace, err := c.workspace(local)
@@ -80,6 +78,20 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 		Goal: inline(goal), Agent: agent, Workspace: workspace, Workflow: c.Workflow, Config: config,
 		ClientTools: file.ClientTools, Contract: file.Contract,
 	}, file, nil
+}
+
+// openModels returns an error if a model of an agent cannot be opened in this process.
+func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error {
+	models, err := a.models()
+	if err != nil {
+		return err
+	}
+	for i, model := range append([]string{agent.GetModel()}, agent.GetFallbackModels()...) {
+		if _, _, err := provider.OpenWith(models, model, a.env); err != nil {
+			return badModel(file, i, err)
+		}
+	}
+	return nil
 }
 
 // files reads the agent file and the contract file, and sets the mode.
