@@ -69,7 +69,7 @@ type Entry struct {
 }
 
 // Thinking is how a request on WireMessages asks a model to reason.
-type Thinking string // lang: participle — the service calls it so
+type Thinking string
 
 // The values of Thinking.
 const (

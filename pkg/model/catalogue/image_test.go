@@ -26,7 +26,8 @@ func TestImageTokens(t *testing.T) {
 		{"openai:gpt-4o", 2048, 4096, 1105},
 		{"openai:gpt-4.1-mini", 1024, 1024, 1659}, // 1024 · 1.62
 		{"openai:gpt-4.1-mini", 1800, 2400, 2353}, // 1452 · 1.62
-		{"openai:gpt-6-astra", 1024, 1024, 1229},  // 1024 · 1.2
+		{"openai:gpt-5.2", 1024, 1024, 1229},      // 1024 · 1.2
+		{"openai:gpt-6-astra", 1024, 1024, 1229},
 	} {
 		if got := catalogue.Lookup(c.ref).ImageTokens.Tokens(c.width, c.height); got != c.want {
 			t.Errorf("%d×%d of %s are %d tokens, want %d", c.width, c.height, c.ref, got, c.want)

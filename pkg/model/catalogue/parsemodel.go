@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"cmp"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -34,11 +35,7 @@ func (p *parser) model(n *yaml.Node) (placedModel, error) {
 	m := placedModel{at: n, entry: Entry{Known: true}}
 	e := &m.entry
 	var prices priceList
-	members := []member{{"ref", p.ref(&m.ref)}, {"window", p.tokens(&e.Window)}, {"max_output", p.tokens(&e.MaxOutput)}}
-	members = append(members, prices.members(p)...)
-	members = append(members, member{"long", p.long(e)})
-	members = append(members, p.abilities(e)...)
-	if err := p.read(n, "a model", members...); err != nil {
+	if err := p.read(n, "a model", p.modelMembers(&m, &prices)...); err != nil {
 		return m, err
 	}
 	e.Prices, e.Priced = prices.prices(), prices.input != nil || prices.output != nil
@@ -51,6 +48,13 @@ func (p *parser) model(n *yaml.Node) (placedModel, error) {
 		return m, p.fail(n, "%s has prices without input and output: say these too", m.ref)
 	}
 	return m, nil
+}
+
+// modelMembers are the fields of a model.
+func (p *parser) modelMembers(m *placedModel, prices *priceList) []member {
+	return slices.Concat([]member{
+		{"ref", p.ref(&m.ref)}, {"window", p.tokens(&m.entry.Window)}, {"max_output", p.tokens(&m.entry.MaxOutput)},
+	}, prices.members(p), []member{{"long", p.long(&m.entry)}}, p.abilities(&m.entry))
 }
 
 // abilities are the fields that describe what a model takes.
