@@ -22,7 +22,7 @@ const Name = workflow.Compaction
 
 // KeyTokens is the key of the exact number of tokens in the messages that the provider
 // has not reported: all after token_budget.reported_messages, each with 4 tokens more.
-// Images and documents count by an estimate.
+// Images count by the model's formula, documents by their pages.
 const KeyTokens = "tokens"
 
 // framing is the number of tokens that frame a message.

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
@@ -53,8 +54,9 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Decide: compaction.Decide, Observe: s.observe})
 }
 
-// observe counts the tokens of the messages that the provider has not reported. It reads
-// the log backwards, up to the first of them.
+// observe counts the tokens of the messages that the provider has not reported, images
+// by the model's formula in the built-in catalogue. It reads the log backwards, up to the
+// first of them.
 func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (*harnessv1.Observation, error) {
 	if key != compaction.KeyTokens {
 		return nil, fmt.Errorf("compaction has no observation %q", key)
@@ -62,7 +64,7 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 	snapshot := task.Step().GetSnapshot()
 	reported := snapshot.GetTokenBudget().GetReportedMessages()
 	left := snapshot.GetMessageCount() - min(reported, snapshot.GetMessageCount())
-	count := 0
+	count, formula := 0, catalogue.Lookup(snapshot.GetModel()).ImageTokens
 	for e := task.Entry; left > 0; {
 		for _, m := range e.Record.GetAppended() {
 			if m.GetId() <= reported {
@@ -73,7 +75,7 @@ func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (
 			if err != nil {
 				return nil, err
 			}
-			count += tokens.Message(snapshot.GetModel(), whole) + int(media.MessageTokens(whole, nil)) //nolint:gosec // of at most 256 parts
+			count += tokens.Message(snapshot.GetModel(), whole) + int(media.MessageTokens(whole, formula)) //nolint:gosec // of at most 256 parts
 		}
 		before := runlog.TowardsAppended(e.Record)
 		if before == 0 {
