@@ -21,6 +21,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
 // fake is a gateway whose runs do what a test tells them. It is served over a
@@ -466,7 +467,10 @@ func reasoningPart(text string) *harnessv1.Part_Reasoning {
 
 func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationRequest) (*harnessv1.GetConversationResponse, error) {
 	return &harnessv1.GetConversationResponse{Messages: []*harnessv1.Message{
-		{Id: 1, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: inline("Mend it.")},
+		{Id: 1, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: inline("Mend it."), Parts: media.Parts([]*harnessv1.Media{
+			{Type: media.PNG, Width: 1280, Height: 720, Name: "chart.png", Blob: &harnessv1.BlobRef{Digest: "d1", Size: 245_760}},
+			{Type: media.PDF, Pages: 40, Blob: &harnessv1.BlobRef{Digest: "d2", Size: 1 << 20}},
+		})},
 		{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 1, Content: inline("Looking."), ToolCalls: []*harnessv1.ToolCall{
 			{Id: "c1", Name: "read_file", Arguments: inline(`{"path":"a.txt"}`)},
 		}},

@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
 // conversation prints the messages, each in the order in which the model wrote it.
@@ -70,9 +71,9 @@ type piece struct {
 }
 
 // pieces returns the pieces of a message with a text: those of its parts in their order,
-// then what no part names.
+// then what no part names, then a line for each image or document.
 func pieces(m *harnessv1.Message, text string) []piece {
-	var all []piece
+	var all, files []piece
 	calls := m.GetToolCalls()
 	for _, p := range m.GetParts() {
 		switch kind := p.GetKind().(type) {
@@ -89,6 +90,8 @@ func pieces(m *harnessv1.Message, text string) []piece {
 				all = append(all, piece{call: calls[0]})
 				calls = calls[1:]
 			}
+		case *harnessv1.Part_Media:
+			files = append(files, piece{text: "[" + media.Label(kind.Media) + "]"})
 		}
 	}
 	if text != "" {
@@ -97,7 +100,7 @@ func pieces(m *harnessv1.Message, text string) []piece {
 	for _, call := range calls {
 		all = append(all, piece{call: call})
 	}
-	return all
+	return append(all, files...)
 }
 
 // indent returns lines that end with a line break, each after two spaces.

@@ -19,8 +19,8 @@ type Takes struct {
 // Limits of a request.
 const (
 	// MaxRequest bounds the images and documents of a request, in bytes as they are sent
-	// (base64).
-	MaxRequest = 20 << 20
+	// (base64). Its texts come on top.
+	MaxRequest = 20_000_000
 	// DefaultItems is what every service accepts in a request.
 	DefaultItems = 100
 )
@@ -181,7 +181,10 @@ func (s state) why(m *harnessv1.Message, media *harnessv1.Media) string {
 
 // Line returns the line that replaces an image or document in a text, with a reason of
 // whole sentences: [image chart.png, 1280×720, 240 KB: not shown, …]
-func Line(m *harnessv1.Media, reason string) string {
+func Line(m *harnessv1.Media, reason string) string { return "[" + Label(m) + ": " + reason + "]" }
+
+// Label returns kind, name, extent and size: image chart.png, 1280×720, 240 KB.
+func Label(m *harnessv1.Media) string {
 	what := "image"
 	if IsDocument(m) {
 		what = "document"
@@ -189,5 +192,5 @@ func Line(m *harnessv1.Media, reason string) string {
 	if m.GetName() != "" {
 		what += " " + m.GetName()
 	}
-	return "[" + what + ", " + Extent(m) + ", " + Size(Bytes(m)) + ": " + reason + "]"
+	return what + ", " + Extent(m) + ", " + Size(Bytes(m))
 }

@@ -88,7 +88,7 @@ func TestShowKeepsMessagesWithoutMedia(t *testing.T) {
 }
 
 func TestOldMediaGiveWay(t *testing.T) {
-	const mega = 1 << 20
+	const mega = 1_000_000
 	for name, c := range map[string]struct {
 		parts []*harnessv1.Media
 		takes media.Takes
@@ -119,13 +119,13 @@ func TestOldMediaGiveWay(t *testing.T) {
 
 func TestLinesTellHowToLookAgain(t *testing.T) {
 	messages := []*harnessv1.Message{
-		message(user, "first", picture("a.png", 12<<20)), message(toolRole, "second", picture("b.png", 8<<20)), message(user, "third", picture("c.png", 4<<20)),
+		message(user, "first", picture("a.png", 12<<20)), message(toolRole, "second", picture("b.png", 4<<20)), message(user, "third", picture("c.png", 8<<20)),
 		message(user, "fourth", paper("d.pdf", 3, 22<<20)),
 	}
 	_, texts := shown(media.Show(messages, all))
 	for i, want := range []string{
 		"first\n[image a.png, 1280×720, 9 MB: no longer shown, to make room for newer ones. To see it again, ask the user to attach it again.]",
-		"second\n[image b.png, 1280×720, 6 MB: no longer shown, to make room for newer ones. To see it again, repeat the call of read_file.]",
+		"second\n[image b.png, 1280×720, 3 MB: no longer shown, to make room for newer ones. To see it again, repeat the call of read_file.]",
 		"third",
 		"fourth\n[document d.pdf, 3 pages, 16.5 MB: not shown, because it is larger than a request may be. Look at it in smaller parts.]",
 	} {
