@@ -6,7 +6,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// NearestEffort returns the effort that a model with the efforts have is asked for when
+// NearestEffort returns the effort to request of a model with the efforts have when
 // want is configured: want if have contains it or is empty, otherwise the highest one
 // below want, otherwise the lowest of have. An unspecified want is returned unchanged.
 func NearestEffort(have []harnessv1.Effort, want harnessv1.Effort) harnessv1.Effort {

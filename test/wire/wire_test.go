@@ -152,7 +152,7 @@ func exchange(t *testing.T, p model.Provider, streaming bool) {
 	req.Model = "gpt-4o"
 	req.Messages[1].Content = inline("What is in a.txt?")
 	var deltas []string
-	resp, err := p.Complete(t.Context(), req, func(s string) { deltas = append(deltas, s) })
+	resp, err := p.Complete(t.Context(), req, func(d model.Delta) { deltas = append(deltas, d.Text) })
 	if err != nil {
 		t.Fatal(err)
 	}
