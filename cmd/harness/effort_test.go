@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,5 +42,30 @@ func TestEffortOfARun(t *testing.T) {
 	f.add("a", "default", spec).done()
 	if got := call(t, nil, "", "show", "a", "--server", f.address); got.code != 0 || !strings.Contains(got.out, "\neffort      xhigh\n") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestEffortThatTheModelDoesNotTake(t *testing.T) {
+	dir := t.TempDir()
+	env := map[string]string{"OPENAI_API_KEY": "k"}
+	file := write(t, filepath.Join(dir, "a.yaml"), "model: openai:gpt-5\nreasoning:\n  effort: max\n")
+	const takes = "model openai:gpt-5 takes the efforts minimal, low, medium, high; not max: choose one of them\n"
+	for _, c := range []struct {
+		args []string
+		env  string
+		want string
+	}{
+		{[]string{"--agent", file}, "", "--agent: " + file + ":3:11: reasoning.effort: " + takes},
+		{[]string{"--agent", file, "--effort", "max"}, "", "--effort: " + takes},
+		{[]string{"--model", "openai:gpt-5"}, "max", "environment HARNESS_EFFORT: --effort: " + takes},
+	} {
+		env["HARNESS_EFFORT"] = c.env
+		got := call(t, env, "", append(append([]string{"run", "--data", filepath.Join(dir, "data")}, c.args...), "go")...)
+		if got.code != 1 || got.err != "harness: "+c.want {
+			t.Errorf("%q: %+v, want %s", c.args, got, c.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data")); !os.IsNotExist(err) {
+		t.Errorf("something was stored before: %v", err)
 	}
 }

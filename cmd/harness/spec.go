@@ -51,13 +51,7 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 		}
 		agent.Model = model
 	}
-	if c.Effort != nil {
-		if agent.Reasoning == nil {
-			agent.Reasoning = &harnessv1.ReasoningConfig{}
-		}
-		agent.Reasoning.Effort = c.Effort.effort
-		file.Forget("spec.agent.reasoning.effort")
-	}
+	c.setEffort(file)
 	if agent.GetModel() == "" && local {
 		model, err := provider.Default(a.env)
 		if err != nil {
@@ -80,7 +74,22 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 	}, file, nil
 }
 
-// openModels returns an error if a model of an agent cannot be opened in this process.
+// setEffort replaces the effort of the agent file by the flag.
+func (c *specFlags) setEffort(file *agentfile.File) {
+	if c.Effort == nil {
+		return
+	}
+	if file.Agent.Reasoning == nil {
+		file.Agent.Reasoning = &harnessv1.ReasoningConfig{}
+	}
+	file.Agent.Reasoning.Effort = c.Effort.effort
+	file.Forget("spec.agent.reasoning") // its place is the flag, not the section
+}
+
+const effortField = "spec.agent.reasoning.effort"
+
+// openModels returns an error if a model of an agent cannot be opened in this process,
+// or if the first one does not take the agent's effort.
 func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error {
 	models, err := a.models()
 	if err != nil {
@@ -90,6 +99,9 @@ func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error 
 		if _, _, err := provider.OpenWith(models, model, a.env); err != nil {
 			return badModel(file, i, err)
 		}
+	}
+	if err := provider.CheckEffort(models, agent.GetModel(), agent.GetReasoning().GetEffort()); err != nil {
+		return unusable(file, effortField, "--effort", err)
 	}
 	return nil
 }
@@ -145,11 +157,17 @@ func badModel(file *agentfile.File, i int, err error) error {
 	if i > 0 {
 		field = fmt.Sprintf("spec.agent.fallback_models[%d]", i-1)
 	}
+	return unusable(file, field, "--model", err)
+}
+
+// unusable returns an error at the place of a field in the agent file, otherwise at the
+// flag that sets it.
+func unusable(file *agentfile.File, field, flag string, err error) error {
 	refusal := fault.Invalid(field, "%v", err)
 	if located := file.Locate(refusal); !errors.Is(located, refusal) {
 		return fmt.Errorf("--agent: %w", located)
 	}
-	return fmt.Errorf("--model: %w", err)
+	return fmt.Errorf("%s: %w", flag, err)
 }
 
 func (c *specFlags) limits(config *harnessv1.LoopConfig) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -25,6 +26,9 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		Workspaces: func(ctx context.Context, workspace string) error {
 			_, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
 			return err
+		},
+		Effort: func(model string, effort harnessv1.Effort) error {
+			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
 		Tools: func(ctx context.Context) ([]string, error) { return toolNames(ctx, d.toolHost) },
 		Hooks: func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
