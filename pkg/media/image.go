@@ -53,19 +53,24 @@ func checkImage(m *harnessv1.Media, data []byte) (*harnessv1.Media, []byte, erro
 	if err != nil {
 		return nil, nil, damaged(kind, err)
 	}
-	return m, store(m, img, info), nil
+	clean := info.clean
+	if kind == PNG {
+		clean = cleanPNG(data)
+	}
+	if clean != nil && len(clean) <= MaxImage && max(config.Width, config.Height) <= MaxSide {
+		// Encoding it again would take time and lose detail.
+		m.Width, m.Height = uint32(config.Width), uint32(config.Height) //nolint:gosec // at most MaxSide
+		return m, clean, nil
+	}
+	return m, encode(m, img, info.orientation), nil
 }
 
-// store sets type and size of m and returns the image as it is stored.
-func store(m *harnessv1.Media, img image.Image, info jpegInfo) []byte {
+// encode sets type and size of m and returns the image as it is stored.
+func encode(m *harnessv1.Media, img image.Image, orientation int) []byte {
 	_, ycbcr := img.(*image.YCbCr) // a WebP image that is already lossy
 	lossy := ycbcr || m.GetType() == JPEG
-	img = fit(img, MaxSide, info.orientation)
-	bounds := img.Bounds()
-	m.Width, m.Height = uint32(bounds.Dx()), uint32(bounds.Dy()) //nolint:gosec // at most MaxSide
-	if info.clean != nil && len(info.clean) <= MaxImage && info.width == bounds.Dx() && info.height == bounds.Dy() {
-		return info.clean // encoding it again would lose detail
-	}
+	img = fit(img, MaxSide, orientation)
+	m.Width, m.Height = uint32(img.Bounds().Dx()), uint32(img.Bounds().Dy()) //nolint:gosec // at most MaxSide
 	if !lossy {
 		if data, ok := encodePNG(img); ok {
 			m.Type = PNG

@@ -11,8 +11,6 @@ import (
 type jpegInfo struct {
 	// orientation is 1 to 8, as in EXIF.
 	orientation int
-	// width and height in pixels, before the image is turned upright.
-	width, height int
 	// clean is the image without metadata and without what follows its end; nil if it
 	// has to be encoded again, because it is not upright or has four channels.
 	clean []byte
@@ -60,7 +58,7 @@ func readJPEG(data []byte) (jpegInfo, error) {
 		segment := rest[:n]
 		switch {
 		case isFrame(marker) && n >= 10:
-			info.height, info.width, channels = int(binary.BigEndian.Uint16(segment[5:])), int(binary.BigEndian.Uint16(segment[7:])), int(segment[9])
+			channels = int(segment[9])
 		case marker == markerAPP1:
 			if o := exifOrientation(segment[4:]); o != 0 {
 				info.orientation = o
@@ -108,7 +106,7 @@ func segmentLength(data []byte) (n int, ok bool) {
 	return n + 2, n >= 2 && n+2 <= len(data)
 }
 
-// isFrame reports whether a segment has the size of the image.
+// isFrame reports whether a segment describes the channels of the image.
 func isFrame(marker byte) bool { return marker == 0xC0 || marker == 0xC1 || marker == 0xC2 }
 
 // isMetadata reports whether a decoder does not need a segment. It needs APP0 and APP14,

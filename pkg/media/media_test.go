@@ -242,6 +242,7 @@ func TestMetadataIsDropped(t *testing.T) {
 		"comment":     mediatest.WithSegment(photo, 0xFE, []byte(secret)),
 		"profile":     mediatest.WithSegment(photo, 0xE2, []byte(secret)),
 		"tail":        append(photo[:len(photo):len(photo)], secret...),
+		"frames":      append(append(drawing[:33:33], mediatest.Chunk("fdAT", []byte(secret))...), drawing[33:]...),
 		"png text":    append(append(drawing[:33:33], mediatest.Chunk("tEXt", []byte("Comment\x00"+secret))...), drawing[33:]...),
 		"png tail":    append(drawing[:len(drawing):len(drawing)], secret...),
 	} {
@@ -258,6 +259,9 @@ func TestMetadataIsDropped(t *testing.T) {
 	}
 	if _, stored, _ := media.Check("x", mediatest.WithOrientation(photo, 1, secret)); !bytes.Equal(stored, photo) {
 		t.Errorf("an upright JPEG of a fitting size was encoded again")
+	}
+	if _, stored, _ := media.Check("x", append(drawing[:len(drawing):len(drawing)], secret...)); !bytes.Equal(stored, drawing) {
+		t.Errorf("a PNG of a fitting size was encoded again")
 	}
 }
 
