@@ -16,13 +16,9 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, refuse(req, err)
 	}
-	res, err := a.next.RoundTrip(a.authorized(req, token))
-	if err != nil || res.StatusCode != http.StatusUnauthorized {
+	res, refused, err := a.send(a.authorized(req, token), token)
+	if !refused || fresh || req.Body != nil && req.GetBody == nil {
 		return res, err
-	}
-	a.tokens.drop(token)
-	if fresh || req.Body != nil && req.GetBody == nil {
-		return res, nil
 	}
 	_ = res.Body.Close()
 	if token, _, err = a.tokens.get(req.Context()); err != nil {
@@ -34,7 +30,19 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return a.next.RoundTrip(again)
+	res, _, err = a.send(again, token)
+	return res, err
+}
+
+// send sends a request with a token, and drops the token if it is refused.
+func (a *authorizer) send(req *http.Request, token string) (res *http.Response, refused bool, err error) {
+	if res, err = a.next.RoundTrip(req); err != nil {
+		return nil, false, err
+	}
+	if refused = res.StatusCode == http.StatusUnauthorized; refused {
+		a.tokens.drop(token)
+	}
+	return res, refused, nil
 }
 
 // authorized returns a copy of a request with a token.

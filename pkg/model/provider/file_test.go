@@ -156,6 +156,9 @@ func TestRefusedToken(t *testing.T) {
 		!strings.Contains(failed.Message, "the token command of corp") {
 		t.Errorf("%d requests, %v; want one more token, and an error without it", requests, err)
 	}
+	if _, err = complete(t, p, name); requests != 6 {
+		t.Errorf("%d requests, %v; want one, because the token was new", requests, err)
+	}
 }
 
 func TestFailedTokenCommand(t *testing.T) {
@@ -174,19 +177,19 @@ func TestFailedTokenCommand(t *testing.T) {
 	}
 }
 
-// Values of variables in headers are in no error.
-func TestSecretHeader(t *testing.T) {
+// Values of variables in headers, and tokens, are in no error.
+func TestSecrets(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = fmt.Fprintf(w, `{"error":{"message":"who is %s?"}}`, r.Header.Get("X-Second"))
+		_, _ = fmt.Fprintf(w, `{"error":{"message":"who is %s, %s?"}}`, r.Header.Get("X-Second"), r.Header.Get("Authorization"))
 	}))
 	defer s.Close()
-	c := extended(t, "providers: [{name: corp, wire: chat, address: '"+s.URL+"', headers: {x-second: 'Bearer ${SECOND}'}}]")
+	c := extended(t, "providers: [{name: corp, wire: chat, address: '"+s.URL+"', headers: {x-second: 'a ${SECOND}'}, token_command: [/bin/sh, -c, echo sk-token]}]")
 	p, name, err := provider.OpenWith(c, "corp:m", environment("SECOND", "sk-second"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = complete(t, p, name); err == nil || strings.Contains(err.Error(), "sk-second") || !strings.Contains(err.Error(), "who is Bearer [key]?") {
+	if _, err = complete(t, p, name); err == nil || strings.Contains(err.Error(), "sk-") || !strings.Contains(err.Error(), "who is a [key], Bearer [key]?") {
 		t.Errorf("error %v", err)
 	}
 }

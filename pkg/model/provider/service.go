@@ -36,14 +36,14 @@ var adjustments = map[harnessv1.Adjustment]catalogue.Wire{
 // Complete makes one try on the wire of the request. An error proposes another wire
 // only if the provider has it and no wire was proposed before.
 func (s *service) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
-	used := s.wire(req)
+	used := s.wires[s.wire(req)]
 	if efforts := Efforts(s.catalogue, s.ref(req)); efforts != nil && len(efforts) == 0 && req.Effort != harnessv1.Effort_EFFORT_UNSPECIFIED {
 		plain := *req
 		plain.Effort, req = harnessv1.Effort_EFFORT_UNSPECIFIED, &plain
 	}
-	resp, err := s.wires[used].Complete(ctx, req, delta)
+	resp, err := used.Complete(ctx, req, delta)
 	if err != nil {
-		return nil, s.failure(req, used, err)
+		return nil, s.failure(req, err)
 	}
 	return resp, nil
 }
@@ -79,9 +79,9 @@ func usualWire(p *catalogue.Provider, e catalogue.Entry) catalogue.Wire {
 }
 
 // failure checks the proposal of an error, and removes secrets from its message.
-func (s *service) failure(req *model.Request, used catalogue.Wire, err error) *model.Error {
+func (s *service) failure(req *model.Request, err error) *model.Error {
 	failed := model.AsError(err)
-	if other := adjustments[failed.Adjustment]; other != "" && (other == used || s.wires[other] == nil || switched(req)) {
+	if other := adjustments[failed.Adjustment]; other != "" && (s.wires[other] == nil || switched(req)) {
 		failed.Adjustment = harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED
 	}
 	secrets := s.access.secrets

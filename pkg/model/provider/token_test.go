@@ -91,11 +91,29 @@ func TestTokenCommandFails(t *testing.T) {
 	}
 }
 
-// A child of the command that keeps the output open does not count.
+// A child of the command that keeps the output open is killed, and the token is used.
 func TestTokenCommandWithChild(t *testing.T) {
-	s, _ := newTestSource("echo abc; sleep 3600 &")
-	if token, _, err := s.get(t.Context()); err != nil || token != "abc" {
-		t.Errorf("token %q, %v", token, err)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newTestSource(`exec 3>"$1"; sleep 3600 & echo abc`, pipe)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if token, _, err := s.get(t.Context()); err != nil || token != "abc" {
+			t.Errorf("token %q, %v", token, err)
+		}
+	}()
+	child, err := os.Open(pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Close() }()
+	<-done
+	_ = child.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := child.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the child still runs: %v", err)
 	}
 }
 
