@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
@@ -119,6 +120,11 @@ func (c *condition) holds(messages []*harnessv1.Message) bool {
 	for _, m := range messages {
 		if strings.Contains(m.GetContent().GetInline(), c.lastContains) {
 			return true
+		}
+		for _, p := range m.GetParts() {
+			if file := p.GetMedia(); file != nil && strings.Contains(media.Label(file), c.lastContains) {
+				return true
+			}
 		}
 	}
 	return false

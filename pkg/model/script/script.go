@@ -29,7 +29,8 @@
 //
 // An entry whose condition is false is skipped, permanently after a later entry has
 // responded. The condition last_contains searches the messages since the model's
-// last one, or all but the system prompt if there is none.
+// last one, or all but the system prompt if there is none: their texts, and the labels
+// of their images and documents, which a scripted model does not look at otherwise.
 //
 // Error entries fail one try each, before the response that follows them. The number
 // of those already used is Request.FailedTries or, if that is less, the count that

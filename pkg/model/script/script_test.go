@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
@@ -156,6 +157,16 @@ func TestSkippedEntries(t *testing.T) {
 	want := "Looking.[call_1_0 look {}]|Thinking.|error 500|error 0|[call_6_0 test {}]|error 429|Done.|[call_11_0 finish {}]|" + script.Exhausted
 	if strings.Join(got, "|") != want {
 		t.Errorf("said\n%s\nwant\n%s", strings.Join(got, "|"), want)
+	}
+}
+
+func TestConditionsFindFiles(t *testing.T) {
+	p := provider(t, "turns: [{when: {last_contains: 'image none.png'}, text: not this}, {when: {last_contains: 'image chart.png, 1280×720, 240 KB'}, text: a chart}]")
+	req := modeltest.Conversation(true)
+	last := req.Messages[len(req.Messages)-1]
+	last.Parts = media.Parts([]*harnessv1.Media{{Type: media.PNG, Width: 1280, Height: 720, Name: "chart.png", Blob: &harnessv1.BlobRef{Size: 245_760}}})
+	if got, _ := respond(t, p, req); got != "a chart" {
+		t.Errorf("said %q, want a chart", got)
 	}
 }
 
