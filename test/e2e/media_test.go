@@ -125,7 +125,7 @@ func TestMediaReachTheModel(t *testing.T) {
 // TestScreenshotsStayBelowTheLimit has a model look at 60 screenshots, ten at a time.
 func TestScreenshotsStayBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	const screenshots, atOnce = 60, 10
+	const screenshots, group = 60, 10
 	workspace := t.TempDir()
 	var replies []modeltest.Reply
 	files := make([][]byte, screenshots)
@@ -133,16 +133,16 @@ func TestScreenshotsStayBelowTheLimit(t *testing.T) {
 		files[i] = mediatest.PNG(mediatest.Noise(500, 500+i))
 		write(t, workspace, fmt.Sprintf("%d.png", i), string(files[i]))
 		look := call(fmt.Sprintf("look-%d", i), "read_file", fmt.Sprintf(`{"path":"%d.png"}`, i))
-		if i%atOnce == 0 {
+		if i%group == 0 {
 			replies = append(replies, calls())
 		}
-		replies[i/atOnce].Calls = append(replies[i/atOnce].Calls, look)
+		replies[i/group].Calls = append(replies[i/group].Calls, look)
 	}
 	v := newViewer(t, append(replies, complete)...)
 	code, stdout, _ := start(t, v.environment(), "run", "--data", t.TempDir(), "--workspace", workspace, "--output", "json",
 		"--model", "openai:gpt-5", "Look at all of them.").wait()
 	v.check(t)
-	if code != 0 || object(t, stdout)["accepted"] != true || len(v.seen) != screenshots/atOnce+1 {
+	if code != 0 || object(t, stdout)["accepted"] != true || len(v.seen) != screenshots/group+1 {
 		t.Fatalf("exit %d after %d requests: %s", code, len(v.seen), stdout)
 	}
 	cuts := 0
@@ -151,17 +151,17 @@ func TestScreenshotsStayBelowTheLimit(t *testing.T) {
 			t.Errorf("request %d has %d bytes, want at most 20 MB", i, len(r.Body))
 		}
 		for j, m := range v.seen[i] {
-			if want := files[i*atOnce-len(v.seen[i])+j]; !bytes.Equal(m.Data, want) {
+			if want := files[i*group-len(v.seen[i])+j]; !bytes.Equal(m.Data, want) {
 				t.Errorf("file %d of %d in request %d is another one", j, len(v.seen[i]), i)
 			}
 		}
-		if i > 0 && len(v.seen[i]) < atOnce/2 {
+		if i > 0 && len(v.seen[i]) < group/2 {
 			t.Errorf("request %d has %d files", i, len(v.seen[i]))
 		}
 		if i > 0 && len(v.seen[i]) <= len(v.seen[i-1]) {
 			cuts++
 			if !strings.Contains(v.text[i], "no longer shown, to make room for newer ones. To see it again, repeat the call of read_file.]") {
-				t.Errorf("request %d does not say how to look again", i)
+				t.Errorf("request %d lacks the way to look again", i)
 			}
 		}
 	}

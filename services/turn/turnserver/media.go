@@ -11,10 +11,10 @@ import (
 
 // storeMedia stores the images and documents of messages as blobs of the run, so that the
 // record only refers to them. A line of text replaces one that a tool host did not check
-// and that cannot be used.
+// and that cannot be used. A turn without a log keeps their data.
 func (t *execution) storeMedia(ctx context.Context, messages []*harnessv1.Message) error {
 	for _, m := range messages {
-		if t.unstored || len(m.GetParts()) == 0 {
+		if len(m.GetParts()) == 0 {
 			continue
 		}
 		var parts []*harnessv1.Part
@@ -33,11 +33,14 @@ func (t *execution) storeMedia(ctx context.Context, messages []*harnessv1.Messag
 				checked.Data = data
 				file = checked
 			}
-			ref, err := t.server.cfg.Log.PutBlob(ctx, t.run, file.GetData())
-			if err != nil {
-				return fmt.Errorf("store a file of the result of call %s: %w", m.GetToolCallId(), err)
+			if !t.unstored {
+				ref, err := t.server.cfg.Log.PutBlob(ctx, t.run, file.GetData())
+				if err != nil {
+					return fmt.Errorf("store a file of the result of call %s: %w", m.GetToolCallId(), err)
+				}
+				file = media.Stored(file, ref)
 			}
-			parts = append(parts, media.Parts([]*harnessv1.Media{media.Stored(file, ref)})...)
+			parts = append(parts, media.Parts([]*harnessv1.Media{file})...)
 		}
 		m.Parts = parts
 	}

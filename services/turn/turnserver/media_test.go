@@ -1,6 +1,7 @@
 package turnserver_test
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
@@ -93,5 +95,21 @@ func TestReplacedResultsHaveNoMedia(t *testing.T) {
 	journal, _ := b.records()
 	if result := resultOf(journal, "a"); result.GetContent().GetInline() != "hidden" || len(result.GetParts()) > 0 {
 		t.Errorf("the result is %v, want the text of the subscriber alone", result)
+	}
+}
+
+// TestTurnServiceReturnsMedia: a turn without a log returns the bytes themselves.
+func TestTurnServiceReturnsMedia(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, calls(call("a", "read_file", "path", "chart.png")))
+	chart := mediatest.PNG(mediatest.Noise(30, 20))
+	b.write("chart.png", string(chart))
+	updates, _ := collect(t, b, &harnessv1.TurnRequest{
+		Input:        &harnessv1.StepInput{Namespace: b.Run.Namespace, RunId: b.Run.ID, Version: 1, Step: &harnessv1.Step{To: "turn", Snapshot: b.state()}},
+		Conversation: []*harnessv1.Message{{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(goal)}},
+	})
+	result := resultOf([]*harnessv1.Record{{Appended: updates[len(updates)-1].GetOutcome().GetAppended()}}, "a")
+	if len(result.GetParts()) != 1 || !bytes.Equal(result.GetParts()[0].GetMedia().GetData(), chart) || result.GetParts()[0].GetMedia().GetBlob() != nil {
+		t.Errorf("the result has %d files, want the chart with its data", len(result.GetParts()))
 	}
 }
