@@ -132,6 +132,9 @@ func TestLoad(t *testing.T) {
 func FuzzExtend(f *testing.F) {
 	f.Add([]byte("models: [{ref: openai:x, window: 1, input: 1, long: {above: 3, input: 1, output: 2}}]"))
 	f.Add([]byte("a: &a {ref: openai:x}\nmodels: [*a]"))
+	f.Add([]byte(corp))
+	f.Add([]byte("models: [{ref: openai:x, window: 1, efforts: &e [low], reads: [y], image_tokens: {patch: 28, each: 1.5}}, {ref: openai:y, window: 1, efforts: *e}]"))
+	f.Add([]byte("providers: [{name: p, wire: [chat], address: http://h, body: &b {a: {c: [1, .inf, 2026-01-01]}}}, {name: q, body: *b}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := catalogue.Default().Extend("own.yaml", data)
 		if (c == nil) == (err == nil) {

@@ -124,8 +124,9 @@ func TestProviderReportsThePlace(t *testing.T) {
 		"providers: [{}]": "1:13: a provider has no name", "providers: [{name: p, wire: chat}]": "1:13: provider p has no address: set address, or address_variable",
 		"providers: [{name: p, address: http://h}]":                  "1:13: provider p has no wire: set wire to chat, responses, messages",
 		"providers: [{name: script, wire: chat, address: http://h}]": "1:20: name cannot be script",
-		"providers: [{name: a b}]":                                   "1:20: name must be 1 to 64 letters", "providers: [{name: .a}]": "1:20: name must be", "providers: [{name: [a]}]": "1:20: name must be",
-		"providers: [{name: p, wire: grpc}]": "1:29: wire must be chat, responses, messages, or", "providers: [{name: p, wire: []}]": "1:29: wire must be",
+		"providers: [{name: a b}]":                                   "1:20: name must be 1 to 64 letters", "providers: [{name: .a}]": "1:20: name must be", "providers: [{name: [a]}]": "1:20: name must be", "providers: [{name: null}]": "1:20: name must be", "providers: [{name: p, key_variable: }]": "1:37: key_variable must be",
+		"providers: [{name: p, model_prefix: null}]": "1:37: model_prefix must be a text",
+		"providers: [{name: p, wire: grpc}]":         "1:29: wire must be chat, responses, messages, or", "providers: [{name: p, wire: []}]": "1:29: wire must be",
 		"providers: [{name: p, wire: [chat, messages]}]": "1:29: wire must be", "providers: [{name: p, wire: [chat, chat]}]": "1:36: wire must be",
 		"providers: [{name: p, wires: chat}]": `1:23: a provider has no field "wires"; it has name, aliases, wire`, "providers: [{name: p, name: q}]": "1:23: duplicate field name",
 		"providers: [{name: p, address: h/v1}]": "1:32: address must be an http or https address", "providers: [{name: p, address: 'http://u:p@h'}]": "1:32: address must be",
@@ -141,8 +142,8 @@ func TestProviderReportsThePlace(t *testing.T) {
 		start + ", effort: strong}": "2:55: effort must be reasoning_effort, reasoning, thinking or enable_thinking", start + ", reasoning: {back: sometimes}}": "2:65: back must be never, calls or always",
 		start + ", reasoning: {blank: x, back: calls}}": "2:58: reasoning.blank needs field", start + ", reasoning: {blank: x, field: f}}": "2:58: reasoning.blank needs field",
 		start + ", reasoning: {blank: [x]}}": "2:66: blank must be a text; it may be empty", start + ", body: [1]}": "2:53: body must be a mapping",
-		start + ", body: {model: x}}": `2:54: body cannot set "model": the harness does`, start + ", body: {a: {1: b}}}": "2:57: body.a cannot be written as JSON",
-		start + ", body: {a: .nan}}": "2:57: body.a cannot be written as JSON", start + ", body: {a: 1, a: 2}}": "2:60: duplicate field a",
+		start + ", body: {model: x}}": `2:54: body cannot set "model": the harness does`, start + ", body: {a: {1: b}}}": `2:57: body."a" cannot be written as JSON`,
+		start + ", body: {a: .nan}}": `2:57: body."a" cannot be written as JSON`, start + ", body: {a: 1, a: 2}}": `2:60: duplicate field "a"`,
 		start + ", model_prefix: x}": "2:3: provider p has a model_prefix and no models_of", start + ", models_of: nobody}": "2:3: provider p has the models of nobody, which is unknown: must be one of openai,",
 		start + "}\n- {name: p, wire: chat, address: http://h}": "3:3: duplicate provider p", start + ", aliases: [p]}": "2:3: duplicate provider p",
 		start + ", aliases: [openai]}": "2:3: openai is a name of the provider openai", start + ", aliases: [script]}": "2:57: an alias cannot be script",
@@ -222,7 +223,7 @@ func TestEmbeddedModels(t *testing.T) {
 func TestOwns(t *testing.T) {
 	c := extend(t, corp)
 	for address, want := range map[string]bool{
-		"https://api.openai.com/v1": true, "https://EU.api.openai.com:443/v1/": true, "https://openai.com": true,
+		"https://api.openai.com/v1": true, "https://EU.api.OpenAI.com:443/v1/": true, "https://openai.com": true,
 		"https://api.openai.com.example.com/v1": false, "https://notopenai.com/v1": false, "http://127.0.0.1:8000/v1": false, "::": false,
 	} {
 		if got := c.Provider("openai").Owns(address); got != want {

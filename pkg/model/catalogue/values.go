@@ -163,14 +163,14 @@ func (p *parser) members(into *map[string]json.RawMessage, reserved ...string) r
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if _, twice := (*into)[key.Value]; twice {
-				return p.fail(key, "duplicate field %s", key.Value)
+				return p.fail(key, "duplicate field %q", key.Value)
 			}
 			if key.Kind != yaml.ScalarNode || key.Value == "" || slices.Contains(reserved, key.Value) {
 				return p.fail(key, "%s cannot set %q: the harness does", name, key.Value)
 			}
 			value, err := asJSON(n.Content[i+1])
 			if err != nil {
-				return p.fail(n.Content[i+1], "%s.%s cannot be written as JSON", name, key.Value)
+				return p.fail(n.Content[i+1], "%s.%q cannot be written as JSON", name, key.Value)
 			}
 			(*into)[key.Value] = value
 		}
