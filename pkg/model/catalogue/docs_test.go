@@ -96,3 +96,24 @@ func fieldRows(text, header string) string {
 	}
 	return names.String()
 }
+
+func TestDocsExamplesParse(t *testing.T) {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed := 0
+	for _, block := range strings.Split(string(data), "```yaml\n")[1:] {
+		example, _, _ := strings.Cut(block, "```")
+		if !strings.HasPrefix(example, "models:") && !strings.HasPrefix(example, "providers:") {
+			continue
+		}
+		parsed++
+		if _, err := Default().Extend(page, []byte(example)); err != nil {
+			t.Error(err)
+		}
+	}
+	if parsed < 2 {
+		t.Errorf("%s has %d examples of catalogue files, want one of models and one of providers", page, parsed)
+	}
+}
