@@ -43,7 +43,9 @@ func (s *Server) storeMedia(ctx context.Context, run runlog.Run, spec *harnessv1
 	if len(spec.GetMedia()) == 0 {
 		return spec, nil
 	}
-	if err := s.refuseErased(ctx, run); err != nil {
+	read, cancel := s.bounded(ctx)
+	defer cancel()
+	if err := s.refuseErased(read, run); err != nil {
 		return nil, err
 	}
 	stored, err := s.putMedia(ctx, run, spec.GetMedia())

@@ -236,8 +236,6 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 // refuseErased returns an error for the name of a run that is being erased: blobs that are
 // stored before the log of a new run begins would be deleted with the former one.
 func (s *Server) refuseErased(ctx context.Context, run runlog.Run) error {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
 	if _, err := s.view(ctx, run); isExpired(err) {
 		return err
 	}
