@@ -20,9 +20,9 @@ func reasoned() []modeltest.Reply {
 	part := func(c modeltest.Call) modeltest.ReplyPart { return modeltest.ReplyPart{Call: &c} }
 	usage := &modeltest.Usage{Input: 100, Output: 30, Cached: 50, Reasoning: 20}
 	return []modeltest.Reply{
-		{Parts: []modeltest.ReplyPart{think("First I look."), {Text: "Looking."}, part(call("a", "list_directory", `{}`)), part(call("b", "list_directory", `{"path":"."}`))}, Usage: usage},
-		{Parts: []modeltest.ReplyPart{think("Then I write."), part(call("c", "write_file", `{"path":"a.txt","content":"a"}`))}, Usage: usage},
-		{Parts: []modeltest.ReplyPart{think("Done."), part(call("d", "work_complete", `{"summary":"all done"}`))}, Usage: usage},
+		{Parts: []modeltest.ReplyPart{think("First I look."), {Text: "Looking."}, part(call("callA0001", "list_directory", `{}`)), part(call("callB0001", "list_directory", `{"path":"."}`))}, Usage: usage},
+		{Parts: []modeltest.ReplyPart{think("Then I write."), part(call("callC0001", "write_file", `{"path":"a.txt","content":"a"}`))}, Usage: usage},
+		{Parts: []modeltest.ReplyPart{think("Done."), part(call("callD0001", "work_complete", `{"summary":"all done"}`))}, Usage: usage},
 	}
 }
 

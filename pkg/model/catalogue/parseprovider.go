@@ -102,6 +102,8 @@ func (p *parser) dialect(out *Provider) []member {
 		{"effort", choice(p, &out.Effort, EffortField, EffortObject, EffortThinking, EffortSwitch)},
 		{"cache_key", p.flag(&out.CacheKey)},
 		{"no_stream_options", p.flag(&out.NoStreamOptions)},
+		{"no_user_after_results", p.flag(&out.NoUserAfterResults)},
+		{"short_call_ids", p.flag(&out.ShortCallIDs)},
 		{"body", p.members(&out.Body, ownMembers...)},
 		{"images", p.flag(&out.Images)},
 		{"pdf", p.flag(&out.PDF)},

@@ -103,6 +103,11 @@ type Provider struct {
 	CacheKey bool
 	// NoStreamOptions leaves stream_options out of requests on WireChat.
 	NoStreamOptions bool
+	// NoUserAfterResults puts a fixed answer between results of calls and a message of the
+	// user on WireChat.
+	NoUserAfterResults bool
+	// ShortCallIDs replaces ids of calls on WireChat by nine letters and digits.
+	ShortCallIDs bool
 	// Body are additional members of each request.
 	Body map[string]json.RawMessage
 	// Images and PDF report whether models take them whose entry does not say.

@@ -34,6 +34,8 @@ const corp = `providers:
     effort: thinking
     cache_key: true
     no_stream_options: true
+    no_user_after_results: true
+    short_call_ids: true
     body: {top: {n: 1, list: [a, 2.5, true, null]}, route: fast}
     images: true
     pdf: true
@@ -50,7 +52,8 @@ func TestProvider(t *testing.T) {
 		KeyVariable: "CORP_KEY", KeyOptional: true, KeyHeader: "Api-Key", Headers: map[string]string{"X-Team": "a", "X-Second": "${CORP_SECOND}"},
 		TokenCommand: []string{"corp", "token", "--plain"},
 		Reasoning:    catalogue.ReasoningField{Field: "reasoning", Back: catalogue.BackCalls, Blank: &blank, Signature: true, Chunks: true},
-		Effort:       catalogue.EffortThinking, CacheKey: true, NoStreamOptions: true, Images: true, PDF: true, ModelsOf: "openai", ModelPrefix: "gw/",
+		Effort:       catalogue.EffortThinking, CacheKey: true, NoStreamOptions: true, NoUserAfterResults: true, ShortCallIDs: true,
+		Images: true, PDF: true, ModelsOf: "openai", ModelPrefix: "gw/",
 	}
 	got := *c.Provider("corp")
 	if body := got.Body; string(body["top"]) != `{"list":["a",2.5,true,null],"n":1}` || string(body["route"]) != `"fast"` || len(body) != 2 {

@@ -34,6 +34,12 @@ func TestTempersRefuse(t *testing.T) {
 			`{"role":"tool","tool_call_id":"c","content":"1"}`)
 	}
 	plain := func(more string) string { return body(user, `{"role":"assistant","content":"Yes."`+more+`}`, user) }
+	results := func(id string, more ...string) string {
+		return body(append([]string{
+			user, `{"role":"assistant","tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+			`{"role":"tool","tool_call_id":"` + id + `","content":"1"}`,
+		}, more...)...)
+	}
 	replies := []modeltest.Reply{
 		{Parts: []modeltest.ReplyPart{{Thinking: &modeltest.Thinking{Text: "a<b"}}, {Text: "I see."}, {Call: &modeltest.Call{ID: "c", Name: "f", Arguments: "{}"}}}},
 		{Parts: []modeltest.ReplyPart{{Thinking: &modeltest.Thinking{Text: "sure"}}, {Text: "Yes."}}},
@@ -78,6 +84,23 @@ func TestTempersRefuse(t *testing.T) {
 		"chunks, other": {
 			modeltest.TemperMistral(), body(user, `{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"no"}]},{"type":"text","text":"Yes."}]}`, user),
 			400, "not the reasoning of this answer", modeltest.ReturnCount{},
+		},
+		"order": {
+			modeltest.TemperMistral(), results("aB3456789", `{"role":"user","content":"And?"}`), 400,
+			`"message":"Unexpected role 'user' after role 'tool'","object":"error","param":null,"raw_status_code":400,"type":"invalid_request_message_order"`, modeltest.ReturnCount{},
+		},
+		"order, its code":        {modeltest.TemperMistral(), results("aB3456789", user), 400, `"code":"3230"`, modeltest.ReturnCount{}},
+		"order, an answer":       {modeltest.TemperMistral(), results("aB3456789", `{"role":"assistant","content":"Understood."}`, user), 200, "", modeltest.ReturnCount{}},
+		"order, no temper":       {modeltest.TemperVLLM(), results("aB3456789", user), 200, "", modeltest.ReturnCount{}},
+		"order, its own setting": {modeltest.Temper{NoUserAfterResults: true}, results("aB3456789", user), 400, "Unexpected role 'user' after role 'tool'", modeltest.ReturnCount{}},
+		"id": {
+			modeltest.TemperMistral(), results("call_0fypS1hVX"), 400, "Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.", modeltest.ReturnCount{},
+		},
+		"id, its code":          {modeltest.TemperMistral(), results("aB34567890"), 400, `"code":"3280"`, modeltest.ReturnCount{}},
+		"id, another character": {modeltest.TemperMistral(), results("aB345678_"), 400, `"type":"invalid_function_call"`, modeltest.ReturnCount{}},
+		"id, no temper":         {modeltest.TemperVLLM(), results("call_0fypS1hVX"), 200, "", modeltest.ReturnCount{}},
+		"id, of a result": {
+			modeltest.TemperMistral(), strings.Replace(results("aB3456789"), `_id":"aB3456789"`, `_id":"x"`, 1), 400, "Tool call id was x but", modeltest.ReturnCount{},
 		},
 		"empty": {modeltest.TemperOpenRouter(), plain(`,"reasoning_details":[]`), 400, "missing 'reasoning_details'", modeltest.ReturnCount{}},
 		"details, other": {

@@ -26,6 +26,10 @@ type Temper struct {
 	Members []string
 	// NoStreamOptions refuses stream_options and reports the usage of each stream.
 	NoStreamOptions bool
+	// NoUserAfterResults refuses other messages than answers directly after results.
+	NoUserAfterResults bool
+	// ShortCallIDs refuses ids of calls that are not nine letters and digits.
+	ShortCallIDs bool
 	// Words are those of the refusals.
 	Words Words
 }
@@ -68,10 +72,13 @@ func TemperMoonshot() Temper {
 	return Temper{Return: ReturnWithCalls, NotEmpty: true, Words: WordsMoonshot, Members: []string{"thinking", "reasoning_effort"}}
 }
 
-// TemperMistral takes reasoning in chunks of the content, and refuses members that it
-// does not know.
+// TemperMistral takes reasoning in chunks of the content. It refuses members that it does
+// not know, messages of the user directly after results, and long ids of calls.
 func TemperMistral() Temper {
-	return Temper{Member: memberChunks, Return: ReturnAccepted, NoStreamOptions: true, Words: WordsMistral, Members: []string{"reasoning_effort"}}
+	return Temper{
+		Member: memberChunks, Return: ReturnAccepted, NoStreamOptions: true, NoUserAfterResults: true, ShortCallIDs: true,
+		Words: WordsMistral, Members: []string{"reasoning_effort"},
+	}
 }
 
 // TemperGroq refuses reasoning.

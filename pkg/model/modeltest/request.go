@@ -150,6 +150,9 @@ func (t *Temper) parse(body []byte) (*Request, error) {
 		}
 		r.Messages = append(r.Messages, message)
 	}
+	if err := t.checkStrict(r.Messages); err != nil {
+		return nil, err
+	}
 	if err := checkPairing(r.Messages); err != nil {
 		return nil, err
 	}

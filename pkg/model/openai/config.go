@@ -44,6 +44,13 @@ type Config struct {
 	// NoStreamOptions leaves stream_options out, for a server that refuses it and reports
 	// the usage of a stream unasked (Mistral).
 	NoStreamOptions bool
+	// NoUserAfterResults puts a fixed answer between results of calls and a message of the
+	// user that follows them, for a server that refuses the one after the other (Mistral:
+	// "Unexpected role 'user' after role 'tool'").
+	NoUserAfterResults bool
+	// ShortCallIDs replaces ids of calls that are not nine letters and digits by such ids,
+	// for a server that refuses others (Mistral).
+	ShortCallIDs bool
 	// CacheKey sends the request's cache key as prompt_cache_key.
 	CacheKey bool
 	// Body are additional members of each request, sent as they are written. The effort

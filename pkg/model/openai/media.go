@@ -52,13 +52,14 @@ func (e *encoder) resultMedia(results []*harnessv1.Message) {
 	if len(results) == 0 {
 		return
 	}
+	e.bridge()
 	e.next()
 	e.open('{')
 	e.member("role", "user")
 	e.name("content")
 	e.open('[')
 	for _, m := range results {
-		e.text(resultMediaText(m))
+		e.text(e.resultMediaText(m))
 		e.media(mediaOf(m))
 	}
 	e.end(']')
@@ -66,11 +67,12 @@ func (e *encoder) resultMedia(results []*harnessv1.Message) {
 }
 
 // resultMediaText tells the model which call the media after it belong to.
-func resultMediaText(m *harnessv1.Message) string {
+func (e *encoder) resultMediaText(m *harnessv1.Message) string {
+	id := e.callID(m.GetToolCallId())
 	if m.GetToolName() == "" {
-		return fmt.Sprintf("Attached to the result of tool call %s:", m.GetToolCallId())
+		return fmt.Sprintf("Attached to the result of tool call %s:", id)
 	}
-	return fmt.Sprintf("Attached to the result of tool call %s (%s):", m.GetToolCallId(), m.GetToolName())
+	return fmt.Sprintf("Attached to the result of tool call %s (%s):", id, m.GetToolName())
 }
 
 // media writes images as image_url and documents as file.

@@ -37,13 +37,15 @@ type function struct {
 type encoder struct {
 	*body
 	reasoning *Reasoning
+	// bridged and shortIDs are the settings NoUserAfterResults and ShortCallIDs.
+	bridged, shortIDs bool
 }
 
 // encode returns the body of a request. It fails on what a valid request does
 // not have: an unset role, content or media that are not inline, a schema that is
 // not JSON. The messages come first, so that a request begins with the former one.
 func (c *Config) encode(req *model.Request, name string) (any, error) {
-	e := &encoder{body: newBody(), reasoning: &c.Reasoning}
+	e := &encoder{body: newBody(), reasoning: &c.Reasoning, bridged: c.NoUserAfterResults, shortIDs: c.ShortCallIDs}
 	e.open('{')
 	if err := e.messages(req.Messages); err != nil {
 		return nil, err
@@ -70,14 +72,19 @@ func (e *encoder) messages(messages []*harnessv1.Message) error {
 	e.name("messages")
 	e.open('[')
 	var shown []*harnessv1.Message // results whose media are not written yet
+	var last harnessv1.Role        // of the message before
 	for _, m := range messages {
 		if m.GetRole() != harnessv1.Role_ROLE_TOOL {
 			e.resultMedia(shown)
+			if last == harnessv1.Role_ROLE_TOOL && len(shown) == 0 && m.GetRole() == harnessv1.Role_ROLE_USER {
+				e.bridge()
+			}
 			shown = nil
 		}
 		if err := e.message(m); err != nil {
 			return fmt.Errorf("message %d: %w", m.GetId(), err)
 		}
+		last = m.GetRole()
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL && len(mediaOf(m)) > 0 {
 			shown = append(shown, m)
 		}
@@ -107,7 +114,7 @@ func (e *encoder) message(m *harnessv1.Message) error {
 	case harnessv1.Role_ROLE_TOOL:
 		e.member("role", "tool")
 		e.member("content", text)
-		e.member("tool_call_id", m.GetToolCallId())
+		e.member("tool_call_id", e.callID(m.GetToolCallId()))
 	case harnessv1.Role_ROLE_ASSISTANT:
 		err = e.assistant(m, text)
 	default:
@@ -149,7 +156,7 @@ func (e *encoder) calls(m *harnessv1.Message) error {
 		}
 		e.next()
 		e.open('{')
-		e.member("id", c.GetId())
+		e.member("id", e.callID(c.GetId()))
 		e.member("type", "function")
 		e.member("function", functionCall{
 			Name: model.SendableName(c.GetName()), Arguments: model.SendableArguments(arguments),

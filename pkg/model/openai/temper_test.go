@@ -42,7 +42,10 @@ func services() map[string]service {
 			modeltest.TemperMoonshot(), withCalls,
 		},
 		"mistral": {
-			openai.Config{Reasoning: openai.Reasoning{Chunks: true, Back: openai.BackAlways}, Effort: openai.EffortField, NoStreamOptions: true},
+			openai.Config{
+				Reasoning: openai.Reasoning{Chunks: true, Back: openai.BackAlways}, Effort: openai.EffortField,
+				NoStreamOptions: true, NoUserAfterResults: true, ShortCallIDs: true,
+			},
 			modeltest.TemperMistral(), always,
 		},
 		"groq": {openai.Config{Effort: openai.EffortField}, modeltest.TemperGroq(), never},
@@ -94,7 +97,7 @@ func script(streaming bool) []modeltest.Reply {
 		thinking := modeltest.ReplyPart{Thinking: &modeltest.Thinking{Text: fmt.Sprintf("Step %d: is a < b & \"c\"? Ja, 思考 😀.\n", i), Size: 100 * (i % 5)}}
 		text := modeltest.ReplyPart{Text: fmt.Sprintf("Answer %d.", i)}
 		call := func(name string) modeltest.ReplyPart {
-			return modeltest.ReplyPart{Call: &modeltest.Call{ID: fmt.Sprintf("%s%d", name, i), Name: "read_file", Arguments: fmt.Sprintf(`{"path": "%d"}`, i)}}
+			return modeltest.ReplyPart{Call: &modeltest.Call{ID: fmt.Sprintf("%s%08d", name, i), Name: "read_file", Arguments: fmt.Sprintf(`{"path": "%d"}`, i)}}
 		}
 		reply := modeltest.Reply{Usage: &modeltest.Usage{Input: 100, Output: 20, Cached: 50, Reasoning: 7}}
 		switch i % 6 {

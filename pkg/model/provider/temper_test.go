@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
@@ -22,8 +23,8 @@ func tempers() map[string]modeltest.Temper {
 }
 
 // TestBuiltInSettings talks with a strict server for each provider with the chat wire. The
-// server refuses reasoning that is missing, empty, unknown or changed, and members that
-// the service does not know.
+// server refuses reasoning that is missing, empty, unknown or changed, members that the
+// service does not know, and orders of messages and ids of calls that it does not take.
 func TestBuiltInSettings(t *testing.T) {
 	const turns = 12
 	for name, temper := range tempers() {
@@ -44,6 +45,10 @@ func TestBuiltInSettings(t *testing.T) {
 					t.Fatalf("turn %d: %v", turn, err)
 				}
 				modeltest.Answer(req, resp, func(c *harnessv1.ToolCall) string { return "result of " + c.GetId() })
+				if turn%4 == 0 { // guidance after results
+					said := &harnessv1.Message{Id: uint64(len(req.Messages)) + 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline("Go on.")}
+					req.Messages = append(req.Messages, said)
+				}
 			}
 			for i, r := range s.Requests() {
 				if r.Refused != "" {
@@ -63,7 +68,7 @@ func thoughts(n int) []modeltest.Reply {
 		}
 		replies[i].Parts = append(replies[i].Parts, modeltest.ReplyPart{Text: fmt.Sprintf("Answer %d.", i)})
 		if i%2 == 0 {
-			call := &modeltest.Call{ID: fmt.Sprintf("call%d", i), Name: "read_file", Arguments: `{"path":"a"}`}
+			call := &modeltest.Call{ID: fmt.Sprintf("call%05d", i), Name: "read_file", Arguments: `{"path":"a"}`}
 			replies[i].Parts = append(replies[i].Parts, modeltest.ReplyPart{Call: call})
 		}
 	}
@@ -72,7 +77,7 @@ func thoughts(n int) []modeltest.Reply {
 
 // answerElsewhere appends an answer of another provider, with a call and its result.
 func answerElsewhere(like *harnessv1.Message, messages *[]*harnessv1.Message) {
-	const id = "elsewhere"
+	const id = "toolu_01elsewhere"
 	*messages = append(*messages,
 		&harnessv1.Message{Id: 3, Role: harnessv1.Role_ROLE_ASSISTANT, Content: like.GetContent(), ToolCalls: []*harnessv1.ToolCall{{Id: id, Name: "read_file"}}},
 		&harnessv1.Message{Id: 4, Role: harnessv1.Role_ROLE_TOOL, Content: like.GetContent(), ToolCallId: id, ToolName: "read_file"})

@@ -31,7 +31,8 @@ func (o *opener) chat() (wire, error) {
 	return openai.New(openai.Config{
 		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
 		KeyVariable: a.keyName, BaseVariable: a.addressName, Reasoning: reasoning(p.Reasoning), Effort: openai.EffortStyle(p.Effort),
-		Efforts: o.efforts, Takes: o.takes, CacheKey: p.CacheKey && a.own, NoStreamOptions: p.NoStreamOptions, Body: p.Body, HTTPClient: o.client,
+		Efforts: o.efforts, Takes: o.takes, CacheKey: p.CacheKey && a.own, NoStreamOptions: p.NoStreamOptions,
+		NoUserAfterResults: p.NoUserAfterResults, ShortCallIDs: p.ShortCallIDs, Body: p.Body, HTTPClient: o.client,
 	})
 }
 
