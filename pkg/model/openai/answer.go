@@ -55,8 +55,8 @@ func (a *answer) add(r *reply) model.Delta {
 	before := a.text.Len()
 	var chunks []json.RawMessage
 	if len(r.Content) > 0 && r.Content[0] == '[' && json.Unmarshal(r.Content, &chunks) == nil {
-		for _, c := range chunks {
-			delta.Reasoning += a.addChunk(c)
+		for i, c := range chunks {
+			delta.Reasoning += a.addChunk(c, i == 0)
 		}
 	} else {
 		a.addText(wire.Text(r.Content))

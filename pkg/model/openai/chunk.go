@@ -23,9 +23,10 @@ type chunk struct {
 	parts []entry // what it consists of
 }
 
-// addChunk adds a chunk of the content and returns its reasoning for people. Chunks of
-// other types are not read.
-func (a *answer) addChunk(raw json.RawMessage) string {
+// addChunk adds a chunk of the content and returns its reasoning for people. Only the first
+// of a content can continue the last one of the delta before. Chunks of other types are not
+// read.
+func (a *answer) addChunk(raw json.RawMessage, first bool) string {
 	e := parseEntry(raw)
 	switch text(e.object.value("type")) {
 	case chunkOfText:
@@ -33,7 +34,7 @@ func (a *answer) addChunk(raw json.RawMessage) string {
 	case chunkThinking:
 		c := newChunk(e)
 		said := c.text()
-		if last := len(a.order) - 1; last >= 0 && a.order[last].chunk != nil {
+		if last := len(a.order) - 1; first && last >= 0 && a.order[last].chunk != nil {
 			a.order[last].chunk.add(c)
 		} else {
 			a.order = append(a.order, piece{chunk: c})

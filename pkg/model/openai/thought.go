@@ -22,7 +22,7 @@ type thought struct {
 	// send both members send the same text in both.
 	member string
 	text   json.RawMessage
-	// details are the entries of reasoning_details, merged.
+	// details are the entries of reasoning_details; those that were streamed in pieces are one.
 	details []entry
 }
 
@@ -57,42 +57,52 @@ func (t *thought) addText(member string, value json.RawMessage) {
 	t.text = join(t.text, value)
 }
 
-// addDetails adds entries and returns their text for people.
+// addDetails adds the entries of one delta, or of a whole answer, and returns their text for
+// people. Entries that came together are different ones: the entries of a whole answer stay
+// as they came.
 func (t *thought) addDetails(list json.RawMessage) string {
 	var entries []json.RawMessage
 	if json.Unmarshal(list, &entries) != nil {
 		return ""
 	}
 	var said strings.Builder
+	growing := make([]bool, len(t.details)) // may take an entry of this delta
+	for i := range growing {
+		growing[i] = true
+	}
 	for _, raw := range entries {
 		e := parseEntry(raw)
 		said.WriteString(detailText(e.object))
-		t.addDetail(e)
+		t.addDetail(e, growing)
 	}
 	return said.String()
 }
 
-// grown are the members of an entry that are streamed in pieces.
-var grown = []string{"text", "summary", "data"}
+// grown are the members of an entry that are streamed in pieces. Encrypted data is not: two
+// that are joined cannot be decrypted.
+var grown = []string{"text", "summary"}
 
-// addDetail adds an entry to the last one of its type and index, or as a new one. A
+// addDetail adds an entry to the newest one of its type and index, or as a new one. A
 // streamed entry comes in pieces, of which the last may have only the signature: an entry
 // that is signed has all of its text. Entries with different ids are not the same one
 // (openrouter.ai/docs/use-cases/reasoning-tokens).
-func (t *thought) addDetail(e entry) {
-	for i, have := range slices.Backward(t.details) {
-		if sameDetail(have.object, e.object) {
-			if text(have.object.value("signature")) != "" && detailGrows(e.object) {
-				break
-			}
-			t.details[i] = entry{object: merge(have.object, e.object)}
+func (t *thought) addDetail(e entry, growing []bool) {
+	for i, may := range slices.Backward(growing) {
+		have := t.details[i].object
+		if !sameDetail(have, e.object) {
+			continue
+		}
+		growing[i] = false
+		if may && !complete(have, e.object) {
+			t.details[i] = entry{object: merge(have, e.object)}
 			return
 		}
+		break
 	}
 	t.details = append(t.details, e)
 }
 
-// sameDetail reports whether two entries are pieces of one.
+// sameDetail reports whether two entries can be pieces of one.
 func sameDetail(a, b object) bool {
 	if a.value("type") == nil {
 		return false
@@ -101,9 +111,13 @@ func sameDetail(a, b object) bool {
 	return same("type") && same("index") && (a.value("id") == nil || b.value("id") == nil || same("id"))
 }
 
-// detailGrows reports whether an entry has something to append.
-func detailGrows(o object) bool {
-	return slices.ContainsFunc(grown, func(name string) bool { return text(o.value(name)) != "" })
+// complete reports whether an entry can not take what the next one has: text after a
+// signature, or data in addition to its own.
+func complete(have, next object) bool {
+	has := func(o object) func(string) bool {
+		return func(name string) bool { return text(o.value(name)) != "" }
+	}
+	return has(have)("signature") && slices.ContainsFunc(grown, has(next)) || has(have)("data") && has(next)("data")
 }
 
 // merge adds a piece to an entry: text is appended, other members replace what is empty.

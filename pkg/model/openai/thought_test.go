@@ -112,7 +112,7 @@ func TestReasoningIsRead(t *testing.T) {
 				`{"content":"x"}`,
 			},
 			"ab", `reasoning ab {"reasoning_details":[{"type":"reasoning.text","text":"ab","format":"f","index":0,"signature":"s"},` +
-				`{"type":"reasoning.encrypted","data":"d1d2","index":1,"id":"x"},{"type":"reasoning.encrypted","data":"e","index":1,"id":"y"},` +
+				`{"type":"reasoning.encrypted","data":"d1","index":1,"id":"x"},{"type":"reasoning.encrypted","data":"d2","index":1,"id":"x"},{"type":"reasoning.encrypted","data":"e","index":1,"id":"y"},` +
 				`{"type":"reasoning.text","text":"c","index":0}]}; text x`,
 		},
 		"a signature that comes twice": {
@@ -133,6 +133,29 @@ func TestReasoningIsRead(t *testing.T) {
 			},
 			"abAt", `reasoning aAbt {"reasoning_details":[{"type":"reasoning.summary","summary":"aA","index":0},{"type":"reasoning.summary","summary":"b","index":1},` +
 				`{"type":"reasoning.text","text":"t","index":1}]}`,
+		},
+		"details that came together": {
+			backAlways, []string{
+				`{"reasoning_details":[{"type":"reasoning.text","text":"a","index":0}]}`,
+				`{"reasoning_details":[{"type":"reasoning.text","text":"b","index":0},{"type":"reasoning.text","text":"c","index":0}]}`,
+				`{"reasoning_details":[{"type":"reasoning.text","text":"d","index":0}]}`,
+			},
+			"abcd", `reasoning abcd {"reasoning_details":[{"type":"reasoning.text","text":"ab","index":0},{"type":"reasoning.text","text":"cd","index":0}]}`,
+		},
+		"details after a signature": {
+			backAlways, []string{
+				`{"reasoning_details":[{"type":"reasoning.text","text":"a","signature":"s","index":0}]}`,
+				`{"reasoning_details":[{"type":"reasoning.text","text":"b","index":0},{"type":"reasoning.text","signature":"t","index":0}]}`,
+			},
+			"ab", `reasoning ab {"reasoning_details":[{"type":"reasoning.text","text":"a","signature":"s","index":0},` +
+				`{"type":"reasoning.text","text":"b","index":0},{"type":"reasoning.text","signature":"t","index":0}]}`,
+		},
+		"data after the id": {
+			backAlways, []string{
+				`{"reasoning_details":[{"type":"reasoning.encrypted","id":"x","index":0}]}`,
+				`{"reasoning_details":[{"type":"reasoning.encrypted","id":"x","index":0,"data":"d"}]}`,
+			},
+			"", `reasoning  {"reasoning_details":[{"type":"reasoning.encrypted","id":"x","index":0,"data":"d"}]}`,
 		},
 		"details as text": {
 			field("reasoning_content"), []string{`{"reasoning_details":[{"type":"reasoning.text","text":"a<b"}]}`}, "a<b", `reasoning a<b {"reasoning_content":"a<b"}`,
@@ -178,11 +201,16 @@ func TestReasoningIsRead(t *testing.T) {
 	}
 }
 
+// severalDetails are entries that would be one if they were the pieces of a stream.
+const severalDetails = `[{"type":"reasoning.summary","summary":"A"},{"type":"reasoning.summary","summary":"B"},` +
+	`{"type":"reasoning.encrypted","data":"eA==","format":"x","index":0},{"type":"reasoning.encrypted","data":"eB==","format":"x","index":0}]`
+
 // TestPlainReasoningKeepsItsBytes has one of each that no merging may touch.
 func TestPlainReasoningKeepsItsBytes(t *testing.T) {
 	for message, want := range map[string]string{
 		`"reasoning_content":"\u0061\/ "`: `{"reasoning_content":"\u0061\/ "}`,
 		`"reasoning":"x","reasoning_details":[{"type":"reasoning.text",  "text":"x","signature":""}]`:          `{"reasoning_details":[{"type":"reasoning.text",  "text":"x","signature":""}]}`,
+		`"reasoning_details":` + severalDetails:                                                                `{"reasoning_details":` + severalDetails + `}`,
 		`"content":[{"thinking":[ {"text":"x","type":"text"}],"type":"thinking"},{"type":"text","text":"hi"}]`: `{"content":[{"thinking":[ {"text":"x","type":"text"}],"type":"thinking"}]}`,
 	} {
 		resp, err := newDecoder(backAlways).decode([]byte(`{"choices":[{"message":{` + message + `},"finish_reason":"stop"}]}`))
@@ -192,6 +220,18 @@ func TestPlainReasoningKeepsItsBytes(t *testing.T) {
 		if got := string(resp.Parts[0].GetOpaque().GetInline()); got != want {
 			t.Errorf("%s\ngoes back as %s\nwant %s", message, got, want)
 		}
+	}
+}
+
+// TestPlainChunksStaySeparate has two chunks of reasoning that are next to each other.
+func TestPlainChunksStaySeparate(t *testing.T) {
+	const one, two = `{"type":"thinking","thinking":[{"type":"text","text":"a"}],"closed":true}`, `{"type":"thinking","thinking":[{"type":"text","text":"b"}]}`
+	resp, err := newDecoder(Reasoning{Chunks: true, Back: BackAlways}).decode([]byte(`{"choices":[{"message":{"content":[` + one + `,` + two + `]}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := show(resp), `reasoning a {"content":[`+one+`]}; reasoning b {"content":[`+two+`]}`; got != want {
+		t.Errorf("parts\n%s\nwant\n%s", got, want)
 	}
 }
 
