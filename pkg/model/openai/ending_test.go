@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -87,6 +89,11 @@ func TestUnfinishedResponses(t *testing.T) {
 	}
 }
 
+// gateway returns the error body of a gateway that passes on an error of a provider.
+func gateway(raw string) string {
+	return `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":` + strconv.Quote(raw) + `,"provider_name":"p","is_byok":false}},"user_id":"u"}`
+}
+
 func TestRefusedRequests(t *testing.T) {
 	const (
 		none      = harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED
@@ -115,6 +122,13 @@ func TestRefusedRequests(t *testing.T) {
 		{400, `{"error":{"message":"Function call is missing a thought_signature in functionCall parts."}}`, opaque, false, ""},
 		{400, `{"error":{"message":"Corrupted thought signature."}}`, opaque, false, ""},
 		{400, `{"error":{"message":"messages.1.content.0: Invalid ` + "`signature` in `thinking`" + ` block"}}`, opaque, false, ""},
+		{400, gateway(`{"error":{"message":"messages.21.content.1: Invalid 'data' in 'redacted_thinking' block"}}`), opaque, false, "Provider returned error: messages.21"},
+		{400, gateway("messages.1: thinking blocks cannot be modified."), opaque, false, ""},
+		{400, gateway(`{"error":{"message":"This endpoint's maximum context length is 9 tokens"}}`), none, false, "exceeds the model's context window"},
+		{429, gateway(`{"error":{"code":"insufficient_quota","message":"m"}}`), none, false, "quota is used up"},
+		{429, gateway(`m is temporarily rate-limited upstream`), none, true, "upstream"},
+		{400, `{"error":{"message":"Duplicate item found with id rs_0ad2. Remove duplicate items from your input and try again.","code":400}}`, opaque, false, ""},
+		{400, `{"error":{"message":"Item 'rs_0ad2' of type 'reasoning' was provided without its required following item."}}`, opaque, false, ""},
 		{500, `{"error":{"message":"Corrupted thought signature."}}`, none, true, ""},
 		{429, `{"error":{"type":"insufficient_quota","message":"You exceeded your current quota"}}`, none, false, "quota is used up"},
 		{429, `{"error":{"code":"credit_balance_exhausted","message":"m"}}`, none, false, "quota is used up"},
@@ -127,6 +141,20 @@ func TestRefusedRequests(t *testing.T) {
 		e := refusals.Classify(&wire.StatusError{Status: c.status, Body: []byte(c.body)})
 		if e.Adjustment != c.adjustment || e.Retryable != c.retryable || !strings.Contains(e.Message, c.says) {
 			t.Errorf("%d %s\nis %s, retryable %t, %q; want %s, %t, %q", c.status, c.body, e.Adjustment, e.Retryable, e.Message, c.adjustment, c.retryable, c.says)
+		}
+	}
+}
+
+// TestRefusalsDoNotRepeatTheRequest has servers that send back what they have refused.
+func TestRefusalsDoNotRepeatTheRequest(t *testing.T) {
+	const problem = `{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted","input":[{"data":"SECRET"}]}`
+	for _, body := range []string{
+		`{"object":"error","message":{"detail":[` + problem + `]},"type":"invalid_request_error"}`,
+		`{"detail":[` + problem + `]}`,
+	} {
+		e := refusals.Classify(&wire.StatusError{Status: http.StatusUnprocessableEntity, Body: []byte(body)})
+		if want := "the provider answered 422: body.messages.1.assistant.reasoning_content: Extra inputs are not permitted"; e.Message != want {
+			t.Errorf("%s\nis %q, want %q", body, e.Message, want)
 		}
 	}
 }

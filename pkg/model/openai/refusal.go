@@ -47,12 +47,16 @@ func adjust(status int, fault wire.Fault) harnessv1.Adjustment {
 var (
 	// signatures are words of Gemini, and of others through gateways: "Function call is
 	// missing a thought_signature", "Corrupted thought signature", "The encrypted content
-	// for item rs_… could not be verified".
-	signatures = []string{"thought_signature", "thought signature", "encrypted content", "invalid_encrypted_content"}
+	// for item rs_… could not be verified", "Duplicate item found with id rs_…", "Item 'rs_…' of
+	// type 'reasoning' was provided without its required following item".
+	signatures = []string{
+		"thought_signature", "thought signature", "encrypted content", "invalid_encrypted_content",
+		"duplicate item found with id rs_", "of type 'reasoning' was provided without",
+	}
 	// members name only reasoning that has gone back, and messageMembers only if the text
 	// is about messages.
 	members        = []string{memberContent, memberDetails}
-	messageMembers = []string{"'reasoning'", "\"reasoning\"", "`reasoning`", "thinking"}
+	messageMembers = []string{"'reasoning'", "\"reasoning\"", "`reasoning`", ".reasoning:", "thinking"}
 	// complaints are those of DeepSeek and Moonshot (missing, must be passed back),
 	// Mistral (extra_forbidden), Groq (unsupported) and of others.
 	complaints = []string{
@@ -64,9 +68,11 @@ var (
 // blamesReasoning reports whether a message blames reasoning that has gone back, or that
 // is missing.
 func blamesReasoning(message string) bool {
-	has := func(words []string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(message, word) })
-	}
-	named := has(members) || strings.Contains(message, "messages") && has(messageMembers)
-	return has(signatures) || named && has(complaints)
+	named := has(message, members) || strings.Contains(message, "messages") && has(message, messageMembers)
+	return has(message, signatures) || named && has(message, complaints)
+}
+
+// has reports whether a message contains one of the words.
+func has(message string, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(message, word) })
 }

@@ -30,27 +30,3 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
-
-func TestParseFault(t *testing.T) {
-	for body, want := range map[string]Fault{
-		`{"error":{"code":"c","type":"t","message":"m","param":"p"}}`: {"c", "t", "m", "p"},
-		`{"error":{"code":400,"message":{"a":1},"param":null}}`:       {"400", "", `{"a":1}`, ""},
-		`{"message":"m","type":"insufficient_quota"}`:                 {"", "insufficient_quota", "m", ""},
-		`{"error":"m"}`:            {"", "", "m", ""},
-		`{"error":"m","code":"c"}`: {"c", "", "m", ""},
-		`{"error":null,"code":"c","message":"m","param":"p"}`:           {"c", "", "m", "p"},
-		`{"type":"error","code":"c","message":"m","sequence_number":3}`: {"c", "", "m", ""},
-		`{"detail":"m"}`:           {"", "", "m", ""},
-		`{"detail":[{"msg":"x"}]}`: {"", "", `[{"msg":"x"}]`, ""},
-		`{"error":{"message":"m","details":{"error_code":"d"}}}`:             {"d", "", "m", ""},
-		`{"error":{"message":"m","code":"c","details":{"error_code":"d"}}}`:  {"c", "", "m", ""},
-		`{"error":{"message":"m","details":[1]}}`:                            {"", "", "m", ""},
-		`{"type":"error","error":{"type":"overloaded_error"}}`:               {"", "overloaded_error", "", ""},
-		`[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]`: {"400", "", "m", ""},
-		`<html>`: {}, ``: {}, `[]`: {}, `[7]`: {}, `null`: {},
-	} {
-		if got := ParseFault([]byte(body)); got != want {
-			t.Errorf("%s: got %+v, want %+v", body, got, want)
-		}
-	}
-}
