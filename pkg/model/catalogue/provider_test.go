@@ -199,6 +199,8 @@ func TestModelFields(t *testing.T) {
 func TestEmbeddedModels(t *testing.T) {
 	for ref, wire := range map[string]catalogue.Wire{
 		"openai:gpt-4.1": "", "openai:o3": "", "openai:gpt-5": catalogue.WireResponses, "openai:gpt-5-codex": catalogue.WireResponses,
+		"openai:gpt-5-pro": catalogue.WireResponses, "openai:gpt-5.2-pro": catalogue.WireResponses, "openai:gpt-5.4-pro-2026-03-05": catalogue.WireResponses,
+		"openai:gpt-5.5-pro": catalogue.WireResponses, "openai:o1-pro": catalogue.WireResponses, "openai:o3-pro": catalogue.WireResponses,
 		"openai:gpt-6.1-sol": catalogue.WireResponses, "azure:gpt-5": catalogue.WireResponses,
 	} {
 		if got := catalogue.Lookup(ref); got.Wire != wire || !got.Known {

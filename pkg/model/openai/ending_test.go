@@ -108,7 +108,11 @@ func TestRefusedRequests(t *testing.T) {
 		says       string
 	}{
 		{400, `{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.","param":"reasoning_effort"}}`, responses, false, ""},
-		{404, `{"error":{"message":"This model is only supported in /v1/responses."}}`, none, false, ""},
+		{404, `{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","param":"model"}}`, responses, false, ""},
+		{404, `{"error":{"message":"This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?"}}`, responses, false, ""},
+		{400, `{"error":{"message":"This is not a chat model"}}`, responses, false, ""},
+		{500, `{"error":{"message":"Use v1/responses."}}`, none, true, ""},
+		{404, `{"error":{"message":"The model does not exist"}}`, none, false, ""},
 		{400, `{"error":{"message":"The ` + "`reasoning_content`" + ` in the thinking mode must be passed back to the API."}}`, opaque, false, ""},
 		{400, `{"error":{"message":"Missing reasoning_content field in the assistant message at message index 2."}}`, opaque, false, ""},
 		{400, `{"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 4"}}`, opaque, false, ""},

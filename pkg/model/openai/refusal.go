@@ -27,15 +27,17 @@ var refusals = adapter.Refusals{
 	Adjust:     adjust,
 }
 
-// responsesPath is in the text of a refusal that asks for the other wire, such as
-// "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
-const responsesPath = "/v1/responses"
+// responsesPhrases are in the text of a refusal that asks for the other wire: "To use function
+// tools, use /v1/responses or set reasoning_effort to 'none'.", "This model is only supported in
+// v1/responses and not in v1/chat/completions.", "This is not a chat model and thus not supported
+// in the v1/chat/completions endpoint."
+var responsesPhrases = []string{"v1/responses", "not a chat model"}
 
 // adjust returns how a request that was refused must change.
 func adjust(status int, fault wire.Fault) harnessv1.Adjustment {
 	message := strings.ToLower(fault.Message)
 	switch {
-	case status == http.StatusBadRequest && strings.Contains(message, responsesPath):
+	case (status == http.StatusBadRequest || status == http.StatusNotFound) && has(message, responsesPhrases):
 		return harnessv1.Adjustment_ADJUSTMENT_WIRE_RESPONSES
 	case badRequest(status) && blamesReasoning(message):
 		return harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE
