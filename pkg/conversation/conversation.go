@@ -57,6 +57,9 @@ func (c *Conversation) Fold(rec *harnessv1.Record) {
 	for _, m := range rec.GetAppended() {
 		c.Messages = append(c.Messages, m)
 		c.Bytes += uint64(len(content.Text(m.GetContent()))) + 256
+		for _, p := range m.GetParts() {
+			c.Bytes += uint64(len(p.GetOpaque().GetInline())+len(content.Text(p.GetReasoning().GetText()))+len(p.GetMedia().GetData())) + 128
+		}
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
 			c.Bytes += c.calls.addResult(m)
 		}

@@ -256,3 +256,19 @@ func TestSeenInASegment(t *testing.T) {
 		t.Error("an empty conversation has seen something")
 	}
 }
+
+// TestBytesCountParts: reasoning and what only its provider reads count against the bound
+// of the cache.
+func TestBytesCountParts(t *testing.T) {
+	m := assistant("x")
+	m.Parts = []*harnessv1.Part{{
+		Kind:   &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{Text: content.Inline(strings.Repeat("r", 1000))}},
+		Opaque: &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: make([]byte, 2000)}},
+	}}
+	var with, without conversation.Conversation
+	with.Fold(&harnessv1.Record{Appended: []*harnessv1.Message{m}})
+	without.Fold(&harnessv1.Record{Appended: []*harnessv1.Message{assistant("x")}})
+	if with.Bytes < without.Bytes+3000 {
+		t.Errorf("%d bytes with parts of 3,000, %d without", with.Bytes, without.Bytes)
+	}
+}

@@ -35,7 +35,8 @@ type Request struct {
 	// CacheKey is equal for requests that begin alike, so that the provider routes them to
 	// one cache; at most 64 bytes. Empty sends none.
 	CacheKey string
-	// Adjustments are those that earlier refusals of this model have asked for.
+	// Adjustments are those that earlier refusals of this model have asked for, and
+	// ADJUSTMENT_NO_OPAQUE of other models of the provider.
 	Adjustments []*harnessv1.ModelAdjustment
 	// Blob returns the bytes of a blob of the run, for opaque parts and media. Nil: there
 	// are none in blobs.

@@ -24,15 +24,17 @@ const (
 	defaultTries          = 5
 	defaultBackoffInitial = 500 * time.Millisecond
 	defaultBackoffMax     = 30 * time.Second
-	defaultIdleTimeout    = 120 * time.Second
 	defaultOutageRetry    = 60 * time.Second
 	defaultToolTimeout    = 120 * time.Second
 	defaultShownTokens    = 10_000
 	defaultAnswerTimeout  = 7 * 24 * time.Hour
 )
 
-// ReasoningIdleTimeout is the idle timeout of a model that reasons.
-const ReasoningIdleTimeout = 300 * time.Second
+// Idle timeouts of models: the default, and that of a model that reasons.
+const (
+	DefaultIdleTimeout   = 120 * time.Second
+	ReasoningIdleTimeout = 300 * time.Second
+)
 
 // Resolve returns c with every unset field at its default. window is that of the
 // model in tokens, 0 if it is not known.
@@ -72,7 +74,7 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	unset(&r.Model.Streaming, true)
 	unsetDuration(&r.Model.BackoffInitial, defaultBackoffInitial)
 	unsetDuration(&r.Model.BackoffMax, defaultBackoffMax)
-	unsetDuration(&r.Model.IdleTimeout, defaultIdleTimeout)
+	unsetDuration(&r.Model.IdleTimeout, DefaultIdleTimeout)
 	unsetDuration(&r.Model.OutageRetry, defaultOutageRetry)
 	if r.Tools == nil {
 		r.Tools = &harnessv1.ToolConfig{}

@@ -12,7 +12,7 @@ import (
 )
 
 // adjustments returns the adjustments of the requests to a model, those of this step
-// included.
+// included. Opaque parts that another model of the provider has refused are among them.
 func (p *Progress) adjustments(s *State, ref string) []*harnessv1.ModelAdjustment {
 	var all, own []*harnessv1.ModelAdjustment
 	all = append(all, s.Snapshot.GetModelAdjustments()...)
@@ -22,11 +22,18 @@ func (p *Progress) adjustments(s *State, ref string) []*harnessv1.ModelAdjustmen
 		}
 	}
 	for _, a := range all {
-		if a.GetModel() == ref {
+		refused := a.GetAdjustment() == harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE
+		if a.GetModel() == ref || refused && providerOf(a.GetModel()) == providerOf(ref) {
 			own = append(own, a)
 		}
 	}
 	return own
+}
+
+// providerOf returns the prefix of a model that names its provider.
+func providerOf(ref string) string {
+	provider, _, _ := strings.Cut(ref, ":")
+	return provider
 }
 
 // adjust returns the adjustment that a failed try asks for; nil if it asks for none, or
@@ -42,7 +49,7 @@ func (p *Progress) adjust(s *State, ref string, failure *model.Error) *harnessv1
 		}
 	}
 	for _, a := range p.adjustments(s, ref) {
-		if a.GetAdjustment() == adjustment.GetAdjustment() && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
+		if a.GetModel() == ref && a.GetAdjustment() == adjustment.GetAdjustment() && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
 			return nil
 		}
 	}

@@ -74,7 +74,7 @@ func readable(m *harnessv1.Message, parts []*harnessv1.Part) []*harnessv1.Part {
 		out = append(out, &harnessv1.Part{Kind: &harnessv1.Part_Text{Text: uint64(n)}})
 	}
 	for i := range m.GetToolCalls() {
-		out = append(out, &harnessv1.Part{Kind: &harnessv1.Part_Call{Call: uint32(i)}}) //nolint:gosec // bounded by a response
+		out = append(out, &harnessv1.Part{Kind: &harnessv1.Part_Call{Call: uint32(i)}})
 	}
 	return out
 }

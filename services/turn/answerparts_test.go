@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 func textPart(n uint64) *harnessv1.Part { return &harnessv1.Part{Kind: &harnessv1.Part_Text{Text: n}} }
@@ -114,4 +115,17 @@ func TestAnyPartsAreConsistent(t *testing.T) {
 			t.Fatalf("parts %v of %v", m.GetParts(), m)
 		}
 	})
+}
+
+// TestAToolHostCannotNameBlobs: a file without data is left out.
+func TestAToolHostCannotNameBlobs(t *testing.T) {
+	w := responded(t, snapshot(), response(call("a", "read_file", `{"path":"1"}`))).folded()
+	c := w.p.Calls[0]
+	_, appended, _ := turn.Finish(w.state.Snapshot, w.p, c, &harnessv1.ExecuteToolResponse{
+		Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: "A picture.",
+		Media: []*harnessv1.Media{{Type: "image/png", Blob: &harnessv1.BlobRef{Digest: "x", Size: 1}}, {Type: "image/png", Data: []byte("x")}},
+	})
+	if parts := appended[0].GetParts(); len(parts) != 1 || parts[0].GetMedia().GetBlob() != nil {
+		t.Errorf("the result has %v", parts)
+	}
 }

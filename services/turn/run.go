@@ -122,6 +122,8 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 		result := resultMessage(c.ID, c.Tool, text, failed)
+		// A host sends the data of files. It cannot name blobs of the run.
+		files = slices.DeleteFunc(slices.Clone(files), func(m *harnessv1.Media) bool { return m.GetBlob() != nil })
 		result.Parts = media.Parts(files[:min(len(files), media.MaxParts)])
 		d.Append(result)
 		d.Emit(event.ToolEnded(c.ID, c.Tool, failed, r.GetDuration()))

@@ -30,11 +30,11 @@ func services(t *testing.T) map[string]*service {
 	t.Helper()
 	var answers atomic.Pointer[string]
 	start := func(ref string) *service {
-		script := &variation{faultless: true}
+		script := &variation{name: ref + "-", faultless: true}
 		s := &service{answers: &answers, payloads: map[string]bool{}}
 		s.server = modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
 			if *answers.Load() != r.Model {
-				return modeltest.Reply{Status: 400, ErrorMessage: "not today"}
+				return modeltest.Reply{Status: 403, ErrorMessage: "not today"}
 			}
 			return script.reply(r)
 		})

@@ -98,7 +98,7 @@ func TestThinkingComesBackWhole(t *testing.T) {
 // TestThinkingBuildsUpAgain: after each change of what precedes it thinking is left out,
 // is never refused, and comes back whole from then on.
 func TestThinkingBuildsUpAgain(t *testing.T) {
-	clear := func(from, to int) func([]*harnessv1.Message) []*harnessv1.Message {
+	cleared := func(from, to int) func([]*harnessv1.Message) []*harnessv1.Message {
 		return func(ms []*harnessv1.Message) []*harnessv1.Message {
 			out := make([]*harnessv1.Message, len(ms))
 			for i, m := range ms {
@@ -112,8 +112,8 @@ func TestThinkingBuildsUpAgain(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*talk){
-		"cut at the front":      func(k *talk) { k.view = clear(0, 8) },
-		"cut in the middle":     func(k *talk) { k.view = clear(6, 10) },
+		"cut at the front":      func(k *talk) { k.view = cleared(0, 8) },
+		"cut in the middle":     func(k *talk) { k.view = cleared(6, 10) },
 		"dropped at the front":  func(k *talk) { k.view = dropTurns(2, 6) },
 		"dropped in the middle": func(k *talk) { k.view = dropTurns(4, 8) },
 		"another mode":          func(k *talk) { k.state.Mode = "plan" },
@@ -196,6 +196,7 @@ func TestRefusedThinkingIsNeverSentAgain(t *testing.T) {
 		"bound elsewhere": "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".",
 		"cannot be modified": "messages.5.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. " +
 			"These blocks must remain as they were in the original response.",
+		"in words that nothing knows": "messages.3.content.0.redacted_thinking.data: Field required",
 	} {
 		t.Run(name, func(t *testing.T) {
 			script := &variation{faultless: true}

@@ -13,6 +13,8 @@ type variation struct {
 	mu       sync.Mutex
 	requests int
 	calls    int
+	// name makes answers differ from those of other services.
+	name string
 	// faultless leaves out streams that break off.
 	faultless bool
 }
@@ -28,10 +30,12 @@ func (v *variation) reply(*modeltest.Request) modeltest.Reply {
 	}
 	call := func() modeltest.ReplyPart {
 		v.calls++
-		return modeltest.ReplyPart{Call: &modeltest.Call{ID: fmt.Sprintf("call-%d", v.calls), Name: "nothing", Arguments: fmt.Sprintf(`{"n": %d}`, v.calls)}}
+		return modeltest.ReplyPart{Call: &modeltest.Call{ID: fmt.Sprintf("%scall-%d", v.name, v.calls), Name: "nothing", Arguments: fmt.Sprintf(`{"n": %d}`, v.calls)}}
 	}
-	text := func(text string) modeltest.ReplyPart { return modeltest.ReplyPart{Text: text, Phase: "commentary"} }
-	usage := &modeltest.Usage{Input: 1000 + uint64(n), Output: 200, Cached: 600, Written: 100, Reasoning: 150} //nolint:gosec // small
+	text := func(text string) modeltest.ReplyPart {
+		return modeltest.ReplyPart{Text: fmt.Sprintf("%s (%s%d)", text, v.name, n), Phase: "commentary"}
+	}
+	usage := &modeltest.Usage{Input: 1000 + uint64(n), Output: 200, Cached: 600, Written: 100, Reasoning: 150}
 	r := modeltest.Reply{Usage: usage}
 	switch n % 10 {
 	case 1:

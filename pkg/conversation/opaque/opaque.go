@@ -9,7 +9,9 @@
 //     one cannot go back, those of older ones do not either. Answers of other models in
 //     between send none and break nothing.
 //   - Where the wire binds parts to what preceded them, they go back only while the
-//     request up to their answer has the digest under which they were made.
+//     request up to their answer has the digest under which they were made, and only
+//     after parts that were there too: an answer of a model that does not read those
+//     of an older answer was made without them.
 //
 // The digest covers the tools and all messages with what models are shown of them, and
 // no opaque part: a provider accepts that the parts of the oldest answers are left out.
@@ -38,19 +40,32 @@ const encoding = 1
 type Target struct {
 	// Wire, Endpoint and Model are compared with the Origin of answers.
 	Wire, Endpoint, Model string
-	// Reads are other models of the endpoint whose parts the model reads.
-	Reads []string
+	// Reads returns the other models of the endpoint whose parts a model reads. Nil: none.
+	Reads func(model string) []string
 	// Bound reports whether the wire binds parts to the request before them.
 	Bound bool
 	// Refused is the id of the last message whose parts the target has refused; 0 if it
 	// has refused none.
 	Refused uint64
+	// RefusedOf is the same for the parts that a model has made and been refused itself.
+	RefusedOf map[string]uint64
 }
 
 // reads reports whether the target reads what origin made.
 func (t Target) reads(origin *harnessv1.Origin) bool {
 	return origin.GetWire() == t.Wire && origin.GetEndpoint() == t.Endpoint &&
-		(origin.GetModel() == t.Model || slices.Contains(t.Reads, origin.GetModel()))
+		t.understands(t.Model, origin.GetModel())
+}
+
+// understands reports whether a model reads the parts of another one.
+func (t Target) understands(model, other string) bool {
+	return model == other || t.Reads != nil && slices.Contains(t.Reads(model), other)
+}
+
+// holds reports whether the parts of a message still hold for the target.
+func (t Target) holds(m *harnessv1.Message, digest []byte) bool {
+	origin := m.GetOrigin()
+	return m.GetId() > max(t.Refused, t.RefusedOf[origin.GetModel()]) && (!t.Bound || bytes.Equal(origin.GetRequestDigest(), digest))
 }
 
 // Select returns the indexes of the messages whose opaque parts go back to the target,
@@ -66,17 +81,30 @@ func Select(messages []*harnessv1.Message, tools []*harnessv1.ToolSpec, t Target
 	if len(selected) == 0 {
 		return nil
 	}
-	var digests [][]byte
+	digests := make([][]byte, len(selected))
 	if t.Bound {
 		digests = prefixes(messages, tools, selected)
 	}
+	makers := map[string]bool{} // of the parts that are selected
 	for n := len(selected) - 1; n >= 0; n-- {
 		m := messages[selected[n]]
-		if m.GetId() <= t.Refused || t.Bound && !bytes.Equal(m.GetOrigin().GetRequestDigest(), digests[n]) {
+		made := m.GetOrigin().GetModel()
+		if !t.holds(m, digests[n]) || t.Bound && !t.readByAll(makers, made) {
 			return selected[n+1:]
 		}
+		makers[made] = true
 	}
 	return selected
+}
+
+// readByAll reports whether each of models reads the parts of another one.
+func (t Target) readByAll(models map[string]bool, other string) bool {
+	for model := range models {
+		if !t.understands(model, other) {
+			return false
+		}
+	}
+	return true
 }
 
 // Has reports whether a message has opaque parts.

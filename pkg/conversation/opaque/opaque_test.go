@@ -45,6 +45,16 @@ func payload(text string) *harnessv1.Opaque {
 	return &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: []byte(text)}}
 }
 
+// reads returns a relation in which one model reads another.
+func reads(model, other string) func(string) []string {
+	return func(of string) []string {
+		if of == model {
+			return []string{other}
+		}
+		return nil
+	}
+}
+
 func TestSelect(t *testing.T) {
 	other := func(change func(*harnessv1.Origin)) func([]*harnessv1.Message) []*harnessv1.Message {
 		return func(ms []*harnessv1.Message) []*harnessv1.Message {
@@ -62,7 +72,15 @@ func TestSelect(t *testing.T) {
 		"another wire":     {change: other(func(o *harnessv1.Origin) { o.Wire = "chat" }), want: []int{1, 5}},
 		"another endpoint": {change: other(func(o *harnessv1.Origin) { o.Endpoint = "b https://x" }), want: []int{1, 5}},
 		"another model":    {change: other(func(o *harnessv1.Origin) { o.Model = "n" }), want: []int{1, 5}},
-		"a model it reads": {change: other(func(o *harnessv1.Origin) { o.Model = "n" }), target: func(t *opaque.Target) { t.Reads = []string{"n"} }, want: []int{1, 3, 5}},
+		"a model it reads": {change: other(func(o *harnessv1.Origin) { o.Model = "n" }), target: func(t *opaque.Target) { t.Bound, t.Reads = false, reads("m", "n") }, want: []int{1, 3, 5}},
+		"a model it reads and that does not read it": {change: other(func(o *harnessv1.Origin) { o.Model = "n" }), target: func(t *opaque.Target) { t.Reads = reads("m", "n") }, want: []int{3, 5}},
+		"models that read each other": {change: other(func(o *harnessv1.Origin) { o.Model = "n" }), target: func(t *opaque.Target) {
+			t.Reads = func(model string) []string { return map[string][]string{"m": {"n"}, "n": {"m"}}[model] }
+		}, want: []int{1, 3, 5}},
+		"refused of a model that it reads": {change: other(func(o *harnessv1.Origin) { o.Model = "n" }), target: func(t *opaque.Target) {
+			t.Reads, t.RefusedOf = reads("m", "n"), map[string]uint64{"n": 4}
+		}, want: []int{5}},
+		"refused of a model that it does not read": {target: func(t *opaque.Target) { t.RefusedOf = map[string]uint64{"n": 4} }, want: []int{1, 3, 5}},
 		"refused":          {target: func(t *opaque.Target) { t.Refused = 4 }, want: []int{5}},
 		"all refused":      {target: func(t *opaque.Target) { t.Refused = 6 }},
 		"another tool":     {tools: []*harnessv1.ToolSpec{{Name: "read", Description: "Reads a file.", ParametersSchema: `{}`}}},
@@ -132,7 +150,7 @@ func TestDigestTellsConversationsApart(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "a", "ab", "b", "ba"})
 	message := rapid.Custom(func(t *rapid.T) *harnessv1.Message {
 		m := &harnessv1.Message{
-			Role: harnessv1.Role(rapid.IntRange(1, 4).Draw(t, "role")), Content: content.Inline(text.Draw(t, "text")), //nolint:gosec // small
+			Role: harnessv1.Role(rapid.IntRange(1, 4).Draw(t, "role")), Content: content.Inline(text.Draw(t, "text")),
 			ToolCallId: text.Draw(t, "call"), IsError: rapid.Bool().Draw(t, "error"),
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "calls") {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -26,10 +27,17 @@ type preparedRequest struct {
 func (p *Provider) prepare(ctx context.Context, req *model.Request, name string) (*preparedRequest, error) {
 	target := opaque.Target{
 		Wire: p.protocol.Wire, Endpoint: p.endpoint(), Model: name, Bound: p.protocol.Bound,
-		Refused: req.Adjusted(harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE).GetThroughMessage(),
+		Reads: p.protocol.Reads, RefusedOf: map[string]uint64{},
 	}
-	if p.protocol.Reads != nil {
-		target.Reads = p.protocol.Reads(name)
+	for _, a := range req.Adjustments {
+		if a.GetAdjustment() != harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE {
+			continue
+		}
+		if _, of, _ := strings.Cut(a.GetModel(), ":"); of == req.Model {
+			target.Refused = max(target.Refused, a.GetThroughMessage())
+		} else {
+			target.RefusedOf[of] = a.GetThroughMessage()
+		}
 	}
 	var takes media.Takes
 	if p.protocol.Takes != nil {
@@ -150,8 +158,12 @@ func (p *Provider) refused(o *preparedRequest, err error) error {
 	case !errors.As(err, &failed):
 		return err
 	}
-	if failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE && !o.opaque {
+	switch {
+	case failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE && !o.opaque:
 		failed.Adjustment = harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED
+	case failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED && o.opaque && status != nil && p.protocol.Refusals.unexplained(status):
+		// Services have more texts for opaque parts that do not fit than can be known.
+		failed.Adjustment = harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE
 	}
 	return failed
 }

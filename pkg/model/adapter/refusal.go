@@ -79,6 +79,16 @@ func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 	return e
 }
 
+// unexplained reports whether a refusal of the request's content has no cause that is
+// known.
+func (r *Refusals) unexplained(refused *wire.StatusError) bool {
+	if refused.Status != http.StatusBadRequest && refused.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	fault := wire.ParseFault(refused.Body)
+	return !r.contextExceeded(refused.Status, fault) && !r.quotaExhausted(fault, wire.RetryAfter(refused.Header, time.Now())) && r.filtered(refused.Body) == ""
+}
+
 // quotaExhausted reports whether a quota is used up that no waiting restores.
 func (r *Refusals) quotaExhausted(fault wire.Fault, wait time.Duration) bool {
 	return slices.Contains(r.QuotaCodes, fault.Code) || slices.Contains(r.QuotaCodes, fault.Type) ||

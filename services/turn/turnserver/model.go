@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -19,12 +20,11 @@ func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) t
 		return turn.Failed{Err: err}
 	}
 	t.request = &model.Request{
-		Messages:    messages,
-		Tools:       a.Request.GetTools(),
-		Streaming:   cfg.GetModel().GetStreaming(),
-		IdleTimeout: cfg.GetModel().GetIdleTimeout().AsDuration(),
-		Turn:        t.progress.Number,
-		CacheKey:    content.Digest([]byte(t.run.Namespace + "/" + t.run.ID))[:cacheKey],
+		Messages:  messages,
+		Tools:     a.Request.GetTools(),
+		Streaming: cfg.GetModel().GetStreaming(),
+		Turn:      t.progress.Number,
+		CacheKey:  content.Digest([]byte(t.run.Namespace + "/" + t.run.ID))[:cacheKey],
 		Blob: func(ctx context.Context, digest string) ([]byte, error) {
 			return t.server.blobs.read(ctx, t.run, digest)
 		},
@@ -44,7 +44,7 @@ func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
 		return turn.ModelUnusable{Err: err}
 	}
 	t.request.Model, t.request.FailedTries = p.name, a.FailedTries
-	t.request.Adjustments = a.Adjustments
+	t.request.Adjustments, t.request.IdleTimeout = a.Adjustments, t.idleTimeout(a.Ref)
 	ctx, span := t.startModelSpan(ctx, a)
 	defer span.End()
 	response, err := p.provider.Complete(ctx, t.request, t.publishDeltas(a.Try))
@@ -58,6 +58,16 @@ func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
 	}
 	response.Usage.CostMicroUsd = t.server.cfg.Price(a.Ref, response)
 	return turn.ModelAnswered{Response: response}
+}
+
+// idleTimeout returns how long a model may be silent. The time of the run is that of its first
+// model. A fallback model that reasons gets more, unless the run's was set.
+func (t *execution) idleTimeout(ref string) time.Duration {
+	idle := t.state.Snapshot.GetConfig().GetModel().GetIdleTimeout().AsDuration()
+	if ref != t.state.Snapshot.GetModel() && idle == runstate.DefaultIdleTimeout && t.server.cfg.Reasons(ref) {
+		return runstate.ReasoningIdleTimeout
+	}
+	return idle
 }
 
 // publishDeltas returns a function that publishes the text of one try while the

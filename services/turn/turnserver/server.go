@@ -63,6 +63,9 @@ type Config struct {
 	// Window returns the largest prompt that a model takes, in tokens, 0 if it is
 	// unknown. Nil: all are unknown. A fallback model with a smaller window is skipped.
 	Window func(ref string) uint32
+	// Reasons reports whether a model is known to reason, so that it may be silent for
+	// longer. Nil: none is.
+	Reasons func(ref string) bool
 	// Hooks calls subscribers. Nil: only CEL rules can subscribe.
 	Hooks *hookcaller.Caller
 	// HostPatience is how long the tool host of a started call may be unreachable while
@@ -118,6 +121,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Price == nil {
 		cfg.Price = func(string, *model.Response) uint64 { return 0 }
+	}
+	if cfg.Reasons == nil {
+		cfg.Reasons = func(string) bool { return false }
 	}
 	if cfg.Window == nil {
 		cfg.Window = func(string) uint32 { return 0 }

@@ -65,7 +65,7 @@ var turnRole = &roleSpec{
 		return serviceOf(turnserver.New(turnserver.Config{
 			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Conversations: d.conversations,
 			HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
-			Open: n.openModel, Window: n.window, Content: n.telemetry.Content(),
+			Open: n.openModel, Window: n.window, Reasons: n.cfg.Catalogue.Reasons, Content: n.telemetry.Content(),
 			Price: func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
 		})), nil
 	},
