@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"runtime"
@@ -35,6 +36,7 @@ func TestCheckAcceptsByContent(t *testing.T) {
 		"wide":                  {mediatest.PNG(mediatest.Plain(4000, 3000, blue)), media.PNG, 2000, 1500, 0},
 		"tall jpeg":             {mediatest.JPEG(mediatest.Plain(100, 5000, blue)), media.JPEG, 40, 2000, 0},
 		"a line":                {mediatest.PNG(mediatest.Plain(50_000, 1, blue)), media.PNG, 2000, 1, 0},
+		"gray jpeg":             {mediatest.JPEG(image.NewGray(image.Rect(0, 0, 3000, 30))), media.JPEG, 2000, 20, 0},
 		"16 bits":               {mediatest.PNG(image.NewNRGBA64(image.Rect(0, 0, 7, 5))), media.PNG, 7, 5, 0},
 		"gray":                  {mediatest.PNG(image.NewGray16(image.Rect(0, 0, 7, 5))), media.PNG, 7, 5, 0},
 		"document":              {mediatest.PDF(40), media.PDF, 0, 0, 40},
@@ -57,6 +59,9 @@ func TestCheckAcceptsByContent(t *testing.T) {
 			m.Data = data
 			if !media.Accepted(m) || media.Accepted(&harnessv1.Media{Data: data}) {
 				t.Errorf("%v is not accepted, or accepted without its size", m.GetType())
+			}
+			if depth := 24; c.kind == media.PNG && data[depth] > 8 {
+				t.Errorf("stored with %d bits a channel", data[depth])
 			}
 			ref := &harnessv1.BlobRef{Digest: "d", Size: uint64(len(data)), Preview: "x"}
 			want.Blob = &harnessv1.BlobRef{Digest: "d", Size: ref.Size}
@@ -151,6 +156,67 @@ func TestLargeImagesBecomeSmall(t *testing.T) {
 		if size := decoded.Bounds().Size(); size.X > media.MaxSide || uint32(size.X) != m.GetWidth() || uint32(size.Y) != m.GetHeight() {
 			t.Errorf("%s: decoded %v, want the %d×%d of its media", name, size, m.GetWidth(), m.GetHeight())
 		}
+	}
+}
+
+// TestImagesThatDoNotCompress have a fitting number of pixels and too many bytes.
+func TestImagesThatDoNotCompress(t *testing.T) {
+	half := mediatest.Noise(1300, 1300) // its left half is transparent
+	for i := range half.Pix {
+		if x := i / 4 % 1300; i%4 == 3 && x < 650 {
+			half.Pix[i] = 0
+		}
+	}
+	for name, img := range map[string]image.Image{"opaque": mediatest.Noise(1300, 1300), "large": mediatest.Noise(2000, 2000), "half transparent": half} {
+		m, stored, err := media.Check("x", mediatest.PNG(img))
+		if err != nil || m.GetType() != media.JPEG || len(stored) > media.MaxImage {
+			t.Fatalf("%s: %v of %d bytes (%v), want a JPEG of at most %d", name, m, len(stored), err, media.MaxImage)
+		}
+		decoded, err := jpeg.Decode(bytes.NewReader(stored))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, g, b, _ := decoded.At(300, 300).RGBA(); name == "half transparent" && min(r, g, b) < 0xF000 {
+			t.Errorf("a transparent pixel became %x %x %x, want white", r, g, b)
+		}
+	}
+}
+
+func TestFirstFrameIsPlacedOnTheScreen(t *testing.T) {
+	frame := image.NewPaletted(image.Rect(10, 5, 20, 15), color.Palette{blue})
+	var file bytes.Buffer
+	err := gif.EncodeAll(&file, &gif.GIF{Image: []*image.Paletted{frame}, Delay: []int{0}, Config: image.Config{Width: 30, Height: 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, stored, err := media.Check("x", file.Bytes())
+	if err != nil || m.GetWidth() != 30 || m.GetHeight() != 20 {
+		t.Fatalf("%v (%v), want 30×20", m, err)
+	}
+	img, err := png.Decode(bytes.NewReader(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inside, outside := color.NRGBAModel.Convert(img.At(15, 10)), color.NRGBAModel.Convert(img.At(2, 2)); inside != blue || outside != (color.NRGBA{}) {
+		t.Errorf("inside of the frame is %v, outside %v", inside, outside)
+	}
+}
+
+// TestColorsOfAdobeAreKept: without the segment of Adobe, red would be read as a
+// brightness.
+func TestColorsOfAdobeAreKept(t *testing.T) {
+	file := mediatest.WithSegment(mediatest.JPEG(mediatest.Plain(16, 16, blue)), 0xEE, []byte("Adobe\x00\x64\x00\x00\x00\x00\x00"))
+	before, err := jpeg.Decode(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stored, err := media.Check("x", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := jpeg.Decode(bytes.NewReader(stored))
+	if err != nil || after.At(8, 8) != before.At(8, 8) {
+		t.Errorf("the color is %v (%v), want %v", after.At(8, 8), err, before.At(8, 8))
 	}
 }
 

@@ -54,7 +54,7 @@ func TestShowReplacesWhatTheTargetDoesNotTake(t *testing.T) {
 	messages := []*harnessv1.Message{
 		message(user, "Look.", picture("chart.png", 327_680), paper("report.pdf", 40, 1<<20)),
 		message(toolRole, " ", paper("", 1, 4000)),
-		message(assistant, "Seen."),
+		message(assistant, "Seen.", picture("made by a model", 400)),
 	}
 	before := fmt.Sprint(messages)
 	const image = "[image chart.png, 1280×720, 240 KB: not shown, because this model does not take images. Use a tool that returns its content as text, or ask the user what is in it.]"
@@ -65,10 +65,10 @@ func TestShowReplacesWhatTheTargetDoesNotTake(t *testing.T) {
 		names string
 		texts []string
 	}{
-		{all, "chart.png report.pdf ", []string{"Look.", " ", "Seen."}},
-		{media.Takes{Images: true}, "chart.png", []string{"Look.\n" + document, page, "Seen."}},
-		{media.Takes{Documents: true}, "report.pdf ", []string{"Look.\n" + image, " ", "Seen."}},
-		{media.Takes{}, "", []string{"Look.\n" + image + "\n" + document, page, "Seen."}},
+		{all, "chart.png report.pdf  made by a model", []string{"Look.", " ", "Seen."}},
+		{media.Takes{Images: true}, "chart.png made by a model", []string{"Look.\n" + document, page, "Seen."}},
+		{media.Takes{Documents: true}, "report.pdf  made by a model", []string{"Look.\n" + image, " ", "Seen."}},
+		{media.Takes{}, "made by a model", []string{"Look.\n" + image + "\n" + document, page, "Seen."}},
 	} {
 		names, texts := shown(media.Show(messages, c.takes))
 		if strings.Join(names, " ") != c.names || strings.Join(texts, "|") != strings.Join(c.texts, "|") {

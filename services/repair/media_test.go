@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
 // picture is an image as the gateway stores it.
@@ -84,5 +86,38 @@ func TestAnswerKeepsItsMedia(t *testing.T) {
 	found = pictured(drain(t, question, item(question.PendingToolCalls[1].GetCallId())))
 	if len(found) != 1 || found[0].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_ANSWER {
 		t.Errorf("messages with the image: %v, want the answer to the question of the contract", found)
+	}
+}
+
+// TestReplacedAnswerHasNoMedia: what a subscriber hides must not remain in an image.
+func TestReplacedAnswerHasNoMedia(t *testing.T) {
+	s := hooked(1, harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL)
+	hook := s.GetDefinition().GetHooks()[0]
+	hook.Cel, hook.Action, hook.Context, hook.Command = "", 0, "", "redact"
+	item := answers(1, false)[0]
+	item.Id, item.Sequence = "i", s.GetInboxCursor()+1
+	item.GetToolAnswer().Media = []*harnessv1.Media{picture()}
+	in := &harnessv1.StepInput{
+		Now: timestamppb.New(noon), Sequence: 99,
+		Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE}}},
+		Observed: []*harnessv1.Observation{{Key: repair.NeedInbox, Value: &harnessv1.Observation_Inbox{
+			Inbox: &harnessv1.InboxBatch{Items: []*harnessv1.InboxItem{item}, Cursor: item.GetSequence()},
+		}}},
+	}
+	out, err := repair.Decide(in)
+	if err != nil || len(out.GetNeeds().GetKeys()) != 1 {
+		t.Fatalf("decided %v (%v), want the verdict of the hook first", out, err)
+	}
+	in.Observed = append(in.Observed, &harnessv1.Observation{Key: out.GetNeeds().GetKeys()[0], Value: &harnessv1.Observation_Hook{Hook: &harnessv1.HookOutcome{
+		Verdict: &harnessv1.HookVerdict{Action: harnessv1.HookAction_HOOK_ACTION_REPLACE, Payload: `{"result":"hidden"}`},
+	}}})
+	o := decide(t, in)
+	for _, m := range o.GetAppended() {
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL && (m.GetContent().GetInline() != "hidden" || len(m.GetParts()) > 0) {
+			t.Errorf("the result is %v, want the text of the subscriber alone", m)
+		}
+	}
+	if len(o.GetAppended()) == 0 {
+		t.Error("the answer is not in the conversation")
 	}
 }

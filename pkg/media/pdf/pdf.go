@@ -44,13 +44,15 @@ func Pages(data []byte, limit int) (int, error) {
 		return 0, ErrEncrypted
 	}
 	pages, err := f.countPages(limit)
-	if f.inflated < 0 || f.parsed < 0 {
-		err = ErrComplex
+	switch {
+	case f.inflated < 0, f.parsed < 0:
+		return 0, ErrComplex
+	case err != nil:
+		return 0, err
+	case pages == 0:
+		return 0, ErrDamaged
 	}
-	if err == nil && pages == 0 {
-		err = ErrDamaged
-	}
-	return pages, err
+	return pages, nil
 }
 
 // place is where an object is.

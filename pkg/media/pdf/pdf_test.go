@@ -1,7 +1,11 @@
 package pdf_test
 
 import (
+	"bytes"
+	"compress/zlib"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -10,6 +14,15 @@ import (
 )
 
 const limit = 100
+
+// bomb is an object stream whose list of objects has a megabyte of spaces.
+func bomb() string {
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	_, _ = io.WriteString(w, strings.Repeat(" ", 1<<20))
+	_ = w.Close()
+	return fmt.Sprintf("9 0 obj<</Type/ObjStm/N 1/First 1048576/Filter[/FlateDecode]/Length %d>>stream\n%sendstream endobj ", b.Len(), b.String())
+}
 
 func TestPages(t *testing.T) {
 	const tree = "2 0 obj<</Kids[3 0 R 3 0 R 3 0 R]>>endobj 3 0 obj<</Type/Page>>endobj "
@@ -34,6 +47,9 @@ func TestPages(t *testing.T) {
 		"an object within data":    {catalog + tree + "7 0 obj<</Length 30>>stream\n2 0 obj<</Kids[3 0 R]>>endobj  \nendstream endobj " + trailer, 3, nil},
 		"data of unknown length":   {catalog + tree + "7 0 obj<</Length 8 0 R>>stream\n2 0 obj<</Kids[3 0 R]>>endobj\nendstream endobj " + trailer, 3, nil},
 		"data without an end":      {catalog + tree + trailer + "7 0 obj<</Length 99>>stream\n2 0 obj<</Kids[3 0 R]>>endobj", 3, nil},
+		"many trailers":            {strings.Repeat("trailer<</Size 1>> ", 1001) + catalog + tree + trailer, 0, pdf.ErrComplex},
+		"many bombs":               {strings.Repeat(bomb(), 300) + catalog + tree + trailer, 0, pdf.ErrComplex},
+		"some bombs":               {strings.Repeat(bomb(), 100) + catalog + tree + trailer, 3, nil},
 		"encrypted":                {string(mediatest.EncryptedPDF(3)), 0, pdf.ErrEncrypted},
 		"hidden encryption":        {catalog + tree + "trailer<</Root 1 0 R/#45ncrypt 9 0 R>>", 0, pdf.ErrEncrypted},
 		"encryption in a stream":   {catalog + tree + "9 0 obj<</Type/XRef/Root 1 0 R/Encrypt 8 0 R/Length 0>>stream\n\nendstream endobj", 0, pdf.ErrEncrypted},
