@@ -90,27 +90,6 @@ func (s *stream) itemDone(e *event) model.Delta {
 	return s.close(i, o, e.Item)
 }
 
-// itemOfOutput takes an item of the output at the end of the response, if it was not closed
-// before.
-func (s *stream) itemOfOutput(index int64, raw json.RawMessage) model.Delta {
-	o, ok := parse(raw)
-	if !ok {
-		return model.Delta{}
-	}
-	at := wire.Int(index)
-	i := s.find(&at, string(o.ID))
-	if i == nil {
-		i = s.byID[string(o.ID)]
-	}
-	if i == nil {
-		i = s.add(&at, o)
-	}
-	if i.raw != nil {
-		return model.Delta{}
-	}
-	return s.close(i, o, raw)
-}
-
 // close takes the whole of an item and returns the text that its deltas left out.
 func (s *stream) close(i *item, o output, raw json.RawMessage) model.Delta {
 	i.output, i.raw = o, raw
@@ -143,7 +122,7 @@ func rest(text, streamed string) string {
 // differ reports whether two ids are of different items.
 func differ(a, b wire.String) bool { return a != "" && b != "" && a != b }
 
-// parse reads an item; ok reports whether it is an object.
+// parse reads an item; ok reports whether it is an object with a type.
 func parse(raw json.RawMessage) (o output, ok bool) {
-	return o, !wire.Absent(raw) && wire.Unmarshal(raw, &o) == nil
+	return o, !wire.Absent(raw) && wire.Unmarshal(raw, &o) == nil && o.Type != ""
 }

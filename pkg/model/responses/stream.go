@@ -197,12 +197,7 @@ func (s *stream) finish(raw json.RawMessage, status wire.String) (model.Delta, e
 	if r.Status != statusIncomplete {
 		r.Status = status
 	}
-	var delta model.Delta
-	for n, raw := range r.Output {
-		d := s.itemOfOutput(int64(n), raw)
-		delta.Text += d.Text
-		delta.Reasoning += d.Reasoning
-	}
+	delta := s.addOutput(r.Output)
 	s.model = cmp.Or(string(r.Model), s.model)
 	s.end, s.done = &r, true
 	return delta, nil
@@ -216,8 +211,7 @@ func (s *stream) Ended() bool { return s.done }
 
 // Response implements adapter.Stream.
 func (s *stream) Response() *model.Response {
-	items := slices.Clone(s.items)
-	slices.SortStableFunc(items, func(a, b *item) int { return cmp.Compare(a.index, b.index) })
+	items := s.inOrder()
 	r := answerOf(items)
 	end := s.end
 	if end == nil {
@@ -235,6 +229,13 @@ func (s *stream) Response() *model.Response {
 		r.FinishReason = "length"
 	}
 	return r
+}
+
+// inOrder returns the items by their places; those with one place as they arrived.
+func (s *stream) inOrder() []*item {
+	items := slices.Clone(s.items)
+	slices.SortStableFunc(items, func(a, b *item) int { return cmp.Compare(a.index, b.index) })
+	return items
 }
 
 // decode reads a response that is one JSON object.

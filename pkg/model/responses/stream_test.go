@@ -99,9 +99,6 @@ var (
 )
 
 func TestStreams(t *testing.T) {
-	output := func(items ...string) string {
-		return on("completed", `"response":{"status":"completed","output":[`+strings.Join(items, ",")+`]}`)
-	}
 	rs := reason("rs_1", "Why.", "enc")
 	for name, c := range map[string]struct{ events, want string }{
 		"nothing":                 {completed, "|stop"},
@@ -117,8 +114,8 @@ func TestStreams(t *testing.T) {
 		"interleaved calls":       {added(0, call("x", "c", "")) + added(1, call("y", "d", "")) + argumentsDelta(1, "y", "{") + argumentsDelta(0, "x", "[") + argumentsDelta(1, "y", "}") + argumentsDelta(0, "x", "]") + completed, "|call c f []|call d f {}|tool_calls"},
 		"never closed": {added(0, reason("rs_1", "", "en")) + on("reasoning_summary_text.delta", `"output_index":0,"item_id":"rs_1","summary_index":0,"delta":"Why."`) +
 			added(1, text("m", "")) + textDelta(1, "m", "a") + added(2, call("fc", "c", "")) + argumentsDelta(2, "fc", "{}") + completed, "reasoning Why.|text a|call c f {}|tool_calls"},
-		"never closed, in the output": {added(0, reason("rs_1", "", "en")) + added(1, text("m", "")) + textDelta(1, "m", "a") + output(rs, text("m", "ab"), call("fc", "c", "{}")), "reasoning Why." + rs + "|text ab|call c f {}|tool_calls"},
-		"closed, and in the output":   {done(0, rs) + done(1, text("m", "a")) + output(reason("rs_1", "Other.", "o"), text("m", "o")), "reasoning Why." + rs + "|text a|stop"},
+		"never closed, in the output": {added(0, reason("rs_1", "", "en")) + added(1, text("m", "")) + textDelta(1, "m", "a") + end(rs, text("m", "ab"), call("fc", "c", "{}")), "reasoning Why." + rs + "|text ab|call c f {}|tool_calls"},
+		"closed, and in the output":   {done(0, rs) + done(1, text("m", "a")) + end(reason("rs_1", "Other.", "o"), text("m", "o")), "reasoning Why." + rs + "|text a|stop"},
 		"arguments done only":         {added(0, call("fc", "c", "")) + on("function_call_arguments.done", `"output_index":0,"item_id":"fc","name":"f","arguments":"{}"`) + completed, "|call c f {}|tool_calls"},
 		"arguments without a start":   {argumentsDelta(0, "fc", "{") + on("function_call_arguments.done", `"output_index":0,"item_id":"fc","name":"f","arguments":"{}"`) + completed, "|call  f {}|tool_calls"},
 		"arguments as an object":      {done(0, `{"type":"function_call","call_id":"c","name":"f","arguments":{"a": 1}}`) + completed, `|call c f {"a": 1}|tool_calls`},
@@ -135,7 +132,7 @@ func TestStreams(t *testing.T) {
 		"doubled ids":                 {added(0, call("x", "c", "")) + added(1, call("x", "c", "")) + argumentsDelta(0, "x", "[") + argumentsDelta(1, "x", "{}") + argumentsDelta(0, "x", "]") + completed, "|call c f []|call c f {}|tool_calls"},
 		"doubled ids, closed":         {done(0, call("x", "c", "[]")) + done(1, call("x", "c", "{}")) + completed, "|call c f []|call c f {}|tool_calls"},
 		"other ids in each event":     {added(0, text("m1", "")) + textDelta(0, "m2", "a") + textDelta(0, "m3", "b") + done(0, text("m4", "ab")) + added(1, call("x1", "c", "")) + argumentsDelta(1, "x2", "{") + done(1, call("x3", "c", "{}")) + completed, "ab|call c f {}|tool_calls"},
-		"one place for all":           {added(0, text("m", "")) + textDelta(0, "m", "a") + done(0, text("m", "a")) + added(0, call("x", "c", "")) + argumentsDelta(0, "x", "[]") + done(0, call("x", "c", "[]")) + done(0, call("y", "d", "{}")) + output(text("m", "a"), call("x", "c", "[]"), call("y", "d", "{}")), "a|call c f []|call d f {}|tool_calls"},
+		"one place for all":           {added(0, text("m", "")) + textDelta(0, "m", "a") + done(0, text("m", "a")) + added(0, call("x", "c", "")) + argumentsDelta(0, "x", "[]") + done(0, call("x", "c", "[]")) + done(0, call("y", "d", "{}")) + end(text("m", "a"), call("x", "c", "[]"), call("y", "d", "{}")), "a|call c f []|call d f {}|tool_calls"},
 		"one place, all open":         {added(0, call("x", "c", "")) + added(0, call("y", "d", "")) + argumentsDelta(0, "x", "[]") + argumentsDelta(0, "y", "{}") + done(0, call("y", "d", "{}")) + done(0, call("x", "c", "[]")) + completed, "|call c f []|call d f {}|tool_calls"},
 		"one place, no start":         {textDelta(0, "m", "a") + done(0, text("m", "a")) + textDelta(0, "n", "b") + completed, "ab|stop"},
 		"no place": {on("output_item.added", `"item":`+text("m", "")) + on("output_text.delta", `"item_id":"m","delta":"a"`) + on("output_item.done", `"item":`+text("m", "a")) +
