@@ -122,11 +122,13 @@ type builder struct {
 	response model.Response
 	text     strings.Builder
 	more     bool // the parts say more than text and calls
+	// reasoned has the ids of the reasoning in the answer, and whether it goes back.
+	reasoned map[wire.String]bool
 }
 
 // answerOf returns the answer that items add up to, without its finish reason.
 func answerOf(items []*item) *model.Response {
-	var b builder
+	b := builder{reasoned: map[wire.String]bool{}}
 	for _, i := range items {
 		switch i.Type {
 		case itemMessage:
@@ -161,10 +163,19 @@ func (b *builder) call(i *item) {
 	b.part(&harnessv1.Part{Kind: &harnessv1.Part_Call{Call: at}})
 }
 
+// reasoning adds reasoning. Servers repeat it with the same id at another place, and the
+// service refuses a request that has an id twice: what repeats an id is left out, unless
+// it is the first with the id that can go back.
 func (b *builder) reasoning(i *item) {
 	text, opaque := i.reasoning(), i.opaque()
 	if text == "" && opaque == nil {
 		return
+	}
+	if i.ID != "" {
+		if returned, repeated := b.reasoned[i.ID]; repeated && (returned || opaque == nil) {
+			return
+		}
+		b.reasoned[i.ID] = opaque != nil
 	}
 	b.more = true
 	b.part(&harnessv1.Part{Kind: &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{Text: content.Inline(text)}}, Opaque: opaque})
