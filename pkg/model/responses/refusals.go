@@ -30,9 +30,12 @@ func (c *Config) refusals() adapter.Refusals {
 }
 
 // opaquePhrases are parts of the messages, in lower case, with which services refuse
-// reasoning that goes back: OpenAI's, then xAI's.
+// reasoning or a phase that goes back: OpenAI's, of which the last line is about
+// members of items that the client did not write, then xAI's.
 var opaquePhrases = []string{
 	"could not be verified", "item with id 'rs_", "was provided without its required 'reasoning' item", "without its required following item",
+	"without its required preceding item", "duplicate item found with id", "referenced reasoning item",
+	"unknown parameter: 'input[", "expected an array with maximum length 0", "expected an id that begins with 'rs",
 	"could not decrypt the provided encrypted_content", "could not decode the compaction blob",
 }
 
