@@ -33,7 +33,7 @@ func (p *Provider) prepare(ctx context.Context, req *model.Request, name string)
 		if a.GetAdjustment() != harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE {
 			continue
 		}
-		if _, of, _ := strings.Cut(a.GetModel(), ":"); of == req.Model {
+		if _, of, named := strings.Cut(a.GetModel(), ":"); of == req.Model || !named {
 			target.Refused = max(target.Refused, a.GetThroughMessage())
 		} else {
 			target.RefusedOf[of] = a.GetThroughMessage()

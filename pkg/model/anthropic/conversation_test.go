@@ -237,16 +237,19 @@ func TestRefusedThinkingIsNotSentAgain(t *testing.T) {
 			t.Errorf("%d blocks came back after the refusal", n)
 		}
 	}
-	for _, says := range []string{"thinking: Extra inputs are not permitted", "messages.1: the signature of the tool cannot be modified", "bad request"} {
-		if got := refusalOf(t, 400, says); got != harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED {
-			t.Errorf("%s: adjustment %s, want none", says, got)
-		}
-	}
-	for status, want := range map[int]harnessv1.Adjustment{
-		400: harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE, 422: harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED,
+	for _, c := range []struct {
+		status int
+		says   string
+		want   harnessv1.Adjustment
+	}{
+		{400, "bad request", harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE}, // in words that nothing knows
+		{422, "Invalid `signature` in `thinking` block", harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE},
+		{403, "Invalid `signature` in `thinking` block", harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED},
+		{400, "prompt is too long: 200001 tokens > 200000 maximum", harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED},
+		{400, "Your credit balance is too low to access the Anthropic API.", harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED},
 	} {
-		if got := refusalOf(t, status, "Invalid `signature` in `thinking` block"); got != want {
-			t.Errorf("status %d: adjustment %s, want %s", status, got, want)
+		if got := refusalOf(t, c.status, c.says); got != c.want {
+			t.Errorf("%d %s: adjustment %s, want %s", c.status, c.says, got, c.want)
 		}
 	}
 }

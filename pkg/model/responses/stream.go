@@ -106,6 +106,11 @@ func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
 		if e.Type != "" {
 			kind = string(e.Type)
 		}
+		if kind == "" {
+			if err := chatAnswer(data); err != nil {
+				return model.Delta{}, err
+			}
+		}
 	}
 	switch kind {
 	case "error":
@@ -250,6 +255,9 @@ func (d *decoder) decode(raw []byte) (*model.Response, error) {
 	switch r.Status {
 	case statusCompleted, statusIncomplete, statusFailed:
 	case "":
+		if err := chatAnswer(raw); err != nil {
+			return nil, err
+		}
 		if r.Output == nil {
 			return nil, adapter.Cut("the response has no output", nil)
 		}
