@@ -76,6 +76,19 @@ func TestDroppedCallsDropParts(t *testing.T) {
 	}
 }
 
+// TestTooManyParts: an answer with more than 256 parts cannot go back.
+func TestTooManyParts(t *testing.T) {
+	r := &model.Response{Text: "a", FinishReason: "stop", Origin: &harnessv1.Origin{Wire: "messages"}}
+	for range 256 {
+		r.Parts = append(r.Parts, thought("hm", "1"))
+	}
+	r.Parts = append(r.Parts, textPart(1))
+	m := respond(t, snapshot(), r).GetAppended()[0]
+	if opaque.Has(m) || len(m.GetParts()) > 256 || len(m.GetParts()) < 200 {
+		t.Errorf("%d parts are stored", len(m.GetParts()))
+	}
+}
+
 // TestAnyPartsAreConsistent: whatever a provider returns, stored parts cover the message.
 func TestAnyPartsAreConsistent(t *testing.T) {
 	part := rapid.Custom(func(t *rapid.T) *harnessv1.Part {

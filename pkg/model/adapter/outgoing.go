@@ -67,12 +67,14 @@ func (p *Provider) endpoint() string {
 	return p.protocol.Name + " " + p.client.Address(p.protocol.Path)
 }
 
-// origin returns the origin of the response to the request.
+// origin returns the origin of the response to the request. Only a wire that binds parts
+// to the request needs its digest, which reads the whole conversation.
 func (o *preparedRequest) origin() *harnessv1.Origin {
-	return &harnessv1.Origin{
-		Wire: o.target.Wire, Endpoint: o.target.Endpoint, Model: o.target.Model,
-		RequestDigest: opaque.Digest(o.request.Messages, o.request.Tools),
+	origin := &harnessv1.Origin{Wire: o.target.Wire, Endpoint: o.target.Endpoint, Model: o.target.Model}
+	if o.target.Bound {
+		origin.RequestDigest = opaque.Digest(o.request.Messages, o.request.Tools)
 	}
+	return origin
 }
 
 // loaded returns a message whose opaque parts and media are inline. It shares everything

@@ -30,7 +30,7 @@ type Config struct {
 	// address, for the texts of errors; default ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
 	KeyVariable, BaseVariable string
 	// MaxOutput returns the most that a model writes in one response, in tokens. 0,
-	// or a nil function, stands for DefaultMaxOutput.
+	// or a nil function, means DefaultMaxOutput.
 	MaxOutput func(model string) uint32
 	// Thinking returns how a model thinks; nil: none does.
 	Thinking func(model string) Thinking

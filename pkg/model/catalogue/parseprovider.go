@@ -162,7 +162,7 @@ func (p *parser) wires(into *[]Wire) reader {
 	}
 }
 
-// address returns a reader of an http or https address, in which ${NAME} stands for a
+// address returns a reader of an http or https address, in which ${NAME} is a
 // variable.
 func (p *parser) address(into *string) reader {
 	return func(name string, n *yaml.Node) error {

@@ -74,7 +74,7 @@ type Provider struct {
 	// Wires has one wire, or WireChat and WireResponses in either order. The first is
 	// that of models whose entry names none.
 	Wires []Wire
-	// Address is the base address, in which ${NAME} stands for a variable of the
+	// Address is the base address, in which ${NAME} is a variable of the
 	// environment; empty: AddressVariable must be set.
 	Address string
 	// AddressVariable is the variable of the environment that replaces Address; may be

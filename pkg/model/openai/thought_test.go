@@ -176,7 +176,7 @@ func TestReasoningIsRead(t *testing.T) {
 				`reasoning c {"content":[{"type":"thinking","thinking":[{"type":"text","text":"c"}]}]}; text z`,
 		},
 		"chunks of a server without":     {Reasoning{}, []string{`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"x"}]}`}, "a", "reasoning a; text x"},
-		"chunks that nobody asked for":   {field("reasoning_content"), []string{`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]}]}`}, "a", "reasoning a"},
+		"chunks that are not requested":  {field("reasoning_content"), []string{`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]}]}`}, "a", "reasoning a"},
 		"a member, where chunks go back": {Reasoning{Chunks: true, Back: BackAlways}, []string{`{"reasoning_content":"a"}`}, "a", "reasoning a"},
 		"a signed call": {
 			Reasoning{}, []string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"},"extra_content":{"google": {"thought_signature":"s\/"}}}]}`,

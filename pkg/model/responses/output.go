@@ -12,10 +12,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// maxParts is how many parts a message may have. An answer with more is its text and its
-// calls.
-const maxParts = 256
-
 // output is an item of a response. Members that the provider does not read are ignored.
 type output struct {
 	Type    wire.String         `json:"type"`
@@ -140,7 +136,7 @@ func answerOf(items []*item) *model.Response {
 		}
 	}
 	b.response.Text = b.text.String()
-	if !b.more || len(b.response.Parts) > maxParts {
+	if !b.more {
 		b.response.Parts = nil
 	}
 	return &b.response

@@ -229,17 +229,6 @@ func TestItemsAreKeptAsTheyCame(t *testing.T) {
 	}
 }
 
-func TestTooManyPartsAreTextAndCalls(t *testing.T) {
-	var events strings.Builder
-	for i := range maxParts {
-		events.WriteString(done(i, call("", fmt.Sprint(i), "{}")))
-	}
-	r, _ := fold(t, events.String()+done(maxParts, text("m", "a"))+completed)
-	if r.Parts != nil || len(r.ToolCalls) != maxParts || r.Text != "a" {
-		t.Errorf("%d parts, %d calls and %q, want no parts", len(r.Parts), len(r.ToolCalls), r.Text)
-	}
-}
-
 func TestTheModelIsThatOfTheResponse(t *testing.T) {
 	start := on("created", `"response":{"model":"m-1"}`)
 	for end, want := range map[string]string{`{"model":"m-2"}`: "m-2", `{}`: "m-1"} {

@@ -575,6 +575,7 @@ type Origin struct {
 	// The provider's name of the model.
 	Model string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
 	// Digest of the request that the answer was made for; see pkg/conversation/opaque.
+	// Empty on a wire that does not bind parts to what preceded them.
 	RequestDigest []byte `protobuf:"bytes,4,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -264,6 +264,7 @@ export type Origin = Message$1<"harness.v1.Origin"> & {
 
   /**
    * Digest of the request that the answer was made for; see pkg/conversation/opaque.
+   * Empty on a wire that does not bind parts to what preceded them.
    *
    * @generated from field: bytes request_digest = 4;
    */

@@ -294,7 +294,9 @@ class Origin(_message.Message):
     model: _builtins.str
     """The provider's name of the model."""
     request_digest: _builtins.bytes
-    """Digest of the request that the answer was made for; see pkg/conversation/opaque."""
+    """Digest of the request that the answer was made for; see pkg/conversation/opaque.
+    Empty on a wire that does not bind parts to what preceded them.
+    """
     def __init__(
         self,
         *,
